@@ -1,0 +1,27 @@
+"""Operator-valued kernel machines with sparse and robust convex losses, each solved to a certified duality gap."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fenchel import kernels, losses, representations, solvers
+    from fenchel.estimators import OperatorKernelRegressor
+
+__version__ = "0.1.0"
+
+__all__ = ["OperatorKernelRegressor", "__version__", "kernels", "losses", "representations", "solvers"]
+
+_ROOMS = ("kernels", "losses", "representations", "solvers")
+
+
+def __getattr__(name: str) -> Any:
+    # names are loaded when first asked for: `import fenchel` itself stays quick
+    if name in _ROOMS:
+        return import_module(f"fenchel.{name}")
+    if name in __all__:
+        return getattr(import_module("fenchel.estimators"), name)
+    raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

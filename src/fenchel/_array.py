@@ -1,0 +1,95 @@
+"""The array-API seam: every array library is met here and nowhere else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_namespace, is_torch_namespace
+from scipy.linalg import cho_factor, cho_solve
+
+__all__ = [
+    "Array",
+    "as_index",
+    "as_like",
+    "cholesky_solver",
+    "device",
+    "eps",
+    "host",
+    "indicator",
+    "is_numpy",
+    "namespace",
+    "row_norms",
+    "symmetric_eigh",
+]
+
+Array = Any  # an array of any library that follows the array API standard
+
+
+def namespace(*arrays: Array) -> Any:
+    """Return the array-API namespace of the arrays; ``None`` arguments are passed over."""
+    return array_namespace(*[a for a in arrays if a is not None])
+
+
+def is_numpy(array: Array) -> bool:
+    """Tell whether the array is NumPy's."""
+    return bool(is_numpy_namespace(namespace(array)))
+
+
+def eps(array: Array) -> float:
+    """Return the machine precision of the array's dtype, as a Python float."""
+    return float(namespace(array).finfo(array.dtype).eps)
+
+
+def as_like(values: Any, reference: Array) -> Array:
+    """Return ``values`` as an array of the library, dtype and device of ``reference``."""
+    xp = namespace(reference)
+    return xp.asarray(values, dtype=reference.dtype, device=device(reference))
+
+
+def as_index(index: np.ndarray, like: Array) -> Array:
+    """Return integer indices in the library and on the device of ``like``."""
+    return namespace(like).asarray(index, device=device(like))
+
+
+def host(array: Array) -> np.ndarray:
+    """Return a NumPy copy of the array (one transfer when it lives on an accelerator)."""
+    if is_numpy(array):
+        return np.asarray(array)
+    if hasattr(array, "detach"):  # torch
+        return np.asarray(array.detach().cpu().numpy())
+    if hasattr(array, "get"):  # CuPy
+        return np.asarray(array.get())
+    return np.asarray(array)
+
+
+def row_norms(array: Array) -> Array:
+    """Return the Euclidean norms of the rows, shape (n, 1)."""
+    if is_numpy(array):  # einsum reads the array once and writes no temporary
+        return np.sqrt(np.einsum("ij,ij->i", array, array))[:, None]
+    return namespace(array).linalg.vector_norm(array, axis=1, keepdims=True)
+
+
+def indicator(ratio: Array) -> Array:
+    """Return 0 where ``ratio <= 1`` (up to 16 eps of the dtype) and infinity elsewhere."""
+    xp = namespace(ratio)
+    zero = xp.zeros_like(ratio)
+    return xp.where(ratio <= 1 + 16 * eps(ratio), zero, zero + float("inf"))
+
+
+def symmetric_eigh(matrix: Array) -> tuple[Array, Array]:
+    """Return eigenvalues (clipped at zero) and eigenvectors of a PSD matrix."""
+    xp = namespace(matrix)
+    values, vectors = xp.linalg.eigh((matrix + matrix.T) / 2)
+    return xp.clip(values, min=0.0), vectors
+
+
+def cholesky_solver(matrix: Array) -> Callable[[Array], Array]:
+    """Return ``B -> matrix^-1 B`` for a positive definite matrix, from one factorisation; the matrix may be overwritten."""
+    xp = namespace(matrix)
+    if is_numpy(matrix):
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return lambda right: cho_solve(factor, right, check_finite=False)
+    if is_torch_namespace(xp):
+        lower = xp.linalg.cholesky(matrix)
+        return lambda right: xp.cholesky_solve(right, lower)
+    return lambda right: xp.linalg.solve(matrix, right)

@@ -1,0 +1,135 @@
+"""Argument checks, all with the same three parts: what was wanted, what came, what to do."""
+
+import importlib
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from fenchel._array import Array, namespace
+from fenchel.exceptions import NotFeasibleError
+
+__all__ = ["Interval", "Options", "check_array", "check_memory", "check_parameter", "check_psd", "require"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Wanted: a real number (or an integer) between two bounds; ``closed`` names the ends that belong."""
+
+    low: float
+    high: float
+    closed: str = "neither"
+    integer: bool = False
+    also: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        left = "[" if self.closed in ("left", "both") else "("
+        right = "]" if self.closed in ("right", "both") else ")"
+        kind = "an int" if self.integer else "a float"
+        text = f"{kind} in {left}{self.low:g}, {self.high:g}{right}"
+        return text + "".join(f" or {other!r}" for other in self.also)
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether the value is one of those wanted."""
+        if any(value is other or (isinstance(value, str) and value == other) for other in self.also):
+            return True
+        if isinstance(value, bool) or not isinstance(value, Integral if self.integer else Real):
+            return False
+        number = float(value)
+        if math.isnan(number):
+            return False
+        above = number >= self.low if self.closed in ("left", "both") else number > self.low
+        below = number <= self.high if self.closed in ("right", "both") else number < self.high
+        return above and below
+
+
+@dataclass(frozen=True)
+class Options:
+    """Wanted: one of a few values."""
+
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(repr(value) for value in self.values)
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether the value is one of those wanted."""
+        return any(value is wanted or (type(value) is type(wanted) and value == wanted) for wanted in self.values)
+
+
+def check_parameter(owner: str, name: str, value: Any, wanted: Interval | Options) -> None:
+    """Raise the standard message when a parameter is not what is wanted."""
+    if wanted.accepts(value):
+        return
+    is_bad_value = isinstance(wanted, Options) or isinstance(value, Real | str)
+    error = ValueError if is_bad_value else TypeError
+    raise error(f"The {name!r} parameter of {owner} must be {wanted}. Got {value!r} instead.")
+
+
+def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2) -> Array:
+    """Return the array as a finite floating array of the wanted dimension, else raise."""
+    xp = namespace(array)
+    dims = (ndim,) if isinstance(ndim, int) else ndim
+    if array.ndim not in dims:
+        wanted = " or ".join(f"{d}-dimensional" for d in dims)
+        raise ValueError(f"{name} must be {wanted}. Got an array of shape {tuple(array.shape)} instead.")
+    if array.shape[0] == 0:
+        raise ValueError(f"{name} must have at least one sample. Got shape {tuple(array.shape)} instead.")
+    if not xp.isdtype(array.dtype, "real floating"):
+        if not xp.isdtype(array.dtype, ("bool", "integral")):
+            raise TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead.")
+        array = xp.astype(array, xp.float64)
+    if not bool(xp.all(xp.isfinite(array))):
+        raise ValueError(f"{name} must be finite. It holds NaN or infinity; impute or drop those entries.")
+    return array
+
+
+def check_psd(matrix: Array, name: str, rtol: float | None = None) -> Array:
+    """Return the matrix, made symmetric to round-off, if it is positive semidefinite, else raise.
+
+    The error names the most negative eigenvalue. ``rtol`` is relative to the largest eigenvalue.
+    """
+    xp = namespace(matrix)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must be a square matrix. Got shape {tuple(matrix.shape)} instead.")
+    n = matrix.shape[0]
+    tol = rtol if rtol is not None else 64 * n * float(xp.finfo(matrix.dtype).eps)
+    size = float(xp.max(xp.abs(matrix)))
+    if float(xp.max(xp.abs(matrix - matrix.T))) > max(tol, 1e-8) * size:
+        raise ValueError(f"{name} must be symmetric. Got a matrix that differs from its transpose.")
+    symmetric = (matrix + matrix.T) / 2
+    values = xp.linalg.eigvalsh(symmetric)
+    low, high = float(values[0]), float(values[-1])
+    if low < -tol * max(abs(high), abs(low), size) - 1e-300:
+        raise ValueError(
+            f"{name} must be positive semidefinite. Its most negative eigenvalue is {low:.3e} "
+            f"(the largest is {high:.3e}). Use a PSD kernel, or clip the negative eigenvalues first."
+        )
+    return symmetric
+
+
+def check_memory(wanted: int, what: str, advice: str) -> None:
+    """Raise before an allocation that this machine's free memory cannot hold."""
+    free = _free_memory()
+    if free is not None and wanted > free:
+        raise NotFeasibleError(
+            f"{what} needs about {wanted / 2**30:.1f} GiB; {free / 2**30:.1f} GiB of memory are free. {advice}"
+        )
+
+
+def _free_memory() -> int | None:
+    """Return the bytes that can still be allocated, or ``None`` where the system does not tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def require(module: str, extra: str) -> Any:
+    """Import an optional library, or say which extra of fenchel installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"This needs {module}, which is not installed. Run: pip install 'fenchel[{extra}]'") from error

@@ -1,0 +1,62 @@
+"""Component: what every pluggable part (loss, kernel, operator, representation, solver) has."""
+
+from inspect import isabstract
+from typing import Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator
+
+from fenchel._check import Interval, Options, check_parameter
+
+__all__ = ["Component", "from_name"]
+
+
+class Component(BaseEstimator):
+    """A part with parameters: ``clone``, ``set_params`` and nested grid search work on it.
+
+    ``__init__`` only assigns. ``_limits`` says what each parameter may be; ``validate`` holds it to that, also in the
+    parts inside this one, and is called when work starts, never before.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {}
+
+    def validate(self) -> Self:
+        """Raise if a parameter of this part, or of a part inside it, is not what is wanted."""
+        for name, wanted in self._limits.items():
+            check_parameter(type(self).__name__, name, getattr(self, name), wanted)
+        for value in self.get_params(deep=False).values():
+            for part in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(part, Component):
+                    part.validate()
+        return self
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [cls()]
+
+
+def from_name(value: Any, room: Any, argument: str) -> Any:
+    """Return the part that a short name means (``"epsilon_svr"`` is ``EpsilonSVR()``); other values pass unchanged.
+
+    ``room`` is the package whose ``__all__`` lists the family.
+    """
+    if not isinstance(value, str):
+        return value
+    names = {name.lower(): name for name in room.__all__ if _is_part(getattr(room, name))}
+    found = names.get(value.replace("_", "").lower())
+    if found is None:
+        known = ", ".join(repr(_snake(name)) for name in sorted(names.values()))
+        raise ValueError(f"Unknown {argument} {value!r}. Known names: {known}; an instance is accepted too.")
+    return getattr(room, found)()
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Component) and not isabstract(value)
+
+
+def _snake(name: str) -> str:
+    """Return ``epsilon_svr`` for ``EpsilonSVR``."""
+    out = ""
+    for before, letter in zip(" " + name, name, strict=False):
+        out += "_" + letter if letter.isupper() and before.islower() else letter
+    return out.lower()

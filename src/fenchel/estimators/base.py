@@ -1,0 +1,95 @@
+"""What every estimator of a convex problem does: parts from parameters, one solve, the fitted attributes."""
+
+import warnings
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from fenchel import losses as loss_room
+from fenchel import solvers as solver_room
+from fenchel._array import Array, host, namespace
+from fenchel._check import Interval, check_parameter
+from fenchel._component import from_name
+from fenchel.losses import Loss
+from fenchel.problem import DualProblem
+from fenchel.solvers import Auto, Solution, Solver, Status
+
+__all__ = ["CertifiedMixin"]
+
+_LIMITS = {
+    "lam": Interval(0, float("inf")),
+    "tol": Interval(0, float("inf")),
+    "max_iter": Interval(1, float("inf"), "left", integer=True, also=(None,)),
+}
+
+
+class CertifiedMixin:
+    """Solves the dual problem of an estimator and writes down the certificate.
+
+    The estimator has the parameters ``loss``, ``lam``, ``solver``, ``tol`` and ``max_iter``.
+    """
+
+    loss: Any
+    lam: float
+    solver: Any
+    tol: float
+    max_iter: int | None
+
+    def _parts(self) -> tuple[Loss, Solver]:
+        """Return the loss and the solver as checked instances of their own."""
+        for name, wanted in _LIMITS.items():
+            check_parameter(type(self).__name__, name, getattr(self, name), wanted)
+        loss = _instance(self.loss, loss_room, "loss", Loss)
+        solver = _instance(self.solver, solver_room, "solver", Solver)
+        if self.max_iter is not None and "max_iter" in solver.get_params():
+            solver.set_params(max_iter=self.max_iter)
+        return loss.validate(), solver.validate()
+
+    def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None) -> Solution:
+        """Solve, set the fitted attributes that SPEC asks of every estimator, warn if not converged."""
+        solution = solver.solve(problem, tol=self.tol, start=start)
+        xp, duals = namespace(solution.duals), problem.unscale(solution.duals)
+        is_null = host(xp.all(duals == 0, axis=1))
+        self.dual_coef_ = duals
+        self.support_ = (~is_null).nonzero()[0]
+        self.sparsity_ = float(is_null.mean())
+        self.primal_objective_ = solution.certificate.primal
+        self.dual_objective_ = solution.certificate.dual
+        self.duality_gap_ = solution.certificate.relative_gap
+        self.n_iter_ = solution.n_iter
+        self.status_ = solution.status.value
+        self.history_ = [(n_iter, found.relative_gap) for n_iter, found in solution.history]
+        self.solver_info_ = self._info(problem, solver, solution)
+        scores = problem.loss.saturation(duals)
+        if scores is not None:
+            self.outlier_score_ = scores
+        elif hasattr(self, "outlier_score_"):
+            del self.outlier_score_
+        if solution.status is not Status.CONVERGED:
+            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=3)
+        return solution
+
+    def _info(self, problem: DualProblem, solver: Solver, solution: Solution) -> dict[str, str]:
+        reason = solver.choose(problem)[1] if isinstance(solver, Auto) else "chosen by the user"
+        return {"solver": solution.solver, "reason": reason}
+
+    def _message(self, solution: Solution) -> str:
+        gap, plural = solution.certificate.relative_gap, "" if solution.n_iter == 1 else "s"
+        text = f"{solution.solver} stopped after {solution.n_iter} iteration{plural} with gap {gap:.1e} > tol {self.tol:g}"
+        advice = {
+            Status.MAX_ITER: f"Raise max_iter, or lam (now {self.lam:g}).",
+            Status.STALLED: f"Round-off is reached: use float64, or raise lam (now {self.lam:g}) or tol.",
+            Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
+        }
+        return f"{text}. {advice.get(solution.status, solution.status.value)}"
+
+
+def _instance(value: Any, room: Any, argument: str, kind: type) -> Any:
+    """Return a copy of a part given by instance or short name."""
+    part = from_name(value, room, argument)
+    if not isinstance(part, kind):
+        raise TypeError(
+            f"The {argument!r} parameter must be a {kind.__name__} instance or a short name. Got {value!r} instead."
+        )
+    return clone(part)

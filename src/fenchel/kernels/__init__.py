@@ -1,0 +1,16 @@
+"""Kernels on inputs, operators on outputs, and the operator-valued kernels made of them."""
+
+from fenchel.kernels import operators, scalar, separable
+from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
+from fenchel.kernels.operators import *  # noqa: F403
+from fenchel.kernels.scalar import *  # noqa: F403
+from fenchel.kernels.separable import *  # noqa: F403
+
+__all__ = [
+    *operators.__all__,
+    *scalar.__all__,
+    *separable.__all__,
+    "OperatorKernel",
+    "OutputOperator",
+    "ScalarKernel",
+]

@@ -1,0 +1,81 @@
+"""The protocols of kernels: scalar kernels, output operators, operator-valued kernels."""
+
+from abc import ABC, abstractmethod
+from numbers import Real
+from typing import Any, ClassVar
+
+from fenchel._array import Array
+from fenchel._component import Component
+
+__all__ = ["OperatorKernel", "OutputOperator", "ScalarKernel"]
+
+
+class ScalarKernel(Component, ABC):
+    """A positive semidefinite function of two inputs, computed for whole samples at once.
+
+    ``k1 + k2``, ``k1 * k2`` and ``2.0 * k`` are kernels; ``k * operator`` is an operator-valued kernel.
+    """
+
+    _sum: ClassVar[type["ScalarKernel"]]  # scalar.py defines these three kernels, which stand on this class
+    _product: ClassVar[type["ScalarKernel"]]
+    _scaled: ClassVar[type["ScalarKernel"]]
+    __array_ufunc__ = None  # NumPy scalars leave the product to __rmul__
+
+    def __add__(self, other: object) -> "ScalarKernel":
+        """Return the sum of two kernels."""
+        return self._sum(self, other) if isinstance(other, ScalarKernel) else NotImplemented
+
+    def __mul__(self, other: object) -> "ScalarKernel":
+        """Return the product with a kernel or a positive number; an output operator answers for itself."""
+        if isinstance(other, Real):
+            return self._scaled(self, other)
+        return self._product(self, other) if isinstance(other, ScalarKernel) else NotImplemented
+
+    def __rmul__(self, other: object) -> "ScalarKernel":
+        """Return the product with a positive number."""
+        return self._scaled(self, other) if isinstance(other, Real) else NotImplemented
+
+    @abstractmethod
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+
+    @abstractmethod
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+
+    def resolve(self, X: Array) -> "ScalarKernel":
+        """Return the kernel with every parameter that depends on the sample replaced by its number."""
+        return self
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Tell whether inputs are Gram matrices rather than points."""
+        return False
+
+
+class OutputOperator(Component, ABC):
+    """A positive semidefinite operator of the output space."""
+
+    @abstractmethod
+    def matrix(self, representation: Any) -> Array | None:
+        """Return the operator in the representation's coordinates.
+
+        Shape (p, p), or (p,) when it is diagonal, or ``None`` for the identity.
+        """
+
+
+class OperatorKernel(Component, ABC):
+    """A kernel whose values are operators of the output space."""
+
+    @abstractmethod
+    def bind(self, X: Array, representation: Any) -> Any:
+        """Return the kernel bound to a sample, in the coordinates of the representation.
+
+        The result has ``gram(X, Z=None)``, an ``OperatorGram``; parameters that depend on the sample (a median
+        bandwidth, the covariance of the outputs) are numbers in it.
+        """
+
+    @property
+    @abstractmethod
+    def is_pairwise(self) -> bool:
+        """Tell whether inputs are Gram matrices rather than points."""

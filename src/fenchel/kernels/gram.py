@@ -1,0 +1,435 @@
+"""Gram matrices as operators: of a scalar kernel (n × n) and of an operator-valued kernel (on n × p arrays)."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from fenchel._array import Array, as_like, cholesky_solver, device, namespace, symmetric_eigh
+from fenchel.exceptions import IncompatibleError
+
+__all__ = ["BlockGram", "DenseGram", "DirectionalGram", "GramOperator", "OperatorGram", "SeparableGram", "SumGram"]
+
+_DENSE_LIMIT = 4000  # largest n * p whose full matrix is ever formed
+
+
+class GramOperator(ABC):
+    """The Gram matrix of a scalar kernel: all that a solver may ask of it."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def matmul(self, A: Array) -> Array:
+        """Return K A."""
+
+    @abstractmethod
+    def diag(self) -> Array:
+        """Return the diagonal, shape (n,)."""
+
+    @abstractmethod
+    def rows(self, index: Any) -> Array:
+        """Return some rows as an array."""
+
+    @abstractmethod
+    def norm(self) -> float:
+        """Return an upper bound of the operator norm, tight to 0.1 %."""
+
+    @abstractmethod
+    def eigh(self) -> tuple[Array, Array]:
+        """Return eigenvalues (non-negative) and eigenvectors."""
+
+    @abstractmethod
+    def scaled(self, root: Array) -> "GramOperator":
+        """Return diag(root) K diag(root); ``root`` has shape (n, 1)."""
+
+
+class DenseGram(GramOperator):
+    """A Gram matrix held in memory; its eigendecomposition is computed once."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+        self.shape = (matrix.shape[0], matrix.shape[1])
+
+    def matmul(self, A: Array) -> Array:
+        """Return K A."""
+        return self.matrix @ A
+
+    def diag(self) -> Array:
+        """Return the diagonal."""
+        return namespace(self.matrix).linalg.diagonal(self.matrix)
+
+    def rows(self, index: Any) -> Array:
+        """Return some rows."""
+        return self.matrix[index, :]
+
+    def norm(self) -> float:
+        """Return the largest eigenvalue by Lanczos, rounded up."""
+        return self._norm
+
+    def eigh(self) -> tuple[Array, Array]:
+        """Return eigenvalues, clipped at zero, and eigenvectors."""
+        return self._eigh
+
+    def scaled(self, root: Array) -> "DenseGram":
+        """Return diag(root) K diag(root)."""
+        return DenseGram(root * self.matrix * root.T)
+
+    @cached_property
+    def _eigh(self) -> tuple[Array, Array]:
+        return symmetric_eigh(self.matrix)
+
+    @cached_property
+    def _norm(self) -> float:
+        return largest_eigenvalue(self.matmul, (self.shape[0], 1), self.matrix)
+
+
+class Spectrum(Protocol):
+    """An orthonormal change of coordinates of n × p arrays in which an ``OperatorGram`` is a Hadamard product."""
+
+    values: Array  # (n, p) or (n, 1)
+
+    def forward(self, A: Array) -> Array:
+        """Go to the eigenbasis."""
+
+    def backward(self, A: Array) -> Array:
+        """Come back."""
+
+
+@dataclass(frozen=True)
+class KroneckerSpectrum:
+    """The eigenbasis of K ⊗ M: one orthogonal matrix on each side."""
+
+    left: Array
+    right: Array | None
+    values: Array
+
+    def forward(self, A: Array) -> Array:
+        """Return U' A Q."""
+        A = self.left.T @ A
+        return A if self.right is None else A @ self.right
+
+    def backward(self, A: Array) -> Array:
+        """Return U A Q'."""
+        A = self.left @ A
+        return A if self.right is None else A @ self.right.T
+
+
+@dataclass(frozen=True)
+class DenseSpectrum:
+    """The eigenbasis of a general operator on n × p arrays, for small n p."""
+
+    vectors: Array
+    values: Array
+
+    def forward(self, A: Array) -> Array:
+        """Return the coordinates, in the shape of A."""
+        xp = namespace(A)
+        return xp.reshape(self.vectors.T @ xp.reshape(A, (-1, 1)), A.shape)
+
+    def backward(self, A: Array) -> Array:
+        """Return the array that has these coordinates."""
+        xp = namespace(A)
+        return xp.reshape(self.vectors @ xp.reshape(A, (-1, 1)), A.shape)
+
+
+class OperatorGram(ABC):
+    """The Gram operator of an operator-valued kernel: (KA)_i = sum_j K(x_i, z_j) a_j on n × p arrays."""
+
+    shape: tuple[int, int]  # rows, columns of the sample pairs
+
+    @abstractmethod
+    def matmul(self, A: Array) -> Array:
+        """Return K A, shape (rows, p)."""
+
+    @abstractmethod
+    def column(self, index: int, change: Array) -> Array:
+        """Return the change of K A when row ``index`` of A changes by ``change`` (p,)."""
+
+    @abstractmethod
+    def block_norms(self) -> Array:
+        """Return upper bounds of |K(x_i, x_i)|, shape (n,)."""
+
+    @abstractmethod
+    def scaled(self, root: Array) -> "OperatorGram":
+        """Return the operator with blocks root_i K(x_i, x_j) root_j; ``root`` has shape (n, 1)."""
+
+    @abstractmethod
+    def dense(self, p: int) -> Array:
+        """Return the (n p) × (n p) matrix."""
+
+    def norm(self, like: Array) -> float:
+        """Return an upper bound of the operator norm, tight to 0.1 %; ``like`` is any n × p array."""
+        return largest_eigenvalue(self.matmul, like.shape, like)
+
+    def why_no_spectrum(self, like: Array) -> str | None:
+        """Return why the eigenbasis is out of reach, or ``None``."""
+        size = math.prod(like.shape)
+        if size <= _DENSE_LIMIT:
+            return None
+        return (
+            f"the eigendecomposition of this operator-valued kernel needs a {size} × {size} matrix; the limit is "
+            f"{_DENSE_LIMIT}. Use a separable kernel, or solver='apgd'."
+        )
+
+    def spectrum(self, like: Array) -> Spectrum:
+        """Return the eigenbasis; ``like`` is any n × p array."""
+        reason = self.why_no_spectrum(like)
+        if reason is not None:
+            raise IncompatibleError(reason)
+        values, vectors = symmetric_eigh(self.dense(like.shape[1]))
+        return DenseSpectrum(vectors, namespace(values).reshape(values, like.shape))
+
+    def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
+        """Return ``B -> (shift + scale K)^-1 B``; ``like`` is any n × p array."""
+        basis = self.spectrum(like)
+        divisor = shift + scale * basis.values
+        return lambda B: basis.backward(basis.forward(B) / divisor)
+
+
+class SeparableGram(OperatorGram):
+    """K ⊗ M: the kernel k(x, z) M; ``operator`` is (p, p), (p,) when diagonal, ``None`` for the identity."""
+
+    def __init__(self, gram: GramOperator, operator: Array | None = None) -> None:
+        self.gram = gram
+        self.operator = operator
+        self.shape = gram.shape
+
+    def matmul(self, A: Array) -> Array:
+        """Return K A M."""
+        return self.gram.matmul(self._times_operator(A))
+
+    def column(self, index: int, change: Array) -> Array:
+        """Return K[:, i] (change M)."""
+        row = namespace(change).reshape(change, (1, -1))
+        return self.gram.rows(index)[:, None] * self._times_operator(row)
+
+    def block_norms(self) -> Array:
+        """Return k(x_i, x_i) |M|."""
+        return self.gram.diag() * self._operator_norm
+
+    def scaled(self, root: Array) -> "SeparableGram":
+        """Scale the scalar part."""
+        return SeparableGram(self.gram.scaled(root), self.operator)
+
+    def dense(self, p: int) -> Array:
+        """Return the Kronecker product."""
+        K = self.gram.rows(slice(None))
+        xp = namespace(K)
+        M = self.operator
+        if M is None or M.ndim == 1:
+            M = xp.eye(p, dtype=K.dtype, device=device(K)) * (1.0 if M is None else M)
+        return kronecker(K, M)
+
+    def norm(self, like: Array) -> float:
+        """Return |K| |M|."""
+        return self.gram.norm() * self._operator_norm
+
+    def why_no_spectrum(self, like: Array) -> str | None:
+        """Return ``None``: each side is diagonalised on its own."""
+        return None
+
+    def spectrum(self, like: Array) -> Spectrum:
+        """Return the eigenbasis of each side."""
+        values, left = self.gram.eigh()
+        if self.operator is None:
+            return KroneckerSpectrum(left, None, values[:, None])
+        if self.operator.ndim == 1:
+            return KroneckerSpectrum(left, None, values[:, None] * self.operator)
+        weights, right = self._operator_eigh
+        return KroneckerSpectrum(left, right, values[:, None] * weights)
+
+    def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
+        """Factorise once by Cholesky if the operator is the identity, else use the eigenbases."""
+        if self.operator is not None:
+            return super().shifted_solver(scale, shift, like)
+        K = self.gram.rows(slice(None))
+        return cholesky_solver(K * scale + shift * namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K)))
+
+    def _times_operator(self, A: Array) -> Array:
+        if self.operator is None:
+            return A
+        return A * self.operator if self.operator.ndim == 1 else A @ self.operator
+
+    @cached_property
+    def _operator_eigh(self) -> tuple[Array, Array]:
+        return symmetric_eigh(self.operator)
+
+    @cached_property
+    def _operator_norm(self) -> float:
+        if self.operator is None:
+            return 1.0
+        values = self.operator if self.operator.ndim == 1 else self._operator_eigh[0]
+        return float(namespace(values).max(values))
+
+
+class SumGram(OperatorGram):
+    """Sum of separable terms (Assumption 4 of [Laforgue2020]_)."""
+
+    def __init__(self, terms: Sequence[SeparableGram]) -> None:
+        self.terms = tuple(terms)
+        self.shape = self.terms[0].shape
+
+    def matmul(self, A: Array) -> Array:
+        """Return the sum of K_t A M_t."""
+        return _add(term.matmul(A) for term in self.terms)
+
+    def column(self, index: int, change: Array) -> Array:
+        """Return the sum of the terms' columns."""
+        return _add(term.column(index, change) for term in self.terms)
+
+    def block_norms(self) -> Array:
+        """Return the sum of the terms' bounds."""
+        return _add(term.block_norms() for term in self.terms)
+
+    def scaled(self, root: Array) -> "SumGram":
+        """Scale each term."""
+        return SumGram([term.scaled(root) for term in self.terms])
+
+    def dense(self, p: int) -> Array:
+        """Return the sum of Kronecker products."""
+        return _add(term.dense(p) for term in self.terms)
+
+
+class DirectionalGram(OperatorGram):
+    """Sum over directions z_d of G_d(x, x') z_d ⊗ z_d: the kernels aligned with the sample.
+
+    ``matrices`` is (D, n, m), or a pair of factors ((n, D), (m, D)) when each G_d is the product of two vectors.
+    """
+
+    def __init__(self, matrices: Array | tuple[Array, Array], directions: Array) -> None:
+        self.matrices = matrices
+        self.directions = directions
+        if isinstance(matrices, tuple):
+            self.shape = (matrices[0].shape[0], matrices[1].shape[0])
+        else:
+            self.shape = (matrices.shape[1], matrices.shape[2])
+
+    def matmul(self, A: Array) -> Array:
+        """Return sum_d G_d (A z_d) z_d'."""
+        xp = namespace(A)
+        products = A @ self.directions.T  # (m, D)
+        if isinstance(self.matrices, tuple):
+            out, inner = self.matrices
+            return (out * xp.sum(inner * products, axis=0)) @ self.directions
+        columns = xp.matmul(self.matrices, products.T[:, :, None])[:, :, 0]  # (D, n)
+        return columns.T @ self.directions
+
+    def column(self, index: int, change: Array) -> Array:
+        """Return sum_d G_d[:, i] <z_d, change> z_d."""
+        products = self.directions @ change  # (D,)
+        if isinstance(self.matrices, tuple):
+            weights = self.matrices[0] * (self.matrices[1][index, :] * products)
+        else:
+            weights = self.matrices[:, :, index].T * products
+        return weights @ self.directions
+
+    def block_norms(self) -> Array:
+        """Return sum_d G_d(x_i, x_i) |z_d|^2."""
+        xp = namespace(self.directions)
+        squares = xp.sum(self.directions**2, axis=1)
+        if isinstance(self.matrices, tuple):
+            return (self.matrices[0] * self.matrices[1]) @ squares
+        return xp.linalg.diagonal(self.matrices).T @ squares
+
+    def scaled(self, root: Array) -> "DirectionalGram":
+        """Scale every G_d."""
+        if isinstance(self.matrices, tuple):
+            return DirectionalGram((self.matrices[0] * root, self.matrices[1] * root), self.directions)
+        return DirectionalGram(self.matrices * root * root.T, self.directions)
+
+    def dense(self, p: int) -> Array:
+        """Return the sum over directions of G_d ⊗ z_d z_d'."""
+        xp = namespace(self.directions)
+        if isinstance(self.matrices, tuple):
+            features = kronecker_rows(self.matrices[0], self.directions)
+            return features @ features.T
+        n = self.shape[0]
+        outer = self.directions[:, :, None] * self.directions[:, None, :]  # (D, p, p)
+        full = xp.tensordot(self.matrices, outer, axes=((0,), (0,)))  # (n, n, p, p)
+        return xp.reshape(xp.permute_dims(full, (0, 2, 1, 3)), (n * p, n * p))
+
+
+class BlockGram(OperatorGram):
+    """A general operator-valued kernel, given by its blocks K(x_i, z_j), shape (n, m, p, p)."""
+
+    def __init__(self, blocks: Array) -> None:
+        self.blocks = blocks
+        self.shape = (blocks.shape[0], blocks.shape[1])
+
+    def matmul(self, A: Array) -> Array:
+        """Return sum_j K(x_i, z_j) a_j."""
+        return namespace(A).tensordot(self.blocks, A, axes=((1, 3), (0, 1)))
+
+    def column(self, index: int, change: Array) -> Array:
+        """Return K(x_i, z_index) change for each i."""
+        return self.blocks[:, index, :, :] @ change
+
+    def block_norms(self) -> Array:
+        """Return the largest eigenvalue of each diagonal block."""
+        xp = namespace(self.blocks)
+        n = self.shape[0]
+        diagonal = xp.stack([self.blocks[i, i, :, :] for i in range(n)])
+        return xp.linalg.eigvalsh(diagonal)[:, -1]
+
+    def scaled(self, root: Array) -> "BlockGram":
+        """Scale every block."""
+        weights = root * root.T
+        return BlockGram(self.blocks * weights[:, :, None, None])
+
+    def dense(self, p: int) -> Array:
+        """Return the blocks as one matrix."""
+        xp = namespace(self.blocks)
+        n, m = self.shape
+        return xp.reshape(xp.permute_dims(self.blocks, (0, 2, 1, 3)), (n * p, m * p))
+
+
+def largest_eigenvalue(matmul: Callable[[Array], Array], shape: tuple[int, ...], like: Array) -> float:
+    """Return the largest eigenvalue of a PSD operator by Lanczos, rounded up by its error bound and 0.01 %.
+
+    The start is a fixed pseudo-random vector, so that the same problem gives the same bits.
+    """
+    xp = namespace(like)
+    size = math.prod(shape)
+    start = as_like(np.random.default_rng(0).standard_normal(shape), like)
+    basis = [start / xp.sqrt(xp.sum(start**2))]
+    alphas: list[float] = []
+    betas: list[float] = []
+    for k in range(min(size, 80)):
+        image = matmul(basis[-1])
+        alphas.append(float(xp.sum(image * basis[-1])))
+        for _ in range(2):  # twice is enough against the loss of orthogonality
+            for vector in basis:
+                image = image - xp.sum(image * vector) * vector
+        beta = float(xp.sqrt(xp.sum(image**2)))
+        values, vectors = np.linalg.eigh(np.diag(alphas) + np.diag(betas, 1) + np.diag(betas, -1))
+        top, error = float(values[-1]), beta * abs(float(vectors[-1, -1]))
+        if error <= 1e-4 * top or k + 1 == size or beta <= 1e-300:
+            break
+        betas.append(beta)
+        basis.append(image / beta)
+    return max(top + error, 0.0) * (1 + 1e-4)
+
+
+def kronecker(K: Array, M: Array) -> Array:
+    """Return the Kronecker product of two matrices."""
+    xp = namespace(K)
+    product = K[:, None, :, None] * M[None, :, None, :]
+    return xp.reshape(product, (K.shape[0] * M.shape[0], K.shape[1] * M.shape[1]))
+
+
+def kronecker_rows(C: Array, Z: Array) -> Array:
+    """Return the (n p, D) matrix with columns c_d ⊗ z_d."""
+    xp = namespace(C)
+    product = C[:, None, :] * Z.T[None, :, :]
+    return xp.reshape(product, (C.shape[0] * Z.shape[1], C.shape[1]))
+
+
+def _add(arrays: Any) -> Array:
+    total = None
+    for array in arrays:
+        total = array if total is None else total + array
+    return total

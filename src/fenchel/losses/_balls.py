@@ -1,0 +1,316 @@
+"""Norms of order p of rows, and the Euclidean projection on their balls, many rows at once."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fenchel._array import Array, as_like, eps, is_numpy, namespace, row_norms
+
+__all__ = ["PNorm"]
+
+_BLOCK = 2**16  # entries worked on at once on a CPU, so that they stay in its cache
+_MAX_ITER = 200  # a guard: Newton's method needs 3 to 8 steps, bisection alone would need about 60
+
+
+@dataclass(frozen=True, eq=False)
+class PNorm:
+    r"""The norm of order ``p`` of point values, read from orthonormal coordinates.
+
+    A row :math:`c` holds :math:`c_j = \sqrt{w_j} f_j`, where :math:`f_j` are values at points of weight :math:`w_j`, and
+
+    .. math:: |f|_p = \bigl(\sum_j w_j |f_j|^p\bigr)^{1/p}, \qquad |f|_\infty = \max_j |f_j|.
+
+    Its dual norm, for the Euclidean product of coordinates, is the norm of order :math:`q`, :math:`1/p + 1/q = 1`.
+
+    Parameters
+    ----------
+    p : float
+        Order of the norm, in [1, inf].
+    scale : array of shape (m,) or (n, m), default=None
+        Square roots of the weights, the same for all rows or row by row; ``None`` means one. Zero means that the point
+        was not observed: the coordinate is zero in all rows that are given here.
+    """
+
+    p: float
+    scale: Array | None = None
+
+    def norm(self, rows: Array) -> Array:
+        """Return the norms of the rows, shape (n, 1)."""
+        if self.p == 2:
+            return row_norms(rows)
+        scale = self._scale_like(rows)
+        return _norm(_magnitudes(rows, scale), _weights(scale), self.p)
+
+    def dual(self) -> "PNorm":
+        """Return the dual norm, of order ``p / (p - 1)``."""
+        return PNorm(_conjugate_exponent(self.p), self.scale)
+
+    def rows(self, index: Any) -> "PNorm":
+        """Return the norm of some of the rows; only a scale given row by row is affected."""
+        if self.scale is None or self.scale.ndim == 1:
+            return self
+        return PNorm(self.p, self.scale[index, :])
+
+    def project(self, rows: Array, radius: float | Array) -> Array:
+        """Return the Euclidean projection of each row on the ball of this radius, at least 0: a float or (n, 1).
+
+        Rows inside the ball come back unchanged, bit for bit.
+        """
+        xp = namespace(rows)
+        if isinstance(radius, int | float):
+            if radius == 0:
+                return xp.zeros_like(rows)
+            radius = xp.full_like(rows[:, :1], float(radius))
+        positive = radius > 0
+        if not bool(xp.all(positive)):  # a zero row is inside a ball of any radius
+            rows, radius = xp.where(positive, rows, xp.zeros_like(rows)), xp.where(positive, radius, 1.0)
+        if self.p == 2:
+            return rows * (radius / xp.maximum(row_norms(rows), radius))
+        scale = self._scale_like(rows)
+        if math.isinf(self.p):
+            bound = radius if scale is None else radius * scale
+            return xp.clip(rows, -bound, bound)
+        if not is_numpy(rows) or rows.size <= 2 * _BLOCK:
+            return _project_outside(rows, scale, self.p, radius)
+        size = max(1, _BLOCK // rows.shape[1])
+        blocks = [slice(first, first + size) for first in range(0, rows.shape[0], size)]
+        return xp.concat([_project_outside(rows[b, :], _take(scale, b), self.p, radius[b, :]) for b in blocks])
+
+    def _scale_like(self, rows: Array) -> Array | None:
+        """Return the scale with the dtype and device of the rows."""
+        return None if self.scale is None else as_like(self.scale, rows)
+
+
+def _conjugate_exponent(p: float) -> float:
+    """Return q with 1/p + 1/q = 1."""
+    if p == 1:
+        return math.inf
+    return 1.0 if math.isinf(p) else p / (p - 1)
+
+
+def _magnitudes(rows: Array, scale: Array | None) -> Array:
+    """Return the absolute point values; zero where the scale is zero."""
+    xp = namespace(rows)
+    if scale is None:
+        return xp.abs(rows)
+    return xp.abs(rows) / xp.where(scale > 0, scale, xp.asarray(math.inf, dtype=scale.dtype))
+
+
+def _weights(scale: Array | None) -> Array | None:
+    """Return the weights, squares of the scale."""
+    return None if scale is None else scale * scale
+
+
+def _weighted(values: Array, weights: Array | None) -> Array:
+    """Return the values times their weights."""
+    return values if weights is None else values * weights
+
+
+def _power(base: Array, exponent: float) -> Array:
+    """Return a power of a non-negative array; small halves of integers cost products and a root, not a logarithm."""
+    if exponent not in (0.5, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0):
+        return base**exponent
+    out = namespace(base).sqrt(base) if exponent % 1 else base
+    for _ in range(math.ceil(exponent) - 1):
+        out = out * base
+    return out
+
+
+def _norm(magnitudes: Array, weights: Array | None, p: float) -> Array:
+    """Return the p-norms, shape (n, 1), scaled by the largest value against overflow."""
+    xp = namespace(magnitudes)
+    if p == 1:
+        return xp.sum(_weighted(magnitudes, weights), axis=1, keepdims=True)
+    top = xp.max(magnitudes, axis=1, keepdims=True)
+    if math.isinf(p):
+        return top
+    ratios = magnitudes / xp.where(top > 0, top, 1.0)
+    return top * xp.sum(_weighted(_power(ratios, p), weights), axis=1, keepdims=True) ** (1 / p)
+
+
+def _project_outside(rows: Array, scale: Array | None, p: float, radius: Array) -> Array:
+    """Project the rows that are outside the ball of finite order ``p``; leave the others as they are."""
+    xp = namespace(rows)
+    values, weights = _magnitudes(rows, scale), _weights(scale)
+    size = _norm(values, weights, p)
+    outside = (size > radius)[:, 0]
+    if not bool(xp.any(outside)):
+        return rows
+    if bool(xp.all(outside)):
+        solved = _project_unit(values / radius, weights, p, size / radius)
+        return xp.copysign(_weighted(solved * radius, scale), rows)
+    out = xp.asarray(rows, copy=True)
+    scale, weights = _take(scale, outside), _take(weights, outside)
+    values, size, radius = values[outside, :], size[outside, :], radius[outside, :]
+    solved = _project_unit(values / radius, weights, p, size / radius)
+    out[outside, :] = xp.copysign(_weighted(solved * radius, scale), rows[outside, :])
+    return out
+
+
+def _take(array: Array | None, keep: Any) -> Array | None:
+    """Return the rows that ``keep`` selects; an array that all rows share comes back as it is."""
+    return array if array is None or array.ndim == 1 else array[keep, :]
+
+
+def _project_unit(values: Array, weights: Array | None, p: float, size: Array) -> Array:
+    """Project non-negative values of p-norm ``size`` above 1 on the unit ball, p finite."""
+    return _unit_ball_one(values, weights) if p == 1 else _unit_ball_general(values, weights, p, size)
+
+
+def _unit_ball_one(values: Array, weights: Array | None) -> Array:
+    """Project non-negative values of 1-norm above 1 on the unit ball of order 1: a soft threshold.
+
+    Newton's method on the weighted sum of ``max(height - depth, 0)``, where the depth is counted from the largest value
+    so that no digits cancel. The sum is convex and piecewise linear in the height, hence a finite, monotone iteration.
+    """
+    xp = namespace(values)
+    depth = xp.max(values, axis=1, keepdims=True) - values
+    weights = xp.ones_like(depth) if weights is None else xp.broadcast_to(weights, depth.shape)
+    height = xp.full_like(depth[:, :1], math.inf)
+    while True:
+        active = weights * xp.astype(depth < height, depth.dtype)
+        lower = (1 + xp.vecdot(active, depth)) / xp.sum(active, axis=1)
+        if not bool(xp.any(lower < height[:, 0])):
+            break
+        height = xp.minimum(height, lower[:, None])
+    solved = xp.clip(height - depth, min=0.0)
+    return solved / xp.clip(xp.sum(weights * solved, axis=1, keepdims=True), min=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Multipliers:
+    r"""Rows on the way to the unit sphere of order ``p``: the state of a Newton iteration in all unknowns at once.
+
+    The projection of ``values`` :math:`g` solves :math:`x + \mu x^{p-1} = g` entry by entry and
+    :math:`\sum_j w_j x_j^p = 1`. With :math:`y = x^{p-1}` the entries read :math:`\alpha v^e + \beta v = g`, where
+    the exponent ``power`` :math:`e = \max(p, q) - 1 \ge 1` makes the left side convex:
+    :math:`v = x, (\alpha, \beta) = (\mu, 1)` for :math:`p \ge 2`, and :math:`v = y, (\alpha, \beta) = (1, \mu)` for
+    :math:`p < 2`. In both cases :math:`x^p = v^{1+e}`.
+
+    Parameters
+    ----------
+    p, power : float
+        Order of the norm; the exponent :math:`e`.
+    values, roots : array of shape (n, m)
+        The right-hand side :math:`g`, and :math:`g^{1/e}`.
+    weights : array of shape (m,) or (n, m), or None
+        Weights of the points.
+    unknowns : array of shape (n, m)
+        The present :math:`v`.
+    mu, low, high : array of shape (n, 1)
+        The present multiplier and its bracket.
+    """
+
+    p: float
+    power: float
+    values: Array
+    roots: Array
+    weights: Array | None
+    unknowns: Array
+    mu: Array
+    low: Array
+    high: Array
+
+    def take(self, keep: Array) -> "_Multipliers":
+        """Return the state of the rows where ``keep`` holds."""
+        arrays = {name: _take(value, keep) for name, value in vars(self).items() if name not in ("p", "power")}
+        return replace(self, **arrays)
+
+    def bound(self, mu: Array) -> Array:
+        """Return an upper bound of the unknowns, less than twice their value: either term alone equals ``g``."""
+        xp = namespace(mu)
+        if self.p >= 2:
+            return xp.minimum(self.values, self.roots * mu ** (-1 / self.power))
+        return xp.minimum(self.roots, self.values / mu)
+
+    def step(self) -> tuple["_Multipliers", Array]:
+        """Return the next state, and where it is not yet the solution, shape (n,).
+
+        Writes in place, but only on arrays made here: half of the time would go to the allocation of new ones.
+        """
+        xp, e = namespace(self.mu), self.power
+        powers = _power(self.unknowns, e)
+        reply = self.mu * (self.unknowns if self.p < 2 else powers)  # the term of the equation that holds mu
+        first, second = (powers, reply) if self.p < 2 else (reply, self.unknowns)
+        slope = e * first
+        slope += second
+        slope += math.sqrt(xp.finfo(slope.dtype).smallest_normal)  # negligible, unless the entry is zero
+        change = self.values - first
+        change -= second
+        change /= slope  # relative change of v by Newton's method, mu fixed
+        reply /= slope  # minus the derivative of log v in log mu
+        powers *= self.unknowns
+        powers = _weighted(powers, self.weights)
+        total = xp.sum(powers, axis=1)[:, None]
+        shift = (1 + e) * xp.vecdot(powers, change)[:, None]
+        gain = (1 + e) * xp.vecdot(powers, reply)[:, None]
+        error = xp.sqrt(xp.vecdot(change, change))[:, None]
+        mu, low, high = self._next_multiplier(total, shift, gain, error)
+        change += 1
+        change *= self.unknowns
+        reply *= mu / self.mu - 1
+        reply += 1
+        change /= reply
+        tol = 0.1 * math.sqrt(eps(mu))  # convergence is quadratic
+        busy = (xp.abs(total + shift - 1) > tol + 16 * eps(mu) * (1 + e)) | (error > tol)
+        return replace(self, unknowns=xp.minimum(change, self.bound(mu)), mu=mu, low=low, high=high), busy[:, 0]
+
+    def _next_multiplier(self, total: Array, shift: Array, gain: Array, error: Array) -> tuple[Array, Array, Array]:
+        r"""Return the next multiplier and bracket, by a safeguarded Newton step on :math:`|x(\mu)|_p^{-(p-1)} = 1`.
+
+        The left side is close to linear in the multiplier when it is small, when it is large, and for all of them when
+        p = 2 (the secular equation of trust regions); it is concave for p > 2. Rows whose entries are still far from
+        :math:`x(\mu)` keep their multiplier.
+        """
+        xp, q, mu = namespace(total), self.p / (self.p - 1), self.mu
+        settled = xp.abs(shift) <= total / 2
+        size = xp.where(settled, total + shift, 1.0)
+        trusted = xp.abs(size - 1) > ((1 + self.power) * error) ** 2
+        low = xp.where(trusted & (size > 1), xp.maximum(self.low, mu), self.low)
+        high = xp.where(trusted & (size < 1), xp.minimum(self.high, mu), self.high)
+        rise = q * (size ** (1 / q) - 1) * size / xp.where(gain > 0, gain, 1.0)
+        rise = xp.where(gain > 0, xp.clip(rise, -1.0, 100.0), -1.0)
+        step = mu * (1 + rise)
+        step = xp.where(step >= high, xp.sqrt(mu) * xp.sqrt(high), step)
+        step = xp.where(step <= low, xp.maximum(xp.sqrt(mu) * xp.sqrt(low), mu / 10), step)
+        return step, low, high
+
+
+def _unit_ball_general(values: Array, weights: Array | None, p: float, size: Array) -> Array:
+    """Project non-negative values of p-norm ``size`` above 1 on the unit ball of order p, 1 < p < inf."""
+    xp = namespace(values)
+    power = max(p, p / (p - 1)) - 1
+    if abs(power - round(power)) < 1e-15:  # p = 4/3 means the cube
+        power = float(round(power))
+    radial = xp.sum(_weighted(values * values, weights), axis=1, keepdims=True) / size**2
+    start = radial * xp.clip(size - 1, min=eps(values))  # the multiplier <x, g - x>, at the radial point x = g / size
+    state = _Multipliers(
+        p=p,
+        power=power,
+        values=values,
+        roots=_power(values, 1 / power),
+        weights=weights,
+        unknowns=values,
+        mu=start,
+        low=xp.zeros_like(start),
+        high=xp.full_like(start, math.inf),
+    )
+    unknowns = _iterate(replace(state, unknowns=state.bound(start)))
+    powers = _power(unknowns, power)
+    total = xp.sum(_weighted(unknowns * powers, weights), axis=1, keepdims=True)
+    return (powers if p < 2 else unknowns) / xp.clip(total, min=1.0) ** (1 / p)
+
+
+def _iterate(state: _Multipliers) -> Array:
+    """Return the unknowns at the solution; go on with the unfinished rows alone as soon as they are a minority."""
+    xp = namespace(state.mu)
+    for _ in range(_MAX_ITER):
+        state, busy = state.step()
+        count = int(xp.sum(xp.astype(busy, xp.int64)))
+        if count == 0:
+            break
+        if 2 * count <= busy.shape[0]:
+            unknowns = state.unknowns
+            unknowns[busy, :] = _iterate(state.take(busy))
+            return unknowns
+    return state.unknowns

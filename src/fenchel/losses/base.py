@@ -1,0 +1,60 @@
+"""The protocol of a loss, and of the scalar profile behind a loss of the norm."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+from fenchel._array import Array
+from fenchel._component import Component
+
+__all__: list[str] = []
+
+
+class Loss(Component, ABC):
+    r"""A convex loss of the residual :math:`r = y - h(x)`, known by its value and its Fenchel conjugate.
+
+    Rows are samples, in orthonormal coordinates of the output space. A new loss writes ``value``, ``conjugate`` and
+    ``prox_conjugate``; the rest has defaults.
+
+    A conjugate that contains :math:`\tfrac{\sigma}{2}\|a\|^2` says so by ``curvature`` :math:`= \sigma` and writes
+    ``prox_remainder``, the prox of what is left, which lets solvers treat the quadratic part exactly.
+    """
+
+    smooth: ClassVar[bool] = False
+    curvature: float = 0.0
+    fits_targets: ClassVar[bool] = True
+
+    @abstractmethod
+    def value(self, residuals: Array) -> Array:
+        """Return the loss of each row, shape (n,)."""
+
+    @abstractmethod
+    def conjugate(self, duals: Array) -> Array:
+        """Return the conjugate at each row, shape (n,); infinity outside its domain."""
+
+    @abstractmethod
+    def prox_conjugate(self, duals: Array, step: float) -> Array:
+        """Return the prox of ``step`` times the conjugate, row by row; ``step`` is a float or an (n, 1) array."""
+
+    def prox_remainder(self, duals: Array, step: float) -> Array:
+        """Return the prox of ``step`` times (conjugate minus ``curvature / 2`` times the squared norm)."""
+        return self.prox_conjugate(duals, step)
+
+    def gradient(self, residuals: Array) -> Array:
+        """Return the gradient at each row (smooth losses)."""
+        raise AttributeError(f"{self!r} is not smooth: it has no gradient.")
+
+    def saturation(self, duals: Array) -> Array | None:
+        """Return each dual norm over its bound, shape (n,), or ``None`` when the duals are not bounded."""
+        return None
+
+    def profile(self) -> Any:
+        """Return the scalar ``Profile`` of a loss of the Euclidean norm, else ``None``."""
+        return None
+
+    def bind(self, targets: Array, point_scale: Array | None = None) -> "Loss":
+        """Return the loss bound to the targets and, where coordinates are point values, to their scale."""
+        return self
+
+    def rows(self, index: Any) -> Self:
+        """Return the loss of some samples; losses that are bound to the targets override this."""
+        return self

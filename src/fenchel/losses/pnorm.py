@@ -1,0 +1,227 @@
+"""Robust and sparse losses built on a norm of any order: Huber, epsilon-ridge and epsilon-SVR."""
+
+import math
+from abc import ABC
+from copy import copy
+from typing import Any, Self
+
+from sklearn.base import clone
+
+from fenchel._array import Array, indicator, namespace, row_norms
+from fenchel._check import Interval
+from fenchel.losses._balls import PNorm
+from fenchel.losses.base import Loss
+
+__all__ = ["EpsilonRidge", "EpsilonSVR", "Huber"]
+
+_ORDER = Interval(1, math.inf, "both")
+
+
+class _PNormLoss(Loss, ABC):
+    """A loss built on the norm of order ``p``; bound to a point scale, it is the norm of the point values."""
+
+    p: float
+    _scale: Array | None = None
+
+    def bind(self, targets: Array, point_scale: Array | None = None) -> Self:
+        """Return a copy whose norm is that of point values, where coordinates are values times ``point_scale``."""
+        bound: Self = clone(self)
+        bound._scale = point_scale
+        return bound
+
+    def rows(self, index: Any) -> Self:
+        """Return the loss of some samples: a scale given sample by sample is cut to them."""
+        if self._scale is None or self._scale.ndim == 1:
+            return self
+        part = copy(self)
+        part._scale = self._scale[index, ...]
+        return part
+
+    @property
+    def _primal(self) -> PNorm:
+        """The norm of the residuals."""
+        return PNorm(float(self.p), self._scale)
+
+    @property
+    def _dual(self) -> PNorm:
+        """The norm of the dual variables, of the conjugate order."""
+        return self._primal.dual()
+
+
+class Huber(_PNormLoss):
+    r"""Huber loss: quadratic near zero, a multiple of the p-norm far away.
+
+    .. math:: \ell = \tfrac12 \|\cdot\|^2 \,\square\, \kappa \|\cdot\|_p,
+        \qquad \ell^* = \tfrac12 \|\cdot\|^2 + \chi_{\|\cdot\|_q \le \kappa},
+        \qquad \tfrac1p + \tfrac1q = 1.
+
+    Its gradient is the projection of the residual on the ball :math:`\|\cdot\|_q \le \kappa`.
+
+    Parameters
+    ----------
+    kappa : float, default=1.0
+        Bound of the dual norm of the gradient, in (0, inf); a residual inside that ball costs half its square.
+    p : float, default=2
+        Order of the norm, in [1, inf]. With 2 whole samples are outliers, with 1 single values are.
+
+    References
+    ----------
+    [Laforgue2020]_, Def. 5; [Lambert2022]_, Def. 3.1.
+    """
+
+    _limits = {"kappa": Interval(0, math.inf), "p": _ORDER}
+    smooth = True
+    curvature = 1.0
+
+    def __init__(self, kappa: float = 1.0, p: float = 2) -> None:
+        self.kappa = kappa
+        self.p = p
+
+    @classmethod
+    def examples(cls) -> list["Huber"]:
+        """Return instances that the contract tests run on."""
+        orders = [cls(p=1), cls(p=1.3), cls(), cls(p=3), cls(p=math.inf)]
+        return [*orders, cls(kappa=0.05), cls(kappa=20.0), cls(kappa=0.05, p=1.3), cls(kappa=20.0, p=3)]
+
+    def value(self, residuals: Array) -> Array:
+        """Return the loss of each row, shape (n,)."""
+        inner = self.gradient(residuals)
+        return row_norms(inner)[:, 0] ** 2 / 2 + self.kappa * self._primal.norm(residuals - inner)[:, 0]
+
+    def conjugate(self, duals: Array) -> Array:
+        """Return the conjugate at each row, shape (n,); infinity outside the ball."""
+        return row_norms(duals)[:, 0] ** 2 / 2 + indicator(self._dual.norm(duals)[:, 0] / self.kappa)
+
+    def prox_conjugate(self, duals: Array, step: float) -> Array:
+        """Return the prox of ``step`` times the conjugate, row by row."""
+        return self.prox_remainder(duals / (1 + step), step / (1 + step))
+
+    def prox_remainder(self, duals: Array, step: float) -> Array:
+        """Return the projection on the ball of the conjugate's domain, whatever the step."""
+        return self._dual.project(duals, self.kappa)
+
+    def gradient(self, residuals: Array) -> Array:
+        """Return the gradient at each row: the projection on the ball."""
+        return self._dual.project(residuals, self.kappa)
+
+    def saturation(self, duals: Array) -> Array:
+        """Return each dual norm over ``kappa``, shape (n,), at most 1."""
+        return namespace(duals).clip(self._dual.norm(duals)[:, 0] / self.kappa, max=1.0)
+
+
+class EpsilonRidge(_PNormLoss):
+    r"""Squared distance to the ball of radius epsilon of the p-norm, halved.
+
+    .. math:: \ell = \tfrac12 \|\cdot\|^2 \,\square\, \chi_{\|\cdot\|_p \le \varepsilon},
+        \qquad \ell^* = \tfrac12 \|\cdot\|^2 + \varepsilon \|\cdot\|_q,
+        \qquad \tfrac1p + \tfrac1q = 1.
+
+    Residuals inside the ball cost nothing and have a null dual variable.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Radius of the ball, in [0, inf); 0 gives the square loss.
+    p : float, default=2
+        Order of the norm, in [1, inf]. With 2 whole samples have a null dual variable, with inf single values do.
+
+    References
+    ----------
+    [Laforgue2020]_, Def. 4, times one half as in its problem (P1); [Lambert2022]_, Def. 4.1.
+    """
+
+    _limits = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
+    smooth = True
+    curvature = 1.0
+
+    def __init__(self, epsilon: float = 0.1, p: float = 2) -> None:
+        self.epsilon = epsilon
+        self.p = p
+
+    @classmethod
+    def examples(cls) -> list["EpsilonRidge"]:
+        """Return instances that the contract tests run on."""
+        orders = [cls(p=1), cls(p=1.3), cls(), cls(p=3), cls(p=math.inf)]
+        return [*orders, cls(epsilon=0.0), cls(epsilon=0.0, p=3), cls(epsilon=20.0), cls(epsilon=2.0, p=1.3)]
+
+    def value(self, residuals: Array) -> Array:
+        """Return the loss of each row, shape (n,)."""
+        return row_norms(self.gradient(residuals))[:, 0] ** 2 / 2
+
+    def conjugate(self, duals: Array) -> Array:
+        """Return the conjugate at each row, shape (n,)."""
+        return row_norms(duals)[:, 0] ** 2 / 2 + self.epsilon * self._dual.norm(duals)[:, 0]
+
+    def prox_conjugate(self, duals: Array, step: float) -> Array:
+        """Return the prox of ``step`` times the conjugate, row by row."""
+        return self.prox_remainder(duals / (1 + step), step / (1 + step))
+
+    def prox_remainder(self, duals: Array, step: float) -> Array:
+        """Return the prox of ``step * epsilon`` times the dual norm; exactly zero where the p-norm is below that."""
+        return duals - self._primal.project(duals, step * self.epsilon)
+
+    def gradient(self, residuals: Array) -> Array:
+        """Return the gradient at each row; exactly zero inside the ball."""
+        return residuals - self._primal.project(residuals, self.epsilon)
+
+
+class EpsilonSVR(_PNormLoss):
+    r"""The p-norm beyond epsilon, as in support vector regression.
+
+    .. math:: \ell = \max(\|\cdot\|_p - \varepsilon, 0)
+        = \|\cdot\|_p \,\square\, \chi_{\|\cdot\|_p \le \varepsilon},
+        \qquad \ell^* = \chi_{\|\cdot\|_q \le 1} + \varepsilon \|\cdot\|_q,
+        \qquad \tfrac1p + \tfrac1q = 1.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Norm below which a residual costs nothing, in [0, inf).
+    p : float, default=2
+        Order of the norm, in [1, inf].
+
+    Notes
+    -----
+    The prox of ``step`` times the conjugate is the shrinkage of threshold ``step * epsilon`` where that ends inside the
+    unit ball, else the projection on the unit ball: a multiplier of the constraint only adds to the threshold, and the
+    projection is the shrinkage of the one threshold that ends on the sphere.
+
+    References
+    ----------
+    [Laforgue2020]_, Def. 4 and its problem (P3).
+    """
+
+    _limits = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
+
+    def __init__(self, epsilon: float = 0.1, p: float = 2) -> None:
+        self.epsilon = epsilon
+        self.p = p
+
+    @classmethod
+    def examples(cls) -> list["EpsilonSVR"]:
+        """Return instances that the contract tests run on."""
+        orders = [cls(p=1), cls(p=1.3), cls(), cls(p=3), cls(p=math.inf)]
+        return [*orders, cls(epsilon=0.0), cls(epsilon=0.0, p=1.3), cls(epsilon=20.0), cls(epsilon=2.0, p=3)]
+
+    def value(self, residuals: Array) -> Array:
+        """Return the loss of each row, shape (n,)."""
+        return namespace(residuals).clip(self._primal.norm(residuals)[:, 0] - self.epsilon, min=0.0)
+
+    def conjugate(self, duals: Array) -> Array:
+        """Return the conjugate at each row, shape (n,); infinity outside the unit ball."""
+        norm = self._dual.norm(duals)[:, 0]
+        return indicator(norm) + self.epsilon * norm
+
+    def prox_conjugate(self, duals: Array, step: float) -> Array:
+        """Return the prox of ``step`` times the conjugate, row by row; exactly zero where the p-norm is small."""
+        xp = namespace(duals)
+        shrunk = duals - self._primal.project(duals, step * self.epsilon)
+        beyond = self._dual.norm(shrunk) > 1
+        if not bool(xp.any(beyond)):
+            return shrunk
+        clipped = self._dual.project(xp.where(beyond, duals, xp.zeros_like(duals)), 1.0)
+        return xp.where(beyond, clipped, shrunk)
+
+    def saturation(self, duals: Array) -> Array:
+        """Return the dual norms, shape (n,), at most 1."""
+        return namespace(duals).clip(self._dual.norm(duals)[:, 0], max=1.0)

@@ -1,0 +1,323 @@
+"""Scalar profiles: the convex function of the norm behind a radial loss, and its conjugate.
+
+A radial loss is ``l(r) = f(|r|)`` with f convex and non-decreasing on [0, inf). Then ``l*(a) = f*(|a|)`` and the prox of
+``l*`` moves along the row: everything happens in one dimension, for all rows at once.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fenchel._array import Array, eps, indicator, namespace
+
+__all__ = ["Ball", "Convolution", "Exponential", "Linear", "NormLog", "Power", "Profile", "Quadratic"]
+
+_HALVINGS = 70  # enough to close a bracket to the last bit of float64
+
+
+class Profile(ABC):
+    """A convex non-decreasing f on [0, ``radius``], with its conjugate on [0, ``bound``].
+
+    A new profile writes ``value``, ``conjugate`` and ``slope``; the rest follows by bisection unless written.
+    """
+
+    smooth: bool = False
+    curvature: float = 0.0  # the conjugate contains curvature / 2 * s**2
+    bound: float = math.inf
+    radius: float = math.inf
+
+    @abstractmethod
+    def value(self, t: Array) -> Array:
+        """Return f(t)."""
+
+    @abstractmethod
+    def conjugate(self, s: Array) -> Array:
+        """Return f*(s), infinity beyond ``bound``."""
+
+    @abstractmethod
+    def slope(self, s: Array) -> Array:
+        """Return the right derivative of f* at s, infinity at ``bound`` and beyond."""
+
+    def prox(self, s: Array, step: Any) -> Array:
+        """Return the prox of ``step * f*`` at s >= 0."""
+        # u + step * slope(u) = s has its root in [0, s]; exactly zero where the slope at zero is already too large
+        return _solve_increasing(lambda u: u + step * self.slope(u), s, high=s)
+
+    def derivative(self, t: Array) -> Array:
+        """Return the s that attains f(t) = s t - f*(s): the derivative of a smooth f."""
+        if math.isfinite(self.bound):
+            high = namespace(t).zeros_like(t) + self.bound
+        else:
+            high = _grow(self.slope, t)
+        return _solve_increasing(self.slope, t, high)
+
+    def remainder(self) -> "Profile":
+        """Return the profile whose conjugate is f* without its quadratic part."""
+        return self
+
+    def absorb(self, prox: Callable[[Array, Any], Array], s: Array, step: Any) -> Array | None:
+        """Return the prox of (this conjugate + another) from the other's prox, if there is a formula."""
+        return None
+
+
+@dataclass(frozen=True)
+class Quadratic(Profile):
+    """f(t) = t**2 / 2."""
+
+    smooth = True
+    curvature = 1.0
+
+    def value(self, t: Array) -> Array:
+        """Return t**2 / 2."""
+        return t**2 / 2
+
+    conjugate = value
+
+    def slope(self, s: Array) -> Array:
+        """Return s."""
+        return s
+
+    derivative = slope
+
+    def prox(self, s: Array, step: Any) -> Array:
+        """Return s / (1 + step)."""
+        return s / (1 + step)
+
+    def remainder(self) -> Profile:
+        """Return the profile whose conjugate is zero."""
+        return Ball(0.0)
+
+    def absorb(self, prox: Callable[[Array, Any], Array], s: Array, step: Any) -> Array:
+        """Scale, then take the other's prox with the shortened step."""
+        return prox(s / (1 + step), step / (1 + step))
+
+
+@dataclass(frozen=True)
+class Linear(Profile):
+    """f(t) = scale * t."""
+
+    scale: float
+
+    @property
+    def bound(self) -> float:  # type: ignore[override]
+        """Return the largest dual norm."""
+        return self.scale
+
+    def value(self, t: Array) -> Array:
+        """Return scale * t."""
+        return self.scale * t
+
+    def conjugate(self, s: Array) -> Array:
+        """Return the indicator of [0, scale]."""
+        return indicator(s / self.scale)
+
+    def slope(self, s: Array) -> Array:
+        """Return 0 below ``scale``, infinity from there."""
+        xp = namespace(s)
+        zero = xp.zeros_like(s)
+        return xp.where(s < self.scale, zero, zero + math.inf)
+
+    def prox(self, s: Array, step: Any) -> Array:
+        """Return the projection on [0, scale]."""
+        return namespace(s).clip(s, max=self.scale)
+
+    def absorb(self, prox: Callable[[Array, Any], Array], s: Array, step: Any) -> Array:
+        """Clip the other's prox: in one dimension a bound is met by clipping."""
+        return namespace(s).clip(prox(s, step), max=self.scale)
+
+
+@dataclass(frozen=True)
+class Ball(Profile):
+    """f = indicator of [0, limit]."""
+
+    limit: float
+
+    @property
+    def radius(self) -> float:  # type: ignore[override]
+        """Return the largest residual norm."""
+        return self.limit
+
+    def value(self, t: Array) -> Array:
+        """Return 0 in the ball, infinity outside."""
+        xp = namespace(t)
+        zero = xp.zeros_like(t)
+        return xp.where(t <= self.limit * (1 + 16 * eps(t)), zero, zero + math.inf)
+
+    def conjugate(self, s: Array) -> Array:
+        """Return limit * s."""
+        return self.limit * s
+
+    def slope(self, s: Array) -> Array:
+        """Return limit."""
+        return namespace(s).zeros_like(s) + self.limit
+
+    def prox(self, s: Array, step: Any) -> Array:
+        """Return the soft threshold."""
+        return namespace(s).clip(s - step * self.limit, min=0.0)
+
+    def absorb(self, prox: Callable[[Array, Any], Array], s: Array, step: Any) -> Array:
+        """Shift: a linear term moves the point where the other's prox is taken."""
+        return prox(self.prox(s, step), step)
+
+
+@dataclass(frozen=True)
+class Power(Profile):
+    """f(t) = scale / eta * t**eta, eta > 1."""
+
+    eta: float
+    scale: float
+
+    smooth = True
+
+    @property
+    def _conjugate_exponent(self) -> float:
+        return self.eta / (self.eta - 1)
+
+    def value(self, t: Array) -> Array:
+        """Return scale / eta * t**eta."""
+        return self.scale / self.eta * t**self.eta
+
+    def conjugate(self, s: Array) -> Array:
+        """Return scale / eta' * (s / scale)**eta', eta' the conjugate exponent."""
+        exponent = self._conjugate_exponent
+        return self.scale / exponent * (s / self.scale) ** exponent
+
+    def slope(self, s: Array) -> Array:
+        """Return (s / scale)**(eta' - 1)."""
+        return (s / self.scale) ** (self._conjugate_exponent - 1)
+
+    def derivative(self, t: Array) -> Array:
+        """Return scale * t**(eta - 1)."""
+        return self.scale * t ** (self.eta - 1)
+
+
+@dataclass(frozen=True)
+class Exponential(Profile):
+    """f(t) = scale * (exp(t) - 1)."""
+
+    scale: float
+
+    def value(self, t: Array) -> Array:
+        """Return scale * (exp(t) - 1)."""
+        return self.scale * namespace(t).expm1(t)
+
+    def conjugate(self, s: Array) -> Array:
+        """Return s log(s / scale) - s + scale where s >= scale, 0 below."""
+        xp = namespace(s)
+        ratio = xp.clip(s / self.scale, min=1.0)
+        return self.scale * (ratio * xp.log(ratio) - ratio + 1)
+
+    def slope(self, s: Array) -> Array:
+        """Return log(s / scale) where positive."""
+        xp = namespace(s)
+        return xp.log(xp.clip(s / self.scale, min=1.0))
+
+
+@dataclass(frozen=True)
+class NormLog(Profile):
+    """f = convex envelope of scale * t log t: constant up to 1 / e."""
+
+    scale: float
+
+    smooth = True
+
+    def value(self, t: Array) -> Array:
+        """Return scale * t log t beyond 1 / e, -scale / e before."""
+        xp = namespace(t)
+        clipped = xp.clip(t, min=1 / math.e)
+        return self.scale * clipped * xp.log(clipped)
+
+    def conjugate(self, s: Array) -> Array:
+        """Return scale * exp(s / scale - 1)."""
+        return self.scale * namespace(s).exp(s / self.scale - 1)
+
+    def slope(self, s: Array) -> Array:
+        """Return exp(s / scale - 1)."""
+        return namespace(s).exp(s / self.scale - 1)
+
+    def derivative(self, t: Array) -> Array:
+        """Return scale * (log t + 1) beyond 1 / e, 0 before."""
+        xp = namespace(t)
+        return self.scale * (xp.log(xp.clip(t, min=1 / math.e)) + 1)
+
+
+@dataclass(frozen=True)
+class Convolution(Profile):
+    """f = first □ second: the conjugates add."""
+
+    first: Profile
+    second: Profile
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Tell whether one of the two is smooth, which is enough."""
+        return self.first.smooth or self.second.smooth
+
+    @property
+    def curvature(self) -> float:  # type: ignore[override]
+        """Return the sum of the two."""
+        return self.first.curvature + self.second.curvature
+
+    @property
+    def bound(self) -> float:  # type: ignore[override]
+        """Return the smaller of the two."""
+        return min(self.first.bound, self.second.bound)
+
+    @property
+    def radius(self) -> float:  # type: ignore[override]
+        """Return the sum of the two."""
+        return self.first.radius + self.second.radius
+
+    def value(self, t: Array) -> Array:
+        """Return the supremum of s t - f*(s), infinity beyond ``radius``."""
+        s = self.derivative(t)
+        inside = s * t - self.conjugate(s)
+        if not math.isfinite(self.radius):
+            return inside
+        return namespace(t).where(t <= self.radius * (1 + 16 * eps(t)), inside, namespace(t).zeros_like(t) + math.inf)
+
+    def conjugate(self, s: Array) -> Array:
+        """Return the sum of the two conjugates."""
+        return self.first.conjugate(s) + self.second.conjugate(s)
+
+    def slope(self, s: Array) -> Array:
+        """Return the sum of the two slopes."""
+        return self.first.slope(s) + self.second.slope(s)
+
+    def prox(self, s: Array, step: Any) -> Array:
+        """Return the prox of the sum: by formula if one part can absorb the other, else by bisection."""
+        for part, other in ((self.first, self.second), (self.second, self.first)):
+            absorbed = part.absorb(other.prox, s, step)
+            if absorbed is not None:
+                return absorbed
+        return Profile.prox(self, s, step)
+
+    def remainder(self) -> Profile:
+        """Return the convolution of the two remainders."""
+        return Convolution(self.first.remainder(), self.second.remainder())
+
+
+def _solve_increasing(function: Callable[[Array], Array], wanted: Array, high: Array) -> Array:
+    """Return the u in [0, high] with function(u) = wanted, by bisection; 0 where function(0) >= wanted."""
+    xp = namespace(wanted)
+    low = xp.zeros_like(wanted)
+    is_zero = function(low) >= wanted
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        is_below = function(middle) < wanted
+        low, high = xp.where(is_below, middle, low), xp.where(is_below, high, middle)
+    # the upper end has function(high) >= wanted, also where the function jumps
+    return xp.where(is_zero, xp.zeros_like(high), high)
+
+
+def _grow(function: Callable[[Array], Array], wanted: Array) -> Array:
+    """Return points where an increasing function has passed ``wanted``, by squaring steps up to 1e150."""
+    xp = namespace(wanted)
+    high = xp.ones_like(wanted)
+    for power in range(1, 10):
+        high = xp.where(function(high) < wanted, xp.zeros_like(high) + 2.0**(2**power), high)
+        if bool(xp.all(function(high) >= wanted)):
+            break
+    return high

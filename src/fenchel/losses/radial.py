@@ -1,0 +1,326 @@
+"""Losses of the residual's norm: one scalar profile each."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+from fenchel._array import Array, namespace, row_norms
+from fenchel._check import Interval, Options
+from fenchel.losses import profile as profiles
+from fenchel.losses.base import Loss
+
+__all__ = ["Ball", "Exponential", "InfimalConvolution", "Norm", "NormLog", "Power", "Square"]
+
+_POSITIVE = Interval(0, math.inf)
+
+
+class RadialLoss(Loss, ABC):
+    """A loss of the Euclidean norm of the residual, given by its scalar profile."""
+
+    @abstractmethod
+    def profile(self) -> profiles.Profile:
+        """Return the scalar profile."""
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Tell whether the loss has a gradient everywhere."""
+        return self.profile().smooth
+
+    @property
+    def curvature(self) -> float:  # type: ignore[override]
+        """Return the weight of the squared norm in the conjugate."""
+        return self.profile().curvature
+
+    def value(self, residuals: Array) -> Array:
+        """Return f(|r_i|), shape (n,)."""
+        return self.profile().value(row_norms(residuals)[:, 0])
+
+    def conjugate(self, duals: Array) -> Array:
+        """Return f*(|a_i|), shape (n,)."""
+        return self.profile().conjugate(row_norms(duals)[:, 0])
+
+    def prox_conjugate(self, duals: Array, step: float) -> Array:
+        """Return the prox of step * f*(|.|): rows keep their direction."""
+        norms = row_norms(duals)
+        return _rescale(duals, norms, self.profile().prox(norms, step))
+
+    def prox_remainder(self, duals: Array, step: float) -> Array:
+        """Return the prox of the conjugate without its quadratic part."""
+        norms = row_norms(duals)
+        return _rescale(duals, norms, self.profile().remainder().prox(norms, step))
+
+    def gradient(self, residuals: Array) -> Array:
+        """Return f'(|r_i|) r_i / |r_i|."""
+        if not self.smooth:
+            return super().gradient(residuals)
+        norms = row_norms(residuals)
+        return _rescale(residuals, norms, self.profile().derivative(norms))
+
+    def saturation(self, duals: Array) -> Array | None:
+        """Return |a_i| over the bound of the dual domain, or ``None`` if there is none."""
+        bound = self.profile().bound
+        if not math.isfinite(bound):
+            return None
+        return namespace(duals).clip(row_norms(duals)[:, 0] / bound, max=1.0)
+
+
+class Square(RadialLoss):
+    r"""Square loss, the ridge regression.
+
+    .. math:: \ell(r) = \tfrac12 \|r\|^2, \qquad \ell^*(a) = \tfrac12 \|a\|^2.
+
+    References
+    ----------
+    [Laforgue2020]_, section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Square
+    >>> Square().value(np.array([[3.0, 4.0]]))
+    array([12.5])
+    """
+
+    def profile(self) -> profiles.Profile:
+        """Return t**2 / 2."""
+        return profiles.Quadratic()
+
+
+class Norm(RadialLoss):
+    r"""Norm of the residual, not squared: the spatial-median loss.
+
+    .. math:: \ell(r) = \lambda \|r\|, \qquad \ell^*(a) = \chi_{\|a\| \le \lambda}.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        The factor :math:`\lambda`; must be positive.
+
+    References
+    ----------
+    [Laforgue2020]_, Prop. 1.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def profile(self) -> profiles.Profile:
+        """Return scale * t."""
+        return profiles.Linear(self.scale)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return a few scales."""
+        return [cls(), cls(scale=0.3)]
+
+
+class Power(RadialLoss):
+    r"""Power of the norm.
+
+    .. math:: \ell(r) = \tfrac{\lambda}{\eta} \|r\|^\eta, \qquad
+        \ell^*(a) = \tfrac{\lambda}{\eta'} \bigl(\|a\| / \lambda\bigr)^{\eta'}, \quad
+        \tfrac1\eta + \tfrac1{\eta'} = 1.
+
+    Parameters
+    ----------
+    eta : float, default=1.5
+        The exponent; must be greater than 1 (``Norm`` is the limit 1, ``Square`` the case 2).
+    scale : float, default=1.0
+        The factor :math:`\lambda`; must be positive.
+
+    References
+    ----------
+    [Laforgue2020]_, Prop. 1.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"eta": Interval(1, math.inf), "scale": _POSITIVE}
+
+    def __init__(self, eta: float = 1.5, scale: float = 1.0) -> None:
+        self.eta = eta
+        self.scale = scale
+
+    def profile(self) -> profiles.Profile:
+        """Return scale / eta * t**eta."""
+        return profiles.Power(self.eta, self.scale)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return exponents on both sides of 2."""
+        return [cls(), cls(eta=2.0, scale=0.5), cls(eta=3.0, scale=2.0)]
+
+
+class Exponential(RadialLoss):
+    r"""Exponential of the norm: errors beyond one unit cost very much.
+
+    .. math:: \ell(r) = \lambda (e^{\|r\|} - 1), \qquad
+        \ell^*(a) = \mathbb 1\{\|a\| \ge \lambda\} \bigl(\|a\| \log(\|a\| / \lambda e) + \lambda\bigr).
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        The factor :math:`\lambda`; must be positive.
+
+    References
+    ----------
+    [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def profile(self) -> profiles.Profile:
+        """Return scale * (exp(t) - 1)."""
+        return profiles.Exponential(self.scale)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return a few scales."""
+        return [cls(), cls(scale=0.2)]
+
+
+class NormLog(RadialLoss):
+    r"""Norm times its logarithm, made convex.
+
+    .. math:: \ell(r) = \lambda \max(\|r\|, 1/e) \log \max(\|r\|, 1/e), \qquad
+        \ell^*(a) = \lambda e^{\|a\| / \lambda - 1}.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        The factor :math:`\lambda`; must be positive.
+
+    Notes
+    -----
+    The function :math:`\lambda \|r\| \log \|r\|` of the papers falls from 0 to :math:`-\lambda / e` between
+    :math:`\|r\| = 0` and :math:`1 / e`, so it is not convex. The printed conjugate is that of its convex envelope,
+    which is constant up to :math:`1 / e`; this class is that envelope (see ``test_norm_log_is_the_convex_envelope``).
+
+    References
+    ----------
+    [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def profile(self) -> profiles.Profile:
+        """Return the convex envelope of scale * t log t."""
+        return profiles.NormLog(self.scale)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return a few scales."""
+        return [cls(), cls(scale=0.4)]
+
+
+class Ball(RadialLoss):
+    r"""Hard constraint: every residual must lie in a ball.
+
+    .. math:: \ell(r) = \chi_{\|r\| \le \rho}, \qquad \ell^*(a) = \rho \|a\|.
+
+    Parameters
+    ----------
+    radius : float, default=0.1
+        The radius :math:`\rho`; must be positive.
+
+    Notes
+    -----
+    The smoothest function that passes within ``radius`` of every sample. There may be none (two samples with the same
+    input and outputs further apart than twice the radius): the primal objective is then infinite, and the fit says so.
+
+    References
+    ----------
+    [Laforgue2020]_, Prop. 1.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"radius": _POSITIVE}
+
+    def __init__(self, radius: float = 0.1) -> None:
+        self.radius = radius
+
+    def profile(self) -> profiles.Profile:
+        """Return the indicator of [0, radius]."""
+        return profiles.Ball(self.radius)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return a small and a large radius."""
+        return [cls(), cls(radius=0.7)]
+
+
+class InfimalConvolution(RadialLoss):
+    r"""Infimal convolution of two radial losses.
+
+    .. math:: (f \,\square\, g)(r) = \inf_u f(u) + g(r - u), \qquad (f \,\square\, g)^* = f^* + g^*.
+
+    Parameters
+    ----------
+    f, g : Loss
+        Two losses of the Euclidean norm (``Huber`` and the epsilon losses count when ``p=2``); they may themselves be
+        convolutions.
+
+    Notes
+    -----
+    The prox of the sum of two conjugates is taken in one dimension: by formula when one of the two is ``Square``,
+    ``Norm`` or ``Ball``, else by a bisection that is carried out on all rows at once.
+
+    References
+    ----------
+    [Laforgue2020]_, Prop. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Huber, InfimalConvolution, Norm, Square
+    >>> residuals = np.array([[3.0, 4.0]])
+    >>> bool(np.allclose(InfimalConvolution(Square(), Norm(2.0)).value(residuals), Huber(2.0).value(residuals)))
+    True
+    """
+
+    def __init__(self, f: Any = None, g: Any = None) -> None:
+        self.f = f
+        self.g = g
+
+    def profile(self) -> profiles.Profile:
+        """Return the convolution of the two profiles."""
+        return profiles.Convolution(self._part("f"), self._part("g"))
+
+    def _part(self, name: str) -> profiles.Profile:
+        part = getattr(self, name)
+        part = Square() if part is None else part
+        found = part.profile() if isinstance(part, Loss) else None
+        if found is None:
+            raise TypeError(
+                f"The {name!r} parameter of InfimalConvolution must be a loss of the Euclidean norm "
+                f"(Square, Norm, Power, Ball, Huber with p=2, ...). Got {part!r} instead."
+            )
+        return found
+
+    def validate(self) -> Self:
+        """Raise unless both parts are radial."""
+        self.profile()
+        return super().validate()
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return pairs that take the formula, pairs that take the bisection, and a nested one."""
+        return [
+            cls(Square(), Norm(0.5)),
+            cls(Norm(1.0), Ball(0.2)),
+            cls(Power(1.5), Square()),
+            cls(Power(3.0), Exponential(0.3)),
+            cls(cls(Square(), Ball(0.1)), Norm(0.7)),
+        ]
+
+
+def _rescale(rows: Array, norms: Array, wanted: Array) -> Array:
+    """Return the rows with the wanted norms; zero rows stay zero."""
+    xp = namespace(rows)
+    safe = xp.where(norms > 0, norms, xp.ones_like(norms))
+    return rows * (wanted / safe)

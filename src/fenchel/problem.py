@@ -1,0 +1,173 @@
+"""The narrow waist: the dual problem, and the certificate that every solver stops on."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fenchel._array import Array, eps, namespace, row_norms
+from fenchel.kernels.gram import OperatorGram, Spectrum
+from fenchel.losses.base import Loss
+
+__all__ = ["Certificate", "DualProblem"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""Primal value, dual value and the gap between them.
+
+    ``gap`` is the sum of the Fenchel–Young gaps of the samples, which loses no digit to the subtraction of two nearly
+    equal objectives; ``relative_gap`` is :math:`gap / \max(|P|, 10^{-10} P(0))`.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+
+
+@dataclass(frozen=True)
+class DualProblem:
+    r"""The dual of a regularised fit, in orthonormal output coordinates.
+
+    .. math:: \min_a \sum_i s_i \ell^*(a_i) - s_i \langle a_i, y_i \rangle
+        + \frac{1}{2 \lambda S} \sum_{ij} s_i s_j \langle a_i, \mathcal K(x_i, x_j) a_j \rangle,
+        \qquad S = \sum_i s_i .
+
+    Sample weights :math:`s_i` are carried by the variables :math:`b_i = \sqrt{s_i} a_i`, which solvers call ``duals``:
+    they never meet the weights. ``DualProblem.build`` makes the change, ``unscale`` undoes it.
+    """
+
+    gram: OperatorGram
+    targets: Array
+    loss: Loss
+    lam: float
+    root: Array | None = None
+    total: float = 1.0
+
+    @classmethod
+    def build(
+        cls,
+        gram: OperatorGram,
+        targets: Array,
+        loss: Loss,
+        lam: float,
+        weights: Array | None = None,
+        point_scale: Array | None = None,
+    ) -> "DualProblem":
+        """Return the problem of a sample; ``weights`` (n,) are positive, ``None`` counts every sample once."""
+        bound = loss.bind(targets, point_scale)
+        if weights is None:
+            return cls(gram, targets, bound, lam, None, float(targets.shape[0]))
+        xp = namespace(targets)
+        root = xp.sqrt(weights)[:, None]
+        return cls(gram.scaled(root), targets * root, bound, lam, root, float(xp.sum(weights)))
+
+    @property
+    def scale(self) -> float:
+        """Return 1 / (lam S), the factor of the Gram operator."""
+        return 1 / (self.lam * self.total)
+
+    @property
+    def curvature(self) -> float:
+        """Return the weight of the squared norm in the conjugate of the loss."""
+        return self.loss.curvature
+
+    @cached_property
+    def lipschitz(self) -> float:
+        """Return the norm of the quadratic term, the exact Lipschitz constant of its gradient (rounded up)."""
+        return self.gram.norm(self.targets) * self.scale
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Return the eigenbasis of the Gram operator, computed once."""
+        return self.gram.spectrum(self.targets)
+
+    @cached_property
+    def value_at_zero(self) -> float:
+        """Return P(0), the objective of the zero model."""
+        return float(self._weighted_sum(self.loss.value(self.unscale(self.targets)))) / self.total
+
+    def predictions(self, duals: Array) -> Array:
+        """Return h_a(x_i), times the root of the weight."""
+        return self.gram.matmul(duals) * self.scale
+
+    def smooth_gradient(self, predictions: Array) -> Array:
+        """Return the gradient of the linear and quadratic part at duals that have these predictions."""
+        return predictions - self.targets
+
+    def prox(self, duals: Array, step: float) -> Array:
+        """Return the prox of step times the conjugate of the loss."""
+        return self._rescaled(self.loss.prox_conjugate, duals, step)
+
+    def prox_remainder(self, duals: Array, step: float) -> Array:
+        """Return the prox of step times the conjugate less its quadratic part."""
+        return self._rescaled(self.loss.prox_remainder, duals, step)
+
+    def prox_row(self, index: int, row: Array, step: float) -> Array:
+        """Return the prox at one sample; ``row`` has shape (1, p)."""
+        loss = self.loss.rows(slice(index, index + 1))
+        if self.root is None:
+            return loss.prox_conjugate(row, step)
+        root = self.root[index : index + 1, :]
+        return loss.prox_conjugate(row / root, step) * root
+
+    def unscale(self, rows: Array) -> Array:
+        """Return rows divided by the root of the weights: the duals of the samples from those of the solver."""
+        return rows if self.root is None else rows / self.root
+
+    def certificate(self, duals: Array, predictions: Array) -> Certificate:
+        """Return the certificate of the pair (h_a, a); one transfer to the host."""
+        xp = namespace(duals)
+        residuals, a = self.unscale(self.targets - predictions), self.unscale(duals)
+        values = self.loss.value(residuals)
+        products = xp.sum(a * residuals, axis=1)
+        young = values + self.loss.conjugate(a) - products
+        sums = [self._weighted_sum(values), xp.sum(duals * predictions), self._weighted_sum(young)]
+        value, quadratic, gap = (float(number) / self.total for number in xp.stack(sums))
+        primal = value + quadratic / 2
+        return Certificate(primal, primal - gap, gap, self._relative(gap, primal))
+
+    def pulled_inside(self, duals: Array, predictions: Array) -> tuple[Array, Array]:
+        """Return a pair whose residuals lie in the domain of a loss that is infinite outside a ball.
+
+        Mixing with the interpolant, whose residuals are zero, shrinks every residual by the same factor. Losses that
+        are finite everywhere return the pair as it is.
+        """
+        profile = self.loss.profile()
+        if profile is None or not math.isfinite(profile.radius):
+            return duals, predictions
+        xp = namespace(duals)
+        worst = float(xp.max(row_norms(self.unscale(self.targets - predictions)))) / profile.radius
+        if worst <= 1:
+            return duals, predictions
+        share = 1 - (1 - 4 * eps(duals)) / worst
+        other, exact = self._interpolant
+        return duals + share * (other - duals), predictions + share * (exact - predictions)
+
+    @cached_property
+    def _interpolant(self) -> tuple[Array, Array]:
+        """Return the least-squares duals that give back the targets, and their predictions."""
+        xp, basis = namespace(self.targets), self.spectrum
+        values = basis.values * self.scale
+        cut = float(xp.max(values)) * eps(self.targets) * self.targets.shape[0]
+        inverse = xp.where(values > cut, 1 / xp.where(values > cut, values, xp.ones_like(values)), 0 * values)
+        duals = basis.backward(basis.forward(self.targets) * inverse)
+        return duals, self.predictions(duals)
+
+    def _rescaled(self, prox: Any, duals: Array, step: float) -> Array:
+        # the prox of s l*(b / sqrt(s)) at b is sqrt(s) prox(b / sqrt(s)): the step does not change
+        if self.root is None:
+            return prox(duals, step)
+        return prox(duals / self.root, step) * self.root
+
+    def _weighted_sum(self, values: Array) -> Array:
+        xp = namespace(values)
+        return xp.sum(values if self.root is None else values * self.root[:, 0] ** 2)
+
+    def _relative(self, gap: float, primal: float) -> float:
+        zero = self.value_at_zero
+        size = max(abs(primal), 1e-10 * abs(zero) if math.isfinite(zero) else 0.0)
+        if size > 0 and math.isfinite(size):
+            return gap / size
+        return 0.0 if gap == 0 else math.inf

@@ -1,0 +1,58 @@
+"""The protocol of a representation: outputs as orthonormal coordinates."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+from fenchel._array import Array, namespace
+from fenchel._component import Component
+from fenchel.exceptions import IncompatibleError
+
+__all__ = ["Representation"]
+
+
+class Representation(Component, ABC):
+    """Outputs in coordinates whose Euclidean product is the inner product of the output space.
+
+    After ``fit`` the coordinates of the training outputs are ``targets_``, shape (n, p).
+    """
+
+    point_scale: ClassVar[Array | None] = None  # square root of the weights, when coordinates are point values
+
+    targets_: Array
+    weights_: Array | None
+
+    @abstractmethod
+    def encode(self, Y: Any) -> Array:
+        """Return the coordinates of outputs, shape (n, p)."""
+
+    @abstractmethod
+    def decode(self, coordinates: Array) -> Any:
+        """Return the elements of the output space that have these coordinates."""
+
+    def fit(self, Y: Any, weights: Array | None = None) -> Self:
+        """Learn the coordinates from the training outputs; ``weights`` (n,) count samples."""
+        self.weights_ = weights
+        self.targets_ = self.encode(Y)
+        return self
+
+    def take(self, Y: Any, index: Any) -> Any:
+        """Return the raw outputs of some samples."""
+        return Y[index]
+
+    def congruence(self, matrix: Array) -> Array:
+        """Return an operator, given by its matrix on the raw outputs, in coordinates (p, p)."""
+        raise IncompatibleError(
+            f"{type(self).__name__} has no raw coordinates in which a matrix could act. "
+            "Use Identity() or Covariance() as the operator."
+        )
+
+    def congruence_diagonal(self, values: Array) -> Array:
+        """Return a diagonal operator on the raw outputs in coordinates, (p,) or (p, p)."""
+        return self.congruence(values)
+
+    def covariance(self) -> Array:
+        """Return the second moment of the training outputs in coordinates, (p, p)."""
+        xp = namespace(self.targets_)
+        if self.weights_ is None:
+            return self.targets_.T @ self.targets_ / self.targets_.shape[0]
+        return (self.targets_ * self.weights_[:, None]).T @ self.targets_ / float(xp.sum(self.weights_))

@@ -1,0 +1,72 @@
+"""Outputs that are known by their Gram matrix only."""
+
+import math
+from typing import Any, ClassVar, Self
+
+from fenchel._array import Array, eps, namespace
+from fenchel._check import Interval, Options, check_psd
+from fenchel.representations.base import Representation
+
+__all__ = ["GramFactor"]
+
+
+class GramFactor(Representation):
+    r"""Outputs known by their Gram matrix :math:`K_Y`, through a factor :math:`V V^\top = K_Y`.
+
+    ``fit`` takes :math:`K_Y` itself. The factor has as many columns as :math:`K_Y` has eigenvalues above ``rtol`` times
+    the largest, so rank-deficient and near-singular matrices are ordinary input and nothing is ever inverted.
+
+    Parameters
+    ----------
+    rtol : float or None, default=None
+        Eigenvalues below ``rtol`` times the largest are round-off; ``None`` means n times the precision of the dtype.
+
+    Attributes
+    ----------
+    targets_ : array of shape (n, p)
+        The factor V.
+    n_components_ : int
+        The rank p.
+
+    Notes
+    -----
+    ``decode`` gives the inner products of a prediction with the n training outputs, the only thing that can be
+    said of an element of a space that is known by its products.
+
+    References
+    ----------
+    [Laforgue2020]_, Thm 4 (double representer theorem) and Thm 6.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"rtol": Interval(0, 1, "left", also=(None,))}
+
+    def __init__(self, rtol: float | None = None) -> None:
+        self.rtol = rtol
+
+    def fit(self, Y: Any, weights: Array | None = None) -> Self:
+        """Factor the Gram matrix of the outputs."""
+        xp = namespace(Y)
+        K = check_psd(Y, "The output Gram matrix")
+        values, vectors = xp.linalg.eigh(K)
+        rtol = K.shape[0] * eps(K) if self.rtol is None else self.rtol
+        top = float(values[-1])
+        first = int(xp.sum(xp.astype(values <= max(rtol * top, 0.0), xp.int64)))
+        first = min(first, K.shape[0] - 1)  # one column stays when every output is zero
+        values = xp.clip(xp.flip(values[first:]), min=0.0)
+        self.targets_ = xp.flip(vectors[:, first:], axis=1) * xp.sqrt(values)
+        self.weights_ = weights
+        self.n_components_ = int(self.targets_.shape[1])
+        self._inverse_values = xp.where(values > 0, 1 / xp.where(values > 0, values, math.inf), 0 * values)
+        return self
+
+    def take(self, Y: Any, index: Any) -> Any:
+        """Return the Gram matrix of some samples."""
+        return Y[index, :][:, index]
+
+    def encode(self, Y: Any) -> Array:
+        """Return coordinates of outputs given by their products with the training outputs, shape (m, n)."""
+        return (Y @ self.targets_) * self._inverse_values
+
+    def decode(self, coordinates: Array) -> Array:
+        """Return the products with the training outputs, shape (m, n)."""
+        return coordinates @ self.targets_.T

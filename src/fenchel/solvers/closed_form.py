@@ -1,0 +1,53 @@
+"""Square loss: linear systems, solved exactly."""
+
+from fenchel._array import Array
+from fenchel.problem import DualProblem
+from fenchel.solvers.base import Callback, Solution, Solver, Status
+
+__all__ = ["ClosedForm"]
+
+
+class ClosedForm(Solver):
+    r"""Exact solution for the square loss.
+
+    .. math:: a + \frac{1}{\lambda n} \mathcal K a = y .
+
+    Notes
+    -----
+    A separable kernel with the identity operator takes one Cholesky factorisation, as kernel ridge regression does. A
+    general operator takes one eigendecomposition for each side; a sum of separable terms that cannot be merged takes
+    one of the whole :math:`np \times np` operator, when that is small enough.
+
+    References
+    ----------
+    [Laforgue2020]_, section 2; [Laforgue2019]_, App. B.2.
+    """
+
+    def why_not(self, problem: DualProblem) -> str | None:
+        """Return why not: the loss is not the square loss, or the kernel too large to factorise."""
+        profile = problem.loss.profile()
+        if profile is None or profile.curvature != 1 or profile.remainder().radius != 0:
+            return f"{problem.loss!r} is not the square loss. Use APGD() or Auto()."
+        return problem.gram.why_no_spectrum(problem.targets)
+
+    def solve(
+        self, problem: DualProblem, tol: float = 1e-6, start: Array | None = None, callback: Callback | None = None
+    ) -> Solution:
+        """Solve the linear system, and again for what is left of it if the gap asks for it."""
+        self.require(problem)
+        solve = problem.gram.shifted_solver(problem.scale, 1.0, problem.targets)
+        duals = solve(problem.targets)
+        predictions = problem.predictions(duals)
+        found = problem.certificate(duals, predictions)
+        history = [(1, found)]
+        while found.relative_gap > tol and len(history) < 4:
+            refined = duals + solve(problem.targets - predictions - duals)
+            trial = problem.predictions(refined)
+            history.append((len(history) + 1, problem.certificate(refined, trial)))
+            if not history[-1][1].relative_gap < found.relative_gap:
+                break
+            duals, predictions, found = refined, trial, history[-1][1]
+        if callback is not None:
+            callback(len(history), found)
+        status = Status.CONVERGED if found.relative_gap <= tol else Status.STALLED
+        return Solution(duals, predictions, found, len(history), status, type(self).__name__, history)

@@ -1,0 +1,68 @@
+"""Block coordinate descent: one sample at a time."""
+
+from dataclasses import dataclass
+
+from fenchel._array import Array, host, namespace
+from fenchel.problem import DualProblem
+from fenchel.solvers.base import IterativeSolver
+from fenchel.solvers.proximal import first_point
+
+__all__ = ["BCD"]
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    duals: Array
+    predictions: Array
+    steps: list[float]
+
+
+class BCD(IterativeSolver):
+    r"""Block coordinate descent: each step minimises over the dual variable of one sample.
+
+    .. math:: a_i \leftarrow \operatorname{prox}_{\ell^* / L_i}
+        \Bigl(a_i + \tfrac{1}{L_i} \bigl(y_i - h_a(x_i)\bigr)\Bigr), \qquad
+        L_i = \tfrac{1}{\lambda n} \|\mathcal K(x_i, x_i)\| .
+
+    Parameters
+    ----------
+    max_iter : int, default=2000
+        Most sweeps over the sample.
+    check_every : int, default=1
+        Sweeps between two certificates.
+
+    Notes
+    -----
+    Fast when few samples have a non-zero dual. With the identity operator a step is an exact minimisation.
+
+    References
+    ----------
+    [Laforgue2019]_, Alg. 1.
+    """
+
+    def __init__(self, max_iter: int = 2000, check_every: int = 1) -> None:
+        self.max_iter = max_iter
+        self.check_every = check_every
+
+    def init(self, problem: DualProblem, start: Array | None) -> _Sweep:
+        """Start from zero, or from given duals made feasible."""
+        first = first_point(problem, start)
+        norms = host(problem.gram.block_norms()) * problem.scale
+        return _Sweep(first.duals, first.predictions, [1 / max(float(norm), 1e-3) for norm in norms])
+
+    def step(self, problem: DualProblem, state: _Sweep) -> _Sweep:
+        """Sweep once over the samples; predictions are computed anew at the end, so errors do not add up."""
+        xp = namespace(state.duals)
+        duals, predictions = xp.asarray(state.duals, copy=True), xp.asarray(state.predictions, copy=True)
+        for i, step in enumerate(state.steps):
+            row = duals[i : i + 1, :]
+            wanted = problem.prox_row(i, row + step * (problem.targets[i : i + 1, :] - predictions[i : i + 1, :]), step)
+            change = (wanted - row)[0, :]
+            if bool(xp.any(change != 0)):
+                duals[i, :] = wanted[0, :]
+                predictions += problem.scale * problem.gram.column(i, change)
+        return _Sweep(duals, problem.predictions(duals), state.steps)
+
+    def point(self, problem: DualProblem, state: _Sweep) -> tuple[Array, Array]:
+        """Return the current point."""
+        return state.duals, state.predictions

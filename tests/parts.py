@@ -1,0 +1,26 @@
+"""The parts that the contract tests run on: whatever each room's ``__all__`` holds."""
+
+from inspect import isabstract
+
+from fenchel import kernels, losses, representations, solvers
+from fenchel._component import Component
+
+
+def examples(room, base):
+    """Return the examples of every concrete class of a family in a room."""
+    found = []
+    for name in room.__all__:
+        value = getattr(room, name)
+        if isinstance(value, type) and issubclass(value, base) and not isabstract(value):
+            found += value.examples()
+    return found
+
+
+LOSSES = examples(losses, losses.Loss)
+OPERATOR_KERNELS = examples(kernels, kernels.OperatorKernel)
+OUTPUT_OPERATORS = examples(kernels, kernels.OutputOperator)
+REPRESENTATIONS = examples(representations, representations.Representation)
+SOLVERS = examples(solvers, solvers.Solver)
+ALL = [*LOSSES, *OPERATOR_KERNELS, *OUTPUT_OPERATORS, *REPRESENTATIONS, *SOLVERS, *examples(kernels, kernels.ScalarKernel)]
+
+__all__ = ["ALL", "LOSSES", "OPERATOR_KERNELS", "OUTPUT_OPERATORS", "REPRESENTATIONS", "SOLVERS", "Component"]
