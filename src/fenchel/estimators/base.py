@@ -63,7 +63,7 @@ class CertifiedMixin:
         self.solver_info_ = self._info(problem, solver, solution)
         scores = problem.loss.saturation(duals)
         if scores is not None:
-            self.outlier_score_ = scores
+            self.outlier_score_ = xp.clip(scores, max=1.0)
         elif hasattr(self, "outlier_score_"):
             del self.outlier_score_
         if solution.status is not Status.CONVERGED:

@@ -19,7 +19,7 @@ class ScalarKernel(Component, ABC):
     _sum: ClassVar[type["ScalarKernel"]]  # scalar.py defines these three kernels, which stand on this class
     _product: ClassVar[type["ScalarKernel"]]
     _scaled: ClassVar[type["ScalarKernel"]]
-    __array_ufunc__ = None  # NumPy scalars leave the product to __rmul__
+    __array_ufunc__ = None  # an array times a kernel is an error, not an array of kernels
 
     def __add__(self, other: object) -> "ScalarKernel":
         """Return the sum of two kernels."""

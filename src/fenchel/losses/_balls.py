@@ -6,17 +6,18 @@ from typing import Any
 
 from fenchel._array import Array, as_like, eps, is_numpy, namespace, row_norms
 
-__all__ = ["PNorm"]
+__all__ = ["PNorm", "take_rows"]
 
 _BLOCK = 2**16  # entries worked on at once on a CPU, so that they stay in its cache
-_MAX_ITER = 200  # a guard: Newton's method needs 3 to 8 steps, bisection alone would need about 60
+_PATIENCE = 12  # steps before a bracket is kept: Newton's method alone needs 3 to 8, and has no proof for p < 2
+_MAX_ITER = 200  # a guard: about 60 are the most that were seen
 
 
 @dataclass(frozen=True, eq=False)
 class PNorm:
     r"""The norm of order ``p`` of point values, read from orthonormal coordinates.
 
-    A row :math:`c` holds :math:`c_j = \sqrt{w_j} f_j`, where :math:`f_j` are values at points of weight :math:`w_j`, and
+    A row :math:`c` holds :math:`c_j = \sqrt{w_j} f_j`, where :math:`f_j` is the value at a point of weight :math:`w_j`:
 
     .. math:: |f|_p = \bigl(\sum_j w_j |f_j|^p\bigr)^{1/p}, \qquad |f|_\infty = \max_j |f_j|.
 
@@ -45,22 +46,15 @@ class PNorm:
         """Return the dual norm, of order ``p / (p - 1)``."""
         return PNorm(_conjugate_exponent(self.p), self.scale)
 
-    def rows(self, index: Any) -> "PNorm":
-        """Return the norm of some of the rows; only a scale given row by row is affected."""
-        if self.scale is None or self.scale.ndim == 1:
-            return self
-        return PNorm(self.p, self.scale[index, :])
-
     def project(self, rows: Array, radius: float | Array) -> Array:
         """Return the Euclidean projection of each row on the ball of this radius, at least 0: a float or (n, 1).
 
         Rows inside the ball come back unchanged, bit for bit.
         """
         xp = namespace(rows)
-        if isinstance(radius, int | float):
-            if radius == 0:
-                return xp.zeros_like(rows)
+        if getattr(radius, "ndim", 0) == 0:
             radius = xp.full_like(rows[:, :1], float(radius))
+        radius = as_like(radius, rows)
         positive = radius > 0
         if not bool(xp.all(positive)):  # a zero row is inside a ball of any radius
             rows, radius = xp.where(positive, rows, xp.zeros_like(rows)), xp.where(positive, radius, 1.0)
@@ -70,11 +64,12 @@ class PNorm:
         if math.isinf(self.p):
             bound = radius if scale is None else radius * scale
             return xp.clip(rows, -bound, bound)
-        if not is_numpy(rows) or rows.size <= 2 * _BLOCK:
-            return _project_outside(rows, scale, self.p, radius)
-        size = max(1, _BLOCK // rows.shape[1])
-        blocks = [slice(first, first + size) for first in range(0, rows.shape[0], size)]
-        return xp.concat([_project_outside(rows[b, :], _take(scale, b), self.p, radius[b, :]) for b in blocks])
+        size = rows.shape[0]
+        if is_numpy(rows) and rows.size > 2 * _BLOCK:
+            size = max(1, _BLOCK // rows.shape[1])
+        parts = [slice(first, first + size) for first in range(0, rows.shape[0], size)]
+        done = [_project_outside(rows[part, :], take_rows(scale, part), self.p, radius[part, :]) for part in parts]
+        return done[0] if len(done) == 1 else xp.concat(done)
 
     def _scale_like(self, rows: Array) -> Array | None:
         """Return the scale with the dtype and device of the rows."""
@@ -137,24 +132,34 @@ def _project_outside(rows: Array, scale: Array | None, p: float, radius: Array) 
     if not bool(xp.any(outside)):
         return rows
     if bool(xp.all(outside)):
-        solved = _project_unit(values / radius, weights, p, size / radius)
-        return xp.copysign(_weighted(solved * radius, scale), rows)
+        return _shrink(rows, scale, values, weights, p, radius, size)
     out = xp.asarray(rows, copy=True)
-    scale, weights = _take(scale, outside), _take(weights, outside)
-    values, size, radius = values[outside, :], size[outside, :], radius[outside, :]
-    solved = _project_unit(values / radius, weights, p, size / radius)
-    out[outside, :] = xp.copysign(_weighted(solved * radius, scale), rows[outside, :])
+    parts = (take_rows(array, outside) for array in (rows, scale, values, weights, radius, size))
+    rows, scale, values, weights, radius, size = parts
+    out[outside] = _shrink(rows, scale, values, weights, p, radius, size)
     return out
 
 
-def _take(array: Array | None, keep: Any) -> Array | None:
-    """Return the rows that ``keep`` selects; an array that all rows share comes back as it is."""
-    return array if array is None or array.ndim == 1 else array[keep, :]
+def _shrink(
+    rows: Array, scale: Array | None, values: Array, weights: Array | None, p: float, radius: Array, size: Array
+) -> Array:
+    """Project rows that are outside, given their absolute point values and p-norms, on the ball of finite order."""
+    xp = namespace(rows)
+    scaled = values / radius
+    solved = _unit_ball_one(scaled, weights) if p == 1 else _unit_ball(scaled, weights, p, size / radius)
+    solved *= radius
+    return xp.copysign(_weighted(xp.minimum(solved, values), scale), rows)
 
 
-def _project_unit(values: Array, weights: Array | None, p: float, size: Array) -> Array:
-    """Project non-negative values of p-norm ``size`` above 1 on the unit ball, p finite."""
-    return _unit_ball_one(values, weights) if p == 1 else _unit_ball_general(values, weights, p, size)
+def take_rows(array: Array | None, index: Any) -> Array:
+    """Return the rows that a slice, a mask or integers select; an array that all rows share comes back as it is."""
+    if array is None or array.ndim == 1:
+        return array
+    if isinstance(index, slice):
+        return array[index, ...]
+    xp = namespace(array)
+    index = xp.asarray(index)
+    return array[index] if xp.isdtype(index.dtype, "bool") else xp.take(array, index, axis=0)
 
 
 def _unit_ball_one(values: Array, weights: Array | None) -> Array:
@@ -213,8 +218,8 @@ class _Multipliers:
 
     def take(self, keep: Array) -> "_Multipliers":
         """Return the state of the rows where ``keep`` holds."""
-        arrays = {name: _take(value, keep) for name, value in vars(self).items() if name not in ("p", "power")}
-        return replace(self, **arrays)
+        arrays = {name: value for name, value in vars(self).items() if name not in ("p", "power")}
+        return _Multipliers(self.p, self.power, **{name: take_rows(array, keep) for name, array in arrays.items()})
 
     def bound(self, mu: Array) -> Array:
         """Return an upper bound of the unknowns, less than twice their value: either term alone equals ``g``."""
@@ -223,7 +228,7 @@ class _Multipliers:
             return xp.minimum(self.values, self.roots * mu ** (-1 / self.power))
         return xp.minimum(self.roots, self.values / mu)
 
-    def step(self) -> tuple["_Multipliers", Array]:
+    def step(self, careful: bool) -> tuple["_Multipliers", Array]:
         """Return the next state, and where it is not yet the solution, shape (n,).
 
         Writes in place, but only on arrays made here: half of the time would go to the allocation of new ones.
@@ -234,7 +239,6 @@ class _Multipliers:
         first, second = (powers, reply) if self.p < 2 else (reply, self.unknowns)
         slope = e * first
         slope += second
-        slope += math.sqrt(xp.finfo(slope.dtype).smallest_normal)  # negligible, unless the entry is zero
         change = self.values - first
         change -= second
         change /= slope  # relative change of v by Newton's method, mu fixed
@@ -245,44 +249,54 @@ class _Multipliers:
         shift = (1 + e) * xp.vecdot(powers, change)[:, None]
         gain = (1 + e) * xp.vecdot(powers, reply)[:, None]
         error = xp.sqrt(xp.vecdot(change, change))[:, None]
-        mu, low, high = self._next_multiplier(total, shift, gain, error)
+        done = self._is_last(total + shift, error)
+        mu, low, high = self._next_multiplier(total, shift, gain, done, careful)
         change += 1
         change *= self.unknowns
         reply *= mu / self.mu - 1
         reply += 1
         change /= reply
-        tol = 0.1 * math.sqrt(eps(mu))  # convergence is quadratic
-        busy = (xp.abs(total + shift - 1) > tol + 16 * eps(mu) * (1 + e)) | (error > tol)
-        return replace(self, unknowns=xp.minimum(change, self.bound(mu)), mu=mu, low=low, high=high), busy[:, 0]
+        return replace(self, unknowns=xp.minimum(change, self.bound(mu)), mu=mu, low=low, high=high), ~done[:, 0]
 
-    def _next_multiplier(self, total: Array, shift: Array, gain: Array, error: Array) -> tuple[Array, Array, Array]:
-        r"""Return the next multiplier and bracket, by a safeguarded Newton step on :math:`|x(\mu)|_p^{-(p-1)} = 1`.
+    def _is_last(self, size: Array, error: Array) -> Array:
+        """Tell where this step leaves errors of the order of rounding, for convergence is quadratic."""
+        root, rounding, spread = 0.1 * math.sqrt(eps(size)), 16 * eps(size), 1 + self.power
+        is_on_sphere = abs(size - 1) <= root + rounding * spread
+        return is_on_sphere & (error <= root / max(1.0, spread / 10) + rounding * math.sqrt(self.values.shape[1]))
+
+    def _next_multiplier(
+        self, total: Array, shift: Array, gain: Array, done: Array, careful: bool
+    ) -> tuple[Array, Array, Array]:
+        r"""Return the next multiplier and its bracket, by a Newton step on :math:`|x(\mu)|_p^{-(p-1)} = 1`.
 
         The left side is close to linear in the multiplier when it is small, when it is large, and for all of them when
         p = 2 (the secular equation of trust regions); it is concave for p > 2. Rows whose entries are still far from
         :math:`x(\mu)` keep their multiplier.
         """
-        xp, q, mu = namespace(total), self.p / (self.p - 1), self.mu
-        settled = xp.abs(shift) <= total / 2
-        size = xp.where(settled, total + shift, 1.0)
-        trusted = xp.abs(size - 1) > ((1 + self.power) * error) ** 2
-        low = xp.where(trusted & (size > 1), xp.maximum(self.low, mu), self.low)
-        high = xp.where(trusted & (size < 1), xp.minimum(self.high, mu), self.high)
+        xp, q, mu, low, high = namespace(total), self.p / (self.p - 1), self.mu, self.low, self.high
+        size = total + shift
+        rounding = 16 * (1 + self.power) * eps(mu)
+        settled = done | (xp.abs(shift) <= (xp.abs(size - 1) / 100 + rounding if careful else total / 2))
+        size = xp.where(settled, size, 1.0)
         rise = q * (size ** (1 / q) - 1) * size / xp.where(gain > 0, gain, 1.0)
-        rise = xp.where(gain > 0, xp.clip(rise, -1.0, 100.0), -1.0)
-        step = mu * (1 + rise)
-        step = xp.where(step >= high, xp.sqrt(mu) * xp.sqrt(high), step)
-        step = xp.where(step <= low, xp.maximum(xp.sqrt(mu) * xp.sqrt(low), mu / 10), step)
+        step = mu * (1 + xp.where(gain > 0, xp.clip(rise, -0.9, 100.0), -0.9))
+        if careful:
+            low = xp.where(size > 1, xp.maximum(low, mu), low)
+            high = xp.where(size < 1, xp.minimum(high, mu), high)
+            astray = ((step < low) | (step > high)) & settled & ~done
+            middle = xp.sqrt(xp.maximum(low, mu / 100)) * xp.sqrt(xp.minimum(high, mu * 100))
+            step = xp.where(astray, middle, step)
         return step, low, high
 
 
-def _unit_ball_general(values: Array, weights: Array | None, p: float, size: Array) -> Array:
+def _unit_ball(values: Array, weights: Array | None, p: float, size: Array) -> Array:
     """Project non-negative values of p-norm ``size`` above 1 on the unit ball of order p, 1 < p < inf."""
     xp = namespace(values)
     power = max(p, p / (p - 1)) - 1
     if abs(power - round(power)) < 1e-15:  # p = 4/3 means the cube
         power = float(round(power))
     radial = xp.sum(_weighted(values * values, weights), axis=1, keepdims=True) / size**2
+    values = xp.clip(values, min=math.sqrt(xp.finfo(values.dtype).smallest_normal))  # zeros would divide by zero
     start = radial * xp.clip(size - 1, min=eps(values))  # the multiplier <x, g - x>, at the radial point x = g / size
     state = _Multipliers(
         p=p,
@@ -301,16 +315,17 @@ def _unit_ball_general(values: Array, weights: Array | None, p: float, size: Arr
     return (powers if p < 2 else unknowns) / xp.clip(total, min=1.0) ** (1 / p)
 
 
-def _iterate(state: _Multipliers) -> Array:
+def _iterate(state: _Multipliers, count: int = 0) -> Array:
     """Return the unknowns at the solution; go on with the unfinished rows alone as soon as they are a minority."""
     xp = namespace(state.mu)
-    for _ in range(_MAX_ITER):
-        state, busy = state.step()
-        count = int(xp.sum(xp.astype(busy, xp.int64)))
-        if count == 0:
+    while count < _MAX_ITER:
+        state, busy = state.step(careful=count >= _PATIENCE)
+        count += 1
+        left = int(xp.sum(xp.astype(busy, xp.int64)))
+        if left == 0:
             break
-        if 2 * count <= busy.shape[0]:
+        if 2 * left <= busy.shape[0]:
             unknowns = state.unknowns
-            unknowns[busy, :] = _iterate(state.take(busy))
+            unknowns[busy] = _iterate(state.take(busy), count)
             return unknowns
     return state.unknowns

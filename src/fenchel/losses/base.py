@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from fenchel._array import Array
 from fenchel._component import Component
 
@@ -44,8 +46,17 @@ class Loss(Component, ABC):
         raise AttributeError(f"{self!r} is not smooth: it has no gradient.")
 
     def saturation(self, duals: Array) -> Array | None:
-        """Return each dual norm over its bound, shape (n,), or ``None`` when the duals are not bounded."""
+        """Return each dual norm over its bound, shape (n,), or ``None`` when the duals are not bounded.
+
+        In the domain of the conjugate this is in [0, 1]; dividing duals by a larger number brings them back to it.
+        """
         return None
+
+    @property
+    def sparse(self) -> bool:
+        """Tell whether small residuals have a null dual variable, so that solutions are sparse."""
+        profile = self.profile()
+        return profile is not None and float(profile.slope(np.zeros(1))[0]) > 0
 
     def profile(self) -> Any:
         """Return the scalar ``Profile`` of a loss of the Euclidean norm, else ``None``."""

@@ -65,7 +65,7 @@ class MaxMargin(Loss):
 
     def saturation(self, duals: Array) -> Array:
         """Return t, shape (n,)."""
-        return namespace(duals).clip(self._position(duals)[0][:, 0], min=0.0, max=1.0)
+        return namespace(duals).abs(self._position(duals)[0][:, 0])
 
     def _position(self, duals: Array) -> tuple[Array, Array]:
         """Return t = <a, y> / |y|^2 and |y|^2, shape (n, 1); t = 1 where y = 0, whose loss is the constant 1."""

@@ -3,13 +3,14 @@
 import math
 from abc import ABC
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 
 from fenchel._array import Array, indicator, namespace, row_norms
-from fenchel._check import Interval
-from fenchel.losses._balls import PNorm
+from fenchel._check import Interval, Options
+from fenchel.losses import profile as profiles
+from fenchel.losses._balls import PNorm, take_rows
 from fenchel.losses.base import Loss
 
 __all__ = ["EpsilonRidge", "EpsilonSVR", "Huber"]
@@ -34,7 +35,7 @@ class _PNormLoss(Loss, ABC):
         if self._scale is None or self._scale.ndim == 1:
             return self
         part = copy(self)
-        part._scale = self._scale[index, ...]
+        part._scale = take_rows(self._scale, index)
         return part
 
     @property
@@ -69,13 +70,17 @@ class Huber(_PNormLoss):
     [Laforgue2020]_, Def. 5; [Lambert2022]_, Def. 3.1.
     """
 
-    _limits = {"kappa": Interval(0, math.inf), "p": _ORDER}
+    _limits: ClassVar[dict[str, Interval | Options]] = {"kappa": Interval(0, math.inf), "p": _ORDER}
     smooth = True
     curvature = 1.0
 
     def __init__(self, kappa: float = 1.0, p: float = 2) -> None:
         self.kappa = kappa
         self.p = p
+
+    def profile(self) -> profiles.Profile | None:
+        """Return the scalar profile if ``p`` is 2."""
+        return profiles.Convolution(profiles.Quadratic(), profiles.Linear(self.kappa)) if self.p == 2 else None
 
     @classmethod
     def examples(cls) -> list["Huber"]:
@@ -105,8 +110,8 @@ class Huber(_PNormLoss):
         return self._dual.project(residuals, self.kappa)
 
     def saturation(self, duals: Array) -> Array:
-        """Return each dual norm over ``kappa``, shape (n,), at most 1."""
-        return namespace(duals).clip(self._dual.norm(duals)[:, 0] / self.kappa, max=1.0)
+        """Return each dual norm over ``kappa``, shape (n,)."""
+        return self._dual.norm(duals)[:, 0] / self.kappa
 
 
 class EpsilonRidge(_PNormLoss):
@@ -130,13 +135,22 @@ class EpsilonRidge(_PNormLoss):
     [Laforgue2020]_, Def. 4, times one half as in its problem (P1); [Lambert2022]_, Def. 4.1.
     """
 
-    _limits = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
+    _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
     smooth = True
     curvature = 1.0
 
     def __init__(self, epsilon: float = 0.1, p: float = 2) -> None:
         self.epsilon = epsilon
         self.p = p
+
+    @property
+    def sparse(self) -> bool:
+        """Tell whether there is an insensitive zone."""
+        return self.epsilon > 0
+
+    def profile(self) -> profiles.Profile | None:
+        """Return the scalar profile if ``p`` is 2."""
+        return profiles.Convolution(profiles.Quadratic(), profiles.Ball(self.epsilon)) if self.p == 2 else None
 
     @classmethod
     def examples(cls) -> list["EpsilonRidge"]:
@@ -191,11 +205,20 @@ class EpsilonSVR(_PNormLoss):
     [Laforgue2020]_, Def. 4 and its problem (P3).
     """
 
-    _limits = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
+    _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
 
     def __init__(self, epsilon: float = 0.1, p: float = 2) -> None:
         self.epsilon = epsilon
         self.p = p
+
+    @property
+    def sparse(self) -> bool:
+        """Tell whether there is an insensitive zone."""
+        return self.epsilon > 0
+
+    def profile(self) -> profiles.Profile | None:
+        """Return the scalar profile if ``p`` is 2."""
+        return profiles.Convolution(profiles.Linear(1.0), profiles.Ball(self.epsilon)) if self.p == 2 else None
 
     @classmethod
     def examples(cls) -> list["EpsilonSVR"]:
@@ -223,5 +246,5 @@ class EpsilonSVR(_PNormLoss):
         return xp.where(beyond, clipped, shrunk)
 
     def saturation(self, duals: Array) -> Array:
-        """Return the dual norms, shape (n,), at most 1."""
-        return namespace(duals).clip(self._dual.norm(duals)[:, 0], max=1.0)
+        """Return the dual norms, shape (n,)."""
+        return self._dual.norm(duals)[:, 0]

@@ -201,7 +201,7 @@ class Exponential(Profile):
 
     def value(self, t: Array) -> Array:
         """Return scale * (exp(t) - 1)."""
-        return self.scale * namespace(t).expm1(t)
+        return self.scale * _exp(t, minus_one=True)
 
     def conjugate(self, s: Array) -> Array:
         """Return s log(s / scale) - s + scale where s >= scale, 0 below."""
@@ -231,11 +231,11 @@ class NormLog(Profile):
 
     def conjugate(self, s: Array) -> Array:
         """Return scale * exp(s / scale - 1)."""
-        return self.scale * namespace(s).exp(s / self.scale - 1)
+        return self.scale * _exp(s / self.scale - 1)
 
     def slope(self, s: Array) -> Array:
         """Return exp(s / scale - 1)."""
-        return namespace(s).exp(s / self.scale - 1)
+        return _exp(s / self.scale - 1)
 
     def derivative(self, t: Array) -> Array:
         """Return scale * (log t + 1) beyond 1 / e, 0 before."""
@@ -310,6 +310,15 @@ def _solve_increasing(function: Callable[[Array], Array], wanted: Array, high: A
         low, high = xp.where(is_below, middle, low), xp.where(is_below, high, middle)
     # the upper end has function(high) >= wanted, also where the function jumps
     return xp.where(is_zero, xp.zeros_like(high), high)
+
+
+def _exp(exponent: Array, minus_one: bool = False) -> Array:
+    """Return exp (or expm1), infinity where it overflows, without a warning."""
+    xp = namespace(exponent)
+    limit = math.log(float(xp.finfo(exponent.dtype).max)) - 1
+    clipped = xp.clip(exponent, max=limit)
+    values = xp.expm1(clipped) if minus_one else xp.exp(clipped)
+    return xp.where(exponent > limit, xp.zeros_like(values) + math.inf, values)
 
 
 def _grow(function: Callable[[Array], Array], wanted: Array) -> Array:

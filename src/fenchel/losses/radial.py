@@ -61,7 +61,7 @@ class RadialLoss(Loss, ABC):
         bound = self.profile().bound
         if not math.isfinite(bound):
             return None
-        return namespace(duals).clip(row_norms(duals)[:, 0] / bound, max=1.0)
+        return row_norms(duals)[:, 0] / bound
 
 
 class Square(RadialLoss):

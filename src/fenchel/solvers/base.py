@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
@@ -86,8 +86,8 @@ class IterativeSolver(Solver, ABC):
         """Return the next state; states are never written to."""
 
     @abstractmethod
-    def point(self, problem: DualProblem, state: Any) -> tuple[Array, Array]:
-        """Return the duals (in the domain of the conjugate) and predictions of a state."""
+    def points(self, problem: DualProblem, state: Any) -> Iterator[tuple[Array, Array]]:
+        """Yield the duals (in the domain of the conjugate) and predictions of a state, the preferred ones first."""
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return ``None``: an iterative solver takes every problem unless it says otherwise."""
@@ -106,20 +106,19 @@ class IterativeSolver(Solver, ABC):
         status, n_iter = Status.MAX_ITER, 0
         while True:
             if n_iter % self.check_every == 0 or n_iter == self.max_iter:
-                duals, predictions = problem.pulled_inside(*self.point(problem, state))
-                found = problem.certificate(duals, predictions)
-                history.append((n_iter, found))
-                if best is None or found.relative_gap < best[2].relative_gap:
-                    best = (duals, predictions, found)
-                if best[2].relative_gap < 0.9 * progress:
-                    progress_at, progress = len(history), best[2].relative_gap
+                found = self._certified(problem, state, tol)
+                history.append((n_iter, found[2]))
+                if best is None or found[2].relative_gap < best[2].relative_gap:
+                    best = found
                 if best[2].relative_gap <= tol:
                     status = Status.CONVERGED
                     break
-                if callback is not None and callback(n_iter, found):
+                if callback is not None and callback(n_iter, found[2]):
                     status = Status.INTERRUPTED
                     break
-                if len(history) - progress_at > self.patience:
+                if best[2].relative_gap < 0.9 * progress:
+                    progress_at, progress = len(history), best[2].relative_gap
+                elif len(history) - progress_at > self.patience:
                     status = Status.STALLED
                     break
             if n_iter == self.max_iter:
@@ -128,3 +127,15 @@ class IterativeSolver(Solver, ABC):
         if status is not Status.CONVERGED and not math.isfinite(best[2].primal):
             status = Status.INFEASIBLE
         return Solution(*best, n_iter, status, type(self).__name__, history, state)
+
+    def _certified(self, problem: DualProblem, state: Any, tol: float) -> tuple[Array, Array, Certificate]:
+        """Return the first point of a state that is within ``tol``, else its best."""
+        best = None
+        for point in self.points(problem, state):
+            duals, predictions = problem.pulled_inside(*point)
+            found = (duals, predictions, problem.certificate(duals, predictions))
+            if best is None or found[2].relative_gap < best[2].relative_gap:
+                best = found
+            if best[2].relative_gap <= tol:
+                break
+        return best

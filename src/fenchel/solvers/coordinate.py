@@ -1,5 +1,6 @@
 """Block coordinate descent: one sample at a time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fenchel._array import Array, host, namespace
@@ -63,6 +64,6 @@ class BCD(IterativeSolver):
                 predictions += problem.scale * problem.gram.column(i, change)
         return _Sweep(duals, problem.predictions(duals), state.steps)
 
-    def point(self, problem: DualProblem, state: _Sweep) -> tuple[Array, Array]:
-        """Return the current point."""
-        return state.duals, state.predictions
+    def points(self, problem: DualProblem, state: _Sweep) -> Iterator[tuple[Array, Array]]:
+        """Yield the current point."""
+        yield state.duals, state.predictions

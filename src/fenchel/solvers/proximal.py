@@ -1,5 +1,6 @@
 """Proximal gradient methods: the papers' own, and the accelerated one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fenchel._array import Array, namespace
@@ -54,9 +55,9 @@ class PGD(IterativeSolver):
         duals = problem.prox(state.duals - state.step * gradient, state.step)
         return _Point(duals, problem.predictions(duals), state.step)
 
-    def point(self, problem: DualProblem, state: _Point) -> tuple[Array, Array]:
-        """Return the current point."""
-        return state.duals, state.predictions
+    def points(self, problem: DualProblem, state: _Point) -> Iterator[tuple[Array, Array]]:
+        """Yield the current point."""
+        yield state.duals, state.predictions
 
 
 @dataclass(frozen=True)
@@ -110,9 +111,9 @@ class APGD(IterativeSolver):
         predictions = point.predictions + push * (point.predictions - before.predictions)
         return _Momentum(point, _Point(duals + push * moved, predictions, ahead.step), age)
 
-    def point(self, problem: DualProblem, state: _Momentum) -> tuple[Array, Array]:
-        """Return the current point."""
-        return state.current.duals, state.current.predictions
+    def points(self, problem: DualProblem, state: _Momentum) -> Iterator[tuple[Array, Array]]:
+        """Yield the current point."""
+        yield state.current.duals, state.current.predictions
 
 
 def first_point(problem: DualProblem, start: Array | None) -> _Point:

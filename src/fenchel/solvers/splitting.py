@@ -1,6 +1,7 @@
 """Douglas–Rachford splitting with Anderson acceleration: exact linear solves, so lam hardly matters."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -13,6 +14,8 @@ from fenchel.solvers.base import IterativeSolver
 
 __all__ = ["DouglasRachford"]
 
+_SPARSE_PATIENCE = 500  # iterations
+
 
 @dataclass(frozen=True)
 class _State:
@@ -21,7 +24,9 @@ class _State:
     divisor: Array
     prox: Array  # B, always in the domain of the conjugate
     plain: Array  # the unaccelerated image of the last z
-    residual: float = math.inf
+    solved: Array = None  # A, and what it predicts
+    solved_predictions: Array = None
+    residual: float = math.inf  # the least since the memory was cleared
     moves: tuple[Array, ...] = ()  # last fixed-point residuals, newest last
     images: tuple[Array, ...] = ()
     age: int = 0
@@ -39,7 +44,7 @@ class DouglasRachford(IterativeSolver):
 
     Parameters
     ----------
-    max_iter : int, default=5000
+    max_iter : int, default=20000
         Most iterations.
     check_every : int, default=5
         Iterations between two certificates.
@@ -55,7 +60,7 @@ class DouglasRachford(IterativeSolver):
     accelerated step after which the residual doubles is taken back.
     """
 
-    patience = 60
+    patience = 400
     _limits: ClassVar[dict[str, Interval | Options]] = {
         **IterativeSolver._limits,
         "relaxation": Interval(0, 2),
@@ -63,7 +68,7 @@ class DouglasRachford(IterativeSolver):
     }
 
     def __init__(
-        self, max_iter: int = 5000, check_every: int = 5, relaxation: float = 1.7, memory: int = 5
+        self, max_iter: int = 20000, check_every: int = 5, relaxation: float = 1.7, memory: int = 5
     ) -> None:
         self.max_iter = max_iter
         self.check_every = check_every
@@ -94,30 +99,42 @@ class DouglasRachford(IterativeSolver):
         residual = float(xp.sqrt(xp.sum(move**2)))
         if state.moves and residual > 2 * state.residual:
             return self._moved(problem, replace(state, moves=(), images=(), residual=math.inf), state.plain)
+        predictions = right - (problem.curvature + state.rho) * solved
         image = state.z + move
-        if state.age + 1 == state.rebalance_at:
-            return self._rebalanced(problem, state, image, solved)
+        state = replace(state, solved=solved, solved_predictions=predictions, plain=image)
+        if state.age + 1 >= state.rebalance_at:
+            return self._rebalanced(problem, state)
         moves = (*state.moves, move)[-self.memory - 1 :] if self.memory else ()
         images = (*state.images, image)[-self.memory - 1 :] if self.memory else ()
-        after = replace(state, plain=image, residual=residual, moves=moves, images=images)
+        after = replace(state, residual=min(residual, state.residual), moves=moves, images=images)
         return self._moved(problem, after, _anderson(moves, images) if len(moves) > 1 else image)
 
-    def point(self, problem: DualProblem, state: _State) -> tuple[Array, Array]:
-        """Return the prox point, which is feasible and has exact zeros."""
-        return state.prox, problem.predictions(state.prox)
+    def points(self, problem: DualProblem, state: _State) -> Iterator[tuple[Array, Array]]:
+        """Yield the prox point, which has exact zeros, then the linear-solve point, scaled into the domain.
+
+        At small lam a change of the duals is magnified by 1 / lam in the predictions. Scaling is not: it changes duals
+        and predictions by the same share, so the second point is certified digits before the first. It has no exact
+        zeros: a loss that makes the duals sparse gets it only when the first point is slow to come.
+        """
+        yield state.prox, problem.predictions(state.prox)
+        if state.solved is None or (problem.loss.sparse and state.age < _SPARSE_PATIENCE):
+            return
+        ratios = problem.loss.saturation(problem.unscale(state.solved))
+        factor = 1.0 if ratios is None else 1 / max(1.0, float(namespace(state.z).max(ratios)))
+        yield factor * state.solved, factor * state.solved_predictions
 
     def _moved(self, problem: DualProblem, state: _State, z: Array) -> _State:
         return replace(state, z=z, prox=problem.prox_remainder(z, 1 / state.rho), age=state.age + 1)
 
-    def _rebalanced(self, problem: DualProblem, state: _State, image: Array, solved: Array) -> _State:
+    def _rebalanced(self, problem: DualProblem, state: _State) -> _State:
         """Change rho by the square root of the ratio of the residuals; the subgradient at the prox point is kept."""
-        xp = namespace(image)
+        xp, image, solved = namespace(state.z), state.plain, state.solved
         prox = problem.prox_remainder(image, 1 / state.rho)
         force = image - prox
-        sums = xp.stack([xp.sum(a**2) for a in (solved - state.prox, prox, prox - state.prox, force)])
-        primal, size, dual, pull = (math.sqrt(float(number)) for number in host(sums))
-        ratio = (primal / max(size, 1e-300)) / max(dual / max(pull, 1e-300), 1e-300)
-        factor = min(max(math.sqrt(ratio), 0.1), 10.0) if ratio > 0 and math.isfinite(ratio) else 1.0
+        sums = xp.stack([xp.sum(a**2) for a in (solved - state.prox, prox, solved, prox - state.prox, force)])
+        primal, size, other, dual, pull = (math.sqrt(float(number)) + 1e-300 for number in host(sums))
+        ratio = (primal / max(size, other)) / (dual / pull)
+        factor = min(max(math.sqrt(ratio), 0.1), 10.0) if math.isfinite(ratio) else 1.0
         rho = state.rho * factor
         fresh = replace(
             state, rho=rho, divisor=self._divisor(problem, rho), moves=(), images=(), residual=math.inf,

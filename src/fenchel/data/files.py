@@ -1,0 +1,44 @@
+"""Loaders of local data sets."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn.utils import Bunch
+
+__all__ = ["data_folder", "load_yeast"]
+
+
+def data_folder() -> Path:
+    """Return the folder that holds the data sets: ``FENCHEL_DATA``, else ``~/fenchel_data``."""
+    return Path(os.environ.get("FENCHEL_DATA", "~/fenchel_data")).expanduser()
+
+
+def load_yeast() -> Bunch:
+    """Load the YEAST multi-label set: 2417 genes, 103 features, 14 classes, in its official split.
+
+    Returns
+    -------
+    data : Bunch
+        ``X_train`` (1500, 103), ``Y_train`` (1500, 14), ``X_test`` (917, 103), ``Y_test`` (917, 14), as float64.
+
+    References
+    ----------
+    A. Elisseeff and J. Weston, "A kernel method for multi-labelled classification", NIPS 2001.
+    """
+    path = _file("yeast", "yeast.npz")
+    names = ("X_train", "Y_train", "X_test", "Y_test")
+    with np.load(path, allow_pickle=False) as stored:
+        missing = [name for name in names if name not in stored]
+        if missing:
+            raise ValueError(f"{path} must hold the arrays {', '.join(names)}. It lacks {', '.join(missing)}.")
+        return Bunch(**{name: stored[name].astype(np.float64) for name in names})
+
+
+def _file(*parts: str) -> Path:
+    path = data_folder().joinpath(*parts)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no data file {path}. Put it there, or set FENCHEL_DATA to the folder that holds {'/'.join(parts)}."
+        )
+    return path

@@ -1,0 +1,74 @@
+"""Every loss × kernel family × solver against cvxpy, on ten random problems each."""
+
+import math
+import warnings
+
+import pytest
+from tests.oracles.forms import FORMS, optimum
+from tests.oracles.problems import COUNT, FAMILIES, case
+from tests.parts import LOSSES
+
+from fenchel import losses
+from fenchel.losses import Ball, Loss
+from fenchel.solvers import APGD, BCD, PGD, Auto, ClosedForm, DouglasRachford, Status
+
+TOL = 1e-7
+AGREEMENT = 1e-6
+
+# The papers' solvers need about 1 / lam iterations: where they run out of these, the certificate must still hold.
+SOLVERS = [Auto(), ClosedForm(), DouglasRachford(), PGD(max_iter=400), APGD(max_iter=400), BCD(max_iter=40)]
+
+
+def reference(problem, gram, size):
+    """The optimum by cvxpy, or ``None`` if cvxpy itself does not answer."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # cvxpy says "may be inaccurate" at its last digit
+        weights = None if problem.root is None else problem.root[:, 0] ** 2
+        value, status = optimum(gram, problem.unscale(problem.targets), problem.loss, problem.lam, size, weights)
+    return value, status
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_optimum(loss, family):
+    for k in range(COUNT):
+        problem, gram = case(k).build(family, k, loss)
+        solutions = {type(s).__name__: s.solve(problem, tol=TOL) for s in SOLVERS if s.why_not(problem) is None}
+        best = solutions["Auto"].certificate
+        zero = problem.value_at_zero if math.isfinite(problem.value_at_zero) else 1.0
+        size = abs(best.primal) if math.isfinite(best.primal) else zero
+        size = max(size, 1e-10 * abs(zero)) or 1.0
+        value, status = reference(problem, gram, size)
+        if status in ("infeasible", "infeasible_inaccurate"):
+            assert all(s.status is not Status.CONVERGED for s in solutions.values())
+            continue
+        # a hard constraint on a singular kernel may be met without our finding a point that meets it: it is said so
+        if not isinstance(loss, Ball):
+            assert solutions["Auto"].status is Status.CONVERGED, (k, best)
+        for name, solution in solutions.items():
+            found = solution.certificate
+            slack = AGREEMENT * max(1.0, abs(value))
+            assert found.primal / size >= value - slack, (k, name, found, value)
+            assert found.dual / size <= value + slack, (k, name, found, value)
+            if solution.status is Status.CONVERGED:
+                assert found.relative_gap <= TOL
+                assert abs(found.primal / size - value) <= slack, (k, name, found, value)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+def test_each_solver_converges_somewhere(solver):
+    """The test above would be empty for a solver that never converges."""
+    loss = losses.Square() if isinstance(solver, ClosedForm) else losses.EpsilonRidge(0.3)
+    reached = 0
+    for k in (3, 6, 7, 8):
+        for family in FAMILIES:
+            problem, _ = case(k).build(family, k, loss)
+            if solver.why_not(problem) is None:
+                reached += solver.solve(problem, tol=TOL).status is Status.CONVERGED
+    assert reached >= 12
+
+
+def test_every_loss_has_an_oracle():
+    names = {type(loss).__name__ for loss in LOSSES}
+    assert names == set(FORMS), f"losses without a cvxpy form: {names - set(FORMS)}"
+    assert all(isinstance(loss, Loss) for loss in LOSSES)
