@@ -84,7 +84,7 @@ def symmetric_eigh(matrix: Array) -> tuple[Array, Array]:
 
 
 def cholesky_solver(matrix: Array) -> Callable[[Array], Array]:
-    """Return ``B -> matrix^-1 B`` for a positive definite matrix, from one factorisation; the matrix may be overwritten."""
+    """Return ``B -> matrix^-1 B`` for a positive definite matrix, which may be overwritten."""
     xp = namespace(matrix)
     if is_numpy(matrix):
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)

@@ -132,4 +132,6 @@ def require(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"This needs {module}, which is not installed. Run: pip install 'fenchel[{extra}]'") from error
+        raise ImportError(
+            f"This needs {module}, which is not installed. Run: pip install 'fenchel[{extra}]'"
+        ) from error

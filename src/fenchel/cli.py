@@ -49,8 +49,8 @@ def demo_command(output: Path) -> None:
     right.set_title("Huber loss, contaminated data")
     fig.savefig(output / "demo.png", dpi=120)
     intro = (
-        "Test error of models fitted on 300 samples with five outputs, on clean data and with 15 % of the output vectors "
-        "replaced by gross errors. The gap is the relative duality gap that certifies each fit."
+        "Test error of models fitted on 300 samples with five outputs, on clean data and with 15 % of the output "
+        "vectors replaced by gross errors. The gap is the relative duality gap that certifies each fit."
     )
     drawing = f"<figure>{plots.svg(fig)}<figcaption>Errors, and outlier scores of the Huber fit.</figcaption></figure>"
     text = pages.page("fenchel: robust multi-output regression", intro, pages.table(header, cells), drawing)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fenchel._array import Array, eps, namespace, row_norms
-from fenchel.kernels.gram import OperatorGram, Spectrum
+from fenchel._array import Array, eps, host, namespace, row_norms
+from fenchel.kernels.gram import OperatorGram
+from fenchel.kernels.spectrum import Spectrum
 from fenchel.losses.base import Loss
 
 __all__ = ["Certificate", "DualProblem"]
@@ -121,12 +122,11 @@ class DualProblem:
         xp = namespace(duals)
         residuals, a = self.unscale(self.targets - predictions), self.unscale(duals)
         values = self.loss.value(residuals)
-        products = xp.sum(a * residuals, axis=1)
-        young = values + self.loss.conjugate(a) - products
-        sums = [self._weighted_sum(values), xp.sum(duals * predictions), self._weighted_sum(young)]
-        value, quadratic, gap = (float(number) / self.total for number in xp.stack(sums))
-        primal = value + quadratic / 2
-        return Certificate(primal, primal - gap, gap, self._relative(gap, primal))
+        gains = xp.sum(a * residuals, axis=1) - self.loss.conjugate(a)
+        sums = [*map(self._weighted_sum, (values, gains, values - gains)), xp.sum(duals * predictions)]
+        value, gain, gap, quadratic = (float(number) / self.total for number in host(xp.stack(sums)))
+        primal, dual = value + quadratic / 2, gain + quadratic / 2
+        return Certificate(primal, dual, gap, self._relative(gap, primal))
 
     def pulled_inside(self, duals: Array, predictions: Array) -> tuple[Array, Array]:
         """Return a pair whose residuals lie in the domain of a loss that is infinite outside a ball.
@@ -141,7 +141,8 @@ class DualProblem:
         worst = float(xp.max(row_norms(self.unscale(self.targets - predictions)))) / profile.radius
         if worst <= 1:
             return duals, predictions
-        share = 1 - (1 - 4 * eps(duals)) / worst
+        margin = 1e-2 * eps(duals) ** 0.5  # so that predictions computed in another order are inside too
+        share = 1 - (1 - margin) / worst
         other, exact = self._interpolant
         return duals + share * (other - duals), predictions + share * (exact - predictions)
 

@@ -1,5 +1,6 @@
 """What every scalar kernel keeps, and its values against independent ones."""
 
+import inspect
 import math
 import re
 import tracemalloc
@@ -13,17 +14,19 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
 from fenchel._array import host
-from fenchel.kernels import scalar
-from fenchel.kernels.base import OutputOperator, ScalarKernel
-from fenchel.kernels.scalar import (
+from fenchel import kernels
+from fenchel.kernels import _values
+from fenchel.kernels import (
     Gaussian,
     GaussianTanimoto,
     Laplacian,
     Linear,
     Matern,
+    OutputOperator,
     Polynomial,
     Precomputed,
     Product,
+    ScalarKernel,
     Scaled,
     Sum,
     Tanimoto,
@@ -31,7 +34,11 @@ from fenchel.kernels.scalar import (
     as_scalar_kernel,
 )
 
-CLASSES = [value for value in (getattr(scalar, name) for name in scalar.__all__) if isinstance(value, type)]
+CLASSES = [
+    value
+    for value in (getattr(kernels, name) for name in kernels.__all__)
+    if isinstance(value, type) and issubclass(value, ScalarKernel) and not inspect.isabstract(value)
+]
 KERNELS = [kernel for cls in CLASSES for kernel in cls.examples()]
 ON_POINTS = [kernel for kernel in KERNELS if not kernel.is_pairwise]
 
@@ -206,7 +213,7 @@ def test_blocked_distances_agree(kernel, library, monkeypatch):
     xp = pytest.importorskip(library)
     X, Z = sample(11), sample(7, seed=1)
     for budget in (2 * 8 * 4 * 3, 2 * 8 * 4 * 20, 1):  # three rows of Z, two rows of X with all Z, less than one row
-        monkeypatch.setattr(scalar, "_BLOCK_BYTES", budget)
+        monkeypatch.setattr(_values, "_BLOCK_BYTES", budget)
         assert_allclose(host(kernel(xp.asarray(X), xp.asarray(Z))), kernel(X, Z), rtol=1e-14)
 
 
@@ -333,7 +340,7 @@ def test_gaussian_of_distant_data_keeps_its_digits():
 def test_gaussian_blocks_of_rows_agree(monkeypatch):
     X, bits = signed(23), np.random.default_rng(2).random((23, 9)) < 0.3
     expected = Gaussian(0.5)(X), Tanimoto()(bits)
-    monkeypatch.setattr(scalar, "_CACHE_BYTES", 23 * 8 * 5)
+    monkeypatch.setattr(_values, "_CACHE_BYTES", 23 * 8 * 5)
     assert_array_equal(Gaussian(0.5)(X), expected[0])
     assert_array_equal(Tanimoto()(bits), expected[1])
 
@@ -431,7 +438,7 @@ def test_blocked_distances_hold_the_memory_limit(monkeypatch):
     xp = pytest.importorskip("array_api_strict")
     X = xp.asarray(sample(200, d=100))
     limit = 2**20
-    monkeypatch.setattr(scalar, "_BLOCK_BYTES", limit)
+    monkeypatch.setattr(_values, "_BLOCK_BYTES", limit)
     tracemalloc.start()
     Laplacian(0.1)(X)
     peak = tracemalloc.get_traced_memory()[1]
@@ -596,8 +603,6 @@ def test_as_scalar_kernel(value, cls):
     ("value", "error", "message"),
     [
         ("gausian", ValueError, r"Unknown kernel 'gausian'\. Known names: 'gaussian'.*Pairwise names.*'rbf'"),
-        ("sum", ValueError, "'sum' has parameters without a default; pass an instance"),
-        ("wrapped", ValueError, "'wrapped' has parameters without a default; pass an instance"),
         (Gaussian, TypeError, "must be a ScalarKernel, a name, a scikit-learn kernel object or a function"),
         (3.0, TypeError, r"must be a ScalarKernel.*Got 3\.0 instead"),
         (None, TypeError, r"must be a ScalarKernel.*Got None instead"),
@@ -668,12 +673,3 @@ def test_tanimoto_refuses_negative_entries(kernel):
             call()
     with pytest.raises(ValueError, match="Z must be non-negative for a Tanimoto kernel"):
         kernel(X, -X)
-
-
-def test_module_lists_every_public_kernel():
-    public = {
-        name
-        for name, value in vars(scalar).items()
-        if isinstance(value, type) and issubclass(value, ScalarKernel) and not name.startswith("_")
-    }
-    assert public - {"ScalarKernel"} <= set(scalar.__all__)

@@ -39,6 +39,7 @@ def _file(*parts: str) -> Path:
     path = data_folder().joinpath(*parts)
     if not path.is_file():
         raise FileNotFoundError(
-            f"There is no data file {path}. Put it there, or set FENCHEL_DATA to the folder that holds {'/'.join(parts)}."
+            f"There is no data file {path}. Put it there, or set FENCHEL_DATA to the folder that holds it as "
+            f"{'/'.join(parts)}."
         )
     return path

@@ -57,7 +57,7 @@ class CertifiedMixin:
         self.primal_objective_ = solution.certificate.primal
         self.dual_objective_ = solution.certificate.dual
         self.duality_gap_ = solution.certificate.relative_gap
-        self.n_iter_ = solution.n_iter
+        self.n_iter_ = max(1, solution.n_iter)  # the first point is work too
         self.status_ = solution.status.value
         self.history_ = [(n_iter, found.relative_gap) for n_iter, found in solution.history]
         self.solver_info_ = self._info(problem, solver, solution)
@@ -76,7 +76,9 @@ class CertifiedMixin:
 
     def _message(self, solution: Solution) -> str:
         gap, plural = solution.certificate.relative_gap, "" if solution.n_iter == 1 else "s"
-        text = f"{solution.solver} stopped after {solution.n_iter} iteration{plural} with gap {gap:.1e} > tol {self.tol:g}"
+        text = (
+            f"{solution.solver} stopped after {solution.n_iter} iteration{plural} with gap {gap:.1e} > tol {self.tol:g}"
+        )
         advice = {
             Status.MAX_ITER: f"Raise max_iter, or lam (now {self.lam:g}).",
             Status.STALLED: f"Round-off is reached: use float64, or raise lam (now {self.lam:g}) or tol.",

@@ -28,8 +28,8 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
     Parameters
     ----------
     kernel : str, kernel or callable, default="gaussian"
-        A scalar kernel (instance, short name, scikit-learn kernel object, pairwise name, callable or ``"precomputed"``),
-        or an operator-valued kernel.
+        A scalar kernel (instance, short name, scikit-learn kernel object, pairwise name, callable or
+        ``"precomputed"``), or an operator-valued kernel.
     operator : OutputOperator, str, array or None, default=None
         The output operator of a scalar kernel: ``None`` (identity), ``"covariance"``, a matrix, a vector (diagonal).
     loss : Loss or str, default="square"
@@ -73,8 +73,8 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
 
     Notes
     -----
-    Sample weights :math:`s_i` count samples: the loss is :math:`\frac1S \sum_i s_i \ell(\cdot)`, :math:`S = \sum_i s_i`,
-    so a weight of 2 is a sample that occurs twice and a weight of 0 one that is not there.
+    Sample weights :math:`s_i` count samples: the loss is :math:`\frac1S \sum_i s_i \ell(\cdot)` with
+    :math:`S = \sum_i s_i`, so a weight of 2 is a sample that occurs twice and a weight of 0 one that is not there.
 
     References
     ----------

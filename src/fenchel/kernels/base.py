@@ -52,9 +52,20 @@ class ScalarKernel(Component, ABC):
         """Tell whether inputs are Gram matrices rather than points."""
         return False
 
+    @property
+    def is_trusted(self) -> bool:
+        """Tell whether the kernel is positive semidefinite by construction; others are checked on the sample."""
+        return True
+
 
 class OutputOperator(Component, ABC):
-    """A positive semidefinite operator of the output space."""
+    """A positive semidefinite operator of the output space; ``k * operator`` is an operator-valued kernel."""
+
+    _separable: ClassVar[type["OperatorKernel"]]  # separable.py defines it
+
+    def __rmul__(self, other: object) -> "OperatorKernel":
+        """Return the separable kernel of a scalar kernel and this operator."""
+        return self._separable(other, self) if isinstance(other, ScalarKernel) else NotImplemented
 
     @abstractmethod
     def matrix(self, representation: Any) -> Array | None:

@@ -1,19 +1,20 @@
-"""Operator-valued kernels: separable, sums of separable terms, aligned with the sample, and given by blocks."""
+"""Separable operator-valued kernels and their sums."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_like, namespace
-from fenchel._check import Interval, Options
+from fenchel._array import Array, namespace
+from fenchel._check import check_psd
 from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
-from fenchel.kernels.gram import BlockGram, DenseGram, DirectionalGram, OperatorGram, SeparableGram, SumGram
+from fenchel.kernels.combined import as_scalar_kernel
+from fenchel.kernels.gram import DenseGram, OperatorGram, SeparableGram, SumGram
 from fenchel.kernels.operators import as_operator
-from fenchel.kernels.scalar import Gaussian, as_scalar_kernel
+from fenchel.kernels.scalar import Gaussian
 
-__all__ = ["Aligned", "Blocks", "Separable", "SeparableSum", "as_operator_kernel"]
+__all__ = ["Separable", "SeparableSum", "as_operator_kernel"]
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,12 @@ class BoundTerms:
 
     def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
         """Return the Gram operator; terms that share an operator share one matrix."""
-        grams = [SeparableGram(DenseGram(kernel(X, Z)), operator) for kernel, operator in self.terms]
+        grams = [SeparableGram(DenseGram(self._matrix(kernel, X, Z)), operator) for kernel, operator in self.terms]
         return grams[0] if len(grams) == 1 else SumGram(grams)
+
+    def _matrix(self, kernel: ScalarKernel, X: Array, Z: Array | None) -> Array:
+        matrix = kernel(X, Z)
+        return matrix if kernel.is_trusted or Z is not None else check_psd(matrix, f"The Gram matrix of {kernel!r}")
 
 
 class Separable(OperatorKernel):
@@ -135,197 +140,7 @@ class SeparableSum(OperatorKernel):
         ]
 
 
-class Aligned(OperatorKernel):
-    r"""Kernels aligned with the sample: sums over directions spanned by the training outputs.
-
-    With directions :math:`z_d = y_i`, or :math:`z_d = y_i + y_j` for all pairs,
-
-    .. math:: \mathcal K(s, t) = \sum_d \mu_d \, k_d(s, t) \; z_d \otimes z_d \quad\text{or}\quad
-        \sum_d \mu_d \, k(s, x_d) \, k(t, x_d) \; z_d \otimes z_d .
-
-    Parameters
-    ----------
-    kernel : ScalarKernel, str, callable or list of them, default="gaussian"
-        One kernel for every direction, or a list with one for each.
-    weights : array of shape (n_directions,) or None, default=None
-        The factors :math:`\mu_d \ge 0`; ``None`` is 1 / n_directions.
-    pairs : bool, default=False
-        Directions :math:`y_i + y_j` (all i, j, row by row) instead of :math:`y_i`.
-    anchored : bool, default=False
-        The second form: each direction has the feature :math:`k(s, x_i)`, or :math:`k(s, x_i) k(s, x_j)` for pairs.
-
-    Notes
-    -----
-    The span of the outputs is invariant under these kernels whatever the outputs are, so the double representer theorem
-    holds. With one kernel and no anchors the kernel is separable and is solved as such.
-
-    References
-    ----------
-    [Laforgue2020]_, Assumption 3 and App. A.8 (list of admissible kernels).
-    """
-
-    _limits: ClassVar[dict[str, Interval | Options]] = {
-        "pairs": Options((False, True)),
-        "anchored": Options((False, True)),
-    }
-
-    def __init__(
-        self, kernel: Any = "gaussian", weights: Any = None, pairs: bool = False, anchored: bool = False
-    ) -> None:
-        self.kernel = kernel
-        self.weights = weights
-        self.pairs = pairs
-        self.anchored = anchored
-
-    def bind(self, X: Array, representation: Any) -> Any:
-        """Return the kernel bound to the sample's directions."""
-        directions = representation.targets_
-        n, p = directions.shape
-        if self.pairs:
-            directions = namespace(directions).reshape(directions[:, None, :] + directions[None, :, :], (n * n, p))
-        directions = directions * self._root_weights(directions)
-        kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
-        resolved = [as_scalar_kernel(kernel).resolve(X) for kernel in kernels]
-        if self.anchored:
-            if len(resolved) > 1:
-                raise ValueError("An anchored Aligned kernel takes one scalar kernel. Got a list of several.")
-            return BoundAnchors(resolved[0], X, directions, self.pairs)
-        if len(resolved) == 1:
-            return BoundTerms(((resolved[0], directions.T @ directions),))
-        if len(resolved) != directions.shape[0]:
-            raise ValueError(
-                f"The 'kernel' parameter of Aligned must be one kernel or a list of {directions.shape[0]}, one for "
-                f"each direction. Got a list of {len(resolved)}."
-            )
-        return BoundDirections(tuple(resolved), directions)
-
-    def _root_weights(self, directions: Array) -> Array:
-        count = directions.shape[0]
-        if self.weights is None:
-            return (1 / count) ** 0.5
-        weights = np.asarray(self.weights, dtype=float)
-        if weights.shape != (count,) or not np.all(weights >= 0):
-            raise ValueError(
-                f"The 'weights' parameter of Aligned must be {count} non-negative numbers, one for each direction. "
-                f"Got {self.weights!r} instead."
-            )
-        return as_like(np.sqrt(weights)[:, None], directions)
-
-    @property
-    def is_pairwise(self) -> bool:
-        """Tell whether a scalar kernel takes Gram matrices."""
-        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
-        return any(as_scalar_kernel(kernel).is_pairwise for kernel in kernels)
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Return the forms that need no list as long as the sample."""
-        return [cls(Gaussian(0.5)), cls(Gaussian(0.5), pairs=True), cls(anchored=True), cls(pairs=True, anchored=True)]
-
-
-@dataclass(frozen=True)
-class BoundDirections:
-    """One scalar kernel for each direction."""
-
-    kernels: tuple[ScalarKernel, ...]
-    directions: Array
-
-    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
-        """Return the Gram operator from the stack of Gram matrices."""
-        stack = namespace(self.directions).stack([kernel(X, Z) for kernel in self.kernels])
-        return DirectionalGram(stack, self.directions)
-
-
-@dataclass(frozen=True)
-class BoundAnchors:
-    """One feature k(., x_i), or k(., x_i) k(., x_j), for each direction."""
-
-    kernel: ScalarKernel
-    anchors: Array
-    directions: Array
-    pairs: bool
-
-    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
-        """Return the Gram operator from the features of both samples."""
-        left = self._features(X)
-        return DirectionalGram((left, left if Z is None else self._features(Z)), self.directions)
-
-    def _features(self, X: Array) -> Array:
-        columns = self.kernel(X, self.anchors)
-        if not self.pairs:
-            return columns
-        products = columns[:, :, None] * columns[:, None, :]
-        return namespace(columns).reshape(products, (columns.shape[0], -1))
-
-
-class Blocks(OperatorKernel):
-    r"""A general operator-valued kernel, given by a function that returns its blocks.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(X, Z)`` returns the operators :math:`\mathcal K(x_i, z_j)`, shape (n, m, p, p). With
-        ``tensor=True``: the products :math:`\langle y_k, \mathcal K(x_i, z_j) y_l \rangle` with the n training
-        outputs, shape (n, m, n_train, n_train).
-    tensor : bool, default=False
-        What the function returns.
-
-    Notes
-    -----
-    The fourth-order tensor of the double representer theorem costs :math:`n^4` numbers: for small samples, and to check
-    the special cases against.
-
-    References
-    ----------
-    [Laforgue2020]_, Thm 4.
-    """
-
-    _limits: ClassVar[dict[str, Interval | Options]] = {"tensor": Options((False, True))}
-
-    def __init__(self, function: Callable[[Array, Array], Array] | None = None, tensor: bool = False) -> None:
-        self.function = function
-        self.tensor = tensor
-
-    def bind(self, X: Array, representation: Any) -> "BoundBlocks":
-        """Return the kernel with its blocks in coordinates."""
-        if not callable(self.function):
-            raise TypeError(
-                f"The 'function' parameter of Blocks must be a callable (X, Z) -> blocks. Got {self.function!r}."
-            )
-        return BoundBlocks(self.function, representation, self.tensor)
-
-    @property
-    def is_pairwise(self) -> bool:
-        """Return False: the function sees points."""
-        return False
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Return a kernel whose operator depends on the inputs."""
-        return [cls(_transformed_gaussian)]
-
-
-@dataclass(frozen=True)
-class BoundBlocks:
-    """The blocks in coordinates."""
-
-    function: Callable[[Array, Array], Array]
-    representation: Any
-    tensor: bool
-
-    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
-        """Return the Gram operator from the blocks."""
-        Z = X if Z is None else Z
-        targets = self.representation.targets_
-        blocks = as_like(self.function(X, Z), targets)
-        size = targets.shape[0] if self.tensor else targets.shape[1]
-        wanted = (X.shape[0], Z.shape[0], size, size)
-        if tuple(blocks.shape) != wanted:
-            raise ValueError(f"The blocks must have shape {wanted}. The function returned {tuple(blocks.shape)}.")
-        if not self.tensor:
-            return BlockGram(blocks)
-        factor = namespace(targets).linalg.pinv(targets).T  # (n, p): y = V e, so e'Ke = V^+ M V^+'
-        return BlockGram(factor.T @ blocks @ factor)
+OutputOperator._separable = Separable
 
 
 def as_operator_kernel(kernel: Any, operator: Any = None) -> OperatorKernel:
@@ -381,19 +196,3 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, ScalarKernel):
         return _same_kernel(a, b)
     return a is b or (isinstance(a, float | int | str) and a == b)
-
-
-def _transformed_gaussian(X: Array, Z: Array) -> Array:
-    """Return exp(-|x - z|^2 / 2) B(x) B(z)' with B(x) a 3 × 3 matrix that depends on x."""
-    xp = namespace(X)
-
-    def maps(points: Array) -> Array:
-        first = xp.tanh(points[:, :1])
-        one = xp.ones_like(first)
-        rows = [xp.concat([one, first, 0 * one], axis=1), xp.concat([0 * one, one, first], axis=1)]
-        return xp.stack([*rows, xp.concat([first, 0 * one, one], axis=1)], axis=1)
-
-    scalar = Gaussian(0.5)(X, Z)
-    left, right = maps(X), maps(Z)
-    products = left[:, None, :, :] @ xp.permute_dims(right, (0, 2, 1))[None, :, :, :]
-    return scalar[:, :, None, None] * products

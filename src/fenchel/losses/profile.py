@@ -1,7 +1,7 @@
 """Scalar profiles: the convex function of the norm behind a radial loss, and its conjugate.
 
-A radial loss is ``l(r) = f(|r|)`` with f convex and non-decreasing on [0, inf). Then ``l*(a) = f*(|a|)`` and the prox of
-``l*`` moves along the row: everything happens in one dimension, for all rows at once.
+A radial loss is ``l(r) = f(|r|)`` with f convex and non-decreasing on [0, inf). Then ``l*(a) = f*(|a|)`` and the prox
+of ``l*`` moves along the row: everything happens in one dimension, for all rows at once.
 """
 
 import math
@@ -326,7 +326,7 @@ def _grow(function: Callable[[Array], Array], wanted: Array) -> Array:
     xp = namespace(wanted)
     high = xp.ones_like(wanted)
     for power in range(1, 10):
-        high = xp.where(function(high) < wanted, xp.zeros_like(high) + 2.0**(2**power), high)
+        high = xp.where(function(high) < wanted, xp.zeros_like(high) + 2.0 ** (2**power), high)
         if bool(xp.all(function(high) >= wanted)):
             break
     return high

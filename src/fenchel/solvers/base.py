@@ -53,7 +53,10 @@ class Solver(Component, ABC):
     def solve(
         self, problem: DualProblem, tol: float = 1e-6, start: Array | None = None, callback: Callback | None = None
     ) -> Solution:
-        """Return the solution; ``start`` are duals to begin from, ``callback(n_iter, certificate)`` may return True to stop."""
+        """Return the solution.
+
+        ``start`` are duals to begin from; ``callback(n_iter, certificate)`` may return True to stop.
+        """
 
     def require(self, problem: DualProblem) -> None:
         """Raise ``IncompatibleError`` if the problem is not for this solver."""

@@ -24,8 +24,7 @@ class _State:
     divisor: Array
     prox: Array  # B, always in the domain of the conjugate
     plain: Array  # the unaccelerated image of the last z
-    solved: Array = None  # A, and what it predicts
-    solved_predictions: Array = None
+    solved: Array = None  # A
     residual: float = math.inf  # the least since the memory was cleared
     moves: tuple[Array, ...] = ()  # last fixed-point residuals, newest last
     images: tuple[Array, ...] = ()
@@ -67,9 +66,7 @@ class DouglasRachford(IterativeSolver):
         "memory": Interval(0, math.inf, "left", integer=True),
     }
 
-    def __init__(
-        self, max_iter: int = 20000, check_every: int = 5, relaxation: float = 1.7, memory: int = 5
-    ) -> None:
+    def __init__(self, max_iter: int = 20000, check_every: int = 5, relaxation: float = 1.7, memory: int = 5) -> None:
         self.max_iter = max_iter
         self.check_every = check_every
         self.relaxation = relaxation
@@ -99,9 +96,8 @@ class DouglasRachford(IterativeSolver):
         residual = float(xp.sqrt(xp.sum(move**2)))
         if state.moves and residual > 2 * state.residual:
             return self._moved(problem, replace(state, moves=(), images=(), residual=math.inf), state.plain)
-        predictions = right - (problem.curvature + state.rho) * solved
         image = state.z + move
-        state = replace(state, solved=solved, solved_predictions=predictions, plain=image)
+        state = replace(state, solved=solved, plain=image)
         if state.age + 1 >= state.rebalance_at:
             return self._rebalanced(problem, state)
         moves = (*state.moves, move)[-self.memory - 1 :] if self.memory else ()
@@ -121,7 +117,8 @@ class DouglasRachford(IterativeSolver):
             return
         ratios = problem.loss.saturation(problem.unscale(state.solved))
         factor = 1.0 if ratios is None else 1 / max(1.0, float(namespace(state.z).max(ratios)))
-        yield factor * state.solved, factor * state.solved_predictions
+        scaled = factor * state.solved
+        yield scaled, problem.predictions(scaled)
 
     def _moved(self, problem: DualProblem, state: _State, z: Array) -> _State:
         return replace(state, z=z, prox=problem.prox_remainder(z, 1 / state.rho), age=state.age + 1)

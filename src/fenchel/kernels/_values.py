@@ -1,0 +1,190 @@
+"""Numbers behind the scalar kernels: distances, products and special functions, for whole samples at once."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.special import gammaln, kve
+
+from fenchel._array import Array, host, is_numpy, namespace
+
+__all__: list[str] = []
+
+_BLOCK_BYTES = 2**26  # temporaries of blocked loops stay below this
+_CACHE_BYTES = 2**19  # a block of this size stays in cache between two passes
+_MEDIAN_ROWS = 1000
+
+
+def check_non_negative(points: Array, name: str) -> Array:
+    """Return the array if it holds no negative number, else raise."""
+    low = float(namespace(points).min(points))
+    if low < 0:
+        raise ValueError(f"{name} must be non-negative for a Tanimoto kernel. Its least entry is {low:.3e}.")
+    return points
+
+
+def inverse_width(gamma: float | str | None, X: Array) -> float:
+    """Return ``gamma`` as a Python float, which leaves float32 arrays in float32."""
+    return 1 / X.shape[1] if gamma is None else float(gamma)
+
+
+def median_distance(X: Array, Z: Array | None, metric: str) -> float:
+    """Return the median distance of two distinct rows of X, which must be the whole sample (``Z`` is None)."""
+    if Z is not None:
+        raise ValueError(
+            "gamma='median' depends on the training sample: call kernel.resolve(X_train) first, then the kernel it "
+            "returns on (X, Z)."
+        )
+    n = X.shape[0]
+    if n > _MEDIAN_ROWS:
+        xp = namespace(X)
+        rows = np.linspace(0, n - 1, _MEDIAN_ROWS).astype(np.int64)
+        X = xp.take(X, xp.asarray(rows, device=X.device), axis=0)
+    distances = pdist(host(X), metric)
+    median = float(np.median(distances)) if distances.size else 0.0
+    if median > 0:
+        return median
+    positive = distances[distances > 0]
+    return float(np.median(positive)) if positive.size else 1.0
+
+
+def squared_norms(X: Array) -> Array:
+    """Return the squared Euclidean norms of the rows, shape (n,)."""
+    if is_numpy(X):
+        return np.einsum("ij,ij->i", X, X)
+    return namespace(X).sum(X * X, axis=1)
+
+
+def inner_products(X: Array, Z: Array | None) -> Array:
+    """Return the inner products of the rows in a new array, symmetric to the bit when ``Z`` is None."""
+    if Z is not None:
+        return X @ Z.T
+    if is_numpy(X):  # NumPy sees one operand twice and fills both triangles from one
+        X = np.ascontiguousarray(X)
+        return X @ X.T
+    products = X @ X.T
+    return (products + products.T) / 2
+
+
+def norms_beside(products: Array, X: Array, Z: Array | None) -> tuple[Array, Array]:
+    """Return the squared norms of the rows of X and Z; for ``Z=None`` to the bit those in the inner products."""
+    if Z is not None:
+        return squared_norms(X), squared_norms(Z)
+    norms = namespace(X).linalg.diagonal(products) * 1.0  # NumPy's diagonal is a view of the buffer
+    return norms, norms
+
+
+def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
+    """Return exp(-gamma |x_i - z_j|^2), by a matrix product of the centred data."""
+    xp = namespace(X)
+    center, scale = xp.mean(X, axis=0, keepdims=True), math.sqrt(2 * gamma)
+    X = (X - center) * scale
+    Z = None if Z is None else (Z - center) * scale
+    products = inner_products(X, Z)
+    left, right = (norms / 2 for norms in norms_beside(products, X, Z))
+    if not is_numpy(X):
+        return xp.exp(xp.clip(products - (left[:, None] + right[None, :]), max=0.0))
+    for rows in row_blocks(products.shape, products.itemsize, _CACHE_BYTES):
+        block = products[rows]
+        block -= left[rows, None] + right
+        np.minimum(block, 0, out=block)
+        np.exp(block, out=block)
+    return products
+
+
+def tanimoto(X: Array, Z: Array | None) -> Array:
+    """Return the Tanimoto similarities of non-negative rows, at most 1."""
+    products = inner_products(X, Z)
+    left, right = norms_beside(products, X, Z)
+    if not is_numpy(X):
+        return ratios(products, left[:, None] + right[None, :] - products)
+    for rows in row_blocks(products.shape, products.itemsize, _CACHE_BYTES):
+        products[rows] = ratios(products[rows], left[rows, None] + right - products[rows])
+    return products
+
+
+def ratios(common: Array, union: Array) -> Array:
+    """Return common / union, at most 1, and 1 where the union is empty."""
+    xp = namespace(union)
+    one = xp.ones_like(union)
+    is_empty = union == 0
+    return xp.clip(xp.where(is_empty, one, common) / xp.where(is_empty, one, union), max=1.0)
+
+
+def exp(values: Array, factor: float) -> Array:
+    """Return exp(factor * values); the buffer of a NumPy argument is used again."""
+    if not is_numpy(values):
+        return namespace(values).exp(factor * values)
+    np.multiply(values, factor, out=values)
+    return np.exp(values, out=values)
+
+
+def distances(X: Array, Z: Array | None, metric: str) -> Array:
+    """Return the distances of the rows in a new array, without the cancellation of a matrix product."""
+    if is_numpy(X):
+        distances = squareform(pdist(X, metric)) if Z is None else cdist(X, Z, metric)
+        return distances.astype(X.dtype, copy=False)
+    xp = namespace(X)
+    Z = X if Z is None else Z
+    d, itemsize = X.shape[1], xp.finfo(X.dtype).bits // 8
+    budget = _BLOCK_BYTES // 2  # a difference and its absolute value live together
+    columns = list(row_blocks(Z.shape, itemsize, budget))
+    width = min(Z.shape[0], max(1, budget // (d * itemsize)))
+    norm = absolute_sum if metric == "cityblock" else root_of_squares
+    out = [
+        xp.concat([norm(X[rows, None, :] - Z[None, part, :]) for part in columns], axis=1)
+        for rows in row_blocks((X.shape[0], width * d), itemsize, budget)
+    ]
+    return xp.concat(out, axis=0)
+
+
+def absolute_sum(differences: Array) -> Array:
+    xp = namespace(differences)
+    return xp.sum(xp.abs(differences), axis=-1)
+
+
+def root_of_squares(differences: Array) -> Array:
+    xp = namespace(differences)
+    return xp.sqrt(xp.sum(differences * differences, axis=-1))
+
+
+def row_blocks(shape: tuple[int, ...], itemsize: int, budget: int) -> Iterator[slice]:
+    """Yield slices of rows whose part of an array of the shape takes at most ``budget`` bytes (or one row)."""
+    step = max(1, budget // (shape[1] * itemsize))
+    for start in range(0, shape[0], step):
+        yield slice(start, min(start + step, shape[0]))
+
+
+def matern_of(t: np.ndarray, nu: float) -> np.ndarray:
+    """Return 2^(1-nu) / Gamma(nu) t^nu K_nu(t), in logarithms to keep away from overflow."""
+    if nu > 100:
+        return matern_expansion(t, nu)
+    t = np.minimum(t, 1e6)  # the value is zero from far below; Bessel functions are NaN far above
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bessel = kve(nu, t)
+        logs = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(t) + np.log(bessel) - t
+    # K_nu overflows where t is so small that the first two terms of the series are exact to round-off
+    near = np.exp(-(t**2) / (4 * (nu - 1))) if nu > 2 else np.ones_like(t)
+    return np.where(np.isinf(bessel), near, np.exp(np.minimum(logs, 0.0)))
+
+
+def matern_expansion(t: np.ndarray, nu: float) -> np.ndarray:
+    """Return the same for large nu by Debye's uniform expansion of K_nu, DLMF 10.41.4, over its value at zero."""
+    square = (t / nu) ** 2
+    p = 1 / np.sqrt(1 + square)
+    excess = square / (1 + 1 / p)  # 1/p - 1
+    logs = nu * (np.log1p(excess / 2) - excess) - np.log1p(excess) / 2
+    values: np.ndarray = np.exp(logs) * debye_sum(p, nu) / debye_sum(1.0, nu)
+    return values
+
+
+def debye_sum(p: Any, nu: float) -> Any:
+    """Return the sum of (-1)^k U_k(p) / nu^k for k up to 4, DLMF 10.41.10."""
+    q = p**2
+    first = p * (3 - 5 * q) / 24
+    second = q * (81 + q * (-462 + q * 385)) / 1152
+    third = p * q * (30375 + q * (-369603 + q * (765765 - q * 425425))) / 414720
+    fourth = q**2 * (4465125 + q * (-94121676 + q * (349922430 + q * (-446185740 + q * 185910725)))) / 39813120
+    return 1 - (first - (second - (third - fourth / nu) / nu) / nu) / nu

@@ -1,0 +1,139 @@
+"""Operator-valued kernels aligned with the sample."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fenchel._array import Array, as_like, namespace
+from fenchel._check import Interval, Options
+from fenchel.kernels.base import OperatorKernel, ScalarKernel
+from fenchel.kernels.combined import as_scalar_kernel
+from fenchel.kernels.gram import DirectionalGram, OperatorGram
+from fenchel.kernels.scalar import Gaussian
+from fenchel.kernels.separable import BoundTerms
+
+__all__ = ["Aligned"]
+
+
+class Aligned(OperatorKernel):
+    r"""Kernels aligned with the sample: sums over directions spanned by the training outputs.
+
+    With directions :math:`z_d = y_i`, or :math:`z_d = y_i + y_j` for all pairs,
+
+    .. math:: \mathcal K(s, t) = \sum_d \mu_d \, k_d(s, t) \; z_d \otimes z_d \quad\text{or}\quad
+        \sum_d \mu_d \, k(s, x_d) \, k(t, x_d) \; z_d \otimes z_d .
+
+    Parameters
+    ----------
+    kernel : ScalarKernel, str, callable or list of them, default="gaussian"
+        One kernel for every direction, or a list with one for each.
+    weights : array of shape (n_directions,) or None, default=None
+        The factors :math:`\mu_d \ge 0`; ``None`` is 1 / n_directions.
+    pairs : bool, default=False
+        Directions :math:`y_i + y_j` (all i, j, row by row) instead of :math:`y_i`.
+    anchored : bool, default=False
+        The second form: each direction has the feature :math:`k(s, x_i)`, or :math:`k(s, x_i) k(s, x_j)` for pairs.
+
+    Notes
+    -----
+    The span of the outputs is invariant under these kernels whatever the outputs are, so the double representer theorem
+    holds. With one kernel and no anchors the kernel is separable and is solved as such.
+
+    References
+    ----------
+    [Laforgue2020]_, Assumption 3 and App. A.8 (list of admissible kernels).
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        "pairs": Options((False, True)),
+        "anchored": Options((False, True)),
+    }
+
+    def __init__(
+        self, kernel: Any = "gaussian", weights: Any = None, pairs: bool = False, anchored: bool = False
+    ) -> None:
+        self.kernel = kernel
+        self.weights = weights
+        self.pairs = pairs
+        self.anchored = anchored
+
+    def bind(self, X: Array, representation: Any) -> Any:
+        """Return the kernel bound to the sample's directions."""
+        directions = representation.targets_
+        n, p = directions.shape
+        if self.pairs:
+            directions = namespace(directions).reshape(directions[:, None, :] + directions[None, :, :], (n * n, p))
+        directions = directions * self._root_weights(directions)
+        kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
+        resolved = [as_scalar_kernel(kernel).resolve(X) for kernel in kernels]
+        if self.anchored:
+            if len(resolved) > 1:
+                raise ValueError("An anchored Aligned kernel takes one scalar kernel. Got a list of several.")
+            return BoundAnchors(resolved[0], X, directions, self.pairs)
+        if len(resolved) == 1:
+            return BoundTerms(((resolved[0], directions.T @ directions),))
+        if len(resolved) != directions.shape[0]:
+            raise ValueError(
+                f"The 'kernel' parameter of Aligned must be one kernel or a list of {directions.shape[0]}, one for "
+                f"each direction. Got a list of {len(resolved)}."
+            )
+        return BoundDirections(tuple(resolved), directions)
+
+    def _root_weights(self, directions: Array) -> Array:
+        count = directions.shape[0]
+        if self.weights is None:
+            return (1 / count) ** 0.5
+        weights = np.asarray(self.weights, dtype=float)
+        if weights.shape != (count,) or not np.all(weights >= 0):
+            raise ValueError(
+                f"The 'weights' parameter of Aligned must be {count} non-negative numbers, one for each direction. "
+                f"Got {self.weights!r} instead."
+            )
+        return as_like(np.sqrt(weights)[:, None], directions)
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Tell whether a scalar kernel takes Gram matrices."""
+        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
+        return any(as_scalar_kernel(kernel).is_pairwise for kernel in kernels)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return the forms that need no list as long as the sample."""
+        return [cls(Gaussian(0.5)), cls(Gaussian(0.5), pairs=True), cls(anchored=True), cls(pairs=True, anchored=True)]
+
+
+@dataclass(frozen=True)
+class BoundDirections:
+    """One scalar kernel for each direction."""
+
+    kernels: tuple[ScalarKernel, ...]
+    directions: Array
+
+    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
+        """Return the Gram operator from the stack of Gram matrices."""
+        stack = namespace(self.directions).stack([kernel(X, Z) for kernel in self.kernels])
+        return DirectionalGram(stack, self.directions)
+
+
+@dataclass(frozen=True)
+class BoundAnchors:
+    """One feature k(., x_i), or k(., x_i) k(., x_j), for each direction."""
+
+    kernel: ScalarKernel
+    anchors: Array
+    directions: Array
+    pairs: bool
+
+    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
+        """Return the Gram operator from the features of both samples."""
+        left = self._features(X)
+        return DirectionalGram((left, left if Z is None else self._features(Z)), self.directions)
+
+    def _features(self, X: Array) -> Array:
+        columns = self.kernel(X, self.anchors)
+        if not self.pairs:
+            return columns
+        products = columns[:, :, None] * columns[:, None, :]
+        return namespace(columns).reshape(products, (columns.shape[0], -1))

@@ -1,0 +1,103 @@
+"""General operator-valued kernels, given by their blocks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from fenchel._array import Array, as_like, namespace
+from fenchel._check import Interval, Options, check_psd
+from fenchel.kernels.base import OperatorKernel
+from fenchel.kernels.gram import BlockGram, OperatorGram
+from fenchel.kernels.scalar import Gaussian
+
+__all__ = ["Blocks"]
+
+
+class Blocks(OperatorKernel):
+    r"""A general operator-valued kernel, given by a function that returns its blocks.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, Z)`` returns the operators :math:`\mathcal K(x_i, z_j)`, shape (n, m, p, p). With
+        ``tensor=True``: the products :math:`\langle y_k, \mathcal K(x_i, z_j) y_l \rangle` with the n training
+        outputs, shape (n, m, n_train, n_train).
+    tensor : bool, default=False
+        What the function returns.
+
+    Notes
+    -----
+    The fourth-order tensor of the double representer theorem costs :math:`n^4` numbers: for small samples, and to check
+    the special cases against.
+
+    References
+    ----------
+    [Laforgue2020]_, Thm 4.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"tensor": Options((False, True))}
+
+    def __init__(self, function: Callable[[Array, Array], Array] | None = None, tensor: bool = False) -> None:
+        self.function = function
+        self.tensor = tensor
+
+    def bind(self, X: Array, representation: Any) -> "BoundBlocks":
+        """Return the kernel with its blocks in coordinates."""
+        if not callable(self.function):
+            raise TypeError(
+                f"The 'function' parameter of Blocks must be a callable (X, Z) -> blocks. Got {self.function!r}."
+            )
+        return BoundBlocks(self.function, representation, self.tensor)
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Return False: the function sees points."""
+        return False
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return a kernel whose operator depends on the inputs."""
+        return [cls(_transformed_gaussian)]
+
+
+@dataclass(frozen=True)
+class BoundBlocks:
+    """The blocks in coordinates."""
+
+    function: Callable[[Array, Array], Array]
+    representation: Any
+    tensor: bool
+
+    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
+        """Return the Gram operator from the blocks."""
+        is_sample = Z is None
+        Z = X if Z is None else Z
+        targets = self.representation.targets_
+        blocks = as_like(self.function(X, Z), targets)
+        size = targets.shape[0] if self.tensor else targets.shape[1]
+        wanted = (X.shape[0], Z.shape[0], size, size)
+        if tuple(blocks.shape) != wanted:
+            raise ValueError(f"The blocks must have shape {wanted}. The function returned {tuple(blocks.shape)}.")
+        if self.tensor:
+            inverse = namespace(targets).linalg.pinv(targets)  # (p, n): outputs are y = V e, so e' K e = V^+ M V^+'
+            blocks = inverse @ blocks @ inverse.T
+        gram = BlockGram(blocks)
+        if is_sample and gram.why_no_spectrum(targets) is None:
+            check_psd(gram.dense(targets.shape[1]), "The matrix of all blocks")
+        return gram
+
+
+def _transformed_gaussian(X: Array, Z: Array) -> Array:
+    """Return exp(-|x - z|^2 / 2) B(x) B(z)' with B(x) a 3 × 3 matrix that depends on x."""
+    xp = namespace(X)
+
+    def maps(points: Array) -> Array:
+        first = xp.tanh(points[:, :1])
+        one = xp.ones_like(first)
+        rows = [xp.concat([one, first, 0 * one], axis=1), xp.concat([0 * one, one, first], axis=1)]
+        return xp.stack([*rows, xp.concat([first, 0 * one, one], axis=1)], axis=1)
+
+    scalar = Gaussian(0.5)(X, Z)
+    left, right = maps(X), maps(Z)
+    products = left[:, None, :, :] @ xp.permute_dims(right, (0, 2, 1))[None, :, :, :]
+    return scalar[:, :, None, None] * products

@@ -1,0 +1,288 @@
+"""Kernels made of kernels, and kernels that come from elsewhere."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels, rbf_kernel
+
+from fenchel._array import Array
+from fenchel._check import Interval, Options, check_parameter
+from fenchel._component import from_name
+from fenchel.kernels import scalar
+from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Polynomial
+
+__all__ = ["Product", "Scaled", "Sum", "Wrapped", "as_scalar_kernel"]
+
+_POSITIVE = Interval(0, math.inf)
+
+
+class _PairKernel(ScalarKernel, ABC):
+    """A kernel made of two kernels of the same inputs."""
+
+    def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
+        self.left = left
+        self.right = right
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        _check_parts(self, left=self.left, right=self.right)
+        return self._combine(self.left(X, Z), self.right(X, Z))
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        _check_parts(self, left=self.left, right=self.right)
+        return self._combine(self.left.diag(X), self.right.diag(X))
+
+    def resolve(self, X: Array) -> ScalarKernel:
+        """Return the kernel made of the resolved parts."""
+        _check_parts(self, left=self.left, right=self.right)
+        return type(self)(self.left.resolve(X), self.right.resolve(X))
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Tell whether inputs are Gram matrices rather than points."""
+        return self.left.is_pairwise or self.right.is_pairwise
+
+    @staticmethod
+    @abstractmethod
+    def _combine(left: Array, right: Array) -> Array:
+        """Return the value of the pair from the values of the parts."""
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [cls(Gaussian(gamma="median"), Linear()), cls(Laplacian(), cls(Polynomial(2), Gaussian(0.1)))]
+
+    @property
+    def is_trusted(self) -> bool:
+        """Tell whether both parts are positive semidefinite by construction."""
+        return self.left.is_trusted and self.right.is_trusted
+
+
+class Sum(_PairKernel):
+    r"""Sum of two kernels, also written ``left + right``.
+
+    .. math:: k(x, z) = k_1(x, z) + k_2(x, z).
+
+    Parameters
+    ----------
+    left, right : ScalarKernel
+        The two kernels.
+    """
+
+    @staticmethod
+    def _combine(left: Array, right: Array) -> Array:
+        return left + right
+
+
+class Product(_PairKernel):
+    r"""Product of two kernels, also written ``left * right``.
+
+    .. math:: k(x, z) = k_1(x, z) \, k_2(x, z).
+
+    Parameters
+    ----------
+    left, right : ScalarKernel
+        The two kernels.
+    """
+
+    @staticmethod
+    def _combine(left: Array, right: Array) -> Array:
+        return left * right
+
+
+class Scaled(ScalarKernel):
+    r"""Kernel times a positive number, also written ``scale * kernel``.
+
+    .. math:: k(x, z) = s \, k_1(x, z).
+
+    Parameters
+    ----------
+    kernel : ScalarKernel
+        The kernel.
+    scale : float, default=1.0
+        Positive factor :math:`s`.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
+
+    def __init__(self, kernel: ScalarKernel, scale: float = 1.0) -> None:
+        self.kernel = kernel
+        self.scale = scale
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        _check_parts(self, kernel=self.kernel)
+        return float(self.scale) * self.kernel(X, Z)
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        _check_parts(self, kernel=self.kernel)
+        return float(self.scale) * self.kernel.diag(X)
+
+    def resolve(self, X: Array) -> "Scaled":
+        """Return the kernel made of the resolved part."""
+        _check_parts(self, kernel=self.kernel)
+        return Scaled(self.kernel.resolve(X), self.scale)
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Tell whether inputs are Gram matrices rather than points."""
+        return self.kernel.is_pairwise
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [cls(Gaussian(gamma="median"), 2.5)]
+
+    @property
+    def is_trusted(self) -> bool:
+        """Tell whether the kernel is positive semidefinite by construction."""
+        return self.kernel.is_trusted
+
+
+ScalarKernel._sum, ScalarKernel._product, ScalarKernel._scaled = Sum, Product, Scaled
+
+
+class Wrapped(ScalarKernel):
+    """A kernel from elsewhere: a Gaussian-process kernel or a pairwise kernel of scikit-learn, or a function.
+
+    NumPy arrays only; the values are given back in the dtype of ``X`` (float64 when it is not floating). Kernels of
+    scikit-learn get booleans and integers as float64, a function gets its arguments as they are.
+
+    Parameters
+    ----------
+    kernel : str, object or callable
+        A name of ``sklearn.metrics.pairwise`` (``"rbf"``, ``"chi2"``, ``"cosine"``...), with its default parameters; a
+        kernel of ``sklearn.gaussian_process.kernels``; or a function ``f(X, Z)`` that returns the matrix of values,
+        where an entry depends on its row of ``X`` and its row of ``Z`` only.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def validate(self) -> "Wrapped":
+        """Raise if the kernel is none of those wanted."""
+        if isinstance(self.kernel, str):
+            check_parameter("Wrapped", "kernel", self.kernel, Options(tuple(sorted(kernel_metrics()))))
+        elif isinstance(self.kernel, type) or not callable(self.kernel):
+            raise TypeError(
+                "The 'kernel' parameter of Wrapped must be a scikit-learn kernel object, a pairwise name or a function "
+                f"of (X, Z). Got {self.kernel!r} instead."
+            )
+        return super().validate()
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        self.validate()
+        X = self._check_sample(X, "X")
+        if Z is not None:
+            Z = self._check_sample(Z, "Z")
+            return self._checked(self._raw(X, Z), X, (len(X), len(Z)))
+        values = self._checked(self.kernel(X) if self._is_process_kernel else self._raw(X, X), X, (len(X), len(X)))
+        asymmetry = np.max(np.abs(values - values.T))
+        if asymmetry > math.sqrt(np.finfo(values.dtype).eps) * np.max(np.abs(values)):
+            raise ValueError(f"The matrix of {self!r} must be symmetric. Two of its entries differ by {asymmetry:.3e}.")
+        return (values + values.T) / 2
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        self.validate()
+        X = self._check_sample(X, "X")
+        if self._is_process_kernel:
+            return self._checked(self.kernel.diag(X), X, (len(X),))
+        blocks = [X[start : start + 128] for start in range(0, len(X), 128)]
+        return np.concatenate([np.diagonal(self(block)) for block in blocks])
+
+    @property
+    def _is_process_kernel(self) -> bool:
+        """Tell whether the kernel follows scikit-learn's Gaussian-process protocol: ``k(X)``, ``k.diag(X)``."""
+        return hasattr(self.kernel, "diag")
+
+    def _check_sample(self, X: Any, name: str) -> Array:
+        if not isinstance(X, np.ndarray):
+            raise TypeError(
+                f"{name} must be a NumPy array for a wrapped kernel. Got {type(X).__name__} instead; "
+                "use a kernel of fenchel.kernels for other array libraries."
+            )
+        if X.ndim == 0 or len(X) == 0:
+            raise ValueError(f"{name} must have at least one sample. Got shape {X.shape} instead.")
+        is_function = not isinstance(self.kernel, str) and not self._is_process_kernel
+        # scikit-learn's DotProduct would multiply booleans as booleans
+        return X if is_function or X.dtype.kind not in "biu" else X.astype(np.float64)
+
+    def _raw(self, X: Array, Z: Array) -> Any:
+        if isinstance(self.kernel, str):
+            return pairwise_kernels(X, Z, metric=self.kernel)
+        return self.kernel(X, Z)
+
+    def _checked(self, values: Any, X: Array, shape: tuple[int, ...]) -> Array:
+        dtype = X.dtype if np.issubdtype(X.dtype, np.floating) else np.float64
+        values = np.asarray(values, dtype=dtype)
+        if values.shape != shape:
+            raise ValueError(f"{self!r} must return an array of shape {shape}. Got shape {values.shape} instead.")
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"{self!r} must return finite values. Some are NaN or infinite.")
+        return values
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [cls("rbf"), cls("cosine"), cls(RBF(2.0) + DotProduct()), cls(rbf_kernel)]
+
+    @property
+    def is_trusted(self) -> bool:
+        """Return False: not every function is a kernel."""
+        return False
+
+
+def as_scalar_kernel(value: Any) -> ScalarKernel:
+    """Return the kernel that a value means.
+
+    Parameters
+    ----------
+    value : ScalarKernel, str, object or callable
+        A kernel; a short name of this module (``"gaussian"``, ``"gaussian_tanimoto"``...); or what ``Wrapped`` takes.
+        A name that is known here and to scikit-learn means the kernel of this module.
+
+    Returns
+    -------
+    kernel : ScalarKernel
+        The kernel itself when ``value`` is one.
+    """
+    if isinstance(value, ScalarKernel):
+        return value
+    if isinstance(value, str):
+        return _kernel_of_name(value)
+    if callable(value) and not isinstance(value, type):
+        return Wrapped(value)
+    raise TypeError(
+        "The 'kernel' argument must be a ScalarKernel, a name, a scikit-learn kernel object or a function of (X, Z). "
+        f"Got {value!r} instead."
+    )
+
+
+def _kernel_of_name(name: str) -> ScalarKernel:
+    """Return the kernel of this module, else the pairwise kernel of scikit-learn, that has the name."""
+    try:
+        kernel: ScalarKernel = from_name(name, scalar, "kernel")
+        return kernel
+    except ValueError as error:
+        pairwise = sorted(kernel_metrics())
+        if name in pairwise:
+            return Wrapped(name)
+        raise ValueError(f"{error} Pairwise names of scikit-learn: {', '.join(map(repr, pairwise))}.") from error
+
+
+def _check_parts(owner: ScalarKernel, **parts: Any) -> None:
+    """Raise unless the parts of a combined kernel are kernels and have valid parameters."""
+    for name, part in parts.items():
+        if not isinstance(part, ScalarKernel):
+            raise TypeError(
+                f"The {name!r} parameter of {type(owner).__name__} must be a ScalarKernel. Got {part!r} instead."
+            )
+    owner.validate()

@@ -1,0 +1,667 @@
+"""Gram operators and operator-valued kernels against block matrices that the test builds by loops."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from tests.parts import OPERATOR_KERNELS
+
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import (
+    Aligned,
+    Blocks,
+    Covariance,
+    Diagonal,
+    Gaussian,
+    Identity,
+    Laplacian,
+    Linear,
+    Matrix,
+    Precomputed,
+    Separable,
+    SeparableSum,
+    as_operator_kernel,
+)
+from fenchel.kernels.gram import BlockGram, DenseGram, DirectionalGram, SeparableGram, SumGram
+from fenchel.losses import Huber
+from fenchel.problem import DualProblem
+from fenchel.representations import Euclidean, GramFactor
+from fenchel.solvers import Auto, Status
+
+EPS = np.finfo(np.float64).eps
+ROUNDING = 256 * EPS  # relative to the largest entry
+NORM_SLACK = 1e-3  # norm() may exceed the true norm by this share
+N, P = 5, 3
+
+
+def close(found, wanted, factor=1.0):
+    size = max(float(np.max(np.abs(wanted), initial=0.0)), 1e-300)
+    assert_allclose(found, wanted, rtol=0, atol=factor * ROUNDING * size)
+
+
+def psd(rng, size, rank=None):
+    root = rng.standard_normal((size, rank or size))
+    return root @ root.T
+
+
+def flatten(blocks):
+    """The (n p) × (m p) matrix of blocks[i][j], entry by entry."""
+    n, m, p, _ = np.shape(blocks)
+    full = np.empty((n * p, m * p))
+    for i in range(n):
+        for j in range(m):
+            for a in range(p):
+                for b in range(p):
+                    full[i * p + a, j * p + b] = blocks[i][j][a][b]
+    return full
+
+
+def apply(full, A):
+    return (full @ np.ravel(A)).reshape(-1, A.shape[1])
+
+
+def separable(kind):
+    rng = np.random.default_rng(1)
+    K = psd(rng, N)
+    operator = {"identity": None, "diagonal": np.array([1.5, 0.0, 0.4]), "matrix": psd(rng, P)}[kind]
+    M = {"identity": np.eye(P), "diagonal": np.diag([1.5, 0.0, 0.4]), "matrix": operator}[kind]
+    return SeparableGram(DenseGram(K), operator), flatten([[K[i, j] * M for j in range(N)] for i in range(N)])
+
+
+def summed():
+    first, one = separable("matrix")
+    rng = np.random.default_rng(2)
+    K, values = psd(rng, N, 2), rng.uniform(0, 2, P)
+    other = flatten([[K[i, j] * np.diag(values) for j in range(N)] for i in range(N)])
+    return SumGram([first, SeparableGram(DenseGram(K), values)]), one + other
+
+
+def stack():
+    rng = np.random.default_rng(3)
+    matrices, directions = np.stack([psd(rng, N) for _ in range(4)]), rng.standard_normal((4, P))
+    blocks = np.zeros((N, N, P, P))
+    for G, z in zip(matrices, directions, strict=True):
+        for i in range(N):
+            for j in range(N):
+                blocks[i, j] += G[i, j] * np.outer(z, z)
+    return DirectionalGram(matrices, directions), flatten(blocks)
+
+
+def factors():
+    rng = np.random.default_rng(4)
+    C, directions = rng.standard_normal((N, 6)), rng.standard_normal((6, P))
+    blocks = np.zeros((N, N, P, P))
+    for d in range(6):
+        for i in range(N):
+            for j in range(N):
+                blocks[i, j] += C[i, d] * C[j, d] * np.outer(directions[d], directions[d])
+    return DirectionalGram((C, C), directions), flatten(blocks)
+
+
+def general():
+    rng = np.random.default_rng(5)
+    roots = rng.standard_normal((N, P, 7))
+    blocks = np.array([[roots[i] @ roots[j].T for j in range(N)] for i in range(N)])
+    return BlockGram(blocks), flatten(blocks)
+
+
+CASES = {
+    "identity": lambda: separable("identity"),
+    "diagonal": lambda: separable("diagonal"),
+    "matrix": lambda: separable("matrix"),
+    "sum": summed,
+    "stack": stack,
+    "factors": factors,
+    "blocks": general,
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param]()
+
+
+@pytest.fixture
+def A():
+    return np.random.default_rng(9).standard_normal((N, P))
+
+
+class TestOperatorGram:
+    def test_shape(self, case):
+        assert case[0].shape == (N, N)
+
+    def test_dense(self, case):
+        close(case[0].dense(P), case[1])
+
+    def test_matmul(self, case, A):
+        gram, full = case
+        close(gram.matmul(A), apply(full, A))
+
+    def test_column(self, case):
+        gram, full = case
+        change = np.array([0.3, -1.2, 2.0])
+        for i in range(N):
+            A = np.zeros((N, P))
+            A[i] = change
+            close(gram.column(i, change), apply(full, A))
+
+    def test_block_norms_bound_the_diagonal_blocks(self, case):
+        gram, full = case
+        blocks = [full[i * P : (i + 1) * P, i * P : (i + 1) * P] for i in range(N)]
+        true = np.array([np.linalg.norm(block, 2) for block in blocks])
+        trace = np.array([np.trace(block) for block in blocks])
+        bounds = gram.block_norms()
+        assert bounds.shape == (N,)
+        assert np.all(bounds >= true * (1 - ROUNDING))
+        assert np.all(bounds <= trace * (1 + ROUNDING) + 2 * true)  # of use: never far beyond the trace
+
+    def test_scaled(self, case, A):
+        gram, full = case
+        root = np.random.default_rng(6).uniform(0.3, 2, (N, 1))
+        long = np.repeat(root[:, 0], P)
+        wanted = long[:, None] * full * long[None, :]
+        scaled = gram.scaled(root)
+        close(scaled.matmul(A), apply(wanted, A))
+        close(scaled.dense(P), wanted)
+        close(gram.matmul(A), apply(full, A))  # the operator itself has not changed
+
+    def test_norm(self, case, A):
+        gram, full = case
+        true = np.linalg.norm(full, 2)
+        assert true * (1 - ROUNDING) <= gram.norm(A) <= true * (1 + NORM_SLACK)
+
+    def test_shifted_solver(self, case, A):
+        gram, full = case
+        for scale, shift in ((0.7, 1.0), (30.0, 0.2)):
+            matrix = shift * np.eye(N * P) + scale * full
+            found = gram.shifted_solver(scale, shift, A)(A)
+            close(matrix @ np.ravel(found), np.ravel(A), factor=np.linalg.cond(matrix))
+            close(gram.matmul(A), apply(full, A))  # a factorisation in place must not eat the operator
+
+    def test_spectrum_is_orthonormal(self, case, A):
+        basis = case[0].spectrum(A)
+        B = np.random.default_rng(10).standard_normal((N, P))
+        forward, other = basis.forward(A), basis.forward(B)
+        assert forward.shape == (N, P)
+        close(np.sum(forward * other), np.sum(A * B), factor=16)
+        close(np.sum(forward**2), np.sum(A**2), factor=16)
+        close(basis.backward(forward), A, factor=16)
+        close(basis.forward(basis.backward(A)), A, factor=16)
+
+    def test_spectrum_diagonalises(self, case, A):
+        gram, full = case
+        basis = gram.spectrum(A)
+        assert basis.values.shape in ((N, P), (N, 1))
+        size = np.linalg.norm(full, 2)
+        rounding = 16 * ROUNDING * size
+        assert_allclose(basis.backward(basis.values * basis.forward(A)), apply(full, A), atol=rounding, rtol=0)
+        values = np.sort(np.ravel(np.broadcast_to(basis.values, (N, P))))
+        assert_allclose(values, np.linalg.eigvalsh(full), atol=rounding, rtol=0)
+        assert np.min(values) >= 0
+
+    def test_spectrum_is_within_reach(self, case, A):
+        assert case[0].why_no_spectrum(A) is None
+
+
+def with_spectrum(values, seed=0):
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.standard_normal((len(values), len(values))))[0]
+    return (Q * values) @ Q.T
+
+
+SPECTRA = {
+    "rank one": np.r_[np.zeros(30), 3.0],
+    "identity": np.ones(20),
+    "one by one": np.array([0.25]),
+    "tight cluster": np.linspace(0.9999, 1.0, 60),
+    "wide cluster": np.linspace(0.99, 1.0, 150),
+    "cluster below the largest": np.r_[np.ones(99), 1.0008],
+    "two at the top": np.r_[np.linspace(0, 1, 100), 2.0, 2.0 - 1e-7],
+    "decay": 0.9 ** np.arange(120.0),
+    "large": 1e12 * 0.5 ** np.arange(40.0),
+    "small": 1e-12 * 0.5 ** np.arange(40.0),
+}
+
+
+class TestNorm:
+    @pytest.mark.parametrize("name", SPECTRA)
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_is_a_tight_upper_bound(self, name, dtype):
+        true = SPECTRA[name].max()
+        for seed in range(3):
+            K = with_spectrum(SPECTRA[name], seed).astype(dtype)
+            rounding = 64 * np.finfo(dtype).eps
+            found = DenseGram(K).norm()
+            assert isinstance(found, float)
+            assert true * (1 - rounding) <= found <= true * (1 + NORM_SLACK + rounding), (seed, found / true - 1)
+
+    def test_zero(self):
+        assert DenseGram(np.zeros((4, 4))).norm() == 0.0
+        assert SumGram([SeparableGram(DenseGram(np.zeros((4, 4))))] * 2).norm(np.zeros((4, 2))) == 0.0
+
+    @pytest.mark.parametrize("name", SPECTRA)
+    def test_of_a_general_operator(self, name):
+        """The same spectra on n × p arrays, where the iteration runs on the whole operator."""
+        K, M = with_spectrum(SPECTRA[name]), np.array([[2.0, 0.5], [0.5, 1.0]])
+        true = SPECTRA[name].max() * np.linalg.norm(M, 2)
+        half = SeparableGram(DenseGram(K / 2), M)
+        found = SumGram([half, half]).norm(np.zeros((len(K), 2)))
+        assert true * (1 - ROUNDING) <= found <= true * (1 + NORM_SLACK)
+
+    def test_same_bits_twice(self):
+        K = with_spectrum(SPECTRA["decay"])
+        assert DenseGram(K).norm() == DenseGram(K.copy()).norm()
+
+
+class TestDenseGram:
+    def test_agrees_with_the_matrix(self, rng):
+        K = psd(rng, 6, 3)
+        gram, A, root = DenseGram(K), rng.standard_normal((6, 2)), rng.uniform(0.5, 2, (6, 1))
+        assert gram.shape == (6, 6)
+        close(gram.matmul(A), np.array([[sum(K[i, k] * A[k, j] for k in range(6)) for j in range(2)] for i in range(6)]))
+        assert_array_equal(gram.diag(), [K[i, i] for i in range(6)])
+        assert_array_equal(gram.rows(2), K[2])
+        assert_array_equal(gram.rows(slice(1, 4)), K[1:4])
+        close(gram.scaled(root).rows(slice(None)), np.diag(root[:, 0]) @ K @ np.diag(root[:, 0]))
+        values, vectors = gram.eigh()
+        assert np.min(values) >= 0  # three are round-off
+        close((vectors * values) @ vectors.T, K, factor=16)
+        close(vectors.T @ vectors, np.eye(6), factor=16)
+
+
+class TestLimit:
+    def test_large_sums_say_why_not(self):
+        K, A = np.eye(1334), np.zeros((1334, 3))
+        terms = [SeparableGram(DenseGram(K), np.ones(3)), SeparableGram(DenseGram(K), np.eye(3))]
+        gram = SumGram(terms)
+        reason = gram.why_no_spectrum(A)
+        assert reason.startswith("the eigendecomposition of this operator-valued kernel needs a 4002 × 4002 matrix")
+        assert "Use a separable kernel, or solver='apgd'" in reason
+        with pytest.raises(IncompatibleError, match="needs a 4002 × 4002 matrix; the limit is 4000"):
+            gram.spectrum(A)
+        assert terms[1].why_no_spectrum(A) is None  # each side on its own
+
+    def test_the_limit_itself_is_within_reach(self):
+        gram = SumGram([SeparableGram(DenseGram(np.eye(2)))])
+        assert gram.why_no_spectrum(np.zeros((2000, 2))) is None
+        assert gram.why_no_spectrum(np.zeros((4001, 1))) is not None
+
+
+# Operator-valued kernels, against K(s, t) written as a function of two points.
+
+
+def gauss(gamma):
+    return lambda s, t: np.exp(-gamma * np.sum((s - t) ** 2))
+
+
+def laplace(gamma):
+    return lambda s, t: np.exp(-gamma * np.sum(np.abs(s - t)))
+
+
+def linear(s, t):
+    return np.sum(s * t)
+
+
+def sample(n=4, p=P, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, 2)), rng.standard_normal((n, p)), rng.standard_normal((3, 2))
+
+
+B = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 0.5]])
+C = np.array([[1.0, -0.5, 0.3], [-0.5, 1.0, 0.0], [0.3, 0.0, 2.0]])
+V = np.array([1.0, 0.3, 0.0])
+
+
+def admissible(form, X, Y):
+    """The library's kernel and its definition on the slides, for the six forms of admissible kernels."""
+    n = len(X)
+    mu, gammas = np.linspace(0.0, 2.0, n), np.linspace(0.2, 1.4, n)
+    mus, many = np.linspace(0.1, 1.0, n * n).reshape(n, n), np.linspace(0.2, 1.4, n * n).reshape(n, n)
+    k = gauss(0.6)
+
+    def single(weight):
+        return lambda s, t: sum(weight(i, s, t) * np.outer(Y[i], Y[i]) for i in range(n))
+
+    def double(weight):
+        return lambda s, t: sum(
+            weight(i, j, s, t) * np.outer(Y[i] + Y[j], Y[i] + Y[j]) for i in range(n) for j in range(n)
+        )
+
+    kernels, all_kernels = [Gaussian(g) for g in gammas], [Gaussian(g) for g in many.ravel()]
+    return {
+        1: (Aligned(kernels, weights=np.ones(n)), single(lambda i, s, t: gauss(gammas[i])(s, t))),
+        2: (Aligned(Gaussian(0.6), weights=mu), single(lambda i, s, t: mu[i] * k(s, t))),
+        3: (
+            Aligned(Gaussian(0.6), weights=np.ones(n), anchored=True),
+            single(lambda i, s, t: k(s, X[i]) * k(t, X[i])),
+        ),
+        4: (
+            Aligned(all_kernels, weights=np.ones(n * n), pairs=True),
+            double(lambda i, j, s, t: gauss(many[i, j])(s, t)),
+        ),
+        5: (
+            Aligned(Gaussian(0.6), weights=mus.ravel(), pairs=True),
+            double(lambda i, j, s, t: mus[i, j] * k(s, t)),
+        ),
+        6: (
+            Aligned(Gaussian(0.6), weights=np.ones(n * n), pairs=True, anchored=True),
+            double(lambda i, j, s, t: k(s, X[i]) * k(s, X[j]) * k(t, X[i]) * k(t, X[j])),
+        ),
+    }[form]
+
+
+def agrees(kernel, function, X, Y, Z):
+    """Square and rectangular Gram operators against the definition, block by block."""
+    bound = kernel.bind(X, Euclidean().fit(Y))
+    full = flatten([[function(s, t) for t in X] for s in X])
+    close(bound.gram(X).dense(Y.shape[1]), full)
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal(Y.shape)
+    close(bound.gram(X).matmul(A), apply(full, A))
+    cross = flatten([[function(z, t) for t in X] for z in Z])
+    gram = bound.gram(Z, X)
+    assert gram.shape == (len(Z), len(X))
+    close(gram.matmul(A), apply(cross, A))
+    other = rng.standard_normal((len(Z), Y.shape[1]))
+    close(bound.gram(X, Z).matmul(other), apply(cross.T, other))
+    values = np.linalg.eigvalsh(bound.gram(X).dense(Y.shape[1]))
+    assert values[0] >= -64 * EPS * values.sum()
+
+
+class TestSeparable:
+    @pytest.mark.parametrize(
+        ("kernel", "function"),
+        [
+            (Separable(Gaussian(0.5)), lambda s, t: gauss(0.5)(s, t) * np.eye(P)),
+            (Separable(Gaussian(0.5), Identity()), lambda s, t: gauss(0.5)(s, t) * np.eye(P)),
+            (Separable(Laplacian(0.7), B), lambda s, t: laplace(0.7)(s, t) * B),
+            (Separable("linear", V), lambda s, t: linear(s, t) * np.diag(V)),
+            (Gaussian(0.4) * Matrix(B), lambda s, t: gauss(0.4)(s, t) * B),
+            (2.5 * Gaussian(0.4) * Diagonal(V), lambda s, t: 2.5 * gauss(0.4)(s, t) * np.diag(V)),
+            ((Gaussian(0.4) + Linear()) * Matrix(B), lambda s, t: (gauss(0.4)(s, t) + linear(s, t)) * B),
+        ],
+        ids=lambda value: repr(value) if isinstance(value, Separable) else "",
+    )
+    def test_blocks(self, kernel, function):
+        X, Y, Z = sample()
+        agrees(kernel, function, X, Y, Z)
+
+    def test_covariance_is_that_of_the_outputs(self):
+        X, Y, Z = sample()
+        moment = sum(np.outer(y, y) for y in Y) / len(Y)
+        agrees(Gaussian(0.5) * Covariance(), lambda s, t: gauss(0.5)(s, t) * moment, X, Y, Z)
+
+    def test_covariance_counts_the_weights(self):
+        X, Y, _ = sample()
+        weights = np.array([2.0, 1.0, 3.0, 1.0])
+        bound = Separable("linear", "covariance").bind(X, Euclidean().fit(Y, weights))
+        again = Separable("linear", "covariance").bind(X, Euclidean().fit(np.repeat(Y, [2, 1, 3, 1], axis=0)))
+        close(bound.gram(X).dense(P), again.gram(X).dense(P))
+
+    def test_product_gives_separable(self):
+        product = Gaussian(0.5) * Matrix(B)
+        assert isinstance(product, Separable)
+        assert isinstance(product.kernel, Gaussian)
+        assert isinstance(product.operator, Matrix)
+
+    @pytest.mark.parametrize("factor", [2.0, "gaussian", None, B])
+    def test_an_operator_times_something_else_is_an_error(self, factor):
+        with pytest.raises(TypeError):
+            factor * Matrix(B)
+
+    def test_operator_times_kernel_is_an_error(self):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            Matrix(B) * Gaussian(0.5)
+
+    def test_size_of_the_operator(self):
+        X, Y, _ = sample()
+        with pytest.raises(ValueError, match=r"must act on the 3 output columns of Y\. Got one of shape \(2, 2\)"):
+            Separable(Gaussian(0.5), np.eye(2)).bind(X, Euclidean().fit(Y))
+        with pytest.raises(ValueError, match=r"must act on the 3 output columns of Y\. Got one of shape \(4,\)"):
+            Separable(Gaussian(0.5), np.ones(4)).bind(X, Euclidean().fit(Y))
+
+    def test_operator_that_is_not_psd(self):
+        X, Y, _ = sample()
+        with pytest.raises(ValueError, match=r"The 'B' parameter of Matrix must be positive semidefinite.*-1\.000e\+00"):
+            Separable(Gaussian(0.5), np.diag([1.0, -1.0, 1.0])).bind(X, Euclidean().fit(Y))
+        with pytest.raises(ValueError, match="The 'values' parameter of Diagonal must be non-negative"):
+            Separable(Gaussian(0.5), np.array([1.0, -1.0, 1.0])).bind(X, Euclidean().fit(Y))
+
+    def test_kernel_matrix_that_is_not_psd(self):
+        K = np.array([[1.0, 2.0], [2.0, 1.0]])
+        with pytest.raises(ValueError, match=r"must be positive semidefinite\. Its most negative eigenvalue is -1\.0"):
+            Separable(Precomputed()).bind(K, Euclidean().fit(np.eye(2))).gram(K)
+
+    def test_estimator_arguments(self):
+        assert as_operator_kernel(Gaussian(0.5) * Matrix(B)).kernel.gamma == 0.5
+        with pytest.raises(ValueError, match="'operator' parameter must be None when 'kernel' is operator-valued"):
+            as_operator_kernel(Separable(), "covariance")
+        with pytest.raises(TypeError, match=r"must be a kernel on inputs\. Got the output operator"):
+            as_operator_kernel(Matrix(B))
+
+
+class TestSeparableSum:
+    def test_merged_terms_give_the_same_matrix(self):
+        X, Y, Z = sample()
+        terms = [
+            Separable(Gaussian(0.3), B),
+            Separable(Linear(), B),  # same operator
+            Separable(Gaussian(0.3), C),  # same kernel as one that is merged already
+            Separable(Laplacian(0.7)),
+            Separable(Gaussian(1.1)),  # same operator: the identity
+            Separable(Laplacian(0.7), V),  # same kernel as one with the identity
+            Separable(Linear(), V),
+            Separable(Gaussian(0.4), C),
+        ]
+
+        def function(s, t):
+            first = (gauss(0.3)(s, t) + linear(s, t)) * B + (gauss(0.3)(s, t) + gauss(0.4)(s, t)) * C
+            second = (laplace(0.7)(s, t) + gauss(1.1)(s, t)) * np.eye(P)
+            return first + second + (laplace(0.7)(s, t) + linear(s, t)) * np.diag(V)
+
+        for order in (terms, terms[::-1], terms[3:] + terms[:3]):
+            agrees(SeparableSum(order), function, X, Y, Z)
+
+    def test_same_operator_makes_it_separable(self):
+        X, Y, Z = sample()
+        kernel = Gaussian(0.3) * Matrix(B) + Linear() * Matrix(B.copy())
+        assert isinstance(kernel.bind(X, Euclidean().fit(Y)).gram(X), SeparableGram)
+        agrees(kernel, lambda s, t: (gauss(0.3)(s, t) + linear(s, t)) * B, X, Y, Z)
+
+    def test_same_kernel_makes_it_separable(self):
+        X, Y, Z = sample()
+        kernel = Gaussian(0.3) * Matrix(B) + Gaussian(0.3) * Matrix(C) + Gaussian(0.3) * Diagonal(V)
+        assert isinstance(kernel.bind(X, Euclidean().fit(Y)).gram(X), SeparableGram)
+        agrees(kernel, lambda s, t: gauss(0.3)(s, t) * (B + C + np.diag(V)), X, Y, Z)
+
+    def test_different_parameters_are_not_merged(self):
+        X, Y, Z = sample()
+        agrees(
+            Gaussian(0.3) * Matrix(B) + Gaussian(0.31) * Matrix(C),
+            lambda s, t: gauss(0.3)(s, t) * B + gauss(0.31)(s, t) * C,
+            X,
+            Y,
+            Z,
+        )
+
+    def test_sums_of_other_kinds_of_kernels_are_not_merged(self):
+        X, Y, Z = sample()
+        agrees(
+            (Gaussian(0.3) + Linear()) * Matrix(B) + (Linear() + Laplacian(0.3)) * Matrix(C),
+            lambda s, t: (gauss(0.3)(s, t) + linear(s, t)) * B + (linear(s, t) + laplace(0.3)(s, t)) * C,
+            X,
+            Y,
+            Z,
+        )
+
+    def test_products_of_other_kinds_of_kernels_are_not_merged(self):
+        X, Y, Z = sample()
+        agrees(
+            (Gaussian(0.3) * Gaussian(0.2)) * Matrix(B) + (2.0 * Gaussian(0.3)) * Matrix(C),
+            lambda s, t: gauss(0.5)(s, t) * B + 2 * gauss(0.3)(s, t) * C,
+            X,
+            Y,
+            Z,
+        )
+
+    def test_two_callables_are_not_merged(self):
+        X, Y, Z = sample()
+
+        def rough(S, T):
+            return np.array([[laplace(0.4)(s, t) for t in T] for s in S])
+
+        def flat(S, T):
+            return S @ T.T
+
+        agrees(
+            SeparableSum([Separable(rough, B), Separable(flat, C)]),
+            lambda s, t: laplace(0.4)(s, t) * B + linear(s, t) * C,
+            X,
+            Y,
+            Z,
+        )
+
+    def test_additions(self):
+        one, two = Gaussian(0.3) * Matrix(B), Linear() * Matrix(C)
+        assert len((one + two).terms) == 2
+        assert len((one + two + one).terms) == 3
+        assert len((one + (two + one)).terms) == 3
+        with pytest.raises(TypeError, match="unsupported operand"):
+            one + 3.0
+        with pytest.raises(TypeError, match="unsupported operand"):
+            one + Gaussian(0.3)
+
+    def test_no_terms(self):
+        X, Y, _ = sample()
+        with pytest.raises(ValueError, match="'terms' parameter of SeparableSum must hold at least one Separable"):
+            SeparableSum([]).bind(X, Euclidean().fit(Y))
+
+
+class TestAligned:
+    @pytest.mark.parametrize("form", range(1, 7))
+    @pytest.mark.parametrize("n", [1, 4])
+    def test_admissible_kernels(self, form, n):
+        X, Y, Z = sample(n)
+        agrees(*admissible(form, X, Y), X, Y, Z)
+
+    @pytest.mark.parametrize(("pairs", "anchored"), [(False, False), (False, True), (True, False), (True, True)])
+    def test_default_weights_make_a_mean(self, pairs, anchored):
+        X, Y, _ = sample()
+        count = len(X) ** 2 if pairs else len(X)
+        bound = Euclidean().fit(Y)
+        default = Aligned(Gaussian(0.6), pairs=pairs, anchored=anchored).bind(X, bound).gram(X).dense(P)
+        ones = Aligned(Gaussian(0.6), np.ones(count), pairs=pairs, anchored=anchored).bind(X, bound).gram(X).dense(P)
+        close(default, ones / count)
+
+    def test_one_kernel_without_anchors_is_separable(self):
+        X, Y, _ = sample()
+        bound = Euclidean().fit(Y)
+        assert isinstance(Aligned(Gaussian(0.6)).bind(X, bound).gram(X), SeparableGram)
+        same = (Gaussian(0.6) * Covariance()).bind(X, bound).gram(X)
+        close(Aligned(Gaussian(0.6)).bind(X, bound).gram(X).dense(P), same.dense(P))
+
+    @pytest.mark.parametrize("weights", [[1.0, 2.0], [1.0, 1.0, 1.0, -0.1], [1.0, 1.0, 1.0, np.nan]])
+    def test_wrong_weights(self, weights):
+        X, Y, _ = sample()
+        with pytest.raises(ValueError, match="'weights' parameter of Aligned must be 4 non-negative numbers"):
+            Aligned(Gaussian(0.6), weights).bind(X, Euclidean().fit(Y))
+
+    def test_infinite_weights(self):
+        X, Y, _ = sample()
+        with pytest.raises(ValueError, match="'weights' parameter of Aligned"):
+            Aligned(Gaussian(0.6), [1.0, 1.0, 1.0, np.inf]).bind(X, Euclidean().fit(Y))
+
+    def test_wrong_number_of_kernels(self):
+        X, Y, _ = sample()
+        with pytest.raises(ValueError, match=r"one kernel or a list of 4, one for each direction\. Got a list of 2"):
+            Aligned([Gaussian(0.1), Gaussian(0.2)]).bind(X, Euclidean().fit(Y))
+        with pytest.raises(ValueError, match="one kernel or a list of 16"):
+            Aligned([Gaussian(0.1)] * 4, pairs=True).bind(X, Euclidean().fit(Y))
+
+    def test_anchored_takes_one_kernel(self):
+        X, Y, _ = sample()
+        with pytest.raises(ValueError, match="An anchored Aligned kernel takes one scalar kernel"):
+            Aligned([Gaussian(0.1)] * 4, anchored=True).bind(X, Euclidean().fit(Y))
+
+
+class TestBlocks:
+    def test_blocks(self):
+        X, Y, Z = sample()
+
+        def root(s):
+            return np.eye(P) + np.tanh(s[0]) * np.eye(P, k=1)
+
+        def function(s, t):
+            return gauss(0.5)(s, t) * root(s) @ root(t).T
+
+        agrees(Blocks(lambda S, T: np.array([[function(s, t) for t in T] for s in S])), function, X, Y, Z)
+
+    @pytest.mark.parametrize("rank", [2, 4])
+    @pytest.mark.parametrize("name", ["identity", "covariance"])
+    def test_tensor_gives_the_problem_of_the_separable_path(self, rank, name):
+        rng = np.random.default_rng(3)
+        X, Z, K_Y = rng.standard_normal((6, 2)), rng.standard_normal((3, 2)), psd(rng, 6, rank)
+        products = K_Y if name == "identity" else K_Y @ K_Y / 6  # <y_k, A y_l>
+
+        def tensor(S, T):
+            return np.array([[gauss(0.5)(s, t) * products for t in T] for s in S])
+
+        bound = GramFactor().fit(K_Y)
+        assert bound.n_components_ == rank
+        predictions, values = [], []
+        for kernel in (Blocks(tensor, tensor=True), Separable(Gaussian(0.5), name)):
+            gram = kernel.bind(X, bound)
+            problem = DualProblem.build(gram.gram(X), bound.targets_, Huber(0.8), 0.05)
+            solution = Auto().solve(problem, tol=1e-10)
+            assert solution.status is Status.CONVERGED
+            values.append(solution.certificate.primal)
+            predictions.append(gram.gram(Z, X).matmul(solution.duals) * problem.scale)
+        assert_allclose(values[0], values[1], rtol=1e-9)
+        assert_allclose(predictions[0], predictions[1], atol=1e-4 * np.max(np.abs(predictions[1])))
+
+    def test_tensor_is_the_same_matrix(self):
+        rng = np.random.default_rng(3)
+        X, K_Y = rng.standard_normal((5, 2)), psd(rng, 5, 3)
+        bound = GramFactor().fit(K_Y)
+        kernel = Blocks(lambda S, T: np.array([[gauss(0.5)(s, t) * K_Y for t in T] for s in S]), tensor=True)
+        wanted = Separable(Gaussian(0.5)).bind(X, bound).gram(X).dense(3)
+        close(kernel.bind(X, bound).gram(X).dense(3), wanted, factor=64)
+
+    @pytest.mark.parametrize(("tensor", "wanted"), [(False, r"\(4, 4, 3, 3\)"), (True, r"\(4, 4, 4, 4\)")])
+    def test_wrong_shape(self, tensor, wanted):
+        X, Y, _ = sample()
+        kernel = Blocks(lambda S, T: np.ones((len(S), len(T), 2, 2)), tensor=tensor)
+        with pytest.raises(ValueError, match=rf"blocks must have shape {wanted}\. The function returned \(4, 4, 2, 2\)"):
+            kernel.bind(X, Euclidean().fit(Y)).gram(X)
+
+    def test_not_a_function(self):
+        X, Y, _ = sample()
+        with pytest.raises(TypeError, match="'function' parameter of Blocks must be a callable"):
+            Blocks().bind(X, Euclidean().fit(Y))
+
+    def test_blocks_that_are_not_psd(self):
+        X, Y, _ = sample()
+        kernel = Blocks(lambda S, T: -np.einsum("ij,ab->ijab", S @ T.T, np.eye(P)))
+        with pytest.raises(ValueError, match="must be positive semidefinite"):
+            kernel.bind(X, Euclidean().fit(Y)).gram(X)
+
+    def test_blocks_that_are_not_symmetric(self):
+        X, Y, _ = sample()
+        skew = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        kernel = Blocks(lambda S, T: np.einsum("ij,ab->ijab", S @ T.T, skew))
+        with pytest.raises(ValueError, match="must be symmetric"):
+            kernel.bind(X, Euclidean().fit(Y)).gram(X)
+
+
+@pytest.mark.parametrize("kernel", OPERATOR_KERNELS, ids=repr)
+def test_every_example_is_psd_and_consistent(kernel):
+    X, Y, Z = sample(6)
+    bound = kernel.bind(X, Euclidean().fit(Y))
+    gram, both = bound.gram(X), bound.gram(np.concatenate([X, Z]))
+    full = gram.dense(P)
+    close(full, full.T)
+    values = np.linalg.eigvalsh(full)
+    assert values[0] >= -64 * EPS * values.sum()
+    A = np.random.default_rng(8).standard_normal((6, P))
+    padded = np.concatenate([A, np.zeros((3, P))])
+    close(bound.gram(Z, X).matmul(A), both.matmul(padded)[6:])  # new points, and old ones, in one sample
+    close(gram.matmul(A), both.matmul(padded)[:6])
