@@ -17,7 +17,9 @@ def rng():
 @pytest.fixture(params=["numpy", "array_api_strict", "torch"])
 def xp(request):
     """Each array library in turn; those that are not installed are skipped."""
-    return pytest.importorskip(f"array_api_compat.{request.param}" if request.param != "array_api_strict" else request.param)
+    return pytest.importorskip(
+        f"array_api_compat.{request.param}" if request.param != "array_api_strict" else request.param
+    )
 
 
 @pytest.fixture

@@ -21,6 +21,13 @@ OPERATOR_KERNELS = examples(kernels, kernels.OperatorKernel)
 OUTPUT_OPERATORS = examples(kernels, kernels.OutputOperator)
 REPRESENTATIONS = examples(representations, representations.Representation)
 SOLVERS = examples(solvers, solvers.Solver)
-ALL = [*LOSSES, *OPERATOR_KERNELS, *OUTPUT_OPERATORS, *REPRESENTATIONS, *SOLVERS, *examples(kernels, kernels.ScalarKernel)]
+ALL = [
+    *LOSSES,
+    *OPERATOR_KERNELS,
+    *OUTPUT_OPERATORS,
+    *REPRESENTATIONS,
+    *SOLVERS,
+    *examples(kernels, kernels.ScalarKernel),
+]
 
 __all__ = ["ALL", "LOSSES", "OPERATOR_KERNELS", "OUTPUT_OPERATORS", "REPRESENTATIONS", "SOLVERS", "Component"]

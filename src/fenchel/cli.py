@@ -1,27 +1,34 @@
 """The command line; the only module that prints."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fenchel._check import require
 from fenchel.experiments import EXPERIMENTS, demo
 from fenchel.report import page as pages
 from fenchel.report import plots
 
-click = require("click", extra="cli")
-rich = require("rich", extra="cli")
-rich_table = require("rich.table", extra="cli")
+if TYPE_CHECKING:
+    import click
+    import rich
+    from rich import progress as rich_progress
+    from rich import table as rich_table
+else:
+    click = require("click", extra="cli")
+    rich = require("rich", extra="cli")
+    rich_progress = require("rich.progress", extra="cli")
+    rich_table = require("rich.table", extra="cli")
 
 __all__ = ["main"]
 
 
-@click.group()  # type: ignore[untyped-decorator]
-@click.version_option(package_name="fenchel")  # type: ignore[untyped-decorator]
+@click.group()
+@click.version_option(package_name="fenchel")
 def main() -> None:
     """Operator-valued kernel machines with certified duality gaps."""
 
 
-@main.command("demo")  # type: ignore[untyped-decorator]
+@main.command("demo")
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path), default=Path("demo"), show_default=True)
 def demo_command(output: Path) -> None:
     """Robust multi-output regression on built-in data: a table, a picture and a page."""
@@ -58,14 +65,13 @@ def demo_command(output: Path) -> None:
     rich.print(f"Picture: {output / 'demo.png'}\nPage:    {output / 'demo.html'}")
 
 
-@main.command("reproduce")  # type: ignore[untyped-decorator]
+@main.command("reproduce")
 @click.argument("names", nargs=-1, type=click.Choice(sorted(EXPERIMENTS)))
 def reproduce_command(names: tuple[str, ...]) -> None:
     """Compute published numbers anew and print them beside ours."""
-    progress = require("rich.progress", extra="cli")
     missed = 0
     for name in names or sorted(EXPERIMENTS):
-        with progress.Progress() as bar:
+        with rich_progress.Progress() as bar:
             tasks: dict[str, Any] = {}
 
             def advance(what: str, done: int, total: int, bar: Any = bar, tasks: dict[str, Any] = tasks) -> None:

@@ -176,10 +176,19 @@ def test_kernels_by_every_door(sample):
     X, Y = sample
     reference = OperatorKernelRegressor(Gaussian(0.5), lam=1e-2).fit(X, Y).predict(X)
     K = np.exp(-0.5 * np.sum((X[:, None] - X[None]) ** 2, axis=2))
-    for kernel in (RBF(1.0), lambda A, B: Gaussian(0.5)(A, B), Separable(Gaussian(0.5)), Gaussian(0.5) * Matrix(np.eye(4))):
-        np.testing.assert_allclose(OperatorKernelRegressor(kernel, lam=1e-2).fit(X, Y).predict(X), reference, atol=1e-10)
+    for kernel in (
+        RBF(1.0),
+        lambda A, B: Gaussian(0.5)(A, B),
+        Separable(Gaussian(0.5)),
+        Gaussian(0.5) * Matrix(np.eye(4)),
+    ):
+        np.testing.assert_allclose(
+            OperatorKernelRegressor(kernel, lam=1e-2).fit(X, Y).predict(X), reference, atol=1e-10
+        )
     for kernel in ("precomputed", Precomputed()):
-        np.testing.assert_allclose(OperatorKernelRegressor(kernel, lam=1e-2).fit(K, Y).predict(K), reference, atol=1e-10)
+        np.testing.assert_allclose(
+            OperatorKernelRegressor(kernel, lam=1e-2).fit(K, Y).predict(K), reference, atol=1e-10
+        )
     by_name = OperatorKernelRegressor("rbf", lam=1e-2).fit(X, Y).predict(X)
     np.testing.assert_allclose(by_name, OperatorKernelRegressor(lam=1e-2).fit(X, Y).predict(X), atol=1e-10)
 
@@ -211,7 +220,9 @@ def test_grid_search_over_nested_parameters(sample):
 def test_not_converged_says_so(sample):
     X, Y = sample
     model = OperatorKernelRegressor(loss=Huber(0.1), lam=1e-6, solver=APGD(max_iter=30))
-    with pytest.warns(ConvergenceWarning, match=r"APGD stopped after 30 iterations with gap .* > tol 1e-06. Raise max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"APGD stopped after 30 iterations with gap .* > tol 1e-06. Raise max_iter"
+    ):
         model.fit(X, Y)
     assert model.status_.startswith("not converged")
     assert model.duality_gap_ > 1e-6
@@ -271,7 +282,10 @@ def test_huge_tiny_and_degenerate_data(rng):
         ({"lam": -1e-3}, "'lam' parameter"),
         ({"lam": float("nan")}, "'lam' parameter"),
         ({"tol": 0.0}, "'tol' parameter"),
-        ({"max_iter": 0}, r"'max_iter' parameter of OperatorKernelRegressor must be an int in \[1, inf\) or None. Got 0"),
+        (
+            {"max_iter": 0},
+            r"'max_iter' parameter of OperatorKernelRegressor must be an int in \[1, inf\) or None. Got 0",
+        ),
         ({"loss": "hubber"}, "Unknown loss 'hubber'. Known names: .*'huber'"),
         ({"loss": Huber(-1.0)}, "'kappa' parameter of Huber"),
         ({"solver": "newtn"}, "Unknown solver 'newtn'"),
@@ -334,7 +348,9 @@ def test_bad_data(sample):
         OperatorKernelRegressor(representation=GramFactor()).fit(X[:2], np.array([[1.0, 2.0], [2.0, 1.0]]))
     with pytest.raises(IncompatibleError, match="GramFactor has no raw coordinates"):
         OperatorKernelRegressor(operator=np.eye(40), representation=GramFactor()).fit(X, Y @ Y.T)
-    with pytest.raises(IncompatibleError, match=r"ClosedForm cannot solve this problem: Huber\(\) is not the square loss"):
+    with pytest.raises(
+        IncompatibleError, match=r"ClosedForm cannot solve this problem: Huber\(\) is not the square loss"
+    ):
         OperatorKernelRegressor(loss="huber", solver="closed_form").fit(X, Y)
 
 
@@ -370,7 +386,9 @@ def test_prediction_in_blocks(sample, monkeypatch):
 
 
 def test_import_is_quick_and_loads_no_optional_library():
-    code = "import sys, fenchel; print([m for m in ('torch', 'dask', 'matplotlib', 'skops', 'click') if m in sys.modules])"
+    code = (
+        "import sys, fenchel; print([m for m in ('torch', 'dask', 'matplotlib', 'skops', 'click') if m in sys.modules])"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert loaded == "[]"
 

@@ -9,7 +9,7 @@ from fenchel import OperatorKernelRegressor
 FIRST_OF_EACH = list({type(loss).__name__: type(loss).examples()[0] for loss in LOSSES}.values())
 MORE = [
     OperatorKernelRegressor(kernel="laplacian", operator="covariance", loss="huber"),
-    OperatorKernelRegressor(solver="apgd", loss="epsilon_ridge", lam=0.1, tol=1e-13),
+    OperatorKernelRegressor(solver="apgd", loss="epsilon_ridge", lam=1e-2, tol=1e-13),
 ]
 
 

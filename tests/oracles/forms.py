@@ -117,7 +117,9 @@ def optimum(gram, targets, loss, lam, scale, weights=None):
     if w is None:
         residuals = cp.Constant(residuals)
     losses, constraints = FORMS[type(loss).__name__](loss, residuals, targets)
-    data = cp.sum([float(weight) * cp.reshape(value, (), order="C") for weight, value in zip(weights, losses, strict=True)])
+    data = cp.sum(
+        [float(weight) * cp.reshape(value, (), order="C") for weight, value in zip(weights, losses, strict=True)]
+    )
     problem = cp.Problem(cp.Minimize(data / (weights.sum() * scale) + penalty), constraints)
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10, max_iter=400)
     return problem.value, problem.status

@@ -58,7 +58,7 @@ def run(progress: Progress | None = None) -> tuple[list[Comparison], dict[str, d
     surfaces = {name: errors(losses, LAMS, progress, name) for name, losses in LOSSES.items()}
     rows = []
     for name, surface in surfaces.items():
-        i, j = np.unravel_index(np.argmin(surface["error"]), surface["error"].shape)
+        i, j = divmod(int(np.argmin(surface["error"])), len(LAMS))
         note = f"{LOSSES[name][i]!r} at lam {LAMS[j]:.3g}; largest gap {surface['gap'].max():.1e}"
         rows.append(Comparison(f"{name}, best", PUBLISHED_BEST[name], float(surface["error"][i, j]), TOLERANCE, note))
     for name, surface in surfaces.items():

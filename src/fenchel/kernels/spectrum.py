@@ -15,7 +15,9 @@ __all__ = ["DenseSpectrum", "KroneckerSpectrum", "Spectrum", "largest_eigenvalue
 class Spectrum(Protocol):
     """An orthonormal change of coordinates of n × p arrays in which an ``OperatorGram`` is a Hadamard product."""
 
-    values: Array  # (n, p) or (n, 1)
+    @property
+    def values(self) -> Array:
+        """Eigenvalues, (n, p) or (n, 1)."""
 
     def forward(self, A: Array) -> Array:
         """Go to the eigenbasis."""

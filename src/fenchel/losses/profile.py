@@ -73,13 +73,17 @@ class Quadratic(Profile):
         """Return t**2 / 2."""
         return t**2 / 2
 
-    conjugate = value
+    def conjugate(self, s: Array) -> Array:
+        """Return s**2 / 2."""
+        return s**2 / 2
 
     def slope(self, s: Array) -> Array:
         """Return s."""
         return s
 
-    derivative = slope
+    def derivative(self, t: Array) -> Array:
+        """Return t."""
+        return t
 
     def prox(self, s: Array, step: Any) -> Array:
         """Return s / (1 + step)."""

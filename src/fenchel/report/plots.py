@@ -1,6 +1,6 @@
 """Figures with matplotlib; each function draws on Axes and returns them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ __all__ = ["figure", "plot_errors", "plot_lines", "plot_outlier_scores", "svg"]
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 
 
-def figure(columns: int = 1, width: float = 6.0, height: float = 4.0) -> tuple[Any, Sequence[Any]]:
+def figure(columns: int = 1, width: float = 6.0, height: float = 4.0) -> tuple[Any, Any]:
     """Return a figure and a row of Axes."""
     matplotlib = require("matplotlib.figure", extra="plot")
     fig = matplotlib.Figure(figsize=(width * columns, height), layout="constrained")
     return fig, np.atleast_1d(fig.subplots(1, columns))
 
 
-def plot_errors(ax: Any, names: Sequence[str], groups: dict[str, Sequence[float]], label: str) -> Any:
+def plot_errors(ax: Any, names: Sequence[str], groups: Mapping[str, Sequence[float]], label: str) -> Any:
     """Draw one bar for each name and group, on a logarithmic axis."""
     width = 0.8 / len(groups)
     for k, (group, values) in enumerate(groups.items()):
@@ -49,7 +49,7 @@ def plot_outlier_scores(ax: Any, scores: Any, is_outlier: Any = None) -> Any:
     return ax
 
 
-def plot_lines(ax: Any, x: Any, lines: dict[str, Any], x_label: str, y_label: str) -> Any:
+def plot_lines(ax: Any, x: Any, lines: Mapping[str, Any], x_label: str, y_label: str) -> Any:
     """Draw lines over a logarithmic axis."""
     colours = require("matplotlib", extra="plot").colormaps["viridis"](np.linspace(0, 0.9, max(2, len(lines))))
     for colour, (name, y) in zip(colours, lines.items(), strict=False):

@@ -103,42 +103,37 @@ class IterativeSolver(Solver, ABC):
         self.validate()
         self.require(problem)
         state = self.init(problem, start)
-        history: list[tuple[int, Certificate]] = []
-        best: tuple[Array, Array, Certificate] | None = None
-        progress_at, progress = 0, math.inf
+        best = self._certified(problem, state, tol)
+        history = [(0, best[2])]
+        progress_at, progress = 0, best[2].relative_gap
         status, n_iter = Status.MAX_ITER, 0
         while True:
-            if n_iter % self.check_every == 0 or n_iter == self.max_iter:
-                found = self._certified(problem, state, tol)
-                history.append((n_iter, found[2]))
-                if best is None or found[2].relative_gap < best[2].relative_gap:
-                    best = found
-                if best[2].relative_gap <= tol:
-                    status = Status.CONVERGED
-                    break
-                if callback is not None and callback(n_iter, found[2]):
-                    status = Status.INTERRUPTED
-                    break
-                if best[2].relative_gap < 0.9 * progress:
-                    progress_at, progress = len(history), best[2].relative_gap
-                elif len(history) - progress_at > self.patience:
-                    status = Status.STALLED
-                    break
-            if n_iter == self.max_iter:
+            if best[2].relative_gap <= tol:
+                status = Status.CONVERGED
+            elif callback is not None and callback(*history[-1]):
+                status = Status.INTERRUPTED
+            elif len(history) - progress_at > self.patience:
+                status = Status.STALLED
+            if status is not Status.MAX_ITER or n_iter == self.max_iter:
                 break
-            state, n_iter = self.step(problem, state), n_iter + 1
+            for _ in range(min(self.check_every, self.max_iter - n_iter)):
+                state, n_iter = self.step(problem, state), n_iter + 1
+            found = self._certified(problem, state, tol)
+            history.append((n_iter, found[2]))
+            if found[2].relative_gap < best[2].relative_gap:
+                best = found
+            if best[2].relative_gap < 0.9 * progress:
+                progress_at, progress = len(history), best[2].relative_gap
         if status is not Status.CONVERGED and not math.isfinite(best[2].primal):
             status = Status.INFEASIBLE
         return Solution(*best, n_iter, status, type(self).__name__, history, state)
 
     def _certified(self, problem: DualProblem, state: Any, tol: float) -> tuple[Array, Array, Certificate]:
         """Return the first point of a state that is within ``tol``, else its best."""
-        best = None
+        found = []
         for point in self.points(problem, state):
             duals, predictions = problem.pulled_inside(*point)
-            found = (duals, predictions, problem.certificate(duals, predictions))
-            if best is None or found[2].relative_gap < best[2].relative_gap:
-                best = found
-            if best[2].relative_gap <= tol:
-                break
-        return best
+            found.append((duals, predictions, problem.certificate(duals, predictions)))
+            if found[-1][2].relative_gap <= tol:
+                return found[-1]
+        return min(found, key=lambda triple: triple[2].relative_gap)
