@@ -33,7 +33,7 @@ duals = np.linspace(-2.5, 2.5, 501)[:, None]
 
 
 def draw(losses):
-    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    _, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for loss in losses:
         left.plot(residuals, loss.value(residuals), label=repr(loss))
         conjugate = loss.conjugate(duals)
@@ -58,8 +58,8 @@ draw([Norm(0.8), Power(3.0), Exponential(0.5), NormLog(0.8), Ball(0.7)])
 # ``NormLog`` is the convex envelope of t log t, constant up to 1/e. ``Ball`` is a constraint: zero inside, infinite
 # outside.
 #
-# ``MaxMargin`` looks at the product of prediction and target, so it has to know the targets. An estimator binds them; by
-# hand it is one call. With the target 1 it is the hinge loss.
+# ``MaxMargin`` looks at the product of prediction and target, so it has to know the targets. An estimator binds them;
+# by hand it is one call. With the target 1 it is the hinge loss.
 
 hinge = MaxMargin().bind(np.ones_like(residuals))
 print(hinge.value(residuals)[[0, 300, 400, 600]])  # at the residuals -3, 0, 1, 3
@@ -72,7 +72,16 @@ print(hinge.value(residuals)[[0, 300, 400, 600]])  # at the residuals -3, 0, 1, 
 # with the formula up to the width of the grid.
 
 grid = np.linspace(-10, 10, 40001)[:, None]
-chosen = [Square(), Huber(0.8), EpsilonRidge(0.5), EpsilonSVR(0.5), Norm(0.8), Power(3.0), Exponential(0.5), NormLog(0.8)]
+chosen = [
+    Square(),
+    Huber(0.8),
+    EpsilonRidge(0.5),
+    EpsilonSVR(0.5),
+    Norm(0.8),
+    Power(3.0),
+    Exponential(0.5),
+    NormLog(0.8),
+]
 for loss in chosen:
     inside = duals[np.isfinite(loss.conjugate(duals))]
     searched = np.array([np.max(a * grid[:, 0] - loss.value(grid)) for a in inside[:, 0]])

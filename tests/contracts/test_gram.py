@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tests.parts import OPERATOR_KERNELS
 
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import (
@@ -26,6 +25,7 @@ from fenchel.losses import Huber
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
 from fenchel.solvers import Auto, Status
+from tests.parts import OPERATOR_KERNELS
 
 EPS = np.finfo(np.float64).eps
 ROUNDING = 256 * EPS  # relative to the largest entry

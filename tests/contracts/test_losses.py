@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
-from tests.parts import LOSSES
 
 from fenchel.losses import (
     Ball,
@@ -23,6 +22,7 @@ from fenchel.losses import (
     Power,
     Square,
 )
+from tests.parts import LOSSES
 
 EPS = np.finfo(float).eps
 ROUND_OFF = 1e4 * EPS

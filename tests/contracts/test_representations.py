@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from tests.parts import REPRESENTATIONS
 
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Covariance, Diagonal, Identity, Matrix
 from fenchel.representations import Euclidean, GramFactor
+from tests.parts import REPRESENTATIONS
 
 EPS = np.finfo(np.float64).eps
 ROUNDING = 256 * EPS  # relative to the largest entry of a product
@@ -64,7 +64,9 @@ class TestContract:
         assert_allclose(np.sum((other - once) * once, axis=1), 0, atol=1e4 * EPS * np.max(np.sum(other**2, axis=1)))
 
     @every_representation
-    @pytest.mark.parametrize("operator", [Identity(), Covariance(), Matrix(np.diag([2.0, 1.0, 0.0])), Diagonal([1, 0, 2])])
+    @pytest.mark.parametrize(
+        "operator", [Identity(), Covariance(), Matrix(np.diag([2.0, 1.0, 0.0])), Diagonal([1, 0, 2])]
+    )
     def test_operators_are_psd(self, representation, operator):
         bound, _, _ = fitted(representation)
         p = bound.targets_.shape[1]
@@ -148,9 +150,13 @@ class TestEuclidean:
 
     def test_size_of_the_operator(self):
         bound = Euclidean().fit(outputs())
-        with pytest.raises(ValueError, match=r"must act on the 3 output columns of Y\. Got one of shape \(4, 4\) instead"):
+        with pytest.raises(
+            ValueError, match=r"must act on the 3 output columns of Y\. Got one of shape \(4, 4\) instead"
+        ):
             bound.congruence(np.eye(4))
-        with pytest.raises(ValueError, match=r"must act on the 3 output columns of Y\. Got one of shape \(2,\) instead"):
+        with pytest.raises(
+            ValueError, match=r"must act on the 3 output columns of Y\. Got one of shape \(2,\) instead"
+        ):
             bound.congruence_diagonal(np.ones(2))
 
 
@@ -240,7 +246,9 @@ class TestGramFactor:
         assert_allclose(np.sum(encoded**2), 1.0**2 + 2.0**2, rtol=64 * EPS)
 
     def test_not_psd(self):
-        with pytest.raises(ValueError, match=r"output Gram matrix must be positive semidefinite.* eigenvalue is -5\.000e-01"):
+        with pytest.raises(
+            ValueError, match=r"output Gram matrix must be positive semidefinite.* eigenvalue is -5\.000e-01"
+        ):
             GramFactor().fit(np.diag([1.0, 2.0, -0.5]))
 
     def test_negative_definite(self):

@@ -13,9 +13,8 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
-from fenchel._array import host
 from fenchel import kernels
-from fenchel.kernels import _values
+from fenchel._array import host
 from fenchel.kernels import (
     Gaussian,
     GaussianTanimoto,
@@ -31,6 +30,7 @@ from fenchel.kernels import (
     Sum,
     Tanimoto,
     Wrapped,
+    _values,
     as_scalar_kernel,
 )
 

@@ -11,7 +11,6 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVR
-from tests.parts import LOSSES
 
 from fenchel import OperatorKernelRegressor
 from fenchel.exceptions import IncompatibleError
@@ -19,6 +18,7 @@ from fenchel.kernels import Gaussian, Matrix, Precomputed, Separable
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, InfimalConvolution, Norm, Square
 from fenchel.representations import GramFactor
 from fenchel.solvers import APGD
+from tests.parts import LOSSES
 
 LIMIT = 1e-8
 

@@ -2,9 +2,9 @@
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from tests.parts import LOSSES
 
 from fenchel import OperatorKernelRegressor
+from tests.parts import LOSSES
 
 FIRST_OF_EACH = list({type(loss).__name__: type(loss).examples()[0] for loss in LOSSES}.values())
 MORE = [

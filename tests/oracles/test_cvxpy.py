@@ -4,13 +4,13 @@ import math
 import warnings
 
 import pytest
-from tests.oracles.forms import FORMS, optimum
-from tests.oracles.problems import COUNT, FAMILIES, case
-from tests.parts import LOSSES
 
 from fenchel import losses
 from fenchel.losses import Ball, Loss
 from fenchel.solvers import APGD, BCD, PGD, Auto, ClosedForm, DouglasRachford, Status
+from tests.oracles.forms import FORMS, optimum
+from tests.oracles.problems import COUNT, FAMILIES, case
+from tests.parts import LOSSES
 
 TOL = 1e-7
 AGREEMENT = 1e-6

@@ -16,8 +16,9 @@ from fenchel.estimators import OperatorKernelRegressor
 from fenchel.experiments.base import Comparison, Progress
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
+from fenchel.report import plots
 
-__all__ = ["errors", "run"]
+__all__ = ["draw", "errors", "run"]
 
 LAMS = np.logspace(-8, -1, 20)
 EPSILONS = np.linspace(0.1, 1, 10)
@@ -67,3 +68,17 @@ def run(progress: Progress | None = None) -> tuple[list[Comparison], dict[str, d
         published = PUBLISHED_SMALL_LAM[name]
         rows.append(Comparison(f"{name}, lam 1e-8", published, float(surface["error"][i, 0]), TOLERANCE, note))
     return rows, surfaces
+
+
+def draw(surfaces: dict[str, dict[str, np.ndarray]]) -> Any:
+    """Draw the two figures of the paper anew: test error and sparsity against lam, for each epsilon and kappa."""
+    fig, axes = plots.figure(4, width=5.0)
+    for ax, name in zip(axes, ("epsilon-ridge", "epsilon-SVR", "Huber"), strict=False):
+        labels = [f"{next(iter(loss.get_params().values())):.3g}" for loss in LOSSES[name]]
+        lines = dict(zip(labels, surfaces[name]["error"], strict=True))
+        plots.plot_lines(ax, LAMS, {**lines, "ridge": surfaces["ridge"]["error"][0]}, "lam", "test error")
+        ax.set_title(name)
+    labels = [f"{loss.get_params()['epsilon']:.3g}" for loss in LOSSES["epsilon-ridge"]]
+    sparsity = dict(zip(labels, surfaces["epsilon-ridge"]["sparsity"], strict=True))
+    plots.plot_lines(axes[3], LAMS, sparsity, "lam", "share of null duals").set_title("epsilon-ridge")
+    return fig
