@@ -23,6 +23,8 @@ ROOMS = (
     "fenchel.representations",
     "fenchel.problem",
     "fenchel.solvers",
+    "fenchel.data",
+    "fenchel.exceptions",
 )
 
 # A directive with its block, a doctest line, text in backticks: there a bar stays what it is.

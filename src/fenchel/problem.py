@@ -128,6 +128,10 @@ class DualProblem:
         primal, dual = value + quadratic / 2, gain + quadratic / 2
         return Certificate(primal, dual, gap, self._relative(gap, primal))
 
+    def conjugate_sum(self, duals: Array) -> Array:
+        """Return the weighted sum of the conjugates."""
+        return self._weighted_sum(self.loss.conjugate(self.unscale(duals)))
+
     def pulled_inside(self, duals: Array, predictions: Array) -> tuple[Array, Array]:
         """Return a pair whose residuals lie in the domain of a loss that is infinite outside a ball.
 

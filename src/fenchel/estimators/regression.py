@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._array import Array, as_index, as_like, is_numpy, namespace
+from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
 from fenchel._check import check_array, check_memory
 from fenchel.estimators.base import CertifiedMixin
 from fenchel.kernels import as_operator_kernel
@@ -133,16 +133,19 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
         loss, solver = self._parts()
         kernel = as_operator_kernel(self.kernel, self.operator).validate()
         X, y = self._checked(X, y)
-        n = X.shape[0]
+        xp, n = namespace(X), X.shape[0]
         weights, kept = _sample_weights(sample_weight, X)
         representation = Euclidean() if self.representation is None else clone(self.representation).validate()
         if kernel.is_pairwise and X.shape[1] != n:
             raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
         if kept is not None:
-            X, y = X[kept], representation.take(y, kept)
-            X = X[:, kept] if kernel.is_pairwise else X
+            index = as_index(kept, X)
+            X, y = xp.take(X, index, axis=0), representation.take(y, index)
+            X = xp.take(X, index, axis=1) if kernel.is_pairwise else X
         check_memory(
-            3 * X.shape[0] ** 2 * X.dtype.itemsize, f"The Gram matrix of {n} samples", "Fit on a part of the sample."
+            3 * X.shape[0] ** 2 * xp.finfo(X.dtype).bits // 8,
+            f"The Gram matrix of {n} samples",
+            "Fit on a part of the sample.",
         )
         targets = representation.fit(y, weights).targets_
         bound = kernel.bind(X, representation)
@@ -175,9 +178,9 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
             raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.n_features_in_}.")
         xp = namespace(X)
         if self._is_pairwise:
-            X = X[:, as_index(self.support_, X)]
+            X = xp.take(X, as_index(self.support_, X), axis=1)
         rows = max(1, _BLOCK_BYTES // (8 * max(1, self._coef.shape[0])))
-        blocks = [self._predict_block(X[k : k + rows]) for k in range(0, X.shape[0], rows)]
+        blocks = [self._predict_block(X[k : min(k + rows, X.shape[0]), :]) for k in range(0, X.shape[0], rows)]
         coordinates = blocks[0] if len(blocks) == 1 else xp.concat(blocks)
         decoded = self.representation_.decode(coordinates)
         return decoded[:, 0] if self._is_flat else decoded
@@ -185,7 +188,7 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
     def _predict_block(self, X: Array) -> Array:
         if self._coef.shape[0] == 0:
             xp = namespace(X)
-            return xp.zeros((X.shape[0], self._coef.shape[1]), dtype=X.dtype)
+            return xp.zeros((X.shape[0], self._coef.shape[1]), dtype=X.dtype, device=device(X))
         return self._bound.gram(X, self.X_fit_).matmul(as_like(self._coef, X))
 
     def _checked(self, X: Array, y: Array) -> tuple[Array, Array]:
@@ -203,25 +206,22 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
         self, X: Array, bound: Any, representation: Any, is_pairwise: bool, weights: Array | None, scale: float
     ) -> None:
         """Keep what prediction needs: the support only."""
-        index = as_index(self.support_, X)
+        xp, index = namespace(X), as_index(self.support_, X)
         duals = self.dual_coef_ if weights is None else self.dual_coef_ * weights[:, None]
-        self._coef = duals[index, :] * scale
+        self._coef = xp.take(duals, index, axis=0) * scale
         self._bound, self._is_pairwise = bound, is_pairwise
-        self.X_fit_ = X[index, :]
+        self.X_fit_ = xp.take(X, index, axis=0)
         self.representation_ = representation
 
     def _restore(self, n: int, kept: np.ndarray) -> None:
         """Put the samples of weight zero back: they have null duals."""
-        xp = namespace(self.dual_coef_)
-        index = as_index(kept, self.dual_coef_)
-        full = xp.zeros((n, self.dual_coef_.shape[1]), dtype=self.dual_coef_.dtype)
-        full[index, :] = self.dual_coef_
-        self.dual_coef_, self.support_ = full, kept[self.support_]
+        place = np.full(n, len(kept))  # where each sample's row is; the last row is one of zeros
+        place[kept] = np.arange(len(kept))
+        self.dual_coef_ = _padded_take(self.dual_coef_, place)
+        self.support_ = kept[self.support_]
         self.sparsity_ = 1 - len(self.support_) / n
         if hasattr(self, "outlier_score_"):
-            scores = xp.zeros((n,), dtype=full.dtype)
-            scores[index] = self.outlier_score_
-            self.outlier_score_ = scores
+            self.outlier_score_ = _padded_take(self.outlier_score_, place)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -242,12 +242,18 @@ def _is_host(X: Any) -> bool:
         return True
 
 
+def _padded_take(rows: Array, place: np.ndarray) -> Array:
+    """Return the rows at the given places, the place past the last row being a row of zeros."""
+    xp = namespace(rows)
+    return xp.take(xp.concat([rows, 0 * rows[:1, ...]]), as_index(place, rows), axis=0)
+
+
 def _sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.ndarray | None]:
     """Return positive weights and the indices that they belong to (``None``: all)."""
     if weights is None:
         return None, None
     n = X.shape[0]
-    values = np.asarray(weights, dtype=np.float64)
+    values = np.asarray(weights if _is_host(weights) else host(weights), dtype=np.float64)
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.shape != (n,):

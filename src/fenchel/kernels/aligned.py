@@ -11,7 +11,7 @@ from fenchel.kernels.base import OperatorKernel, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
 from fenchel.kernels.gram import DirectionalGram, OperatorGram
 from fenchel.kernels.scalar import Gaussian
-from fenchel.kernels.separable import BoundTerms
+from fenchel.kernels.separable import BoundTerms, gram_matrix
 
 __all__ = ["Aligned"]
 
@@ -70,6 +70,8 @@ class Aligned(OperatorKernel):
         if self.anchored:
             if len(resolved) > 1:
                 raise ValueError("An anchored Aligned kernel takes one scalar kernel. Got a list of several.")
+            if resolved[0].is_pairwise:
+                raise ValueError("An anchored Aligned kernel takes a kernel on points. Got a precomputed one.")
             return BoundAnchors(resolved[0], X, directions, self.pairs)
         if len(resolved) == 1:
             return BoundTerms(((resolved[0], directions.T @ directions),))
@@ -85,7 +87,7 @@ class Aligned(OperatorKernel):
         if self.weights is None:
             return (1 / count) ** 0.5
         weights = np.asarray(self.weights, dtype=float)
-        if weights.shape != (count,) or not np.all(weights >= 0):
+        if weights.shape != (count,) or not np.all((weights >= 0) & (weights < np.inf)):
             raise ValueError(
                 f"The 'weights' parameter of Aligned must be {count} non-negative numbers, one for each direction. "
                 f"Got {self.weights!r} instead."
@@ -113,7 +115,7 @@ class BoundDirections:
 
     def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
         """Return the Gram operator from the stack of Gram matrices."""
-        stack = namespace(self.directions).stack([kernel(X, Z) for kernel in self.kernels])
+        stack = namespace(self.directions).stack([gram_matrix(kernel, X, Z) for kernel in self.kernels])
         return DirectionalGram(stack, self.directions)
 
 

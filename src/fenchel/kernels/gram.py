@@ -132,6 +132,10 @@ class OperatorGram(ABC):
         values, vectors = symmetric_eigh(self.dense(like.shape[1]))
         return DenseSpectrum(vectors, namespace(values).reshape(values, like.shape))
 
+    def identity_factor(self) -> Array | None:
+        """Return the matrix K if this is K times the identity operator, else ``None``."""
+        return None
+
     def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
         """Return ``B -> (shift + scale K)^-1 B``; ``like`` is any n × p array."""
         basis = self.spectrum(like)
@@ -193,10 +197,14 @@ class SeparableGram(OperatorGram):
 
     def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
         """Factorise once by Cholesky if the operator is the identity, else use the eigenbases."""
-        if self.operator is not None:
+        K = self.identity_factor()
+        if K is None:
             return super().shifted_solver(scale, shift, like)
-        K = self.gram.rows(slice(None))
         return cholesky_solver(K * scale + shift * namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K)))
+
+    def identity_factor(self) -> Array | None:
+        """Return K, where the operator is the identity."""
+        return self.gram.rows(slice(None)) if self.operator is None else None
 
     def _times_operator(self, A: Array) -> Array:
         if self.operator is None:

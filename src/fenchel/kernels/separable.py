@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fenchel._array import Array, namespace
+from fenchel._array import Array, device, namespace
 from fenchel._check import check_psd
 from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
@@ -17,6 +17,12 @@ from fenchel.kernels.scalar import Gaussian
 __all__ = ["Separable", "SeparableSum", "as_operator_kernel"]
 
 
+def gram_matrix(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Array:
+    """Return k(X, Z); the Gram matrix of a kernel that is not known to be positive semidefinite is checked."""
+    matrix = kernel(X, Z)
+    return matrix if kernel.is_trusted or Z is not None else check_psd(matrix, f"The Gram matrix of {kernel!r}")
+
+
 @dataclass(frozen=True)
 class BoundTerms:
     """Resolved terms k_t M_t of a sum of separable kernels."""
@@ -25,12 +31,8 @@ class BoundTerms:
 
     def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
         """Return the Gram operator; terms that share an operator share one matrix."""
-        grams = [SeparableGram(DenseGram(self._matrix(kernel, X, Z)), operator) for kernel, operator in self.terms]
+        grams = [SeparableGram(DenseGram(gram_matrix(kernel, X, Z)), operator) for kernel, operator in self.terms]
         return grams[0] if len(grams) == 1 else SumGram(grams)
-
-    def _matrix(self, kernel: ScalarKernel, X: Array, Z: Array | None) -> Array:
-        matrix = kernel(X, Z)
-        return matrix if kernel.is_trusted or Z is not None else check_psd(matrix, f"The Gram matrix of {kernel!r}")
 
 
 class Separable(OperatorKernel):
@@ -174,7 +176,11 @@ def _merge(
 def _full(operator: Array) -> Array:
     """Return a diagonal operator as a matrix."""
     xp = namespace(operator)
-    return operator if operator.ndim == 2 else operator[:, None] * xp.eye(operator.shape[0], dtype=operator.dtype)
+    return (
+        operator
+        if operator.ndim == 2
+        else operator[:, None] * xp.eye(operator.shape[0], dtype=operator.dtype, device=device(operator))
+    )
 
 
 def _same_operator(A: Array | None, B: Array | None) -> bool:
@@ -188,7 +194,7 @@ def _same_kernel(a: ScalarKernel, b: ScalarKernel) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    p, q = a.get_params(), b.get_params()
+    p, q = a.get_params(deep=False), b.get_params(deep=False)
     return all(type(p[name]) is type(q[name]) and _equal(p[name], q[name]) for name in p)
 
 

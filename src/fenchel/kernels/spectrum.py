@@ -83,7 +83,7 @@ def largest_eigenvalue(matmul: Callable[[Array], Array], shape: tuple[int, ...],
         beta = float(xp.sqrt(xp.sum(image**2)))
         values, vectors = np.linalg.eigh(np.diag(alphas) + np.diag(betas, 1) + np.diag(betas, -1))
         top, error = float(values[-1]), beta * abs(float(vectors[-1, -1]))
-        if error <= 1e-4 * top or k + 1 == size or beta <= 1e-300:
+        if (error <= 1e-4 * top and k >= 11) or k + 1 == size or beta <= 1e-12 * top:
             break
         betas.append(beta)
         basis.append(image / beta)

@@ -14,7 +14,7 @@ from fenchel._array import Array, eps, indicator, namespace
 
 __all__ = ["Ball", "Convolution", "Exponential", "Linear", "NormLog", "Power", "Profile", "Quadratic"]
 
-_HALVINGS = 70  # enough to close a bracket to the last bit of float64
+_HALVINGS = 120  # more than a bisection needs to close a bracket to the last bit of float64
 
 
 class Profile(ABC):
@@ -43,7 +43,8 @@ class Profile(ABC):
     def prox(self, s: Array, step: Any) -> Array:
         """Return the prox of ``step * f*`` at s >= 0."""
         # u + step * slope(u) = s has its root in [0, s]; exactly zero where the slope at zero is already too large
-        return _solve_increasing(lambda u: u + step * self.slope(u), s, high=s)
+        limit = float(namespace(s).finfo(s.dtype).max) ** 0.5
+        return _solve_increasing(lambda u: u + step * namespace(u).clip(self.slope(u), max=limit), s, high=s)
 
     def derivative(self, t: Array) -> Array:
         """Return the s that attains f(t) = s t - f*(s): the derivative of a smooth f."""
@@ -304,16 +305,55 @@ class Convolution(Profile):
 
 
 def _solve_increasing(function: Callable[[Array], Array], wanted: Array, high: Array) -> Array:
-    """Return the u in [0, high] with function(u) = wanted, by bisection; 0 where function(0) >= wanted."""
+    """Return the u in [0, high] with function(u) = wanted; 0 where function(0) >= wanted.
+
+    Chandrupatla's method, on all entries at once: inverse quadratic steps where they are safe, halvings elsewhere, so
+    that a jump of the function costs no more than a bisection.
+    """
     xp = namespace(wanted)
-    low = xp.zeros_like(wanted)
-    is_zero = function(low) >= wanted
+    limit = float(xp.finfo(wanted.dtype).max) ** 0.5
+
+    def excess(u: Array) -> Array:
+        return xp.clip(function(u), max=limit) - wanted
+
+    a, b = xp.zeros_like(wanted), high
+    fa, fb = excess(a), excess(b)
+    is_zero = fa >= 0
+    half = xp.zeros_like(wanted) + 0.5
+    share = half
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        is_below = function(middle) < wanted
-        low, high = xp.where(is_below, middle, low), xp.where(is_below, high, middle)
-    # the upper end has function(high) >= wanted, also where the function jumps
-    return xp.where(is_zero, xp.zeros_like(high), high)
+        x = a + share * (b - a)
+        fx = excess(x)
+        same = (fx < 0) == (fa < 0)
+        c, fc = xp.where(same, a, b), xp.where(same, fa, fb)
+        b, fb = xp.where(same, b, a), xp.where(same, fb, fa)
+        a, fa = x, fx
+        width = xp.abs(b - a)
+        tolerance = 2 * eps(wanted) * xp.maximum(xp.abs(a), xp.abs(b))
+        if bool(xp.all(is_zero | (width <= tolerance) | (fa == 0))):
+            break
+        share = xp.where(is_zero | (fa == 0), half, _next_share(xp, (a, b, c), (fa, fb, fc), half))
+        safe = xp.where(width > 0, width, xp.ones_like(width))
+        margin = xp.clip(tolerance / safe, max=0.5)
+        share = xp.minimum(xp.maximum(share, margin), 1 - margin)
+    best = xp.where(xp.abs(fa) <= xp.abs(fb), a, b)
+    return xp.where(is_zero, xp.zeros_like(best), best)
+
+
+def _next_share(xp: Any, points: tuple[Array, ...], values: tuple[Array, ...], half: Array) -> Array:
+    """Return where between the first two points to look next: by inverse quadratic interpolation where it is safe."""
+    a, b, c = points
+    fa, fb, fc = values
+    one = xp.ones_like(a)
+
+    def ratio(top: Array, bottom: Array) -> Array:
+        return top / xp.where(bottom != 0, bottom, one)
+
+    xi, phi = ratio(a - b, c - b), ratio(fa - fb, fc - fb)
+    is_safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi) & (fb != fa) & (fc != fa) & (fc != fb) & (b != a)
+    first = ratio(fa, fb - fa) * ratio(fc, fb - fc)
+    second = ratio(c - a, b - a) * ratio(fa, fc - fa) * ratio(fb, fc - fb)
+    return xp.where(is_safe, first + second, half)
 
 
 def _exp(exponent: Array, minus_one: bool = False) -> Array:

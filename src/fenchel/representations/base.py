@@ -37,7 +37,7 @@ class Representation(Component, ABC):
 
     def take(self, Y: Any, index: Any) -> Any:
         """Return the raw outputs of some samples."""
-        return Y[index]
+        return namespace(Y).take(Y, index, axis=0)
 
     def congruence(self, matrix: Array) -> Array:
         """Return an operator, given by its matrix on the raw outputs, in coordinates (p, p)."""

@@ -4,7 +4,7 @@ import math
 from typing import Any, ClassVar, Self
 
 from fenchel._array import Array, eps, namespace
-from fenchel._check import Interval, Options, check_psd
+from fenchel._check import Interval, Options, check_array, check_psd
 from fenchel.representations.base import Representation
 
 __all__ = ["GramFactor"]
@@ -45,8 +45,8 @@ class GramFactor(Representation):
 
     def fit(self, Y: Any, weights: Array | None = None) -> Self:
         """Factor the Gram matrix of the outputs."""
-        xp = namespace(Y)
-        K = check_psd(Y, "The output Gram matrix")
+        K = check_psd(check_array(Y, "The output Gram matrix"), "The output Gram matrix")
+        xp = namespace(K)
         values, vectors = xp.linalg.eigh(K)
         rtol = K.shape[0] * eps(K) if self.rtol is None else self.rtol
         top = float(values[-1])
@@ -61,7 +61,8 @@ class GramFactor(Representation):
 
     def take(self, Y: Any, index: Any) -> Any:
         """Return the Gram matrix of some samples."""
-        return Y[index, :][:, index]
+        xp = namespace(Y)
+        return xp.take(xp.take(Y, index, axis=0), index, axis=1)
 
     def encode(self, Y: Any) -> Array:
         """Return coordinates of outputs given by their products with the training outputs, shape (m, n)."""

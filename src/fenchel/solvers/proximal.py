@@ -118,7 +118,8 @@ class APGD(IterativeSolver):
 
 def first_point(problem: DualProblem, start: Array | None) -> _Point:
     """Return a feasible point and the step 1 / L; a quadratic that is nearly zero asks for no longer step than 1000."""
-    xp = namespace(problem.targets)
     step = 1 / max(problem.lipschitz, 1e-3)
-    duals = problem.prox(xp.zeros_like(problem.targets) if start is None else start, step)
+    start = namespace(problem.targets).zeros_like(problem.targets) if start is None else start
+    # a gradient step first: a solution is a fixed point of the step, not of the prox alone
+    duals = problem.prox(start - step * problem.smooth_gradient(problem.predictions(start)), step)
     return _Point(duals, problem.predictions(duals), step)
