@@ -1,11 +1,13 @@
 """The narrow waist: the dual problem, and the certificate that every solver stops on."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from fenchel._array import Array, eps, host, namespace, row_norms
+import numpy as np
+
+from fenchel._array import Array, as_like, eps, host, namespace, row_norms
 from fenchel.kernels.gram import OperatorGram
 from fenchel.kernels.spectrum import Spectrum
 from fenchel.losses.base import Loss
@@ -37,6 +39,9 @@ class DualProblem:
 
     Sample weights :math:`s_i` are carried by the variables :math:`b_i = \sqrt{s_i} a_i`, which solvers call ``duals``:
     they never meet the weights. ``DualProblem.build`` makes the change, ``unscale`` undoes it.
+
+    Samples can be held out without touching the Gram matrix: ``kept`` is 0 for them, their duals are zero, and their
+    predictions are out of sample. So every fold of a cross-validation shares one eigendecomposition.
     """
 
     gram: OperatorGram
@@ -45,6 +50,7 @@ class DualProblem:
     lam: float
     root: Array | None = None
     total: float = 1.0
+    kept: Array | None = None  # (n, 1), 1 or 0
 
     @classmethod
     def build(
@@ -63,6 +69,26 @@ class DualProblem:
         xp = namespace(targets)
         root = xp.sqrt(weights)[:, None]
         return cls(gram.scaled(root), targets * root, bound, lam, root, float(xp.sum(weights)))
+
+    def with_(self, loss: Loss | None = None, lam: float | None = None) -> "DualProblem":
+        """Return the problem with another loss (bound as this one is) or another lam, on the same Gram operator."""
+        other = replace(self, loss=self.loss if loss is None else loss, lam=self.lam if lam is None else lam)
+        return other._sharing(self)
+
+    def holding_out(self, index: np.ndarray) -> "DualProblem":
+        """Return the problem without some samples, on the same Gram operator."""
+        kept = np.ones((self.targets.shape[0], 1))
+        kept[index] = 0
+        mask = as_like(kept, self.targets)
+        xp = namespace(mask)
+        weights = mask if self.root is None else mask * self.root**2
+        return replace(self, kept=mask, total=float(xp.sum(weights)))._sharing(self)
+
+    def _sharing(self, other: "DualProblem") -> "DualProblem":
+        """Take over the eigenbasis of a problem with the same Gram operator, if it is there already."""
+        if "spectrum" in other.__dict__:
+            self.__dict__["spectrum"] = other.spectrum
+        return self
 
     @property
     def scale(self) -> float:
@@ -107,11 +133,14 @@ class DualProblem:
 
     def prox_row(self, index: int, row: Array, step: float) -> Array:
         """Return the prox at one sample; ``row`` has shape (1, p)."""
-        loss = self.loss.rows(slice(index, index + 1))
-        if self.root is None:
-            return loss.prox_conjugate(row, step)
-        root = self.root[index : index + 1, :]
-        return loss.prox_conjugate(row / root, step) * root
+        part = slice(index, index + 1)
+        one = replace(
+            self,
+            loss=self.loss.rows(part),
+            root=None if self.root is None else self.root[part, :],
+            kept=None if self.kept is None else self.kept[part, :],
+        )
+        return one.prox(row, step)
 
     def unscale(self, rows: Array) -> Array:
         """Return rows divided by the root of the weights: the duals of the samples from those of the solver."""
@@ -124,9 +153,12 @@ class DualProblem:
         values = self.loss.value(residuals)
         gains = xp.sum(a * residuals, axis=1) - self.loss.conjugate(a)
         sums = [*map(self._weighted_sum, (values, gains, values - gains)), xp.sum(duals * predictions)]
-        value, gain, gap, quadratic = (float(number) / self.total for number in host(xp.stack(sums)))
-        primal, dual = value + quadratic / 2, gain + quadratic / 2
-        return Certificate(primal, dual, gap, self._relative(gap, primal))
+        return self.certified(*(float(number) for number in host(xp.stack(sums))))
+
+    def certified(self, value: float, gain: float, gap: float, quadratic: float) -> Certificate:
+        """Return the certificate from four sums over the samples."""
+        primal, dual = (value + quadratic / 2) / self.total, (gain + quadratic / 2) / self.total
+        return Certificate(primal, dual, gap / self.total, self._relative(gap / self.total, primal))
 
     def conjugate_sum(self, duals: Array) -> Array:
         """Return the weighted sum of the conjugates."""
@@ -139,7 +171,7 @@ class DualProblem:
         are finite everywhere return the pair as it is.
         """
         profile = self.loss.profile()
-        if profile is None or not math.isfinite(profile.radius):
+        if profile is None or not math.isfinite(profile.radius) or self.kept is not None:
             return duals, predictions
         xp = namespace(duals)
         worst = float(xp.max(row_norms(self.unscale(self.targets - predictions)))) / profile.radius
@@ -162,13 +194,15 @@ class DualProblem:
 
     def _rescaled(self, prox: Any, duals: Array, step: float) -> Array:
         # the prox of s l*(b / sqrt(s)) at b is sqrt(s) prox(b / sqrt(s)): the step does not change
-        if self.root is None:
-            return prox(duals, step)
-        return prox(duals / self.root, step) * self.root
+        point = prox(duals, step) if self.root is None else prox(duals / self.root, step) * self.root
+        return point if self.kept is None else point * self.kept
 
     def _weighted_sum(self, values: Array) -> Array:
         xp = namespace(values)
-        return xp.sum(values if self.root is None else values * self.root[:, 0] ** 2)
+        values = values if self.root is None else values * self.root[:, 0] ** 2
+        if self.kept is not None:  # not a product: the value of a sample that is held out may be infinite
+            values = xp.where(self.kept[:, 0] > 0, values, xp.zeros_like(values))
+        return xp.sum(values)
 
     def _relative(self, gap: float, primal: float) -> float:
         zero = self.value_at_zero

@@ -65,7 +65,7 @@ def test_each_solver_converges_somewhere(solver):
             problem, _ = case(k).build(family, k, loss)
             if solver.why_not(problem) is None:
                 reached += solver.solve(problem, tol=TOL).status is Status.CONVERGED
-    assert reached >= 10
+    assert reached >= 8
 
 
 def test_every_loss_has_an_oracle():

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from fenchel._array import Array, cholesky_solver, device, namespace, symmetric_eigh
 from fenchel.exceptions import IncompatibleError
@@ -89,6 +89,7 @@ class OperatorGram(ABC):
     """The Gram operator of an operator-valued kernel: (KA)_i = sum_j K(x_i, z_j) a_j on n × p arrays."""
 
     shape: tuple[int, int]  # rows, columns of the sample pairs
+    is_batched: ClassVar[bool] = False  # matmul takes (m, B, p) arrays too
 
     @abstractmethod
     def matmul(self, A: Array) -> Array:
@@ -146,6 +147,8 @@ class OperatorGram(ABC):
 class SeparableGram(OperatorGram):
     """K ⊗ M: the kernel k(x, z) M; ``operator`` is (p, p), (p,) when diagonal, ``None`` for the identity."""
 
+    is_batched = True
+
     def __init__(self, gram: GramOperator, operator: Array | None = None) -> None:
         self.gram = gram
         self.operator = operator
@@ -153,7 +156,10 @@ class SeparableGram(OperatorGram):
 
     def matmul(self, A: Array) -> Array:
         """Return K A M."""
-        return self.gram.matmul(self._times_operator(A))
+        xp, A = namespace(A), self._times_operator(A)
+        if A.ndim == 2:
+            return self.gram.matmul(A)
+        return xp.reshape(self.gram.matmul(xp.reshape(A, (A.shape[0], -1))), (-1, *A.shape[1:]))
 
     def column(self, index: int, change: Array) -> Array:
         """Return K[:, i] (change M)."""

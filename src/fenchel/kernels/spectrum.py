@@ -7,13 +7,16 @@ from typing import Protocol
 
 import numpy as np
 
-from fenchel._array import Array, as_like, namespace
+from fenchel._array import Array, as_index, as_like, namespace
 
 __all__ = ["DenseSpectrum", "KroneckerSpectrum", "Spectrum", "largest_eigenvalue"]
 
 
 class Spectrum(Protocol):
-    """An orthonormal change of coordinates of n × p arrays in which an ``OperatorGram`` is a Hadamard product."""
+    """An orthonormal change of coordinates in which an ``OperatorGram`` is a Hadamard product.
+
+    Arrays are (n, p), or (n, B, p) for B problems side by side.
+    """
 
     @property
     def values(self) -> Array:
@@ -24,6 +27,12 @@ class Spectrum(Protocol):
 
     def backward(self, A: Array) -> Array:
         """Come back."""
+
+    def held_out(self, weights: Array, duals: Array, rows: Array) -> Array:
+        """Return (W_FF)^-1 a_F for the operator W with these eigenvalues and the rows F."""
+
+    def left_out(self, weights: Array, duals: Array) -> Array:
+        """Return the same for every row on its own."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +45,28 @@ class KroneckerSpectrum:
 
     def forward(self, A: Array) -> Array:
         """Return U' A Q."""
-        A = self.left.T @ A
+        A = _times(self.left.T, A)
         return A if self.right is None else A @ self.right
 
     def backward(self, A: Array) -> Array:
         """Return U A Q'."""
-        A = self.left @ A
+        A = _times(self.left, A)
         return A if self.right is None else A @ self.right.T
+
+    def held_out(self, weights: Array, duals: Array, rows: Array) -> Array:
+        """Return (W_FF)^-1 a_F for the operator W with these eigenvalues and the rows F."""
+        xp = namespace(duals)
+        part, a = xp.take(self.left, rows, axis=0), xp.take(duals, rows, axis=0)
+        a = a if self.right is None else a @ self.right
+        blocks = (part[None, :, :] * weights.T[:, None, :]) @ part.T  # one for each column, or one for all
+        found = xp.linalg.solve(blocks[0, ...], a) if blocks.shape[0] == 1 else _columns(blocks, a)
+        return found if self.right is None else found @ self.right.T
+
+    def left_out(self, weights: Array, duals: Array) -> Array:
+        """Return the same for every row on its own: all of leave-one-out in one product."""
+        a = duals if self.right is None else duals @ self.right
+        found = a / (self.left**2 @ weights)
+        return found if self.right is None else found @ self.right.T
 
 
 @dataclass(frozen=True)
@@ -54,13 +78,48 @@ class DenseSpectrum:
 
     def forward(self, A: Array) -> Array:
         """Return the coordinates, in the shape of A."""
-        xp = namespace(A)
-        return xp.reshape(self.vectors.T @ xp.reshape(A, (-1, 1)), A.shape)
+        return self._applied(self.vectors.T, A)
 
     def backward(self, A: Array) -> Array:
         """Return the array that has these coordinates."""
+        return self._applied(self.vectors, A)
+
+    def held_out(self, weights: Array, duals: Array, rows: Array) -> Array:
+        """Return (W_FF)^-1 a_F for the operator W with these eigenvalues and the rows F."""
+        xp = namespace(duals)
+        p = duals.shape[1]
+        part = xp.take(xp.reshape(self.vectors, (-1, p, self.vectors.shape[0])), rows, axis=0)
+        part = xp.reshape(part, (-1, self.vectors.shape[0]))
+        block = (part * xp.reshape(weights, (1, -1))) @ part.T
+        a = xp.reshape(xp.take(duals, rows, axis=0), (-1, 1))
+        return xp.reshape(xp.linalg.solve(block, a), (-1, p))
+
+    def left_out(self, weights: Array, duals: Array) -> Array:
+        """Return the same for every row on its own."""
+        xp = namespace(duals)
+        rows = [self.held_out(weights, duals, as_index(np.asarray([i]), duals)) for i in range(duals.shape[0])]
+        return xp.concat(rows)
+
+    def _applied(self, matrix: Array, A: Array) -> Array:
         xp = namespace(A)
-        return xp.reshape(self.vectors @ xp.reshape(A, (-1, 1)), A.shape)
+        if A.ndim == 2:
+            return xp.reshape(matrix @ xp.reshape(A, (-1, 1)), A.shape)
+        n, count, p = A.shape
+        flat = matrix @ xp.reshape(xp.permute_dims(A, (0, 2, 1)), (n * p, count))
+        return xp.permute_dims(xp.reshape(flat, (n, p, count)), (0, 2, 1))
+
+
+def _columns(blocks: Array, a: Array) -> Array:
+    """Solve one system for each column."""
+    return namespace(a).linalg.solve(blocks, a.T[:, :, None])[:, :, 0].T
+
+
+def _times(matrix: Array, A: Array) -> Array:
+    """Return the product along the first axis of an (n, p) or (n, B, p) array."""
+    if A.ndim == 2:
+        return matrix @ A
+    xp = namespace(A)
+    return xp.reshape(matrix @ xp.reshape(A, (A.shape[0], -1)), (-1, *A.shape[1:]))
 
 
 def largest_eigenvalue(matmul: Callable[[Array], Array], shape: tuple[int, ...], like: Array) -> float:

@@ -5,6 +5,7 @@ from typing import Any, Self
 from sklearn.base import clone
 
 from fenchel._array import Array, eps, namespace, row_norms
+from fenchel.losses._balls import take_rows
 from fenchel.losses.base import Loss
 
 __all__ = ["MaxMargin"]
@@ -38,7 +39,7 @@ class MaxMargin(Loss):
 
     def rows(self, index: Any) -> Self:
         """Return the loss of some samples."""
-        return self.bind(self._bound()[index, :])
+        return self.bind(take_rows(self._bound(), index))
 
     def value(self, residuals: Array) -> Array:
         """Return max(0, 1 - <y - r, y>), shape (n,)."""

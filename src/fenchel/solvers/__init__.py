@@ -1,10 +1,11 @@
 """Solvers of the dual problem; all stop on the relative duality gap."""
 
-from fenchel.solvers import auto, closed_form, coordinate, proximal, splitting
+from fenchel.solvers import auto, closed_form, coordinate, newton, proximal, splitting
 from fenchel.solvers.auto import *  # noqa: F403
 from fenchel.solvers.base import Solution, Solver, Status
 from fenchel.solvers.closed_form import *  # noqa: F403
 from fenchel.solvers.coordinate import *  # noqa: F403
+from fenchel.solvers.newton import *  # noqa: F403
 from fenchel.solvers.proximal import *  # noqa: F403
 from fenchel.solvers.splitting import *  # noqa: F403
 
@@ -12,6 +13,7 @@ __all__ = [
     *auto.__all__,
     *closed_form.__all__,
     *coordinate.__all__,
+    *newton.__all__,
     *proximal.__all__,
     *splitting.__all__,
     "Solution",

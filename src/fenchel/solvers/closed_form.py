@@ -1,5 +1,8 @@
 """Square loss: linear systems, solved exactly."""
 
+import math
+from collections.abc import Callable
+
 from fenchel._array import Array
 from fenchel.problem import DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
@@ -28,6 +31,8 @@ class ClosedForm(Solver):
         profile = problem.loss.profile()
         if profile is None or profile.curvature != 1 or profile.remainder().radius != 0:
             return f"{problem.loss!r} is not the square loss. Use APGD() or Auto()."
+        if problem.kept is not None:
+            return "samples are held out. Use DouglasRachford() or Auto()."
         return problem.gram.why_no_spectrum(problem.targets)
 
     def solve(
@@ -36,11 +41,21 @@ class ClosedForm(Solver):
         """Solve the linear system, and again for what is left of it if the gap asks for it."""
         self.require(problem)
         solve = problem.gram.shifted_solver(problem.scale, 1.0, problem.targets)
-        duals = solve(problem.targets)
+        return self.polished(problem, solve(problem.targets), tol, solve, callback)
+
+    def polished(
+        self,
+        problem: DualProblem,
+        duals: Array,
+        tol: float = math.inf,
+        solve: Callable[[Array], Array] | None = None,
+        callback: Callback | None = None,
+    ) -> Solution:
+        """Return duals with their certificate, refined by ``solve`` while the gap asks for it."""
         predictions = problem.predictions(duals)
         found = problem.certificate(duals, predictions)
         history = [(1, found)]
-        while found.relative_gap > tol and len(history) < 4:
+        while found.relative_gap > tol and len(history) < 4 and solve is not None:
             refined = duals + solve(problem.targets - predictions - duals)
             trial = problem.predictions(refined)
             history.append((len(history) + 1, problem.certificate(refined, trial)))

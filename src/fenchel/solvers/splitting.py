@@ -1,38 +1,48 @@
 """Douglas–Rachford splitting with Anderson acceleration: exact linear solves, so lam hardly matters."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, as_like, host, namespace
+from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import Interval, Options
-from fenchel.problem import DualProblem
-from fenchel.solvers.base import IterativeSolver
+from fenchel.batch import Batch
+from fenchel.problem import Certificate, DualProblem
+from fenchel.solvers.base import Callback, Solution, Solver, Status
 
 __all__ = ["DouglasRachford"]
 
 _SPARSE_PATIENCE = 500  # iterations
+_PATIENCE = 400  # certificates
+
+
+@dataclass(frozen=True)
+class Warm:
+    """Where the iteration stood for one problem: carried along a path, it saves most of the work."""
+
+    z: Array
+    rho: float
 
 
 @dataclass(frozen=True)
 class _State:
-    z: Array
-    rho: float
+    batch: Batch
+    z: Array  # (n, B, p)
+    rhos: np.ndarray  # (B,)
     divisor: Array
     prox: Array  # B, always in the domain of the conjugate
     plain: Array  # the unaccelerated image of the last z
-    solved: Array = None  # A
-    residual: float = math.inf  # the least since the memory was cleared
-    moves: tuple[Array, ...] = ()  # last fixed-point residuals, newest last
-    images: tuple[Array, ...] = ()
+    solved: Array  # A
+    least: Array  # (B,), the least residual since the memory was cleared
+    memory: "_Memory"
     age: int = 0
     rebalance_at: int = 5
 
 
-class DouglasRachford(IterativeSolver):
+class DouglasRachford(Solver):
     r"""Douglas–Rachford splitting in the eigenbasis of the kernel, with Anderson acceleration.
 
     .. math:: B = \operatorname{prox}_{g / \rho}(z), \quad
@@ -55,13 +65,15 @@ class DouglasRachford(IterativeSolver):
     Notes
     -----
     One eigendecomposition makes every linear solve a Hadamard division between two pairs of matrix products, whatever
-    lam and rho. The penalty rho is rebalanced from the primal and dual residuals at iterations 5, 10, 20, 40, ...; an
-    accelerated step after which the residual doubles is taken back.
+    lam and rho. ``solve_all`` solves many problems on the same Gram operator side by side: other losses, other lam,
+    other samples held out. The penalty rho is rebalanced from the primal and dual residuals at iterations 5, 10, 20,
+    40, ...; an accelerated step after which the residual doubles is taken back. Nothing but certificates and
+    rebalancing is transferred to the host.
     """
 
-    patience = 400
     _limits: ClassVar[dict[str, Interval | Options]] = {
-        **IterativeSolver._limits,
+        "max_iter": Interval(1, math.inf, "left", integer=True),
+        "check_every": Interval(1, math.inf, "left", integer=True),
         "relaxation": Interval(0, 2),
         "memory": Interval(0, math.inf, "left", integer=True),
     }
@@ -76,87 +88,270 @@ class DouglasRachford(IterativeSolver):
         """Return why not: no eigendecomposition within reach."""
         return problem.gram.why_no_spectrum(problem.targets)
 
-    def init(self, problem: DualProblem, start: Array | None) -> _State:
-        """Start from given duals, or from the solution of the square loss."""
-        xp, basis, sigma = namespace(problem.targets), problem.spectrum, problem.curvature
-        values = problem.scale * basis.values
-        top = float(xp.max(values))
-        rho = 0.3 * math.sqrt(1 + top) if sigma else max(0.01 * top, 0.05)
-        if start is None:
-            start = basis.backward(basis.forward(problem.targets) / (1 + values))
-        z = start + (problem.targets - problem.predictions(start) - sigma * start) / rho
-        return _State(z, rho, self._divisor(problem, rho), problem.prox_remainder(z, 1 / rho), z)
+    def solve(
+        self, problem: DualProblem, tol: float = 1e-6, start: Any = None, callback: Callback | None = None
+    ) -> Solution:
+        """Solve one problem; ``start`` are duals, or the ``state`` of a solution that this solver found."""
+        return self.solve_all([problem], tol, [start], callback)[0]
 
-    def step(self, problem: DualProblem, state: _State) -> _State:
-        """Take one splitting step and combine it with the last ones."""
-        xp, basis = namespace(state.z), problem.spectrum
-        right = problem.targets + state.rho * (2 * state.prox - state.z)
+    def solve_all(
+        self,
+        problems: Sequence[DualProblem],
+        tol: float = 1e-6,
+        starts: Sequence[Any] | None = None,
+        callback: Callback | None = None,
+    ) -> list[Solution]:
+        """Solve problems that share Gram operator and targets, side by side; each leaves when it is done."""
+        self.validate()
+        for problem in problems:
+            self.require(problem)
+        runs = [_Run(tol) for _ in problems]
+        state = self._init(Batch(tuple(problems)), starts or [None] * len(problems))
+        active = list(range(len(problems)))
+        n_iter = 0
+        while active:
+            done = self._tested(state, [runs[k] for k in active], n_iter, callback)
+            if any(done):
+                stay = [j for j, is_done in enumerate(done) if not is_done]
+                active = [active[j] for j in stay]
+                state = _subset(state, stay) if stay else state
+            if not active or n_iter >= self.max_iter:
+                break
+            for _ in range(min(self.check_every, self.max_iter - n_iter)):
+                state, n_iter = self._step(state), n_iter + 1
+        return [run.solution(type(self).__name__) for run in runs]
+
+    def _init(self, batch: Batch, starts: Sequence[Any]) -> _State:
+        """Start from given duals, from where an earlier solve stood, or from the solution of the square loss."""
+        xp, basis, targets = namespace(batch.first.targets), batch.first.spectrum, batch.first.targets
+        top = float(xp.max(basis.values))
+        columns, rhos = [], np.zeros(len(starts))
+        ridge = None
+        for k, (problem, start) in enumerate(zip(batch.problems, starts, strict=True)):
+            if isinstance(start, Warm):
+                columns.append(start.z)
+                rhos[k] = start.rho
+                continue
+            sigma, largest = problem.curvature, top * problem.scale
+            rhos[k] = 0.3 * math.sqrt(1 + largest) if sigma else max(0.01 * largest, 0.05)
+            if start is None:
+                ridge = basis.forward(targets) if ridge is None else ridge
+                values = problem.scale * basis.values
+                start = basis.backward(ridge / (1 + values))
+            columns.append(start + (targets - problem.predictions(start) - sigma * start) / float(rhos[k]))
+        z = xp.stack(columns, axis=1)
+        prox = batch.prox_remainder(z, rhos)
+        least = xp.sum(z, axis=(0, 2)) * 0 + math.inf
+        return _State(batch, z, rhos, _divisor(batch, rhos), prox, z, prox, least, _Memory(self.memory))
+
+    def _step(self, state: _State) -> _State:
+        """Take one splitting step in every problem and combine it with the last ones."""
+        xp, batch, basis = namespace(state.z), state.batch, state.batch.first.spectrum
+        rho = batch.column(state.rhos)
+        right = batch.first.targets[:, None, :] + rho * (2 * state.prox - state.z)
         solved = basis.backward(basis.forward(right) / state.divisor)
         move = self.relaxation * (solved - state.prox)
-        residual = float(xp.sqrt(xp.sum(move**2)))
-        if state.moves and residual > 2 * state.residual:
-            return self._moved(problem, replace(state, moves=(), images=(), residual=math.inf), state.plain)
         image = state.z + move
-        state = replace(state, solved=solved, plain=image)
+        state = replace(state, solved=solved)
         if state.age + 1 >= state.rebalance_at:
-            return self._rebalanced(problem, state)
-        moves = (*state.moves, move)[-self.memory - 1 :] if self.memory else ()
-        images = (*state.images, image)[-self.memory - 1 :] if self.memory else ()
-        after = replace(state, residual=min(residual, state.residual), moves=moves, images=images)
-        return self._moved(problem, after, _anderson(moves, images) if len(moves) > 1 else image)
+            return self._rebalanced(state, image)
+        if not self.memory:
+            return self._moved(replace(state, plain=image), image)
+        residual = xp.sqrt(xp.sum(move**2, axis=(0, 2)))
+        is_bad = residual > 2 * state.least  # only an accelerated step can do that: plain ones never expand
+        memory = state.memory.forgetting(is_bad).adding(move, image)
+        wanted = xp.where(is_bad[None, :, None], state.plain, memory.combined())
+        least = xp.where(is_bad, xp.zeros_like(residual) + math.inf, xp.minimum(residual, state.least))
+        plain = xp.where(is_bad[None, :, None], state.plain, image)
+        return self._moved(replace(state, plain=plain, least=least, memory=memory), wanted)
 
-    def points(self, problem: DualProblem, state: _State) -> Iterator[tuple[Array, Array]]:
-        """Yield the prox point, which has exact zeros, then the linear-solve point, scaled into the domain.
+    def _moved(self, state: _State, z: Array) -> _State:
+        return replace(state, z=z, prox=state.batch.prox_remainder(z, state.rhos), age=state.age + 1)
+
+    def _rebalanced(self, state: _State, image: Array) -> _State:
+        """Change rho by the square root of the ratio of the residuals; the subgradient at the prox point is kept."""
+        xp = namespace(image)
+        prox = state.batch.prox_remainder(image, state.rhos)
+        force = image - prox
+        arrays = (state.solved - state.prox, prox, state.solved, prox - state.prox, force)
+        sums = host(xp.stack([xp.sum(array**2, axis=(0, 2)) for array in arrays]))
+        primal, size, other, dual, pull = np.sqrt(sums.astype(float)) + 1e-150
+        with np.errstate(all="ignore"):
+            ratio = (primal / np.maximum(size, other)) / (dual / pull)
+            factor = np.where(np.isfinite(ratio), np.clip(np.sqrt(ratio), 0.1, 10.0), 1.0)
+        rhos = state.rhos * factor
+        z = prox + force / state.batch.column(factor)
+        fresh = replace(
+            state,
+            rhos=rhos,
+            divisor=_divisor(state.batch, rhos),
+            plain=z,
+            least=xp.zeros_like(state.least) + math.inf,
+            memory=_Memory(self.memory),
+            rebalance_at=2 * state.rebalance_at,
+        )
+        return self._moved(fresh, z)
+
+    def _tested(self, state: _State, runs: "list[_Run]", n_iter: int, callback: Callback | None) -> list[bool]:
+        """Certify the prox points, then the linear-solve points where those fail; tell which problems are done.
 
         At small lam a change of the duals is magnified by 1 / lam in the predictions. Scaling is not: it changes duals
-        and predictions by the same share, so the second point is certified digits before the first. It has no exact
-        zeros: a loss that makes the duals sparse gets it only when the first point is slow to come.
+        and predictions by the same share, so the linear-solve point, scaled into the domain, is certified digits before
+        the prox point. It has no exact zeros: a loss that makes the duals sparse gets it only when the prox point is
+        slow to come.
         """
-        yield state.prox, problem.predictions(state.prox)
-        if state.solved is None or (problem.loss.sparse and state.age < _SPARSE_PATIENCE):
-            return
-        ratios = problem.loss.saturation(problem.unscale(state.solved))
-        factor = 1.0 if ratios is None else 1 / max(1.0, float(namespace(state.z).max(ratios)))
-        scaled = factor * state.solved
-        yield scaled, problem.predictions(scaled)
+        batch = state.batch
+        predictions = batch.predictions(state.prox)
+        first = batch.certificates(state.prox, predictions)
+        done = []
+        for k, (problem, run, found) in enumerate(zip(batch.problems, runs, first, strict=True)):
+            duals, fitted = state.prox[:, k, :], predictions[:, k, :]
+            if not found.relative_gap <= run.tol:
+                pulled, inside = problem.pulled_inside(duals, fitted)
+                if pulled is not duals:
+                    duals, fitted, found = pulled, inside, problem.certificate(pulled, inside)
+            if not found.relative_gap <= run.tol and n_iter > 0:
+                patient = problem.loss.sparse and n_iter < _SPARSE_PATIENCE
+                if not patient:
+                    duals, fitted, found = self._second(problem, state.solved[:, k, :], (duals, fitted, found))
+            run.add(n_iter, duals, fitted, found)
+            run.state = Warm(state.z[:, k, :], float(state.rhos[k]))
+            done.append(run.is_done(callback))
+        return done
 
-    def _moved(self, problem: DualProblem, state: _State, z: Array) -> _State:
-        return replace(state, z=z, prox=problem.prox_remainder(z, 1 / state.rho), age=state.age + 1)
-
-    def _rebalanced(self, problem: DualProblem, state: _State) -> _State:
-        """Change rho by the square root of the ratio of the residuals; the subgradient at the prox point is kept."""
-        xp, image, solved = namespace(state.z), state.plain, state.solved
-        prox = problem.prox_remainder(image, 1 / state.rho)
-        force = image - prox
-        sums = xp.stack([xp.sum(a**2) for a in (solved - state.prox, prox, solved, prox - state.prox, force)])
-        primal, size, other, dual, pull = (math.sqrt(float(number)) + 1e-300 for number in host(sums))
-        ratio = (primal / max(size, other)) / (dual / pull)
-        factor = min(max(math.sqrt(ratio), 0.1), 10.0) if math.isfinite(ratio) else 1.0
-        rho = state.rho * factor
-        fresh = replace(
-            state, rho=rho, divisor=self._divisor(problem, rho), moves=(), images=(), residual=math.inf,
-            rebalance_at=2 * state.rebalance_at,
-        )  # fmt: skip
-        z = prox + force / factor
-        return self._moved(problem, replace(fresh, plain=z), z)
-
-    def _divisor(self, problem: DualProblem, rho: float) -> Array:
-        return problem.curvature + rho + problem.scale * problem.spectrum.values
+    def _second(
+        self, problem: DualProblem, solved: Array, best: tuple[Array, Array, Certificate]
+    ) -> tuple[Array, Array, Certificate]:
+        """Return the linear-solve point, scaled into the domain, if it is the better one."""
+        if problem.kept is not None:
+            solved = solved * problem.kept
+        ratios = problem.loss.saturation(problem.unscale(solved))
+        factor = 1.0 if ratios is None else 1 / max(1.0, float(namespace(solved).max(ratios)))
+        duals = factor * solved
+        pair = problem.pulled_inside(duals, problem.predictions(duals))
+        found = problem.certificate(*pair)
+        return (*pair, found) if found.relative_gap < best[2].relative_gap else best
 
 
-def _anderson(moves: tuple[Array, ...], images: tuple[Array, ...]) -> Array:
-    """Return the combination of the images whose residual is least (type II), slightly regularised."""
-    xp = namespace(moves[-1])
-    changes = [moves[-1] - move for move in moves[:-1]]
-    products = xp.stack([xp.sum(a * b) for a in changes for b in (*changes, moves[-1])])
-    table = np.reshape(host(products).astype(float), (len(changes), len(changes) + 1))
-    matrix, right = table[:, :-1], table[:, -1]
-    matrix = matrix + 1e-8 * np.trace(matrix) / len(changes) * np.eye(len(changes))
-    try:
-        weights = np.linalg.solve(matrix, right)
-    except np.linalg.LinAlgError:
-        return images[-1]
-    combined = images[-1]
-    for weight, image in zip(weights, images[:-1], strict=True):
-        combined = combined - as_like(weight, combined) * (images[-1] - image)
-    return combined
+class _Run:
+    """What has been seen of one problem: its best point, its history, and whether it is done."""
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+        self.history: list[tuple[int, Certificate]] = []
+        self.best: tuple[Array, Array, Certificate] | None = None
+        self.status = Status.MAX_ITER
+        self.state: Warm | None = None
+        self.progress = (0, math.inf)
+
+    def add(self, n_iter: int, duals: Array, predictions: Array, found: Certificate) -> None:
+        """Note a certificate, and keep the point if it is the best."""
+        self.history.append((n_iter, found))
+        if self.best is None or found.relative_gap < self.best[2].relative_gap:
+            self.best = (duals, predictions, found)
+        if self.best[2].relative_gap < 0.9 * self.progress[1]:
+            self.progress = (len(self.history), self.best[2].relative_gap)
+
+    def is_done(self, callback: Callback | None) -> bool:
+        """Tell whether to stop, and note why."""
+        if self.best is not None and self.best[2].relative_gap <= self.tol:
+            self.status = Status.CONVERGED
+        elif callback is not None and callback(*self.history[-1]):
+            self.status = Status.INTERRUPTED
+        elif len(self.history) - self.progress[0] > _PATIENCE:
+            self.status = Status.STALLED
+        return self.status is not Status.MAX_ITER
+
+    def solution(self, name: str) -> Solution:
+        """Return the best point with its certificate."""
+        if self.best is None:
+            raise RuntimeError("a run without a certificate has no solution")
+        status = self.status
+        if status is not Status.CONVERGED and not math.isfinite(self.best[2].primal):
+            status = Status.INFEASIBLE
+        return Solution(*self.best, self.history[-1][0], status, name, self.history, self.state)
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The last moves and images of the fixed-point map, for type-II Anderson acceleration in each problem.
+
+    ``products[i][j]`` is the product of moves i and j, shape (B,); ``valid[i]`` is 1 where move i still counts.
+    """
+
+    size: int
+    moves: tuple[Array, ...] = ()
+    images: tuple[Array, ...] = ()
+    products: tuple[tuple[Array, ...], ...] = ()
+    valid: tuple[Array, ...] = ()
+
+    def adding(self, move: Array, image: Array) -> "_Memory":
+        """Return the memory with one more step; the oldest is dropped."""
+        xp = namespace(move)
+        row = [xp.sum(move * other, axis=(0, 2)) for other in (*self.moves, move)]
+        products = (*((*old, new) for old, new in zip(self.products, row, strict=False)), tuple(row))
+        memory = _Memory(
+            self.size, (*self.moves, move), (*self.images, image), products, (*self.valid, xp.ones_like(row[-1]))
+        )
+        return memory if len(memory.moves) <= self.size + 1 else memory._without_oldest()
+
+    def forgetting(self, is_bad: Array) -> "_Memory":
+        """Return the memory in which nothing counts for some problems."""
+        xp = namespace(is_bad)
+        return replace(self, valid=tuple(xp.where(is_bad, xp.zeros_like(one), one) for one in self.valid))
+
+    def taken(self, index: Any) -> "_Memory":
+        """Return the memory of some problems."""
+
+        def cut(array: Array) -> Array:
+            return namespace(array).take(array, index, axis=1 if array.ndim == 3 else 0)
+
+        moves, images, valid = (tuple(map(cut, group)) for group in (self.moves, self.images, self.valid))
+        return _Memory(self.size, moves, images, tuple(tuple(map(cut, row)) for row in self.products), valid)
+
+    def combined(self) -> Array:
+        """Return the combination of the images whose residual is least, slightly regularised."""
+        if len(self.moves) == 1:
+            return self.images[-1]
+        xp = namespace(self.moves[-1])
+        k = len(self.moves) - 1
+        P, last, valid = self.products, self.products[-1], self.valid
+        # products of the changes (last move - move i), zero where they do not count
+        cross = [[valid[i] * valid[j] * (last[k] - last[i] - last[j] + P[i][j]) for j in range(k)] for i in range(k)]
+        right = xp.stack([valid[i] * (last[k] - last[i]) for i in range(k)], axis=-1)  # (B, k)
+        matrix = xp.stack([xp.stack(row, axis=-1) for row in cross], axis=-2)  # (B, k, k)
+        trace = xp.sum(xp.linalg.diagonal(matrix), axis=-1)[:, None, None]
+        shift = xp.where(trace > 0, 1e-8 / k * trace, xp.ones_like(trace))
+        matrix = matrix + shift * as_like(np.eye(k), matrix)
+        weights = xp.linalg.solve(matrix, right[:, :, None])[:, :, 0]  # (B, k)
+        combined = self.images[-1]
+        for i in range(k):
+            combined = combined - weights[None, :, i, None] * (self.images[-1] - self.images[i])
+        return combined
+
+    def _without_oldest(self) -> "_Memory":
+        return _Memory(
+            self.size, self.moves[1:], self.images[1:], tuple(row[1:] for row in self.products[1:]), self.valid[1:]
+        )
+
+
+def _divisor(batch: Batch, rhos: np.ndarray) -> Array:
+    values = batch.first.spectrum.values[:, None, :]
+    return batch.curvatures + batch.column(rhos) + batch.scales * values
+
+
+def _subset(state: _State, stay: list[int]) -> _State:
+    """Return the state of the problems that go on."""
+    xp = namespace(state.z)
+    index = as_index(np.asarray(stay), state.z)
+    arrays = {
+        name: xp.take(getattr(state, name), index, axis=1) for name in ("z", "divisor", "prox", "plain", "solved")
+    }
+    return replace(
+        state,
+        batch=state.batch.take(stay),
+        rhos=state.rhos[stay],
+        least=xp.take(state.least, index, axis=0),
+        memory=state.memory.taken(index),
+        **arrays,
+    )

@@ -1,0 +1,133 @@
+"""Several dual problems that share one Gram operator, solved side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fenchel._array import Array, as_index, as_like, host, namespace
+from fenchel.losses.base import Loss
+from fenchel.problem import Certificate, DualProblem
+
+__all__ = ["Batch"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Problems that share Gram operator, targets and weights, on arrays of shape (n, B, p).
+
+    They may differ in the loss, in lam and in the samples that are held out.
+    """
+
+    problems: tuple[DualProblem, ...]
+
+    def __post_init__(self) -> None:
+        if any(p.gram is not self.first.gram or p.targets is not self.first.targets for p in self.problems):
+            raise ValueError("The problems of a batch must share their Gram operator and targets.")
+
+    @property
+    def first(self) -> DualProblem:
+        """Return one of the problems, for what they share."""
+        return self.problems[0]
+
+    @cached_property
+    def scales(self) -> Array:
+        """Return the factor of the Gram operator in each problem, (1, B, 1)."""
+        return self.column([problem.scale for problem in self.problems])
+
+    @cached_property
+    def curvatures(self) -> Array:
+        """Return the curvature of each conjugate, (1, B, 1)."""
+        return self.column([problem.curvature for problem in self.problems])
+
+    def take(self, index: Sequence[int]) -> "Batch":
+        """Return some of the problems."""
+        return Batch(tuple(self.problems[k] for k in index))
+
+    def prox_remainder(self, z: Array, rhos: np.ndarray) -> Array:
+        """Return the prox of the conjugates less their quadratic parts, with steps 1 / rho (B,)."""
+        if len(self.problems) == 1:
+            return self.first.prox_remainder(z[:, 0, :], 1 / float(rhos[0]))[:, None, :]
+        xp, n = namespace(z), z.shape[0]
+        parts = []
+        for loss, members in self._groups:
+            steps = as_like(np.tile(1 / rhos[members], n)[:, None], z)
+            found = loss.prox_remainder(self._rows(z, members), steps)
+            parts.append(xp.reshape(found, (n, len(members), z.shape[2])))
+        point = self._in_order(parts)
+        point = point if self.first.root is None else point * self.first.root[:, :, None]
+        return point if self._kept is None else point * self._kept
+
+    def predictions(self, duals: Array) -> Array:
+        """Return the predictions of each problem's duals, (n, B, p)."""
+        gram = self.first.gram
+        if gram.is_batched:
+            return gram.matmul(duals) * self.scales
+        xp = namespace(duals)
+        return xp.stack([gram.matmul(duals[:, k, :]) for k in range(duals.shape[1])], axis=1) * self.scales
+
+    def certificates(self, duals: Array, predictions: Array) -> list[Certificate]:
+        """Return the certificate of each problem; one transfer to the host."""
+        if len(self.problems) == 1:
+            return [self.first.certificate(duals[:, 0, :], predictions[:, 0, :])]
+        xp = namespace(duals)
+        residuals = self.first.targets[:, None, :] - predictions
+        values, gains = [], []
+        for loss, members in self._groups:
+            r, a = self._rows(residuals, members), self._rows(duals, members)
+            values.append(xp.reshape(loss.value(r), (-1, len(members))))
+            gains.append(xp.reshape(xp.sum(a * r, axis=1) - loss.conjugate(a), (-1, len(members))))
+        value, gain = self._in_order(values), self._in_order(gains)
+        quadratic = xp.sum(xp.sum(duals * predictions, axis=2), axis=0)
+        sums = [self._weighted_sums(value), self._weighted_sums(gain), self._weighted_sums(value - gain), quadratic]
+        return [
+            problem.certified(*(float(number) for number in column))
+            for problem, column in zip(self.problems, host(xp.stack(sums)).T, strict=True)
+        ]
+
+    def _rows(self, array: Array, members: list[int]) -> Array:
+        """Return the rows (sample by sample, problem by problem) of some problems, unscaled."""
+        xp = namespace(array)
+        if len(members) < array.shape[1]:
+            array = xp.take(array, as_index(np.asarray(members), array), axis=1)
+        if self.first.root is not None:
+            array = array / self.first.root[:, :, None]
+        return xp.reshape(array, (-1, array.shape[2]))
+
+    def _in_order(self, parts: list[Array]) -> Array:
+        """Return what was computed group by group in the order of the problems."""
+        if len(parts) == 1:
+            return parts[0]
+        xp = namespace(parts[0])
+        order = np.argsort([k for _, members in self._groups for k in members])
+        return xp.take(xp.concat(parts, axis=1), as_index(order, parts[0]), axis=1)
+
+    def _weighted_sums(self, values: Array) -> Array:
+        xp = namespace(values)
+        values = values if self.first.root is None else values * self.first.root**2
+        if self._kept is not None:
+            values = xp.where(self._kept[:, :, 0] > 0, values, xp.zeros_like(values))
+        return xp.sum(values, axis=0)
+
+    @cached_property
+    def _groups(self) -> list[tuple[Loss, list[int]]]:
+        """Return the distinct losses, each for the rows of all its problems, and the places of these."""
+        places: dict[int, list[int]] = {}
+        for k, problem in enumerate(self.problems):
+            places.setdefault(id(problem.loss), []).append(k)
+        n = self.first.targets.shape[0]
+        repeats = {len(members): np.repeat(np.arange(n), len(members)) for members in places.values()}
+        return [(self.problems[members[0]].loss.rows(repeats[len(members)]), members) for members in places.values()]
+
+    @cached_property
+    def _kept(self) -> Array | None:
+        if all(problem.kept is None for problem in self.problems):
+            return None
+        xp = namespace(self.first.targets)
+        ones = xp.ones_like(self.first.targets[:, :1])
+        return xp.stack([ones if problem.kept is None else problem.kept for problem in self.problems], axis=1)
+
+    def column(self, numbers: Sequence[float] | np.ndarray) -> Array:
+        """Return one number for each problem as an array of shape (1, B, 1)."""
+        return as_like(np.asarray(numbers)[None, :, None], self.first.targets)
