@@ -5,11 +5,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fenchel import kernels, losses, representations, solvers
-    from fenchel.estimators import OperatorKernelRegressor
+    from fenchel.estimators import OperatorKernelRegressor, OperatorKernelRegressorCV, RegularizationPath, path
 
 __version__ = "0.1.0"
 
-__all__ = ["OperatorKernelRegressor", "__version__", "kernels", "losses", "representations", "solvers"]
+__all__ = [
+    "OperatorKernelRegressor",
+    "OperatorKernelRegressorCV",
+    "RegularizationPath",
+    "__version__",
+    "kernels",
+    "losses",
+    "path",
+    "representations",
+    "solvers",
+]
 
 _ROOMS = ("kernels", "losses", "representations", "solvers")
 

@@ -103,8 +103,8 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
 
     Each row is taken to keep its multiplier :math:`m_i = \|r_i\| / \|a_i\|`: the residual without sample i is then
     :math:`a_i / S_{ii}` with :math:`S = (K / (\lambda n) + \mathrm{diag}(m))^{-1}`, as for a weighted ridge regression.
-    This is exact for the square loss up to the change of n, and an approximation where leaving a sample out moves others
-    across a kink of the loss.
+    This is exact for the square loss up to the change of n, and an approximation where leaving a sample out moves
+    others across a kink of the loss.
     """
     K = problem.gram.identity_factor()
     if K is None or problem.loss.profile() is None:

@@ -16,7 +16,7 @@ from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, Norm, Square
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
-from fenchel.solvers import APGD, BCD, PGD, Auto, ClosedForm, DouglasRachford, Status
+from fenchel.solvers import APGD, BCD, PGD, Auto, ClosedForm, DouglasRachford, RowNewton, Status
 from tests.parts import LOSSES, SOLVERS
 
 EPS = np.finfo(np.float64).eps
@@ -252,20 +252,32 @@ def with_params(solver, **params):
     return type(solver)(**{**solver.get_params(), **params})
 
 
+def refuses(solver, problem):
+    """Whether a solver does not take a problem; it must then say so, with advice, before it does anything."""
+    reason = solver.why_not(problem)
+    if reason is None:
+        return False
+    assert "Use " in reason
+    with pytest.raises(IncompatibleError, match=f"{type(solver).__name__} cannot solve this problem"):
+        solver.solve(problem)
+    return True
+
+
+def case_for(solver):
+    """A case that the solver takes, with an output operator where it can."""
+    return Case("gram_factor" if isinstance(solver, RowNewton) else "euclidean")
+
+
 class TestConvergence:
     def test_every_solver_is_here(self):
         names = {type(solver).__name__ for solver in SOLVERS}
-        assert names >= {"Auto", "ClosedForm", "DouglasRachford", "PGD", "APGD", "BCD"}
+        assert names >= {"Auto", "ClosedForm", "DouglasRachford", "RowNewton", "PGD", "APGD", "BCD"}
 
     @every_solver
     @every_loss
     def test_converges_to_a_true_certificate(self, case, loss, solver):
         problem = case.problem(loss)
-        reason = solver.why_not(problem)
-        if reason is not None:
-            assert "Use " in reason
-            with pytest.raises(IncompatibleError, match=f"{type(solver).__name__} cannot solve this problem"):
-                solver.solve(problem)
+        if refuses(solver, problem):
             return
         seen = []
         solution = solver.solve(problem, tol=TOL, callback=lambda n_iter, found: seen.append((n_iter, found)))
@@ -281,8 +293,10 @@ class TestConvergence:
     @every_iterative
     @every_loss
     def test_interrupted_certificates_are_true(self, loss, solver):
-        case = Case("euclidean")
+        case = case_for(solver)
         problem = case.problem(loss)
+        if refuses(solver, problem):
+            return
         solver = with_params(solver, check_every=1)
         for stop in (1, 3, 7):
             seen = []
@@ -306,16 +320,32 @@ class TestRuns:
     @pytest.mark.parametrize("loss", FEW, ids=repr)
     def test_warm_start_from_the_solution(self, case, loss, solver):
         problem = case.problem(loss)
-        if solver.why_not(problem) is not None:
+        if refuses(solver, problem):
             return
         solution = solver.solve(problem, tol=TOL / 100)
         again = solver.solve(problem, tol=TOL, start=solution.duals)
         assert again.status is Status.CONVERGED
         assert again.n_iter <= 5  # a solution is a fixed point: at most the round-off has to settle
 
+    @pytest.mark.parametrize("loss", FEW, ids=repr)
+    def test_splitting_goes_on_from_its_state(self, case, loss):
+        problem, solver = case.problem(loss), DouglasRachford()
+        solution = solver.solve(problem, tol=TOL)
+        again = solver.solve(problem, tol=TOL, start=solution.state)
+        assert again.status is Status.CONVERGED
+        assert again.n_iter <= solver.check_every
+        # the state of a run cut short is worth the iterations that it took: going on beats starting anew
+        cut = with_params(solver, max_iter=10).solve(problem, tol=1e-10)
+        on = solver.solve(problem, tol=1e-10, start=cut.state)
+        assert on.status is Status.CONVERGED
+        assert on.history[0][1].relative_gap <= 2 * cut.history[-1][1].relative_gap
+        assert_allclose(on.certificate.primal, solver.solve(problem, tol=1e-10).certificate.primal, rtol=1e-9)
+
     @every_solver
     def test_same_bits_twice(self, case, solver):
         loss = Square() if isinstance(solver, ClosedForm) else Huber(0.5)
+        if refuses(solver, case.problem(loss)):
+            return
         one, two = (solver.solve(case.problem(loss)) for _ in range(2))
         assert_array_equal(one.duals, two.duals)
         assert_array_equal(one.predictions, two.predictions)
@@ -326,6 +356,8 @@ class TestRuns:
     def test_arguments_are_not_changed(self, case, solver):
         loss = Square() if isinstance(solver, ClosedForm) else Huber(0.5)
         problem = case.problem(loss)
+        if refuses(solver, problem):
+            return
         K, targets = problem.gram.gram.matrix.copy(), problem.targets.copy()
         start = np.random.default_rng(3).standard_normal(targets.shape)
         before = start.copy()
@@ -338,7 +370,7 @@ class TestRuns:
     @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.smooth], ids=repr)
     def test_float32(self, case, loss, solver):
         problem = case.problem(loss, np.float32)
-        if solver.why_not(problem) is not None:
+        if refuses(solver, problem):
             return
         solution = solver.solve(problem, tol=1e-4)
         assert solution.status is Status.CONVERGED
@@ -352,8 +384,8 @@ class TestRuns:
     @every_solver
     @pytest.mark.parametrize("loss", FEW, ids=repr)
     def test_any_start_leads_to_the_optimum(self, loss, solver):
-        problem = Case("euclidean").problem(loss)
-        if solver.why_not(problem) is not None:
+        problem = case_for(solver).problem(loss)
+        if refuses(solver, problem):
             return
         start = 50 * np.random.default_rng(3).standard_normal((N, 3))  # far outside of any domain
         solution = solver.solve(problem, tol=TOL, start=start)
@@ -393,7 +425,7 @@ class TestWeights:
     def test_every_solver_sees_them(self, loss, solver):
         case, weights = Case("euclidean"), self.WEIGHTS.astype(float)
         problem = case.problem(loss, weights=weights)
-        if solver.why_not(problem) is not None:
+        if refuses(solver, problem):
             return
         solution = solver.solve(problem, tol=TOL)
         assert solution.status is Status.CONVERGED
@@ -413,6 +445,8 @@ class TestLimits:
     def test_one_iteration(self, loss, solver):
         case = Case("gram_factor")
         problem = case.problem(loss)
+        if refuses(solver, problem):
+            return
         solution = with_params(solver, max_iter=1).solve(problem, tol=1e-12)
         found = solution.certificate
         assert math.isfinite(found.primal) and math.isfinite(found.dual) and math.isfinite(found.gap)
@@ -423,7 +457,7 @@ class TestLimits:
 
     @every_iterative
     def test_one_iteration_is_not_enough(self, solver):
-        solution = with_params(solver, max_iter=1).solve(Case("euclidean").problem(Huber(0.3)), tol=1e-12)
+        solution = with_params(solver, max_iter=1).solve(case_for(solver).problem(Huber(0.3)), tol=1e-12)
         assert solution.status is Status.MAX_ITER
         assert solution.solver == type(solver).__name__
         assert [n_iter for n_iter, _ in solution.history] == [0, 1]
@@ -470,6 +504,24 @@ class TestIncompatible:
         )
         with pytest.raises(IncompatibleError, match=message):
             ClosedForm().solve(Case("euclidean").problem(Huber(0.5)))
+
+    def test_newton_takes_losses_of_the_euclidean_norm_only(self):
+        message = (
+            r"^RowNewton cannot solve this problem: Huber\(p=1\) is not a loss of the Euclidean norm\. "
+            r"Use DouglasRachford\(\) or Auto\(\)\.$"
+        )
+        with pytest.raises(IncompatibleError, match=message):
+            RowNewton().solve(Case("gram_factor").problem(Huber(p=1)))
+
+    def test_newton_takes_the_identity_operator_only(self):
+        message = (
+            r"^RowNewton cannot solve this problem: the kernel is not a scalar kernel times the identity\. "
+            r"Use DouglasRachford\(\) or Auto\(\)\.$"
+        )
+        with pytest.raises(IncompatibleError, match=message):
+            RowNewton().solve(Case("euclidean").problem(Huber(0.5)))
+        with pytest.raises(IncompatibleError, match=message):
+            RowNewton().solve(self.large(Huber(0.5)))
 
     def test_closed_form_knows_the_square_loss_by_its_profile(self):
         problem = Case("euclidean").problem(EpsilonRidge(0.0))

@@ -49,6 +49,13 @@ class CertifiedMixin:
     def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None) -> Solution:
         """Solve, set the fitted attributes that SPEC asks of every estimator, warn if not converged."""
         solution = solver.solve(problem, tol=self.tol, start=start)
+        self._certify(problem, solution, self._info(problem, solver, solution))
+        if solution.status is not Status.CONVERGED:
+            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=3)
+        return solution
+
+    def _certify(self, problem: DualProblem, solution: Solution, info: dict[str, str]) -> None:
+        """Set the fitted attributes of a solution."""
         xp, duals = namespace(solution.duals), problem.unscale(solution.duals)
         is_null = host(xp.all(duals == 0, axis=1))
         self.dual_coef_ = duals
@@ -60,15 +67,12 @@ class CertifiedMixin:
         self.n_iter_ = max(1, solution.n_iter)  # the first point is work too
         self.status_ = solution.status.value
         self.history_ = [(n_iter, found.relative_gap) for n_iter, found in solution.history]
-        self.solver_info_ = self._info(problem, solver, solution)
+        self.solver_info_ = info
         scores = problem.loss.saturation(duals)
         if scores is not None:
             self.outlier_score_ = xp.clip(scores, max=1.0)
         elif hasattr(self, "outlier_score_"):
             del self.outlier_score_
-        if solution.status is not Status.CONVERGED:
-            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=3)
-        return solution
 
     def _info(self, problem: DualProblem, solver: Solver, solution: Solution) -> dict[str, str]:
         reason = solver.choose(problem)[1] if isinstance(solver, Auto) else "chosen by the user"

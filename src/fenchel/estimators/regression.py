@@ -1,5 +1,6 @@
 """Regression with operator-valued kernels."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,12 +12,29 @@ from fenchel._array import Array, as_index, as_like, device, host, is_numpy, nam
 from fenchel._check import check_array, check_memory
 from fenchel.estimators.base import CertifiedMixin
 from fenchel.kernels import as_operator_kernel
+from fenchel.losses import Loss
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, Representation
+from fenchel.solvers import Solution
 
 __all__ = ["OperatorKernelRegressor"]
 
 _BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A checked training sample: its dual problem, and what turns duals into predictions."""
+
+    problem: DualProblem
+    X: Array
+    bound: Any
+    representation: Representation
+    is_pairwise: bool
+    weights: Array | None
+    kept: np.ndarray | None  # indices of the samples with a positive weight, None for all
+    n: int
+    is_flat: bool
 
 
 class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -131,6 +149,12 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
             The fitted model.
         """
         loss, solver = self._parts()
+        sample = self._sample(X, y, sample_weight, loss)
+        solution = self._solve(sample.problem, solver)
+        return self._fitted(sample, solution)
+
+    def _sample(self, X: Array, y: Array, sample_weight: Array | None, loss: Loss) -> "Sample":
+        """Return the dual problem of a sample, with what is needed to make a fitted model of its solution."""
         kernel = as_operator_kernel(self.kernel, self.operator).validate()
         X, y = self._checked(X, y)
         xp, n = namespace(X), X.shape[0]
@@ -142,19 +166,23 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
             index = as_index(kept, X)
             X, y = xp.take(X, index, axis=0), representation.take(y, index)
             X = xp.take(X, index, axis=1) if kernel.is_pairwise else X
-        check_memory(
-            3 * X.shape[0] ** 2 * xp.finfo(X.dtype).bits // 8,
-            f"The Gram matrix of {n} samples",
-            "Fit on a part of the sample.",
-        )
+        wanted = 3 * X.shape[0] ** 2 * xp.finfo(X.dtype).bits // 8
+        check_memory(wanted, f"The Gram matrix of {n} samples", "Fit on a part of the sample.")
         targets = representation.fit(y, weights).targets_
         bound = kernel.bind(X, representation)
         problem = DualProblem.build(bound.gram(X), targets, loss, self.lam, weights, representation.point_scale)
-        self._solve(problem, solver)
-        self._keep(X, bound, representation, kernel.is_pairwise, weights, problem.scale)
-        if kept is not None:
-            self._restore(n, kept)
-        self._is_flat = y.ndim == 1
+        return Sample(problem, X, bound, representation, kernel.is_pairwise, weights, kept, n, y.ndim == 1)
+
+    def _fitted(self, sample: "Sample", solution: Solution) -> Self:
+        """Keep of a certified solution what prediction needs: the support only."""
+        xp, index = namespace(sample.X), as_index(self.support_, sample.X)
+        duals = self.dual_coef_ if sample.weights is None else self.dual_coef_ * sample.weights[:, None]
+        self._coef = xp.take(duals, index, axis=0) / (self.lam * sample.problem.total)
+        self._bound, self._is_pairwise, self._is_flat = sample.bound, sample.is_pairwise, sample.is_flat
+        self.X_fit_ = xp.take(sample.X, index, axis=0)
+        self.representation_ = sample.representation
+        if sample.kept is not None:
+            self._restore(sample.n, sample.kept)
         if self._is_flat:
             self.dual_coef_ = self.dual_coef_[:, 0]
         return self
@@ -201,17 +229,6 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
         self.n_features_in_ = X.shape[1]
         return X, y
-
-    def _keep(
-        self, X: Array, bound: Any, representation: Any, is_pairwise: bool, weights: Array | None, scale: float
-    ) -> None:
-        """Keep what prediction needs: the support only."""
-        xp, index = namespace(X), as_index(self.support_, X)
-        duals = self.dual_coef_ if weights is None else self.dual_coef_ * weights[:, None]
-        self._coef = xp.take(duals, index, axis=0) * scale
-        self._bound, self._is_pairwise = bound, is_pairwise
-        self.X_fit_ = xp.take(X, index, axis=0)
-        self.representation_ = representation
 
     def _restore(self, n: int, kept: np.ndarray) -> None:
         """Put the samples of weight zero back: they have null duals."""
