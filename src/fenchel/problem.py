@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import Array, as_like, eps, host, namespace, row_norms
-from fenchel.kernels.gram import OperatorGram
+from fenchel.kernels.gram import OperatorGram, Rotation
 from fenchel.kernels.spectrum import Spectrum
 from fenchel.losses.base import Loss
 
@@ -85,10 +85,30 @@ class DualProblem:
         return replace(self, kept=mask, total=float(xp.sum(weights)))._sharing(self)
 
     def _sharing(self, other: "DualProblem") -> "DualProblem":
-        """Take over the eigenbasis of a problem with the same Gram operator, if it is there already."""
-        if "spectrum" in other.__dict__:
-            self.__dict__["spectrum"] = other.spectrum
+        """Take over what a problem with the same Gram operator and targets has computed already."""
+        for name in ("spectrum", "_rotation"):
+            if name in other.__dict__:
+                self.__dict__[name] = other.__dict__[name]
         return self
+
+    @cached_property
+    def _rotation(self) -> "tuple[Rotation, DualProblem] | None":
+        """Return turned coordinates of the outputs, and one problem in them that holds the eigenbasis."""
+        rotation = self.gram.rotated(self.targets)
+        return None if rotation is None else (rotation, replace(self, gram=rotation.gram, targets=rotation.targets))
+
+    def rotated(self) -> "DualProblem":
+        """Return the problem in coordinates in which the operator is diagonal, if the loss allows that, else itself."""
+        if self.loss.profile() is None or self._rotation is None:
+            return self
+        rotation, first = self._rotation
+        first.spectrum  # noqa: B018 - shared by all
+        return replace(self, gram=rotation.gram, targets=rotation.targets)._sharing(first)
+
+    @property
+    def rotation(self) -> Rotation | None:
+        """Return the change between the coordinates of this problem and those of the rotated one."""
+        return None if self.loss.profile() is None or self._rotation is None else self._rotation[0]
 
     @property
     def scale(self) -> float:

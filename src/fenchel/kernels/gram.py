@@ -3,10 +3,13 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from fenchel._array import Array, cholesky_solver, device, namespace, symmetric_eigh
+import numpy as np
+
+from fenchel._array import Array, as_index, cholesky_solver, device, host, namespace, row_norms, symmetric_eigh
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.spectrum import DenseSpectrum, KroneckerSpectrum, Spectrum, largest_eigenvalue
 
@@ -137,6 +140,13 @@ class OperatorGram(ABC):
         """Return the matrix K if this is K times the identity operator, else ``None``."""
         return None
 
+    def rotated(self, targets: Array) -> "Rotation | None":
+        """Return coordinates of the outputs in which the operator is diagonal and its null space is one column.
+
+        ``None`` where there is nothing to gain. Only losses of the row norm may be treated in these coordinates.
+        """
+        return None
+
     def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
         """Return ``B -> (shift + scale K)^-1 B``; ``like`` is any n × p array."""
         basis = self.spectrum(like)
@@ -208,6 +218,25 @@ class SeparableGram(OperatorGram):
             return super().shifted_solver(scale, shift, like)
         return cholesky_solver(K * scale + shift * namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K)))
 
+    def rotated(self, targets: Array) -> "Rotation | None":
+        """Return the eigenbasis of the operator, its null space collapsed into one column."""
+        if self.operator is None or (self.operator.ndim == 1 and float(namespace(targets).min(self.operator)) > 0):
+            return None
+        xp = namespace(targets)
+        values, basis = (self.operator, None) if self.operator.ndim == 1 else self._operator_eigh
+        is_null = host(values <= 1e-15 * float(xp.max(values)))
+        head, tail = (as_index(np.flatnonzero(mask), targets) for mask in (~is_null, is_null))
+        turned = targets if basis is None else targets @ basis
+        rest = xp.take(turned, tail, axis=1)
+        sizes = row_norms(rest)
+        units = rest / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+        kept = xp.take(values, head)
+        if tail.shape[0] > 0:
+            kept = xp.concat([kept, 0 * values[:1]])
+        columns = xp.take(turned, head, axis=1)
+        new = columns if tail.shape[0] == 0 else xp.concat([columns, sizes], axis=1)
+        return Rotation(SeparableGram(self.gram, kept), new, basis, head, tail, units)
+
     def identity_factor(self) -> Array | None:
         """Return K, where the operator is the identity."""
         return self.gram.rows(slice(None)) if self.operator is None else None
@@ -227,6 +256,42 @@ class SeparableGram(OperatorGram):
             return 1.0
         values = self.operator if self.operator.ndim == 1 else self._operator_eigh[0]
         return float(namespace(values).max(values))
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Outputs turned into the eigenbasis of their operator, with the null space as one column that carries its norm.
+
+    Within the null space the optimal duals of a loss of the row norm point along the targets: their size is enough.
+    """
+
+    gram: SeparableGram
+    targets: Array
+    basis: Array | None
+    head: Array
+    tail: Array
+    units: Array
+
+    def forward(self, rows: Array) -> Array:
+        """Return rows in these coordinates; in the null space, what lies along the targets."""
+        xp = namespace(rows)
+        turned = rows if self.basis is None else rows @ self.basis
+        head = xp.take(turned, self.head, axis=1)
+        if self.tail.shape[0] == 0:
+            return head
+        along = xp.sum(xp.take(turned, self.tail, axis=1) * self.units, axis=1, keepdims=True)
+        return xp.concat([head, along], axis=1)
+
+    def back(self, rows: Array) -> Array:
+        """Return rows in the original coordinates."""
+        xp = namespace(rows)
+        count = self.head.shape[0]
+        parts = [rows[:, :count]]
+        if self.tail.shape[0] > 0:
+            parts.append(rows[:, count:] * self.units)
+        order = xp.argsort(xp.concat([self.head, self.tail]))
+        turned = xp.take(xp.concat(parts, axis=1), order, axis=1)
+        return turned if self.basis is None else turned @ self.basis.T
 
 
 class SumGram(OperatorGram):

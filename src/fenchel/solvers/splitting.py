@@ -106,7 +106,14 @@ class DouglasRachford(Solver):
         for problem in problems:
             self.require(problem)
         runs = [_Run(tol) for _ in problems]
-        state = self._init(Batch(tuple(problems)), starts or [None] * len(problems))
+        turned = [problem.rotated() for problem in problems]
+        if any(one.gram is not turned[0].gram for one in turned):  # a pointwise loss beside one of the row norm
+            turned = list(problems)
+        begin = [
+            start if start is None or isinstance(start, Warm) or one is problem else _turned(problem, start)
+            for problem, one, start in zip(problems, turned, starts or [None] * len(problems), strict=True)
+        ]
+        state = self._init(Batch(tuple(turned)), begin)
         active = list(range(len(problems)))
         n_iter = 0
         while active:
@@ -119,7 +126,10 @@ class DouglasRachford(Solver):
                 break
             for _ in range(min(self.check_every, self.max_iter - n_iter)):
                 state, n_iter = self._step(state), n_iter + 1
-        return [run.solution(type(self).__name__) for run in runs]
+        return [
+            run.solution(type(self).__name__, problem, one is not problem)
+            for run, problem, one in zip(runs, problems, turned, strict=True)
+        ]
 
     def _init(self, batch: Batch, starts: Sequence[Any]) -> _State:
         """Start from given duals, from where an earlier solve stood, or from the solution of the square loss."""
@@ -128,13 +138,13 @@ class DouglasRachford(Solver):
         columns, rhos = [], np.zeros(len(starts))
         ridge = None
         for k, (problem, start) in enumerate(zip(batch.problems, starts, strict=True)):
-            if isinstance(start, Warm):
+            if isinstance(start, Warm) and start.z.shape == targets.shape:
                 columns.append(start.z)
                 rhos[k] = start.rho
                 continue
             sigma, largest = problem.curvature, top * problem.scale
             rhos[k] = 0.3 * math.sqrt(1 + largest) if sigma else max(0.01 * largest, 0.05)
-            if start is None:
+            if start is None or isinstance(start, Warm):
                 ridge = basis.forward(targets) if ridge is None else ridge
                 values = problem.scale * basis.values
                 start = basis.backward(ridge / (1 + values))
@@ -262,11 +272,17 @@ class _Run:
             self.status = Status.STALLED
         return self.status is not Status.MAX_ITER
 
-    def solution(self, name: str) -> Solution:
-        """Return the best point with its certificate."""
+    def solution(self, name: str, problem: DualProblem, is_turned: bool) -> Solution:
+        """Return the best point with its certificate, in the coordinates of the problem."""
         if self.best is None:
             raise RuntimeError("a run without a certificate has no solution")
+        if is_turned:
+            duals = problem.rotation.back(self.best[0]) if problem.rotation is not None else self.best[0]
+            predictions = problem.predictions(duals)
+            self.best = (duals, predictions, problem.certificate(duals, predictions))
         status = self.status
+        if status is Status.CONVERGED and not self.best[2].relative_gap <= self.tol:
+            status = Status.STALLED  # the change of coordinates cost the last digit
         if status is not Status.CONVERGED and not math.isfinite(self.best[2].primal):
             status = Status.INFEASIBLE
         return Solution(*self.best, self.history[-1][0], status, name, self.history, self.state)
@@ -333,6 +349,10 @@ class _Memory:
         return _Memory(
             self.size, self.moves[1:], self.images[1:], tuple(row[1:] for row in self.products[1:]), self.valid[1:]
         )
+
+
+def _turned(problem: DualProblem, start: Array) -> Array:
+    return start if problem.rotation is None else problem.rotation.forward(start)
 
 
 def _divisor(batch: Batch, rhos: np.ndarray) -> Array:

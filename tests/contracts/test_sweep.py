@@ -1,0 +1,347 @@
+"""Surfaces, folds and leave-one-out against models that are fitted from scratch, one by one."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fenchel import sweep
+from fenchel._array import host
+from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
+from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
+from fenchel.problem import DualProblem
+from fenchel.solvers import APGD, Auto, ClosedForm, DouglasRachford, RowNewton, Status
+from fenchel.sweep import approximate_loo, held_out, solve_grid
+
+TOL = 1e-8
+EXACT = 1e-9  # of the spread of the targets, for the square loss: two ways to solve one linear system
+N = 16
+LAMS = [1e-2, 1.0, 1e-4, 0.1]  # in no order
+GRID_LOSSES = [Huber(0.6), Square(), EpsilonSVR(0.3), Huber(0.4, p=1), EpsilonRidge(0.4), MaxMargin(), Norm(0.5)]
+WEIGHTS = np.linspace(0.3, 2.5, N)[np.random.default_rng(5).permutation(N)]
+MATRIX = np.array([[1.0, 0.4, 0.0], [0.4, 0.8, -0.2], [0.0, -0.2, 0.6]])
+DIAGONAL = np.array([1.5, 0.5, 0.1])
+OPERATORS = ("identity", "diagonal", "matrix", "sum")
+UNEQUAL = [np.array([0, 7, 3]), np.array([1]), np.array([15, 2, 9, 4, 5]), np.array([6, 8, 10, 11, 12, 13, 14])]
+SINGLES = [np.array([i]) for i in range(N)]
+
+weighted = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+every_operator = pytest.mark.parametrize("operator", OPERATORS)
+every_split = pytest.mark.parametrize("folds", [UNEQUAL, SINGLES], ids=["unequal", "leave-one-out"])
+
+
+def sample(p=3, n=N):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-2, 2, (n, 2))
+    signal = np.column_stack([np.sin((k + 1) * X[:, 0] / 2 + X[:, 1]) for k in range(p)])
+    return X, signal + 0.3 * rng.standard_normal((n, p))
+
+
+def scalar_kernels(X, Z):
+    return np.exp(-0.5 * np.sum((X[:, None] - Z[None]) ** 2, axis=2)), X @ Z.T + 0.1
+
+
+def gram_of(operator, X):
+    K, L = scalar_kernels(X, X)
+    if operator == "sum":
+        return SumGram([SeparableGram(DenseGram(K), MATRIX), SeparableGram(DenseGram(L), DIAGONAL)])
+    return SeparableGram(DenseGram(K), {"identity": None, "diagonal": DIAGONAL, "matrix": MATRIX}[operator])
+
+
+def evaluated(operator, X, Z, duals):
+    """sum_j K(x, z_j) duals_j by its definition."""
+    K, L = scalar_kernels(X, Z)
+    if operator == "sum":
+        return K @ duals @ MATRIX + L @ duals @ np.diag(DIAGONAL)
+    M = {"identity": np.eye(duals.shape[1]), "diagonal": np.diag(DIAGONAL), "matrix": MATRIX}[operator]
+    return K @ duals @ M
+
+
+def build(operator="identity", loss=None, lam=1.0, weights=None, p=3):
+    X, Y = sample(p)
+    return DualProblem.build(gram_of(operator, X), Y, Square() if loss is None else loss, lam, weights)
+
+
+def refitted(operator, loss, lam, folds, weights=None, p=3, tol=1e-11, data=None):
+    """Out-of-sample predictions of models fitted from scratch on what each fold leaves."""
+    X, Y = sample(p) if data is None else data
+    out = np.full(Y.shape, np.nan)
+    for fold in folds:
+        kept = np.setdiff1d(np.arange(len(Y)), fold)
+        s = np.ones(len(kept)) if weights is None else weights[kept]
+        given = None if weights is None else s
+        problem = DualProblem.build(gram_of(operator, X[kept]), Y[kept], loss, lam, given)
+        solution = Auto().solve(problem, tol=tol)
+        assert solution.status is Status.CONVERGED
+        duals = s[:, None] * problem.unscale(solution.duals)
+        out[fold] = evaluated(operator, X[fold], X[kept], duals) / (lam * s.sum())
+    return out
+
+
+class TestGrid:
+    @pytest.mark.parametrize("p", [1, 3, 6])  # at most four columns are solved side by side, more along a path
+    @weighted
+    def test_every_pair_once(self, p, weights):
+        problem = build(p=p, weights=weights)
+        found = {}
+        for i, j, solution in solve_grid(problem, GRID_LOSSES, LAMS, TOL):
+            assert (i, j) not in found
+            found[i, j] = solution
+        assert set(found) == {(i, j) for i in range(len(GRID_LOSSES)) for j in range(len(LAMS))}
+        for (i, j), solution in found.items():
+            assert solution.certificate.relative_gap <= TOL, (GRID_LOSSES[i], LAMS[j])
+            assert solution.status is Status.CONVERGED
+            fresh = build("identity", GRID_LOSSES[i], LAMS[j], weights, p)
+            # the certificate of these duals, in a problem that knows nothing of the sweep
+            again = fresh.certificate(solution.duals, fresh.predictions(solution.duals))
+            assert_allclose(again.primal, solution.certificate.primal, rtol=1e-9)
+            assert again.relative_gap <= 2 * TOL
+            own = Auto().solve(fresh, tol=TOL)
+            assert_allclose(solution.certificate.primal, own.certificate.primal, rtol=2 * TOL)
+
+    @every_operator
+    def test_operators(self, operator):
+        losses = [Huber(0.5), EpsilonRidge(0.3)]
+        for i, j, solution in solve_grid(build(operator), losses, LAMS, TOL):
+            own = DouglasRachford().solve(build(operator, losses[i], LAMS[j]), TOL)
+            assert solution.certificate.relative_gap <= TOL
+            assert_allclose(solution.certificate.primal, own.certificate.primal, rtol=2 * TOL)
+
+    @every_operator
+    @weighted
+    @pytest.mark.parametrize("loss", [Square(), EpsilonRidge(0.0)], ids=repr)
+    def test_square_loss(self, operator, weights, loss):
+        """The eigenbasis gives what the factorisation gives."""
+        seen = []
+        for _, j, solution in solve_grid(build(operator, weights=weights), [loss], LAMS):
+            own = ClosedForm().solve(build(operator, Square(), LAMS[j], weights), tol=0.0)
+            scale = np.max(np.abs(own.duals))
+            assert_allclose(solution.duals, own.duals, rtol=0, atol=EXACT * scale)
+            assert solution.certificate.relative_gap <= 1e-12
+            assert solution.n_iter == 1
+            seen.append(LAMS[j])
+        assert seen == sorted(LAMS, reverse=True)
+
+    def test_batches_are_cut(self, monkeypatch):
+        """With room for two problems at a time the answers are the same."""
+        wanted = [(i, j, s.certificate.primal) for i, j, s in solve_grid(build(), GRID_LOSSES[:3], LAMS, TOL)]
+        monkeypatch.setattr(sweep, "_BATCH_NUMBERS", 2 * N * 3)
+        found = [(i, j, s.certificate.primal) for i, j, s in solve_grid(build(), GRID_LOSSES[:3], LAMS, TOL)]
+        assert [key[:2] for key in found] == [key[:2] for key in wanted]
+        assert_allclose([key[2] for key in found], [key[2] for key in wanted], rtol=2 * TOL)
+
+    @pytest.mark.parametrize("solver", [APGD(), RowNewton(), Auto(), DouglasRachford(check_every=3)], ids=repr)
+    def test_named_solver(self, solver):
+        losses, lams = [Huber(0.5), EpsilonRidge(0.3)], [0.1, 1.0]
+        for i, j, solution in solve_grid(build(), losses, lams, 1e-6, solver):
+            if not isinstance(solver, Auto):
+                assert solution.solver == type(solver).__name__
+            if isinstance(solver, DouglasRachford):
+                assert solution.n_iter % 3 == 0
+            own = DouglasRachford().solve(build("identity", losses[i], lams[j]), TOL)
+            assert_allclose(solution.certificate.primal, own.certificate.primal, rtol=2e-6)
+
+    def test_the_problem_gives_its_point_scale(self):
+        """A loss of point values stays one: the sweep binds it as the problem's own loss is bound."""
+        X, Y = sample()
+        scale = np.array([2.0, 0.5, 1.0])
+        problem = DualProblem.build(gram_of("matrix", X), Y, Huber(0.4, p=1), 0.1, None, scale)
+        wanted = DouglasRachford().solve(problem, TOL).certificate.primal
+        ((_, _, solution),) = solve_grid(problem, [Huber(0.4, p=1)], [0.1], TOL)
+        assert_allclose(solution.certificate.primal, wanted, rtol=2 * TOL)
+
+
+class TestHeldOut:
+    @every_operator
+    @every_split
+    @weighted
+    def test_square_loss(self, operator, folds, weights):
+        problem = build(operator, weights=weights)
+        spread = np.ptp(problem.targets)
+        results = list(held_out(problem, [Square()], LAMS, folds))
+        assert sorted(result.lam for result in results) == [0, 1, 2, 3]
+        for result in results:
+            wanted = refitted(operator, Square(), LAMS[result.lam], folds, weights)
+            assert_allclose(host(result.predictions), wanted, rtol=0, atol=EXACT * spread)
+            assert result.gap == 0.0
+
+    @pytest.mark.parametrize("loss", [Huber(0.4), EpsilonSVR(0.3), Huber(0.3, p=1)], ids=repr)
+    @every_split
+    def test_other_losses(self, loss, folds):
+        self.compare("matrix", loss, folds, None)
+
+    @pytest.mark.parametrize("operator", OPERATORS)
+    def test_operators(self, operator):
+        self.compare(operator, Huber(0.4), UNEQUAL, WEIGHTS)
+
+    @pytest.mark.parametrize("loss", [EpsilonRidge(0.3), MaxMargin(), Norm(0.4)], ids=repr)
+    def test_weights(self, loss):
+        self.compare("identity", loss, UNEQUAL, WEIGHTS)
+
+    def compare(self, operator, loss, folds, weights, lams=(1e-3, 1.0, 1e-1)):
+        """At a gap g both functions are within sqrt(2 g P / lam) of the optimum in the norm of the space."""
+        tol = 1e-11
+        problem = build(operator, weights=weights)
+        seen = set()
+        for result in held_out(problem, [loss], list(lams), folds, tol):
+            lam = lams[result.lam]
+            wanted = refitted(operator, loss, lam, folds, weights, tol=tol)
+            top = np.max(gram_of(operator, sample()[0]).block_norms())
+            bound = 2 * math.sqrt(2 * tol * problem.with_(loss=loss.bind(sample()[1])).value_at_zero / lam * top)
+            assert bound <= 2e-3
+            assert_allclose(host(result.predictions), wanted, rtol=0, atol=bound)
+            assert 0 <= result.gap <= tol
+            seen.add((result.loss, result.lam))
+        assert seen == {(0, j) for j in range(len(lams))}
+
+    def test_every_pair_once(self):
+        losses = [Huber(0.4), Square(), EpsilonSVR(0.3)]
+        found = [(result.loss, result.lam) for result in held_out(build(), losses, LAMS, UNEQUAL)]
+        assert sorted(found) == [(i, j) for i in range(3) for j in range(4)]
+        for i in range(3):  # from large to small
+            order = [LAMS[j] for loss, j in found if loss == i]
+            assert order == sorted(LAMS, reverse=True)
+
+    @pytest.mark.parametrize("loss", [Square(), Huber(0.4)], ids=repr)
+    @pytest.mark.parametrize("folds", [UNEQUAL[:1] + UNEQUAL[2:3], SINGLES[3:5]], ids=["many", "single"])
+    def test_samples_in_no_fold(self, loss, folds):
+        (result,) = held_out(build("matrix", weights=WEIGHTS), [loss], [0.1], folds)
+        predictions = host(result.predictions)
+        outside = np.setdiff1d(np.arange(N), np.concatenate(folds))
+        assert np.all(np.isnan(predictions[outside]))
+        assert not np.any(np.isnan(predictions[np.concatenate(folds)]))
+
+    @pytest.mark.parametrize("loss", [Square(), Huber(0.4)], ids=repr)
+    def test_boolean_like_orders_do_not_matter(self, loss):
+        """A fold is a set: its order, and that of the folds, change nothing."""
+        (one,) = held_out(build(), [loss], [0.1], UNEQUAL, TOL)
+        (two,) = held_out(build(), [loss], [0.1], [fold[::-1] for fold in UNEQUAL[::-1]], TOL)
+        assert_allclose(host(two.predictions), host(one.predictions), rtol=0, atol=1e-3)
+
+    def test_sparsity(self):
+        """The share of null duals, held-out samples counted; a huge zone makes all of them null."""
+        (result,) = held_out(build(), [EpsilonRidge(100.0)], [0.1], UNEQUAL)
+        assert result.sparsity == 1.0
+        assert_array_equal(host(result.predictions), np.zeros((N, 3)))
+        (some,) = held_out(build(), [EpsilonRidge(0.6)], [1e-2], UNEQUAL)
+        least = np.mean([len(fold) / N for fold in UNEQUAL])
+        assert least < some.sparsity < 1
+
+    def test_batches_are_cut(self, monkeypatch):
+        (wanted,) = held_out(build(), [Huber(0.4)], [0.1], SINGLES, TOL)
+        monkeypatch.setattr(sweep, "_BATCH_NUMBERS", 3 * N * 3)
+        (found,) = held_out(build(), [Huber(0.4)], [0.1], SINGLES, TOL)
+        assert_allclose(found.predictions, wanted.predictions, rtol=0, atol=1e-3)
+        assert found.gap <= TOL
+
+
+class TestApproximateLeaveOneOut:
+    """Robust leave-one-out from one system."""
+
+    @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
+    @weighted
+    def test_exact_for_the_square_loss_at_lam_n_fixed(self, lam, weights):
+        """It keeps the factor 1 / (lam S): models without sample i at lam S / (S - s_i) are its answer exactly."""
+        problem = build(lam=lam, weights=weights)
+        found = approximate_loo(problem, ClosedForm().solve(problem))
+        s = np.ones(N) if weights is None else weights
+        for i in range(N):
+            same = lam * s.sum() / (s.sum() - s[i])
+            wanted = refitted("identity", Square(), same, [SINGLES[i]], weights)[i]
+            assert_allclose(found[i], wanted, rtol=0, atol=EXACT * np.ptp(problem.targets))
+
+    @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
+    def test_change_of_n(self, lam):
+        """At the same lam it is off by what n / (n - 1) in lam changes: at most h / (n - 1), seen 4 % of the spread."""
+        problem = build(lam=lam)
+        found = approximate_loo(problem, ClosedForm().solve(problem))
+        wanted = refitted("identity", Square(), lam, SINGLES)
+        error = np.max(np.abs(found - wanted)) / np.ptp(problem.targets)
+        assert 1e-6 < error <= 1 / (N - 1)
+
+    @pytest.mark.parametrize("loss", [EpsilonRidge(0.6), EpsilonSVR(0.6)], ids=repr)
+    def test_null_samples_change_nothing(self, loss):
+        """A sample with a null dual is not used: without it, at lam n fixed, the model is the same."""
+        problem = build("identity", loss, 0.01)
+        solution = DouglasRachford().solve(problem, tol=1e-10)
+        null = np.flatnonzero(np.all(solution.duals == 0, axis=1))
+        assert 2 <= len(null) <= N - 2
+        found = approximate_loo(problem, solution)
+        assert_array_equal(found[null], solution.predictions[null])
+        wanted = refitted("identity", loss, 0.01 * N / (N - 1), [SINGLES[i] for i in null])
+        assert_allclose(found[null], wanted[null], rtol=0, atol=1e-4)
+
+    def outliers(self, n=40):
+        X, Y = sample(2, n)
+        rng = np.random.default_rng(4)
+        rows = rng.choice(n, 6, replace=False)
+        dirty = Y.copy()
+        dirty[rows] += 8 * rng.standard_normal((6, 2))
+        return X, dirty, np.ptp(Y)
+
+    @pytest.mark.parametrize(("lam", "bound"), [(1e-1, 0.02), (1e-2, 0.04), (1e-3, 0.15)])
+    def test_error_with_outliers(self, lam, bound):
+        """Huber, 15 % of outliers: the worst error over the samples, as a share of the spread of the clean outputs.
+
+        Most of it is the change of n; at lam n fixed what is left are rows that cross the kink.
+        """
+        X, Y, spread = self.outliers()
+        singles = [np.array([i]) for i in range(len(Y))]
+        problem = DualProblem.build(gram_of("identity", X), Y, Huber(0.3), lam)
+        solution = DouglasRachford().solve(problem, tol=1e-10)
+        saturated = np.linalg.norm(solution.duals, axis=1) >= 0.3 * (1 - 1e-9)
+        assert 6 <= saturated.sum() < len(Y)
+        found = approximate_loo(problem, solution)
+        wanted = refitted("identity", Huber(0.3), lam, singles, data=(X, Y), tol=1e-9)
+        error = np.max(np.abs(found - wanted)) / spread
+        assert error <= bound
+        # it is worth more than the fit itself, which is the other guess at hand
+        median = np.median(np.abs(found - wanted))
+        assert median <= 0.2 * np.median(np.abs(solution.predictions - wanted))
+
+    def test_all_null(self):
+        problem = build("identity", EpsilonRidge(50.0), 0.1)
+        found = approximate_loo(problem, DouglasRachford().solve(problem))
+        assert_array_equal(found, np.zeros((N, 3)))
+
+    @pytest.mark.parametrize(("operator", "loss"), [("matrix", Huber(0.4)), ("identity", Huber(0.4, p=1))])
+    def test_refuses(self, operator, loss):
+        problem = build(operator, loss, 0.1)
+        solution = DouglasRachford().solve(problem)
+        message = r"^approximate_loo needs a loss of the Euclidean norm and the identity operator\.$"
+        with pytest.raises(ValueError, match=message):
+            approximate_loo(problem, solution)
+
+    def test_does_not_change_the_solution(self):
+        problem = build("identity", Huber(0.4), 0.1)
+        solution = DouglasRachford().solve(problem)
+        before = solution.predictions.copy(), solution.duals.copy()
+        approximate_loo(problem, solution)
+        assert_array_equal(solution.predictions, before[0])
+        assert_array_equal(solution.duals, before[1])
+
+
+class TestArrays:
+    def test_other_libraries(self, xp):
+        X, Y = sample()
+
+        def made(native):
+            gram = SeparableGram(DenseGram(native(scalar_kernels(X, X)[0])))
+            return DualProblem.build(gram, native(Y), Square(), 1.0, native(WEIGHTS))
+
+        one, two = made(lambda array: xp.asarray(np.array(array))), made(np.asarray)
+        losses, lams = [Square(), Huber(0.4)], [0.1, 1.0]
+        pairs = zip(solve_grid(one, losses, lams, TOL), solve_grid(two, losses, lams, TOL), strict=True)
+        for (i, j, found), (k, m, wanted) in pairs:
+            assert (i, j) == (k, m)
+            assert isinstance(found.duals, type(one.targets))
+            assert_allclose(found.certificate.primal, wanted.certificate.primal, rtol=2 * TOL)
+        for folds in (UNEQUAL, SINGLES):
+            pairs = zip(held_out(one, losses, lams, folds, TOL), held_out(two, losses, lams, folds, TOL), strict=True)
+            for found, wanted in pairs:
+                assert_allclose(host(found.predictions), wanted.predictions, rtol=0, atol=1e-3)
+        robust = [problem.with_(loss=Huber(0.4), lam=0.1) for problem in (one, two)]
+        found, wanted = (approximate_loo(problem, DouglasRachford().solve(problem, TOL)) for problem in robust)
+        assert isinstance(found, type(one.targets))
+        assert_allclose(host(found), wanted, rtol=0, atol=1e-3)

@@ -1,0 +1,14 @@
+import pytest
+
+from fenchel.experiments import lip
+
+
+def test_every_published_number(data_folder, monkeypatch):
+    """Ridge and Huber leave-one-out errors for the five numbers of basis functions, kappa at the same grid point."""
+    monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
+    rows, curves = lip.run()
+    assert len(rows) == 15
+    for row in rows:
+        assert row.passes, row
+    assert max(curve["gap"] for curve in curves.values()) <= 1e-6
+    assert all(curve["lam"] == pytest.approx(0.01) for curve in curves.values())
