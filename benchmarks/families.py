@@ -55,9 +55,10 @@ def specs() -> list[Spec]:
     found = []
     for n in (200, 500, 1000, 2000) if FULL else (200, 500):
         for r in (1, 14, 100, n):
-            lams = LAMS if FULL or n == 200 else (1e-2, 1e-6, 1e-8)
+            small = FULL or n == 200
+            lams = LAMS if small else (1e-2, 1e-6, 1e-8) if r < n else (1e-4,)
             for lam in lams:
-                for share in SHARES:
+                for share in SHARES if small or r < n else (0.5,):
                     found += [Spec("vector", loss, n, r, lam, share) for loss in ("eps-ridge", "huber")]
     found += [
         Spec("vector", "eps-svr", n, r, lam, share)
@@ -129,9 +130,12 @@ def _calibrated(base: DualProblem, spec: Spec) -> Loss:
     """Bisect for the threshold, from the quantile of the ridge residuals; solves are short and share one eigenbasis."""
     basis, scale = base.spectrum, 1 / (spec.lam * base.total)
     ridge = basis.backward(basis.forward(base.targets) / (1 + scale * basis.values))
-    size = float(np.quantile(_sizes(make_loss(spec.loss, 1.0), ridge), 1 - spec.share)) + 1e-300
+    probe = make_loss(spec.loss, 1.0)
+    size = float(np.quantile(_sizes(probe, ridge), 1 - spec.share)) + 1e-300
+    top = 0.98 * float(_sizes(probe, base.targets).max())  # beyond, an insensitive zone leaves nothing active
     factor, last = 4.0, 0
-    for _ in range(7 if spec.n <= 500 else 3):
+    for _ in range(12 if spec.n <= 500 else 4):
+        size = min(size, top)
         loss = make_loss(spec.loss, size).bind(base.targets, None)
         solver = DouglasRachford(max_iter=300)
         fitted = solver.solve(base.with_(loss=loss, lam=spec.lam), tol=1e-3).predictions

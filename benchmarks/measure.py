@@ -1,7 +1,9 @@
-"""Time to a gap: CPU time, one thread, everything built afresh; records go to .benchmarks/fenchel/."""
+"""Time to a gap: CPU time, one thread, everything built afresh; records go to .benchmarks/fenchel/,
+or to FENCHEL_BENCH_DIR."""
 
 import json
 import math
+import os
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +23,7 @@ SOLVERS: dict[str, Solver] = {
     "BCD": BCD(max_iter=10**7),
     "PGD": PGD(max_iter=10**7),
 }
-FOLDER = Path(__file__).parent.parent / ".benchmarks" / "fenchel"
+FOLDER = Path(os.environ.get("FENCHEL_BENCH_DIR", Path(__file__).parent.parent / ".benchmarks" / "fenchel"))
 
 
 @dataclass

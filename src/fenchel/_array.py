@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_namespace, is_torch_namespace
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs
 
 __all__ = [
     "Array",
@@ -19,6 +19,7 @@ __all__ = [
     "is_numpy",
     "namespace",
     "row_norms",
+    "spd_inverse",
     "symmetric_eigh",
 ]
 
@@ -93,3 +94,22 @@ def cholesky_solver(matrix: Array) -> Callable[[Array], Array]:
         lower = xp.linalg.cholesky(matrix)
         return lambda right: xp.cholesky_solve(right, lower)
     return lambda right: xp.linalg.solve(matrix, right)
+
+
+def spd_inverse(matrix: Array) -> Array:
+    """Return the inverse of a positive definite matrix, by Cholesky; the matrix may be overwritten."""
+    xp = namespace(matrix)
+    if is_numpy(matrix):
+        potrf, potri = get_lapack_funcs(("potrf", "potri"), (matrix,))
+        # the transpose is the same matrix in the order that LAPACK works in, so nothing is copied
+        lower, info = potrf(matrix.T, lower=True, clean=False, overwrite_a=True)
+        if info == 0:
+            inverse, info = potri(lower, lower=True, overwrite_c=True)
+        if info != 0:
+            raise np.linalg.LinAlgError(f"the matrix is not positive definite (LAPACK info {info})")
+        half = np.tril(inverse)
+        half += np.tril(inverse, -1).T
+        return half
+    if is_torch_namespace(xp):
+        return xp.cholesky_inverse(xp.linalg.cholesky(matrix))
+    return xp.linalg.inv(matrix)

@@ -51,6 +51,7 @@ class DualProblem:
     root: Array | None = None
     total: float = 1.0
     kept: Array | None = None  # (n, 1), 1 or 0
+    point_scale: Array | None = None  # what the loss is bound to beside the targets
 
     @classmethod
     def build(
@@ -65,10 +66,15 @@ class DualProblem:
         """Return the problem of a sample; ``weights`` (n,) are positive, ``None`` counts every sample once."""
         bound = loss.bind(targets, point_scale)
         if weights is None:
-            return cls(gram, targets, bound, lam, None, float(targets.shape[0]))
+            return cls(gram, targets, bound, lam, None, float(targets.shape[0]), point_scale=point_scale)
         xp = namespace(targets)
         root = xp.sqrt(weights)[:, None]
-        return cls(gram.scaled(root), targets * root, bound, lam, root, float(xp.sum(weights)))
+        total = float(xp.sum(weights))
+        return cls(gram.scaled(root), targets * root, bound, lam, root, total, point_scale=point_scale)
+
+    def bind(self, loss: Loss) -> Loss:
+        """Return a loss bound as the one of this problem is."""
+        return loss.bind(self.unscale(self.targets), self.point_scale)
 
     def with_(self, loss: Loss | None = None, lam: float | None = None) -> "DualProblem":
         """Return the problem with another loss (bound as this one is) or another lam, on the same Gram operator."""
@@ -124,6 +130,11 @@ class DualProblem:
     def lipschitz(self) -> float:
         """Return the norm of the quadratic term, the exact Lipschitz constant of its gradient (rounded up)."""
         return self.gram.norm(self.targets) * self.scale
+
+    @property
+    def has_spectrum(self) -> bool:
+        """Tell whether the eigenbasis is there already."""
+        return "spectrum" in self.__dict__
 
     @cached_property
     def spectrum(self) -> Spectrum:

@@ -26,7 +26,7 @@ def solve_grid(
     output columns are solved side by side instead, where the matrix products are larger.
     """
     order = np.argsort(-np.asarray(lams, dtype=float), kind="stable")
-    bound = [loss.bind(problem.unscale(problem.targets), None) for loss in losses]
+    bound = [problem.bind(loss) for loss in losses]
     splitting = solver if isinstance(solver, DouglasRachford) else DouglasRachford()
     sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
     if sweepable:
@@ -74,7 +74,7 @@ def held_out(
     share the factorisation and are solved side by side, warm-started along lam. The square loss takes no solve at all.
     """
     order = np.argsort(-np.asarray(lams, dtype=float), kind="stable")
-    bound = [loss.bind(problem.unscale(problem.targets), None) for loss in losses]
+    bound = [problem.bind(loss) for loss in losses]
     problem.spectrum  # noqa: B018 - shared by all
     cut = [problem.holding_out(fold) for fold in folds]
     for i, loss in enumerate(bound):

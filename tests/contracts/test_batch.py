@@ -21,11 +21,26 @@ N, P = 14, 3
 HELD_OUT = (np.array([], dtype=int), np.array([0, 5, 6]), np.array([13]), np.arange(1, 14, 2))
 MATRIX = np.array([[1.0, 0.4, 0.0], [0.4, 0.8, -0.2], [0.0, -0.2, 0.6]])
 DIAGONAL = np.array([1.5, 0.5, 0.1])
-OPERATORS = ("identity", "diagonal", "matrix", "sum", "blocks")
+SINGULAR = np.outer([1.0, -0.5, 0.3], [1.0, -0.5, 0.3])  # of rank one: a null space of two dimensions
+SEPARABLE = {
+    "identity": None,
+    "diagonal": DIAGONAL,
+    "matrix": MATRIX,
+    "singular": SINGULAR,
+    "zeros": np.array([0.0, 1.5, 0.0]),
+}
+OPERATORS = (*SEPARABLE, "sum", "blocks")
+RADIAL = [Huber(0.6), EpsilonRidge(0.5), EpsilonSVR(0.3), Norm(0.5), Square()]  # a solver may turn their outputs
 LOSSES = [Huber(0.6), Huber(0.5, p=1.3), EpsilonRidge(0.5), EpsilonSVR(0.3), MaxMargin(), Norm(0.5)]
 WEIGHTS = np.linspace(0.3, 2.5, N)[np.random.default_rng(5).permutation(N)]
 
 every_operator = pytest.mark.parametrize("operator", OPERATORS)
+every_group = pytest.mark.parametrize(
+    ("losses", "operator"),
+    [(LOSSES, operator) for operator in OPERATORS]
+    + [(RADIAL, operator) for operator in ("diagonal", "singular", "zeros")],
+    ids=[f"mixed-{operator}" for operator in OPERATORS] + ["radial-diagonal", "radial-singular", "radial-zeros"],
+)
 weighted = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 
 
@@ -51,12 +66,9 @@ def gram_of(operator, X, like=None):
         return array if like is None else like(array)
 
     K, L = gaussian(X, 0.5), X @ X.T + 0.1
-    if operator == "identity":
-        return SeparableGram(DenseGram(native(K)))
-    if operator == "diagonal":
-        return SeparableGram(DenseGram(native(K)), native(DIAGONAL))
-    if operator == "matrix":
-        return SeparableGram(DenseGram(native(K)), native(MATRIX))
+    if operator in SEPARABLE:
+        M = SEPARABLE[operator]
+        return SeparableGram(DenseGram(native(K)), None if M is None else native(M))
     if operator == "sum":
         terms = ((K, MATRIX), (L, DIAGONAL))
         return SumGram([SeparableGram(DenseGram(native(part)), native(M)) for part, M in terms])
@@ -70,7 +82,8 @@ def full_matrix(operator, X):
         return blocks(X).transpose(0, 2, 1, 3).reshape(N * P, N * P)
     if operator == "sum":
         return np.kron(K, MATRIX) + np.kron(L, np.diag(DIAGONAL))
-    return np.kron(K, {"identity": np.eye(P), "diagonal": np.diag(DIAGONAL), "matrix": MATRIX}[operator])
+    M = np.eye(P) if operator == "identity" else SEPARABLE[operator]
+    return np.kron(K, np.diag(M) if M.ndim == 1 else M)
 
 
 class Member:
@@ -110,10 +123,10 @@ def solve_all(batch, tol=TOL, solver=None):
 class TestAgainstItself:
     """Each problem of a batch is the one of the samples that it keeps."""
 
-    @every_operator
     @weighted
-    def test_same_as_alone(self, operator, weights):
-        batch = members(operator, weights)
+    @every_group
+    def test_same_as_alone(self, operator, weights, losses):
+        batch = members(operator, weights, losses)
         solutions = solve_all(batch)
         matrix = full_matrix(operator, sample()[0])
         top, full = np.max(np.diag(matrix)), matrix.reshape(N, P, N, P)
@@ -137,11 +150,11 @@ class TestAgainstItself:
             assert np.max(np.abs(found - h)) <= near, label
             assert near <= 0.05 * np.ptp(sample()[1]), "the bound says nothing"
 
-    @every_operator
     @weighted
-    def test_certificates_are_true(self, operator, weights):
+    @every_group
+    def test_certificates_are_true(self, operator, weights, losses):
         """Recomputed on the kept samples: predictions from the full matrix, then the loss and its conjugate."""
-        batch = members(operator, weights)
+        batch = members(operator, weights, losses)
         full = full_matrix(operator, sample()[0])
         targets = sample()[1]
         for tol in (1e-2, TOL):

@@ -142,7 +142,7 @@ class TestGrid:
             own = DouglasRachford().solve(build("identity", losses[i], lams[j]), TOL)
             assert_allclose(solution.certificate.primal, own.certificate.primal, rtol=2e-6)
 
-    def test_the_problem_gives_its_point_scale(self):
+    def test_point_scale_of_the_problem(self):
         """A loss of point values stays one: the sweep binds it as the problem's own loss is bound."""
         X, Y = sample()
         scale = np.array([2.0, 0.5, 1.0])
@@ -179,9 +179,9 @@ class TestHeldOut:
     def test_weights(self, loss):
         self.compare("identity", loss, UNEQUAL, WEIGHTS)
 
-    def compare(self, operator, loss, folds, weights, lams=(1e-3, 1.0, 1e-1)):
+    def compare(self, operator, loss, folds, weights, lams=(1e-2, 1.0)):
         """At a gap g both functions are within sqrt(2 g P / lam) of the optimum in the norm of the space."""
-        tol = 1e-11
+        tol = 1e-10
         problem = build(operator, weights=weights)
         seen = set()
         for result in held_out(problem, [loss], list(lams), folds, tol):
@@ -189,7 +189,7 @@ class TestHeldOut:
             wanted = refitted(operator, loss, lam, folds, weights, tol=tol)
             top = np.max(gram_of(operator, sample()[0]).block_norms())
             bound = 2 * math.sqrt(2 * tol * problem.with_(loss=loss.bind(sample()[1])).value_at_zero / lam * top)
-            assert bound <= 2e-3
+            assert bound <= 2e-3 * np.ptp(problem.targets)
             assert_allclose(host(result.predictions), wanted, rtol=0, atol=bound)
             assert 0 <= result.gap <= tol
             seen.add((result.loss, result.lam))
@@ -213,7 +213,7 @@ class TestHeldOut:
         assert not np.any(np.isnan(predictions[np.concatenate(folds)]))
 
     @pytest.mark.parametrize("loss", [Square(), Huber(0.4)], ids=repr)
-    def test_boolean_like_orders_do_not_matter(self, loss):
+    def test_order_does_not_matter(self, loss):
         """A fold is a set: its order, and that of the folds, change nothing."""
         (one,) = held_out(build(), [loss], [0.1], UNEQUAL, TOL)
         (two,) = held_out(build(), [loss], [0.1], [fold[::-1] for fold in UNEQUAL[::-1]], TOL)
@@ -253,12 +253,12 @@ class TestApproximateLeaveOneOut:
 
     @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
     def test_change_of_n(self, lam):
-        """At the same lam it is off by what n / (n - 1) in lam changes: at most h / (n - 1), seen 4 % of the spread."""
+        """At the same lam it is off by what n / (n - 1) in lam changes: seen .3, .5, 2.2 % of the spread, n = 16."""
         problem = build(lam=lam)
         found = approximate_loo(problem, ClosedForm().solve(problem))
         wanted = refitted("identity", Square(), lam, SINGLES)
         error = np.max(np.abs(found - wanted)) / np.ptp(problem.targets)
-        assert 1e-6 < error <= 1 / (N - 1)
+        assert 1e-6 < error <= 0.5 / (N - 1)
 
     @pytest.mark.parametrize("loss", [EpsilonRidge(0.6), EpsilonSVR(0.6)], ids=repr)
     def test_null_samples_change_nothing(self, loss):
@@ -268,7 +268,7 @@ class TestApproximateLeaveOneOut:
         null = np.flatnonzero(np.all(solution.duals == 0, axis=1))
         assert 2 <= len(null) <= N - 2
         found = approximate_loo(problem, solution)
-        assert_array_equal(found[null], solution.predictions[null])
+        assert_allclose(found[null], solution.predictions[null], rtol=0, atol=1e-14)
         wanted = refitted("identity", loss, 0.01 * N / (N - 1), [SINGLES[i] for i in null])
         assert_allclose(found[null], wanted[null], rtol=0, atol=1e-4)
 
@@ -280,11 +280,11 @@ class TestApproximateLeaveOneOut:
         dirty[rows] += 8 * rng.standard_normal((6, 2))
         return X, dirty, np.ptp(Y)
 
-    @pytest.mark.parametrize(("lam", "bound"), [(1e-1, 0.02), (1e-2, 0.04), (1e-3, 0.15)])
+    @pytest.mark.parametrize(("lam", "bound"), [(1e-1, 0.01), (1e-2, 0.03), (1e-3, 0.16)])
     def test_error_with_outliers(self, lam, bound):
         """Huber, 15 % of outliers: the worst error over the samples, as a share of the spread of the clean outputs.
 
-        Most of it is the change of n; at lam n fixed what is left are rows that cross the kink.
+        Seen: .5, 2.1 and 13 %, at samples that cross the kink when they are left out; the median is below .3 %.
         """
         X, Y, spread = self.outliers()
         singles = [np.array([i]) for i in range(len(Y))]
@@ -298,6 +298,7 @@ class TestApproximateLeaveOneOut:
         assert error <= bound
         # it is worth more than the fit itself, which is the other guess at hand
         median = np.median(np.abs(found - wanted))
+        assert median <= 3e-3 * spread
         assert median <= 0.2 * np.median(np.abs(solution.predictions - wanted))
 
     def test_all_null(self):

@@ -366,9 +366,12 @@ def test_a_fit_that_cannot_fit_in_memory_says_so(sample, monkeypatch):
 def test_solver_info(sample):
     X, Y = sample
     assert OperatorKernelRegressor().fit(X, Y).solver_info_["solver"] == "ClosedForm"
-    info = OperatorKernelRegressor(loss="huber").fit(X, Y).solver_info_
+    info = OperatorKernelRegressor(loss="huber", lam=1e-7).fit(X, Y).solver_info_
     assert info["solver"] == "DouglasRachford"
-    assert "eigendecomposition" in info["reason"]
+    assert "factorisation" in info["reason"]
+    info = OperatorKernelRegressor(loss="huber", lam=1e-7).fit(X, Y[:, 0]).solver_info_
+    assert (info["solver"], info["reason"]) == ("RowNewton", "one output: Newton's systems are small")
+    assert OperatorKernelRegressor(loss="huber", solver="apgd").fit(X, Y).solver_info_["reason"] == "chosen by the user"
 
 
 def test_html_repr(sample):

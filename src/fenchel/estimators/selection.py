@@ -67,7 +67,8 @@ class RegularizationPath:
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self._estimator, name):
                 setattr(chosen, name, getattr(self._estimator, name))
-        problem = self._sample.problem.with_(loss=self.losses[loss].bind(self._targets), lam=self.lams[lam])
+        base = self._sample.problem
+        problem = base.with_(loss=base.bind(self.losses[loss]), lam=self.lams[lam])
         chosen._certify(problem, solution, {"solver": solution.solver, "reason": "one pair of a path"})
         return chosen._fitted(self._sample, solution)
 
@@ -76,10 +77,6 @@ class RegularizationPath:
         xp = namespace(self._sample.X)
         rows = [xp.stack([self.model(i, j).predict(X) for j in range(len(self.lams))]) for i in range(len(self.losses))]
         return xp.stack(rows)
-
-    @property
-    def _targets(self) -> Array:
-        return self._sample.problem.unscale(self._sample.problem.targets)
 
 
 def path(
@@ -257,7 +254,7 @@ class OperatorKernelRegressorCV(MultiOutputMixin, RegressorMixin, BaseEstimator)
         i, j = divmod(int(np.argmin(self.cv_errors_)), len(lams))
         self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
         self.best_estimator_ = estimator.set_params(loss=clone(losses[i]), lam=lams[j])
-        problem = sample.problem.with_(loss=losses[i].bind(sample.problem.unscale(sample.problem.targets)), lam=lams[j])
+        problem = sample.problem.with_(loss=sample.problem.bind(losses[i]), lam=lams[j])
         self.best_estimator_._fitted(sample, estimator._solve(problem, estimator._parts()[1]))
         for name in _FITTED:
             if hasattr(self.best_estimator_, name):

@@ -2,8 +2,8 @@
 
 32 curves and four outliers (the outputs of records 7, 9, 18 and 26, times -1.2). Kernel: mean over time of
 exp(-7 |x(t) - z(t)|); the paper has lost the minus sign and the bandwidth. Outputs: coefficients on 2 m sines and
-cosines, with operator eigenvalues 1 / (1 + i)^2. lam is chosen by the leave-one-out error of the square loss, kappa is then
-swept: 10 800 fits, all on one eigendecomposition.
+cosines, with operator eigenvalues 1 / (1 + i)^2. lam is chosen by the leave-one-out error of the square loss, kappa is
+then swept: 10 800 fits, all on one eigendecomposition.
 """
 
 from typing import Any

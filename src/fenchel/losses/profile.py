@@ -43,7 +43,7 @@ class Profile(ABC):
     def prox(self, s: Array, step: Any) -> Array:
         """Return the prox of ``step * f*`` at s >= 0."""
         # u + step * slope(u) = s has its root in [0, s]; exactly zero where the slope at zero is already too large
-        limit = float(namespace(s).finfo(s.dtype).max) ** 0.5
+        limit = float(namespace(s).finfo(s.dtype).max) ** 0.25
         return _solve_increasing(lambda u: u + step * namespace(u).clip(self.slope(u), max=limit), s, high=s)
 
     def derivative(self, t: Array) -> Array:
@@ -311,7 +311,7 @@ def _solve_increasing(function: Callable[[Array], Array], wanted: Array, high: A
     that a jump of the function costs no more than a bisection.
     """
     xp = namespace(wanted)
-    limit = float(xp.finfo(wanted.dtype).max) ** 0.5
+    limit = float(xp.finfo(wanted.dtype).max) ** 0.25
 
     def excess(u: Array) -> Array:
         return xp.clip(function(u), max=limit) - wanted

@@ -122,8 +122,9 @@ class RowNewton(IterativeSolver):
         xp = namespace(state.coef)
         tangential, radial, unit = self._jacobian(problem, state)
         right = state.duals - state.coef
-        active = xp.nonzero(xp.maximum(tangential, radial) > _FLAT)[0]
-        change = xp.where((xp.maximum(tangential, radial) > _FLAT)[:, None], xp.zeros_like(right), right)
+        is_active = xp.maximum(tangential, radial) > _FLAT
+        active = xp.nonzero(is_active)[0]
+        change = xp.where(is_active[:, None], xp.zeros_like(right), right)
         if active.shape[0] == 0:
             return change
         K: Array = problem.gram.identity_factor()
@@ -146,9 +147,8 @@ class RowNewton(IterativeSolver):
         bent = xp.nonzero(xp.abs(excess) > 1e-12 * (1 / t))[0]
         if bent.shape[0] > 0:
             found = _bend(found, solve, e, excess, bent)
-        full = xp.asarray(change, copy=True)
-        full[active, :] = found
-        return full
+        place = xp.clip(xp.cumulative_sum(xp.astype(is_active, xp.int64)) - 1, min=0)
+        return xp.where(is_active[:, None], xp.take(found, place, axis=0), change)
 
     def _jacobian(self, problem: DualProblem, state: _State) -> tuple[Array, Array, Array]:
         """Return the tangential and radial slopes of the gradient map at each row, and the direction of the row."""
@@ -169,8 +169,8 @@ def _bend(found: Array, solve: Any, units: Array, excess: Array, bent: Array) ->
     """Add the rank-one terms excess_i e_i e_i' to a system that is already solved, by the Hadamard system."""
     xp = namespace(found)
     n = found.shape[0]
-    columns = xp.zeros((n, bent.shape[0]), dtype=found.dtype, device=device(found))
-    columns[bent, xp.arange(bent.shape[0], device=device(found))] = 1.0
+    places = xp.arange(n, dtype=bent.dtype, device=device(found))
+    columns = xp.astype(places[:, None] == bent[None, :], found.dtype)
     inverse = solve(columns)  # S[:, bent]
     e = xp.take(units, bent, axis=0)
     system = xp.take(inverse, bent, axis=0) * (e @ e.T)

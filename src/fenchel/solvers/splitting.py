@@ -1,15 +1,16 @@
 """Douglas–Rachford splitting with Anderson acceleration: exact linear solves, so lam hardly matters."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, host, namespace
+from fenchel._array import Array, as_index, as_like, device, eps, host, namespace, spd_inverse
 from fenchel._check import Interval, Options
 from fenchel.batch import Batch
+from fenchel.exceptions import IncompatibleError
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
 
@@ -32,7 +33,7 @@ class _State:
     batch: Batch
     z: Array  # (n, B, p)
     rhos: np.ndarray  # (B,)
-    divisor: Array
+    linear: "_Eigen | _Inverse"
     prox: Array  # B, always in the domain of the conjugate
     plain: Array  # the unaccelerated image of the last z
     solved: Array  # A
@@ -61,6 +62,9 @@ class DouglasRachford(Solver):
         The factor :math:`\theta`.
     memory : int, default=5
         Number of past steps that the acceleration combines; 0 switches it off.
+    factorization : {"auto", "eigen", "inverse"}, default="auto"
+        ``"eigen"``: one eigendecomposition serves every problem. ``"inverse"``: an explicit inverse for each rho,
+        cheaper for one problem with the identity operator. ``"auto"`` takes the cheaper one.
 
     Notes
     -----
@@ -76,13 +80,22 @@ class DouglasRachford(Solver):
         "check_every": Interval(1, math.inf, "left", integer=True),
         "relaxation": Interval(0, 2),
         "memory": Interval(0, math.inf, "left", integer=True),
+        "factorization": Options(("auto", "eigen", "inverse")),
     }
 
-    def __init__(self, max_iter: int = 20000, check_every: int = 5, relaxation: float = 1.7, memory: int = 5) -> None:
+    def __init__(
+        self,
+        max_iter: int = 20000,
+        check_every: int = 5,
+        relaxation: float = 1.7,
+        memory: int = 5,
+        factorization: str = "auto",
+    ) -> None:
         self.max_iter = max_iter
         self.check_every = check_every
         self.relaxation = relaxation
         self.memory = memory
+        self.factorization = factorization
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: no eigendecomposition within reach."""
@@ -133,10 +146,10 @@ class DouglasRachford(Solver):
 
     def _init(self, batch: Batch, starts: Sequence[Any]) -> _State:
         """Start from given duals, from where an earlier solve stood, or from the solution of the square loss."""
-        xp, basis, targets = namespace(batch.first.targets), batch.first.spectrum, batch.first.targets
-        top = float(xp.max(basis.values))
+        xp, targets = namespace(batch.first.targets), batch.first.targets
+        kind = self._kind(batch)
+        top, ridge = kind.largest(batch), kind.ridge(batch)
         columns, rhos = [], np.zeros(len(starts))
-        ridge = None
         for k, (problem, start) in enumerate(zip(batch.problems, starts, strict=True)):
             if isinstance(start, Warm) and start.z.shape == targets.shape:
                 columns.append(start.z)
@@ -145,21 +158,31 @@ class DouglasRachford(Solver):
             sigma, largest = problem.curvature, top * problem.scale
             rhos[k] = 0.3 * math.sqrt(1 + largest) if sigma else max(0.01 * largest, 0.05)
             if start is None or isinstance(start, Warm):
-                ridge = basis.forward(targets) if ridge is None else ridge
-                values = problem.scale * basis.values
-                start = basis.backward(ridge / (1 + values))
+                start = ridge(problem.scale)
             columns.append(start + (targets - problem.predictions(start) - sigma * start) / float(rhos[k]))
         z = xp.stack(columns, axis=1)
         prox = batch.prox_remainder(z, rhos)
         least = xp.sum(z, axis=(0, 2)) * 0 + math.inf
-        return _State(batch, z, rhos, _divisor(batch, rhos), prox, z, prox, least, _Memory(self.memory))
+        return _State(batch, z, rhos, kind(batch, rhos), prox, z, prox, least, _Memory(self.memory))
+
+    def _kind(self, batch: Batch) -> "type[_Eigen] | type[_Inverse]":
+        """Return how linear systems are solved."""
+        first = batch.first
+        can_invert = len(batch.problems) == 1 and first.gram.identity_factor() is not None
+        if self.factorization == "inverse" and not can_invert:
+            raise IncompatibleError(
+                "DouglasRachford(factorization='inverse') is for one problem with the identity operator. Use 'eigen'."
+            )
+        if self.factorization != "auto":
+            return _Eigen if self.factorization == "eigen" else _Inverse
+        return _Inverse if can_invert and not first.has_spectrum else _Eigen
 
     def _step(self, state: _State) -> _State:
         """Take one splitting step in every problem and combine it with the last ones."""
-        xp, batch, basis = namespace(state.z), state.batch, state.batch.first.spectrum
+        xp, batch = namespace(state.z), state.batch
         rho = batch.column(state.rhos)
         right = batch.first.targets[:, None, :] + rho * (2 * state.prox - state.z)
-        solved = basis.backward(basis.forward(right) / state.divisor)
+        solved = state.linear(right)
         move = self.relaxation * (solved - state.prox)
         image = state.z + move
         state = replace(state, solved=solved)
@@ -189,12 +212,13 @@ class DouglasRachford(Solver):
         with np.errstate(all="ignore"):
             ratio = (primal / np.maximum(size, other)) / (dual / pull)
             factor = np.where(np.isfinite(ratio), np.clip(np.sqrt(ratio), 0.1, 10.0), 1.0)
+        factor[np.abs(np.log(factor)) < state.linear.slack] = 1.0
         rhos = state.rhos * factor
         z = prox + force / state.batch.column(factor)
         fresh = replace(
             state,
             rhos=rhos,
-            divisor=_divisor(state.batch, rhos),
+            linear=state.linear if np.all(factor == 1) else type(state.linear)(state.batch, rhos),
             plain=z,
             least=xp.zeros_like(state.least) + math.inf,
             memory=_Memory(self.memory),
@@ -337,7 +361,7 @@ class _Memory:
         right = xp.stack([valid[i] * (last[k] - last[i]) for i in range(k)], axis=-1)  # (B, k)
         matrix = xp.stack([xp.stack(row, axis=-1) for row in cross], axis=-2)  # (B, k, k)
         trace = xp.sum(xp.linalg.diagonal(matrix), axis=-1)[:, None, None]
-        shift = xp.where(trace > 0, 1e-8 / k * trace, xp.ones_like(trace))
+        shift = xp.where(trace > 0, max(1e-8, 16 * eps(matrix)) / k * trace, xp.ones_like(trace))
         matrix = matrix + shift * as_like(np.eye(k), matrix)
         weights = xp.linalg.solve(matrix, right[:, :, None])[:, :, 0]  # (B, k)
         combined = self.images[-1]
@@ -355,22 +379,69 @@ def _turned(problem: DualProblem, start: Array) -> Array:
     return start if problem.rotation is None else problem.rotation.forward(start)
 
 
-def _divisor(batch: Batch, rhos: np.ndarray) -> Array:
-    values = batch.first.spectrum.values[:, None, :]
-    return batch.curvatures + batch.column(rhos) + batch.scales * values
+class _Eigen:
+    """Solves (sigma + rho + H) A = B in the eigenbasis: one factorisation for every problem, lam and rho."""
+
+    slack = 0.0  # changing rho costs nothing
+
+    def __init__(self, batch: Batch, rhos: np.ndarray) -> None:
+        self.basis = batch.first.spectrum
+        self.divisor = batch.curvatures + batch.column(rhos) + batch.scales * self.basis.values[:, None, :]
+
+    def __call__(self, right: Array) -> Array:
+        return self.basis.backward(self.basis.forward(right) / self.divisor)
+
+    @staticmethod
+    def largest(batch: Batch) -> float:
+        """Return the largest eigenvalue of the Gram operator."""
+        values = batch.first.spectrum.values
+        return float(namespace(values).max(values))
+
+    @staticmethod
+    def ridge(batch: Batch) -> Callable[[float], Array]:
+        """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
+        basis = batch.first.spectrum
+        forward = basis.forward(batch.first.targets)
+        return lambda scale: basis.backward(forward / (1 + scale * basis.values))
+
+
+class _Inverse:
+    """Solves the same for one problem with the identity operator by an explicit inverse: one product for each step."""
+
+    slack = 0.7  # a new rho costs a new inverse: only for a factor of two
+
+    def __init__(self, batch: Batch, rhos: np.ndarray) -> None:
+        problem = batch.first
+        K: Array = problem.gram.identity_factor()
+        shift = problem.curvature + float(rhos[0])
+        eye = namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K))
+        self.matrix = spd_inverse(K * problem.scale + shift * eye)
+
+    def __call__(self, right: Array) -> Array:
+        return (self.matrix @ right[:, 0, :])[:, None, :]
+
+    @staticmethod
+    def largest(batch: Batch) -> float:
+        """Return the largest eigenvalue of the Gram operator."""
+        return batch.first.gram.norm(batch.first.targets)
+
+    @staticmethod
+    def ridge(batch: Batch) -> Callable[[float], Array]:
+        """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
+        problem = batch.first
+        return lambda scale: problem.gram.shifted_solver(scale, 1.0, problem.targets)(problem.targets)
 
 
 def _subset(state: _State, stay: list[int]) -> _State:
     """Return the state of the problems that go on."""
     xp = namespace(state.z)
-    index = as_index(np.asarray(stay), state.z)
-    arrays = {
-        name: xp.take(getattr(state, name), index, axis=1) for name in ("z", "divisor", "prox", "plain", "solved")
-    }
+    batch, index = state.batch.take(stay), as_index(np.asarray(stay), state.z)
+    arrays = {name: xp.take(getattr(state, name), index, axis=1) for name in ("z", "prox", "plain", "solved")}
     return replace(
         state,
-        batch=state.batch.take(stay),
+        batch=batch,
         rhos=state.rhos[stay],
+        linear=type(state.linear)(batch, state.rhos[stay]),
         least=xp.take(state.least, index, axis=0),
         memory=state.memory.taken(index),
         **arrays,
