@@ -155,9 +155,7 @@ def _base(kind: str, n: int, r: int, variant: str, pointwise: bool) -> DualProbl
 
 
 @lru_cache(maxsize=2)
-def _data(
-    kind: str, n: int, r: int, variant: str, pointwise: bool
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+def _data(kind: str, n: int, r: int, variant: str, pointwise: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     rng = np.random.default_rng([n, r])
     if kind == "functional":
         return _curves(rng, n, r, pointwise)
@@ -165,7 +163,7 @@ def _data(
 
 
 def _vectors(rng: np.random.Generator, n: int, r: int, variant: str) -> tuple[np.ndarray, None, np.ndarray]:
-    """Smooth functions of five inputs with noise and a tenth of outliers; r = n are the features of an output kernel."""
+    """Smooth functions of five inputs with noise and outliers; r = n are the features of an output kernel."""
     X = rng.standard_normal((n, 5))
     if variant == "duplicated":
         X[n // 2 :] = X[: n - n // 2]

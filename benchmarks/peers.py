@@ -100,7 +100,9 @@ def sklearn_svr(member: Member) -> Stages:
     C = 1 / (2 * member.lam * n)
     tol = 1e-2
     while tol > 1e-14:
-        model = SVR(kernel="precomputed", C=C, epsilon=member.loss.epsilon, tol=tol, cache_size=1000, max_iter=2_000_000)
+        model = SVR(
+            kernel="precomputed", C=C, epsilon=member.loss.epsilon, tol=tol, cache_size=1000, max_iter=2_000_000
+        )
         model.fit(K, np.concatenate([y, -y]))
         coef = np.zeros(2 * n)
         coef[model.support_] = model.dual_coef_[0]

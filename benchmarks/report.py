@@ -70,7 +70,9 @@ def _claims() -> list[str]:
         cases[row["extra"]["case"]].append(row)
     out = []
     for case, (auto, other) in cases.items():
-        out.append([case, auto["member"], auto["chosen"], f"{auto['seconds']:.3f}", other["solver"], *_against(auto, other)])
+        out.append(
+            [case, auto["member"], auto["chosen"], f"{auto['seconds']:.3f}", other["solver"], *_against(auto, other)]
+        )
     return _table(["case", "member", "Auto chose", "s", "rival", "ratio", "gap of the rival"], out) if out else []
 
 

@@ -37,3 +37,13 @@ def test_unknown_experiment_is_named():
     result = click_testing.CliRunner().invoke(main, ["reproduce", "yeast"])
     assert result.exit_code == 2
     assert "yeast-curves" in result.output
+
+
+def test_missing_data_is_one_clear_line(tmp_path, monkeypatch):
+    from fenchel.cli import main
+
+    monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
+    result = click_testing.CliRunner().invoke(main, ["reproduce", "lip", "--output", str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert "Error: There is no data file" in result.output
+    assert "Traceback" not in result.output

@@ -83,7 +83,10 @@ def reproduce_command(names: tuple[str, ...], output: Path) -> None:
                     tasks[what] = bar.add_task(what, total=total)
                 bar.update(tasks[what], completed=done)
 
-            rows, surfaces = EXPERIMENTS[name].run(advance)
+            try:
+                rows, surfaces = EXPERIMENTS[name].run(advance)
+            except FileNotFoundError as error:
+                raise click.ClickException(str(error)) from error
         EXPERIMENTS[name].draw(surfaces).savefig(output / f"{name}.png", dpi=110)
         header = ["number", "published", "ours", "tolerance", "", "note"]
         cells = [
@@ -109,3 +112,7 @@ def _print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     rich.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel._array import host
 from fenchel.batch import Batch
-from fenchel.kernels.gram import BlockGram, DenseGram, SeparableGram, SumGram
+from fenchel.kernels.general_gram import BlockGram
+from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
 from fenchel.problem import DualProblem
 from fenchel.solvers import DouglasRachford, Status

@@ -20,7 +20,8 @@ from fenchel.kernels import (
     SeparableSum,
     as_operator_kernel,
 )
-from fenchel.kernels.gram import BlockGram, DenseGram, DirectionalGram, SeparableGram, SumGram
+from fenchel.kernels.general_gram import BlockGram, DirectionalGram
+from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
 from fenchel.losses import Huber
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor

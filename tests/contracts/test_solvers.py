@@ -558,7 +558,7 @@ class TestIncompatible:
         assert "4001 × 4001" in reason
         small = Case("euclidean")
         assert isinstance(Auto().choose(small.problem(Square()))[0], ClosedForm)
-        assert isinstance(Auto().choose(small.problem(Huber(1.0)))[0], DouglasRachford)
+        assert isinstance(Auto().choose(small.problem(EpsilonSVR(0.1)))[0], DouglasRachford)
 
     @pytest.mark.parametrize("solver", [PGD(), APGD(), BCD(), Auto()], ids=repr)
     def test_iterative_solvers_take_everything(self, solver):

@@ -172,6 +172,15 @@ def test_gram_outputs_are_euclidean_outputs_in_disguise(sample):
     assert gram.primal_objective_ == pytest.approx(plain.primal_objective_, rel=1e-8)
 
 
+def test_representations_by_name(sample):
+    X, Y = sample
+    by_name = OperatorKernelRegressor(loss="huber", representation="gram_factor").fit(X, Y @ Y.T)
+    instance = OperatorKernelRegressor(loss="huber", representation=GramFactor()).fit(X, Y @ Y.T)
+    assert np.array_equal(by_name.dual_coef_, instance.dual_coef_)
+    with pytest.raises(ValueError, match="Unknown representation 'fourrier'"):
+        OperatorKernelRegressor(representation="fourrier").fit(X, Y)
+
+
 def test_kernels_by_every_door(sample):
     X, Y = sample
     reference = OperatorKernelRegressor(Gaussian(0.5), lam=1e-2).fit(X, Y).predict(X)

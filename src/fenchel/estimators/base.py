@@ -15,7 +15,7 @@ from fenchel.losses import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers import Auto, Solution, Solver, Status
 
-__all__ = ["CertifiedMixin"]
+__all__ = ["CertifiedMixin", "part_of"]
 
 _LIMITS = {
     "lam": Interval(0, float("inf")),
@@ -40,8 +40,8 @@ class CertifiedMixin:
         """Return the loss and the solver as checked instances of their own."""
         for name, wanted in _LIMITS.items():
             check_parameter(type(self).__name__, name, getattr(self, name), wanted)
-        loss = _instance(self.loss, loss_room, "loss", Loss)
-        solver = _instance(self.solver, solver_room, "solver", Solver)
+        loss = part_of(self.loss, loss_room, "loss", Loss)
+        solver = part_of(self.solver, solver_room, "solver", Solver)
         if self.max_iter is not None and "max_iter" in solver.get_params():
             solver.set_params(max_iter=self.max_iter)
         return loss.validate(), solver.validate()
@@ -91,7 +91,7 @@ class CertifiedMixin:
         return f"{text}. {advice.get(solution.status, solution.status.value)}"
 
 
-def _instance(value: Any, room: Any, argument: str, kind: type) -> Any:
+def part_of(value: Any, room: Any, argument: str, kind: type) -> Any:
     """Return a copy of a part given by instance or short name."""
     part = from_name(value, room, argument)
     if not isinstance(part, kind):

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fenchel import representations as representation_room
 from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
 from fenchel._check import check_array, check_memory
-from fenchel.estimators.base import CertifiedMixin
+from fenchel.estimators.base import CertifiedMixin, part_of
 from fenchel.kernels import as_operator_kernel
 from fenchel.losses import Loss
 from fenchel.problem import DualProblem
-from fenchel.representations import Euclidean, Representation
+from fenchel.representations import Representation
 from fenchel.solvers import Solution
 
 __all__ = ["OperatorKernelRegressor"]
@@ -60,7 +61,7 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
         The relative duality gap at which the fit is done.
     max_iter : int or None, default=None
         Most iterations; ``None`` is the solver's default.
-    representation : Representation or None, default=None
+    representation : Representation, str or None, default=None
         How outputs become coordinates; ``None`` is ``Euclidean()``. With ``GramFactor()``, ``y`` is the Gram matrix of
         the outputs and predictions are inner products with the training outputs.
 
@@ -159,15 +160,16 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
         X, y = self._checked(X, y)
         xp, n = namespace(X), X.shape[0]
         weights, kept = _sample_weights(sample_weight, X)
-        representation = Euclidean() if self.representation is None else clone(self.representation).validate()
+        wanted = "euclidean" if self.representation is None else self.representation
+        representation = part_of(wanted, representation_room, "representation", Representation).validate()
         if kernel.is_pairwise and X.shape[1] != n:
             raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
         if kept is not None:
             index = as_index(kept, X)
             X, y = xp.take(X, index, axis=0), representation.take(y, index)
             X = xp.take(X, index, axis=1) if kernel.is_pairwise else X
-        wanted = 3 * X.shape[0] ** 2 * xp.finfo(X.dtype).bits // 8
-        check_memory(wanted, f"The Gram matrix of {n} samples", "Fit on a part of the sample.")
+        size = 3 * X.shape[0] ** 2 * xp.finfo(X.dtype).bits // 8
+        check_memory(size, f"The Gram matrix of {n} samples", "Fit on a part of the sample.")
         targets = representation.fit(y, weights).targets_
         bound = kernel.bind(X, representation)
         problem = DualProblem.build(bound.gram(X), targets, loss, self.lam, weights, representation.point_scale)

@@ -170,8 +170,9 @@ class OperatorKernelRegressorCV(MultiOutputMixin, RegressorMixin, BaseEstimator)
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]``.
     cv : int, splitter or "loo", default=5
         Folds; ``"loo"`` is leave-one-out, exact.
-    aggregate : {"mean", "median"}, default="mean"
-        How the errors of the folds become one number; the median is not moved by folds that hold outliers.
+    aggregate : {"mean", "median", "fold_median"}, default="mean"
+        How held-out errors become one number: mean of the folds' means, median over all held-out samples, which a
+        minority of outliers does not move, or median of the folds' means.
     n_jobs : int or None, default=None
         Threads over the losses.
     checkpoint : path or None, default=None
@@ -243,7 +244,7 @@ class OperatorKernelRegressorCV(MultiOutputMixin, RegressorMixin, BaseEstimator)
         self : OperatorKernelRegressorCV
             The fitted model.
         """
-        check_parameter(type(self).__name__, "aggregate", self.aggregate, Options(("mean", "median")))
+        check_parameter(type(self).__name__, "aggregate", self.aggregate, Options(("mean", "median", "fold_median")))
         losses, lams = _losses(self.losses), _lams(np.logspace(-6, 0, 13) if self.lams is None else self.lams)
         estimator = OperatorKernelRegressor(
             self.kernel, self.operator, losses[0], lams[0], tol=self.tol, representation=self.representation
@@ -267,15 +268,22 @@ class OperatorKernelRegressorCV(MultiOutputMixin, RegressorMixin, BaseEstimator)
         return self.best_estimator_.predict(X)
 
     def _folds(self, sample: Sample) -> list[np.ndarray]:
-        count = sample.problem.targets.shape[0]
+        """Return the test parts, as places among the samples with a positive weight."""
         if isinstance(self.cv, str):
             check_parameter(type(self).__name__, "cv", self.cv, Options(("loo",)))
-            return [np.array([k]) for k in range(count)]
-        if isinstance(self.cv, int):
-            check_parameter(type(self).__name__, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
-            if count < self.cv:
-                raise ValueError(f"cv={self.cv} folds need at least {self.cv} samples. Got {count}.")
-        return [test for _, test in check_cv(self.cv).split(np.zeros((count, 1)))]
+            tests = [np.array([k]) for k in range(sample.n)]
+        else:
+            if isinstance(self.cv, int):
+                check_parameter(type(self).__name__, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
+                if sample.n < self.cv:
+                    raise ValueError(f"cv={self.cv} needs at least {self.cv} samples. Got n_samples = {sample.n}.")
+            tests = [np.asarray(test) for _, test in check_cv(self.cv).split(np.zeros((sample.n, 1)))]
+        if sample.kept is not None:
+            tests = [np.flatnonzero(np.isin(sample.kept, test)) for test in tests]
+        tests = [test for test in tests if len(test)]
+        if sample.n < 2 or any(len(test) == sample.problem.targets.shape[0] for test in tests):
+            raise ValueError(f"Each fold must leave samples to fit on. Got n_samples = {sample.n}.")
+        return tests
 
     def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
         """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
@@ -283,13 +291,15 @@ class OperatorKernelRegressorCV(MultiOutputMixin, RegressorMixin, BaseEstimator)
         store = _Checkpoint(self.checkpoint, _key(sample, losses, lams, folds, self.tol), shape)
         todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
         targets = host(sample.problem.unscale(sample.problem.targets))
+        weights = np.ones(len(targets)) if sample.weights is None else host(sample.weights)
         counter = {"done": (len(losses) - len(todo)) * len(lams)}
 
         def row(i: int) -> None:
             for found in held_out(sample.problem, [losses[i]], lams, folds, self.tol):
                 squares = np.sum((targets - host(found.predictions)) ** 2, axis=1)
-                store.errors[i, found.lam] = [np.mean(squares[fold]) for fold in folds]
+                store.errors[i, found.lam] = [np.average(squares[fold], weights=weights[fold]) for fold in folds]
                 store.gaps[i, found.lam] = found.gap
+                store.medians[i, found.lam] = _weighted_median(squares, weights)
                 counter["done"] += 1
                 if self.progress is not None:
                     self.progress(counter["done"], len(losses) * len(lams))
@@ -298,8 +308,10 @@ class OperatorKernelRegressorCV(MultiOutputMixin, RegressorMixin, BaseEstimator)
         sample.problem.spectrum  # noqa: B018 - computed once, before the threads
         Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(row)(i) for i in todo)
         self.fold_errors_, self.cv_gaps_ = store.errors, store.gaps
-        reduce = np.mean if self.aggregate == "mean" else np.median
-        self.cv_errors_ = reduce(store.errors, axis=2)
+        if self.aggregate == "median":
+            self.cv_errors_ = store.medians
+        else:
+            self.cv_errors_ = (np.mean if self.aggregate == "mean" else np.median)(store.errors, axis=2)
         _warn_gaps(store.gaps, self.tol)
 
     def __sklearn_tags__(self) -> Tags:
@@ -315,14 +327,14 @@ class _Checkpoint:
     def __init__(self, file: Any, key: str, shape: tuple[int, int, int]) -> None:
         self.file = None if file is None else Path(file)
         self.key = key
-        self.errors, self.gaps = np.full(shape, np.nan), np.full(shape[:2], np.nan)
+        self.errors, self.gaps, self.medians = (np.full(s, np.nan) for s in (shape, shape[:2], shape[:2]))
         if self.file is not None and self.file.exists():
             with np.load(self.file, allow_pickle=False) as stored:
                 if str(stored["key"]) != key:
                     raise ValueError(
                         f"The checkpoint {self.file} belongs to other data or another grid. Remove it or name another."
                     )
-                self.errors, self.gaps = stored["errors"], stored["gaps"]
+                self.errors, self.gaps, self.medians = (stored[name] for name in ("errors", "gaps", "medians"))
 
     def save(self) -> None:
         """Write the file, whole or not at all."""
@@ -330,8 +342,17 @@ class _Checkpoint:
             return
         partial = self.file.with_name(f"{self.file.name}.{os.getpid()}.part")
         with open(partial, "wb") as stream:
-            np.savez(stream, key=self.key, errors=self.errors, gaps=self.gaps)
+            np.savez(stream, key=self.key, errors=self.errors, gaps=self.gaps, medians=self.medians)
         os.replace(partial, self.file)
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """Return the median of values that count so many times; samples that no fold holds out are NaN and do not count."""
+    seen = ~np.isnan(values)
+    order = np.argsort(values[seen], kind="stable")
+    ordered, mass = values[seen][order], np.cumsum(weights[seen][order])
+    low, high = np.searchsorted(mass, mass[-1] / 2, "left"), np.searchsorted(mass, mass[-1] / 2, "right")
+    return float((ordered[low] + ordered[min(high, len(ordered) - 1)]) / 2)
 
 
 def _key(sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray], tol: float) -> str:

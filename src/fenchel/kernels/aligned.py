@@ -9,7 +9,8 @@ from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options
 from fenchel.kernels.base import OperatorKernel, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
-from fenchel.kernels.gram import DirectionalGram, OperatorGram
+from fenchel.kernels.general_gram import DirectionalGram
+from fenchel.kernels.gram import OperatorGram
 from fenchel.kernels.scalar import Gaussian
 from fenchel.kernels.separable import BoundTerms, gram_matrix
 

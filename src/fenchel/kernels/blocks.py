@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_psd
 from fenchel.kernels.base import OperatorKernel
-from fenchel.kernels.gram import BlockGram, OperatorGram
+from fenchel.kernels.general_gram import BlockGram
+from fenchel.kernels.gram import OperatorGram
 from fenchel.kernels.scalar import Gaussian
 
 __all__ = ["Blocks"]

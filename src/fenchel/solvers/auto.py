@@ -16,6 +16,7 @@ __all__ = ["Auto"]
 _FEW = 0.35  # share of samples outside the insensitive zone below which Newton's systems are small
 _EASY = 1e3  # condition number below which Newton's method sees at once which samples are active
 _STEPS = 7.0  # accelerated gradient steps to a gap of 1e-6, over the square root of the condition number
+_BEFORE_NEWTON = 400  # iterations of the splitting before Newton's method takes over for a sparse loss
 _FLOPS = 2e10  # a matrix product's flops for each second, and the seconds that any step costs
 _OVERHEAD = 1e-4
 
@@ -61,7 +62,7 @@ class Auto(Solver):
                 return self._limited(APGD(max_iter=limit)), "lam is large: gradient steps beat a factorisation"
             if can_newton and problem.targets.shape[1] == 1:
                 return self._limited(RowNewton()), "one output: Newton's systems are small"
-        return self._limited(DouglasRachford()), "one factorisation, then tens of iterations whatever lam"
+        return self._limited(DouglasRachford()), "one factorisation, then iterations that hardly depend on lam"
 
     def solve(
         self, problem: DualProblem, tol: float = 1e-6, start: Any = None, callback: Callback | None = None
@@ -73,20 +74,25 @@ class Auto(Solver):
             if found.gap == 0:
                 return Solution(zero, zero, found, 0, Status.CONVERGED, type(self).__name__, [(0, found)])
         chosen, _ = self.choose(problem)
+        can_newton = RowNewton().why_not(problem) is None and self.max_iter is None
+        if isinstance(chosen, DouglasRachford) and problem.loss.sparse and can_newton:
+            chosen = DouglasRachford(max_iter=_BEFORE_NEWTON)  # what Newton's method then gives has exact zeros
         solution = chosen.solve(problem, tol, start, callback)
-        for other in (DouglasRachford(), RowNewton()):
-            is_last = solution.status in (Status.CONVERGED, Status.INTERRUPTED, Status.INFEASIBLE)
-            if (
-                is_last
-                or self.max_iter is not None
-                or type(other) is type(chosen)
-                or other.why_not(problem) is not None
-            ):
-                continue
-            better = other.solve(problem, tol, solution.duals, callback)
-            if better.certificate.relative_gap < solution.certificate.relative_gap:
-                solution = better
+        for other in self._successors(chosen, solution) if self.max_iter is None else ():
+            if solution.status in (Status.CONVERGED, Status.INTERRUPTED, Status.INFEASIBLE):
+                break
+            if other.why_not(problem) is None:
+                better = other.solve(problem, tol, solution.duals, callback)
+                if better.certificate.relative_gap < solution.certificate.relative_gap:
+                    solution = better
         return solution
+
+    def _successors(self, chosen: Solver, solution: Solution) -> list[Solver]:
+        """Return who takes over from a solver that did not arrive."""
+        if isinstance(chosen, DouglasRachford):
+            newton = RowNewton(tau=0.1 * solution.state.rho)
+            return [newton, DouglasRachford()] if chosen.max_iter == _BEFORE_NEWTON else [newton]
+        return [DouglasRachford()]
 
     def _share_outside(self, problem: DualProblem) -> float:
         """Return the share of samples that the zero model does not fit."""

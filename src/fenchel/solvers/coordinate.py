@@ -34,7 +34,8 @@ class BCD(IterativeSolver):
 
     Notes
     -----
-    Fast when few samples have a non-zero dual. With the identity operator a step is an exact minimisation.
+    The papers' solver for the epsilon losses: a baseline. With the identity operator a step is an exact minimisation;
+    samples whose dual stays zero cost little.
 
     References
     ----------

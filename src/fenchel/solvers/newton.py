@@ -1,10 +1,12 @@
-"""Newton's method on the rows: a dozen linear systems, whatever lam."""
+"""Newton's method on the rows: a dozen linear systems where the conjugate of the loss is curved."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from fenchel._array import Array, cholesky_solver, device, namespace, row_norms
+from fenchel._check import Interval, Options
 from fenchel.problem import DualProblem
 from fenchel.solvers.base import IterativeSolver
 
@@ -42,19 +44,29 @@ class RowNewton(IterativeSolver):
         Most Newton steps.
     check_every : int, default=1
         Steps between two certificates.
+    tau : float or None, default=None
+        First weight of the proximal term that a loss without curvature in its conjugate gets; ``None`` takes it from
+        the size of the kernel.
 
     Notes
     -----
     Rows with a null dual leave the system, which shrinks with sparsity. The step is found by backtracking on the primal
     objective; rows at the bound of the dual domain are damped until full steps are taken. A loss whose conjugate has no
-    curvature gets some from a proximal term around the last solution, which is then moved and made weaker.
+    curvature (``Norm``, ``EpsilonSVR``) gets some from a proximal term around the last solution, which is then moved
+    and made weaker: good for the last digits from a near solution, slow from afar when lam is small.
     """
 
     patience = 60
 
-    def __init__(self, max_iter: int = 200, check_every: int = 1) -> None:
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        **IterativeSolver._limits,
+        "tau": Interval(0, math.inf, also=(None,)),
+    }
+
+    def __init__(self, max_iter: int = 200, check_every: int = 1, tau: float | None = None) -> None:
         self.max_iter = max_iter
         self.check_every = check_every
+        self.tau = tau
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the loss is not one of the row norm, or the operator couples the columns."""
@@ -67,7 +79,7 @@ class RowNewton(IterativeSolver):
     def init(self, problem: DualProblem, start: Array | None) -> _State:
         """Start from given duals, or from the gradient of the loss at the targets."""
         xp = namespace(problem.targets)
-        tau = 0.0 if problem.curvature > 0 else _first_tau(problem)
+        tau = 0.0 if problem.curvature > 0 else self.tau or _first_tau(problem)
         zero = xp.zeros_like(problem.targets)
         centre = zero if start is None else start
         coef = self._gradient(problem, zero, centre, tau) if start is None else start

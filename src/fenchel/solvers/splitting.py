@@ -1,18 +1,20 @@
 """Douglas–Rachford splitting with Anderson acceleration: exact linear solves, so lam hardly matters."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, device, eps, host, namespace, spd_inverse
+from fenchel._array import Array, as_index, host, namespace
 from fenchel._check import Interval, Options
 from fenchel.batch import Batch
 from fenchel.exceptions import IncompatibleError
 from fenchel.problem import Certificate, DualProblem
+from fenchel.solvers.anderson import Memory
 from fenchel.solvers.base import Callback, Solution, Solver, Status
+from fenchel.solvers.linear import Eigen, Inverse
 
 __all__ = ["DouglasRachford"]
 
@@ -33,12 +35,12 @@ class _State:
     batch: Batch
     z: Array  # (n, B, p)
     rhos: np.ndarray  # (B,)
-    linear: "_Eigen | _Inverse"
+    linear: Eigen | Inverse
     prox: Array  # B, always in the domain of the conjugate
     plain: Array  # the unaccelerated image of the last z
     solved: Array  # A
     least: Array  # (B,), the least residual since the memory was cleared
-    memory: "_Memory"
+    memory: Memory
     age: int = 0
     rebalance_at: int = 5
 
@@ -163,9 +165,9 @@ class DouglasRachford(Solver):
         z = xp.stack(columns, axis=1)
         prox = batch.prox_remainder(z, rhos)
         least = xp.sum(z, axis=(0, 2)) * 0 + math.inf
-        return _State(batch, z, rhos, kind(batch, rhos), prox, z, prox, least, _Memory(self.memory))
+        return _State(batch, z, rhos, kind(batch, rhos), prox, z, prox, least, Memory(self.memory))
 
-    def _kind(self, batch: Batch) -> "type[_Eigen] | type[_Inverse]":
+    def _kind(self, batch: Batch) -> type[Eigen] | type[Inverse]:
         """Return how linear systems are solved."""
         first = batch.first
         can_invert = len(batch.problems) == 1 and first.gram.identity_factor() is not None
@@ -174,8 +176,8 @@ class DouglasRachford(Solver):
                 "DouglasRachford(factorization='inverse') is for one problem with the identity operator. Use 'eigen'."
             )
         if self.factorization != "auto":
-            return _Eigen if self.factorization == "eigen" else _Inverse
-        return _Inverse if can_invert and not first.has_spectrum else _Eigen
+            return Eigen if self.factorization == "eigen" else Inverse
+        return Inverse if can_invert and not first.has_spectrum else Eigen
 
     def _step(self, state: _State) -> _State:
         """Take one splitting step in every problem and combine it with the last ones."""
@@ -221,7 +223,7 @@ class DouglasRachford(Solver):
             linear=state.linear if np.all(factor == 1) else type(state.linear)(state.batch, rhos),
             plain=z,
             least=xp.zeros_like(state.least) + math.inf,
-            memory=_Memory(self.memory),
+            memory=Memory(self.memory),
             rebalance_at=2 * state.rebalance_at,
         )
         return self._moved(fresh, z)
@@ -312,124 +314,8 @@ class _Run:
         return Solution(*self.best, self.history[-1][0], status, name, self.history, self.state)
 
 
-@dataclass(frozen=True)
-class _Memory:
-    """The last moves and images of the fixed-point map, for type-II Anderson acceleration in each problem.
-
-    ``products[i][j]`` is the product of moves i and j, shape (B,); ``valid[i]`` is 1 where move i still counts.
-    """
-
-    size: int
-    moves: tuple[Array, ...] = ()
-    images: tuple[Array, ...] = ()
-    products: tuple[tuple[Array, ...], ...] = ()
-    valid: tuple[Array, ...] = ()
-
-    def adding(self, move: Array, image: Array) -> "_Memory":
-        """Return the memory with one more step; the oldest is dropped."""
-        xp = namespace(move)
-        row = [xp.sum(move * other, axis=(0, 2)) for other in (*self.moves, move)]
-        products = (*((*old, new) for old, new in zip(self.products, row, strict=False)), tuple(row))
-        memory = _Memory(
-            self.size, (*self.moves, move), (*self.images, image), products, (*self.valid, xp.ones_like(row[-1]))
-        )
-        return memory if len(memory.moves) <= self.size + 1 else memory._without_oldest()
-
-    def forgetting(self, is_bad: Array) -> "_Memory":
-        """Return the memory in which nothing counts for some problems."""
-        xp = namespace(is_bad)
-        return replace(self, valid=tuple(xp.where(is_bad, xp.zeros_like(one), one) for one in self.valid))
-
-    def taken(self, index: Any) -> "_Memory":
-        """Return the memory of some problems."""
-
-        def cut(array: Array) -> Array:
-            return namespace(array).take(array, index, axis=1 if array.ndim == 3 else 0)
-
-        moves, images, valid = (tuple(map(cut, group)) for group in (self.moves, self.images, self.valid))
-        return _Memory(self.size, moves, images, tuple(tuple(map(cut, row)) for row in self.products), valid)
-
-    def combined(self) -> Array:
-        """Return the combination of the images whose residual is least, slightly regularised."""
-        if len(self.moves) == 1:
-            return self.images[-1]
-        xp = namespace(self.moves[-1])
-        k = len(self.moves) - 1
-        P, last, valid = self.products, self.products[-1], self.valid
-        # products of the changes (last move - move i), zero where they do not count
-        cross = [[valid[i] * valid[j] * (last[k] - last[i] - last[j] + P[i][j]) for j in range(k)] for i in range(k)]
-        right = xp.stack([valid[i] * (last[k] - last[i]) for i in range(k)], axis=-1)  # (B, k)
-        matrix = xp.stack([xp.stack(row, axis=-1) for row in cross], axis=-2)  # (B, k, k)
-        trace = xp.sum(xp.linalg.diagonal(matrix), axis=-1)[:, None, None]
-        shift = xp.where(trace > 0, max(1e-8, 16 * eps(matrix)) / k * trace, xp.ones_like(trace))
-        matrix = matrix + shift * as_like(np.eye(k), matrix)
-        weights = xp.linalg.solve(matrix, right[:, :, None])[:, :, 0]  # (B, k)
-        combined = self.images[-1]
-        for i in range(k):
-            combined = combined - weights[None, :, i, None] * (self.images[-1] - self.images[i])
-        return combined
-
-    def _without_oldest(self) -> "_Memory":
-        return _Memory(
-            self.size, self.moves[1:], self.images[1:], tuple(row[1:] for row in self.products[1:]), self.valid[1:]
-        )
-
-
 def _turned(problem: DualProblem, start: Array) -> Array:
     return start if problem.rotation is None else problem.rotation.forward(start)
-
-
-class _Eigen:
-    """Solves (sigma + rho + H) A = B in the eigenbasis: one factorisation for every problem, lam and rho."""
-
-    slack = 0.0  # changing rho costs nothing
-
-    def __init__(self, batch: Batch, rhos: np.ndarray) -> None:
-        self.basis = batch.first.spectrum
-        self.divisor = batch.curvatures + batch.column(rhos) + batch.scales * self.basis.values[:, None, :]
-
-    def __call__(self, right: Array) -> Array:
-        return self.basis.backward(self.basis.forward(right) / self.divisor)
-
-    @staticmethod
-    def largest(batch: Batch) -> float:
-        """Return the largest eigenvalue of the Gram operator."""
-        values = batch.first.spectrum.values
-        return float(namespace(values).max(values))
-
-    @staticmethod
-    def ridge(batch: Batch) -> Callable[[float], Array]:
-        """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
-        basis = batch.first.spectrum
-        forward = basis.forward(batch.first.targets)
-        return lambda scale: basis.backward(forward / (1 + scale * basis.values))
-
-
-class _Inverse:
-    """Solves the same for one problem with the identity operator by an explicit inverse: one product for each step."""
-
-    slack = 0.7  # a new rho costs a new inverse: only for a factor of two
-
-    def __init__(self, batch: Batch, rhos: np.ndarray) -> None:
-        problem = batch.first
-        K: Array = problem.gram.identity_factor()
-        shift = problem.curvature + float(rhos[0])
-        eye = namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K))
-        self.matrix = spd_inverse(K * problem.scale + shift * eye)
-
-    def __call__(self, right: Array) -> Array:
-        return (self.matrix @ right[:, 0, :])[:, None, :]
-
-    @staticmethod
-    def largest(batch: Batch) -> float:
-        """Return the largest eigenvalue of the Gram operator."""
-        return batch.first.gram.norm(batch.first.targets)
-
-    @staticmethod
-    def ridge(batch: Batch) -> Callable[[float], Array]:
-        """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
-        problem = batch.first
-        return lambda scale: problem.gram.shifted_solver(scale, 1.0, problem.targets)(problem.targets)
 
 
 def _subset(state: _State, stay: list[int]) -> _State:

@@ -1,0 +1,162 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fenchel
+from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel.kernels import Gaussian
+from fenchel.losses import EpsilonRidge, Huber, Square
+
+LAMS = [1e-1, 1e-4, 1e-2]
+LOSSES = [Square(), Huber(0.3), EpsilonRidge(0.2), Huber(0.3, p=1)]
+TIGHT = 1e-10
+
+
+@pytest.fixture
+def sample(rng):
+    X = rng.standard_normal((30, 2))
+    Y = np.sin(X @ rng.standard_normal((2, 5))) + 0.1 * rng.standard_normal((30, 5))
+    Y[:3] += 4
+    return X, Y
+
+
+@pytest.mark.parametrize("columns", [1, 5])
+def test_path_is_every_fit(sample, columns):
+    X, Y = sample[0], sample[1][:, :columns]
+    seen = []
+    found = fenchel.path(
+        OperatorKernelRegressor(Gaussian(0.5), tol=TIGHT), X, Y, LAMS, LOSSES, progress=lambda *done: seen.append(done)
+    )
+    assert found.gaps.shape == (4, 3)
+    assert np.all(found.gaps <= TIGHT)
+    assert seen[-1] == (12, 12)
+    assert np.all(found.primal_objectives - found.dual_objectives >= -1e-12)
+    predictions = found.predict(X)
+    assert predictions.shape == (4, 3, 30, columns)
+    for i, loss in enumerate(LOSSES):
+        for j, lam in enumerate(LAMS):
+            alone = OperatorKernelRegressor(Gaussian(0.5), loss=clone(loss), lam=lam, tol=TIGHT).fit(X, Y)
+            model = found.model(i, j)
+            assert model.primal_objective_ == pytest.approx(alone.primal_objective_, rel=1e-8)
+            np.testing.assert_allclose(predictions[i, j], alone.predict(X), atol=2e-4)
+            assert (model.lam, repr(model.loss)) == (lam, repr(loss))
+            assert found.sparsity[i, j] == model.sparsity_
+
+
+def test_path_takes_weights_and_the_estimators_loss(sample, rng):
+    X, Y = sample
+    weights = rng.integers(0, 3, 30)
+    found = fenchel.path(OperatorKernelRegressor(loss="huber", tol=TIGHT), X, Y, [1e-2], sample_weight=weights)
+    alone = OperatorKernelRegressor(loss="huber", lam=1e-2, tol=TIGHT).fit(X, Y, sample_weight=weights)
+    assert found.primal_objectives[0, 0] == pytest.approx(alone.primal_objective_, rel=1e-8)
+    np.testing.assert_allclose(found.model(0, 0).predict(X), alone.predict(X), atol=1e-4)
+    assert found.model(0, 0).dual_coef_.shape == (30, 5)
+
+
+@pytest.mark.parametrize("cv", [4, KFold(3, shuffle=True, random_state=0), "loo"])
+def test_cross_validation_is_refitting(sample, cv):
+    """The errors equal those of models refitted from scratch on each training part."""
+    X, Y = sample
+    lams, losses = [1e-1, 1e-3], [Square(), Huber(0.3)]
+    model = OperatorKernelRegressorCV(Gaussian(0.5), lams=lams, losses=losses, cv=cv, tol=1e-9).fit(X, Y)
+    splitter = KFold(30) if cv == "loo" else KFold(cv) if isinstance(cv, int) else cv
+    for i, loss in enumerate(losses):
+        for j, lam in enumerate(lams):
+            fits = OperatorKernelRegressor(Gaussian(0.5), loss=clone(loss), lam=lam, tol=1e-9)
+            squares = np.sum((Y - cross_val_predict(fits, X, Y, cv=splitter)) ** 2, axis=1)
+            wanted = [np.mean(squares[test]) for _, test in splitter.split(X)]
+            np.testing.assert_allclose(model.fold_errors_[i, j], wanted, rtol=1e-3)
+    np.testing.assert_allclose(model.cv_errors_, model.fold_errors_.mean(axis=2))
+    assert np.all(model.cv_gaps_ <= 1e-9)
+    i, j = np.unravel_index(np.argmin(model.cv_errors_), (2, 2))
+    assert (repr(model.best_loss_), model.best_lam_) == (repr(losses[i]), lams[j])
+    refit = OperatorKernelRegressor(Gaussian(0.5), loss=clone(losses[i]), lam=lams[j], tol=1e-9).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), refit.predict(X), atol=1e-3)
+    assert model.duality_gap_ <= 1e-9
+    assert model.dual_coef_.shape == Y.shape
+
+
+def test_the_median_is_not_moved_by_outliers(rng):
+    """With gross errors in the sample, the mean over left-out samples prefers a useless model to a good one."""
+    X = np.linspace(-2, 2, 60)[:, None]
+    Y = np.hstack([np.sin(2 * X), np.cos(2 * X)]) + 0.05 * rng.standard_normal((60, 2))
+    clean = Y.copy()
+    Y[::7] = 30 * rng.standard_normal((9, 2))
+    settings = {"lams": np.logspace(-5, 1, 7), "losses": [Square(), Huber(0.1)]}
+    median = OperatorKernelRegressorCV(Gaussian(2.0), aggregate="median", **settings).fit(X, Y)
+    assert repr(median.best_loss_) == "Huber(kappa=0.1)"
+    assert np.mean((median.predict(X) - clean)[np.arange(60) % 7 != 0] ** 2) < 0.02
+    loo, folds = (
+        OperatorKernelRegressorCV(Gaussian(2.0), aggregate=name, cv="loo", **settings).fit(X, Y)
+        for name in ("median", "fold_median")
+    )
+    np.testing.assert_allclose(loo.cv_errors_, folds.cv_errors_, rtol=1e-9)  # one sample in each fold
+    np.testing.assert_allclose(np.median(loo.fold_errors_, axis=2), loo.cv_errors_, rtol=1e-9)
+
+
+def test_checkpoint_goes_on_where_it_stopped(sample, tmp_path):
+    X, Y = sample
+    file = tmp_path / "errors.npz"
+    settings = {"lams": [1e-2, 1e-1], "losses": [Huber(0.1), Huber(0.3), Huber(1.0)], "checkpoint": file}
+    whole = OperatorKernelRegressorCV(**{**settings, "checkpoint": None}).fit(X, Y)
+
+    def stop(done, total):
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        OperatorKernelRegressorCV(**settings, progress=stop).fit(X, Y)
+    seen = []
+    resumed = OperatorKernelRegressorCV(**settings, progress=lambda *done: seen.append(done)).fit(X, Y)
+    assert seen[0] == (3, 6)  # the first loss came from the file
+    assert np.array_equal(resumed.cv_errors_, whole.cv_errors_)
+    assert [path.name for path in tmp_path.iterdir()] == ["errors.npz"]  # no half-written file is left
+    with pytest.raises(ValueError, match="belongs to other data or another grid"):
+        OperatorKernelRegressorCV(**settings).fit(X, Y + 1)
+
+
+def test_threads_change_nothing(sample):
+    X, Y = sample
+    one, two = (OperatorKernelRegressorCV(losses=LOSSES, lams=LAMS, n_jobs=n).fit(X, Y) for n in (1, 2))
+    np.testing.assert_allclose(one.cv_errors_, two.cv_errors_, rtol=1e-10)
+
+
+def test_gram_matrices_on_both_sides(sample):
+    X, Y = sample
+    K = Gaussian(0.5)(X)
+    points = OperatorKernelRegressorCV(Gaussian(0.5), lams=LAMS, losses=[Huber(0.3)]).fit(X, Y)
+    gram = OperatorKernelRegressorCV("precomputed", lams=LAMS, losses=[Huber(0.3)]).fit(K, Y)
+    np.testing.assert_allclose(gram.cv_errors_, points.cv_errors_, rtol=1e-6)
+    np.testing.assert_allclose(gram.predict(K), points.predict(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"lams": []}, r"'lams' parameter must hold at least one number"),
+        ({"lams": [1e-2, -1.0]}, r"'lams' parameter of the grid must be a float in \(0, inf\)\. Got -1\.0"),
+        ({"losses": []}, r"'losses' parameter must hold at least one loss"),
+        ({"losses": ["hubber"]}, r"Unknown loss 'hubber'"),
+        ({"aggregate": "max"}, r"'aggregate' parameter .* must be one of 'mean', 'median', 'fold_median'\. Got 'max'"),
+        ({"cv": "folds"}, r"'cv' parameter .* must be one of 'loo'\. Got 'folds'"),
+        ({"cv": 1}, r"'cv' parameter .* must be an int in \[2, inf\)\. Got 1"),
+        ({"cv": 50}, r"cv=50 needs at least 50 samples\. Got n_samples = 30"),
+    ],
+    ids=str,
+)
+def test_bad_parameters(sample, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        OperatorKernelRegressorCV(**parameters).fit(*sample)
+
+
+def test_bad_losses_are_named(sample):
+    with pytest.raises(TypeError, match=r"'losses' parameter must hold Loss instances or short names\. Got 3"):
+        fenchel.path(OperatorKernelRegressor(), *sample, [1.0], [3])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([OperatorKernelRegressorCV(lams=[1e-3, 1e-1], losses=["square", "huber"], cv=2)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
