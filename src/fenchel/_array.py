@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import array_api_compat.numpy as numpy_namespace
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_namespace, is_torch_namespace
 from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs
@@ -28,12 +29,14 @@ Array = Any  # an array of any library that follows the array API standard
 
 def namespace(*arrays: Array) -> Any:
     """Return the array-API namespace of the arrays; ``None`` arguments are passed over."""
+    if type(arrays[0]) is np.ndarray and len(arrays) == 1:  # asked for many times in each iteration
+        return numpy_namespace
     return array_namespace(*[a for a in arrays if a is not None])
 
 
 def is_numpy(array: Array) -> bool:
     """Tell whether the array is NumPy's."""
-    return bool(is_numpy_namespace(namespace(array)))
+    return type(array) is np.ndarray or bool(is_numpy_namespace(namespace(array)))
 
 
 def eps(array: Array) -> float:

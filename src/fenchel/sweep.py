@@ -31,6 +31,7 @@ def solve_grid(
     sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
     if sweepable:
         problem.spectrum  # noqa: B018 - shared by all
+    first = None
     for i, loss in enumerate(bound):
         row = [(int(j), problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
         if not sweepable:
@@ -43,10 +44,11 @@ def solve_grid(
                 solutions = splitting.solve_all([one for _, one in part], tol)
                 yield from ((i, j, solution) for (j, _), solution in zip(part, solutions, strict=True))
         else:
-            state = None
-            for j, one in row:
+            state = first
+            for k, (j, one) in enumerate(row):
                 solution = splitting.solve(one, tol, start=state)
                 state = solution.state
+                first = state if k == 0 else first  # where the next loss begins
                 yield i, j, solution
 
 
@@ -77,18 +79,20 @@ def held_out(
     bound = [problem.bind(loss) for loss in losses]
     problem.spectrum  # noqa: B018 - shared by all
     cut = [problem.holding_out(fold) for fold in folds]
+    begin: list[object] = [None] * len(folds)  # where the next loss begins
     for i, loss in enumerate(bound):
-        states: list[object] = [None] * len(folds)
+        states = begin
         is_square = ClosedForm().why_not(problem.with_(loss=loss)) is None
-        for j in order:
+        for k, j in enumerate(order):
             ones = [replace(one, loss=loss, lam=float(lams[j]))._sharing(problem) for one in cut]
             if is_square:
                 yield HeldOut(i, int(j), _ridge_held_out(ones, folds), 0.0, 0.0)
                 continue
             solutions: list[Solution] = []
             for part in _parts(list(range(len(folds))), problem):
-                solutions += DouglasRachford().solve_all([ones[k] for k in part], tol, [states[k] for k in part])
+                solutions += DouglasRachford().solve_all([ones[f] for f in part], tol, [states[f] for f in part])
             states = [solution.state for solution in solutions]
+            begin = states if k == 0 else begin
             xp = namespace(problem.targets)
             predictions = np.full(tuple(problem.targets.shape), np.nan)
             for solution, fold in zip(solutions, folds, strict=True):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, namespace
+from fenchel._array import Array, as_index, as_like, eps, namespace
 
 __all__ = ["DenseSpectrum", "KroneckerSpectrum", "Spectrum", "largest_eigenvalue"]
 
@@ -129,21 +129,24 @@ def largest_eigenvalue(matmul: Callable[[Array], Array], shape: tuple[int, ...],
     """
     xp = namespace(like)
     size = math.prod(shape)
-    start = as_like(np.random.default_rng(0).standard_normal(shape), like)
-    basis = [start / xp.sqrt(xp.sum(start**2))]
+    start = as_like(np.random.default_rng(0).standard_normal(size), like)
+    basis = [start / xp.linalg.vector_norm(start)]
     alphas: list[float] = []
     betas: list[float] = []
+    top = error = 0.0
     for k in range(min(size, 80)):
-        image = matmul(basis[-1])
+        image = xp.reshape(matmul(xp.reshape(basis[-1], shape)), (size,))
         alphas.append(float(xp.sum(image * basis[-1])))
+        rows = xp.stack(basis)
         for _ in range(2):  # twice is enough against the loss of orthogonality
-            for vector in basis:
-                image = image - xp.sum(image * vector) * vector
-        beta = float(xp.sqrt(xp.sum(image**2)))
-        values, vectors = np.linalg.eigh(np.diag(alphas) + np.diag(betas, 1) + np.diag(betas, -1))
-        top, error = float(values[-1]), beta * abs(float(vectors[-1, -1]))
-        if (error <= 1e-4 * top and k >= 11) or k + 1 == size or beta <= 1e-12 * top:
-            break
+            image = image - rows.T @ (rows @ image)
+        beta = float(xp.linalg.vector_norm(image))
+        is_last = k + 1 == min(size, 80) or beta <= max(1e-12, 64 * eps(like)) * max(alphas)
+        if is_last or (k >= 11 and k % 4 == 3):
+            values, vectors = np.linalg.eigh(np.diag(alphas) + np.diag(betas, 1) + np.diag(betas, -1))
+            top, error = float(values[-1]), beta * abs(float(vectors[-1, -1]))
+            if is_last or error <= 1e-4 * top:
+                break
         betas.append(beta)
         basis.append(image / beta)
     return max(top + error, 0.0) * (1 + 1e-4)

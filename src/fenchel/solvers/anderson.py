@@ -53,11 +53,13 @@ class Memory:
             return self.images[-1]
         xp = namespace(self.moves[-1])
         k = len(self.moves) - 1
-        P, last, valid = self.products, self.products[-1], self.valid
         # products of the changes (last move - move i), zero where they do not count
-        cross = [[valid[i] * valid[j] * (last[k] - last[i] - last[j] + P[i][j]) for j in range(k)] for i in range(k)]
-        right = xp.stack([valid[i] * (last[k] - last[i]) for i in range(k)], axis=-1)  # (B, k)
-        matrix = xp.stack([xp.stack(row, axis=-1) for row in cross], axis=-2)  # (B, k, k)
+        P = xp.stack([xp.stack(row) for row in self.products])  # (k + 1, k + 1, B)
+        last = P[k, :k, :]
+        counts = xp.stack(self.valid[:k])
+        cross = P[k, k, :] - last[:, None, :] - last[None, :, :] + P[:k, :k, :]
+        matrix = xp.permute_dims(counts[:, None, :] * counts[None, :, :] * cross, (2, 0, 1))  # (B, k, k)
+        right = (counts * (P[k, k, :] - last)).T  # (B, k)
         trace = xp.sum(xp.linalg.diagonal(matrix), axis=-1)[:, None, None]
         tiny = 1e12 * float(xp.finfo(matrix.dtype).smallest_normal)
         shift = xp.where(trace > tiny, max(1e-8, 16 * eps(matrix)) / k * trace, xp.ones_like(trace))

@@ -16,6 +16,7 @@ __all__ = ["Auto"]
 _FEW = 0.35  # share of samples outside the insensitive zone below which Newton's systems are small
 _EASY = 1e3  # condition number below which Newton's method sees at once which samples are active
 _STEPS = 7.0  # accelerated gradient steps to a gap of 1e-6, over the square root of the condition number
+_GIVE_UP = 25  # Newton steps without progress before the splitting takes over
 _BEFORE_NEWTON = 400  # iterations of the splitting before Newton's method takes over for a sparse loss
 _FLOPS = 2e10  # a matrix product's flops for each second, and the seconds that any step costs
 _OVERHEAD = 1e-4
@@ -55,13 +56,13 @@ class Auto(Solver):
             can_newton = RowNewton().why_not(problem) is None
             is_easy = problem.loss.sparse and problem.lipschitz <= _EASY
             if can_newton and is_easy and self._share_outside(problem) <= _FEW:
-                return self._limited(RowNewton()), "few samples outside the insensitive zone"
+                return self._limited(RowNewton(patience=_GIVE_UP)), "few samples outside the insensitive zone"
             steps = _STEPS * math.sqrt(1 + problem.lipschitz)
             if steps * self._step_seconds(problem) < self._factorisation_seconds(problem):
                 limit = max(100, int(4 * steps))
                 return self._limited(APGD(max_iter=limit)), "lam is large: gradient steps beat a factorisation"
             if can_newton and problem.targets.shape[1] == 1:
-                return self._limited(RowNewton()), "one output: Newton's systems are small"
+                return self._limited(RowNewton(patience=_GIVE_UP)), "one output: Newton's systems are small"
         return self._limited(DouglasRachford()), "one factorisation, then iterations that hardly depend on lam"
 
     def solve(

@@ -78,7 +78,7 @@ class IterativeSolver(Solver, ABC):
 
     max_iter: int
     check_every: int
-    patience: ClassVar[float] = math.inf  # certificates in a row without progress before giving up
+    patience: float = math.inf  # certificates in a row without progress before giving up
 
     @abstractmethod
     def init(self, problem: DualProblem, start: Array | None) -> Any:

@@ -47,6 +47,8 @@ class RowNewton(IterativeSolver):
     tau : float or None, default=None
         First weight of the proximal term that a loss without curvature in its conjugate gets; ``None`` takes it from
         the size of the kernel.
+    patience : int, default=60
+        Certificates in a row without progress after which it gives up.
 
     Notes
     -----
@@ -56,15 +58,15 @@ class RowNewton(IterativeSolver):
     and made weaker: good for the last digits from a near solution, slow from afar when lam is small.
     """
 
-    patience = 60
-
     _limits: ClassVar[dict[str, Interval | Options]] = {
         **IterativeSolver._limits,
         "tau": Interval(0, math.inf, also=(None,)),
+        "patience": Interval(1, math.inf, "left", integer=True),
     }
 
-    def __init__(self, max_iter: int = 200, check_every: int = 1, tau: float | None = None) -> None:
+    def __init__(self, max_iter: int = 200, check_every: int = 1, tau: float | None = None, patience: int = 60) -> None:
         self.max_iter = max_iter
+        self.patience = patience
         self.check_every = check_every
         self.tau = tau
 
