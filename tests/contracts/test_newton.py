@@ -318,3 +318,22 @@ def test_reports_the_best_of_its_steps():
         again = problem.certificate(solution.duals, problem.predictions(solution.duals))
         assert math.isclose(again.primal, solution.certificate.primal, rel_tol=1e-12)
         assert solution.certificate.relative_gap == min(found.relative_gap for _, found in solution.history)
+
+
+@pytest.mark.parametrize("lam", [1e-2, 1e-6])
+@pytest.mark.parametrize("loss", [Huber(0.3), EpsilonRidge(0.5)], ids=repr)
+@pytest.mark.parametrize("operator", ["diagonal", "matrix", "singular"])
+def test_operators_are_diagonalised(operator, loss, lam):
+    """Each distinct eigenvalue has a factor of its own, the null space is one column: same optimum as the splitting."""
+    rng = np.random.default_rng(0)
+    n, p = 40, 4
+    X, root = rng.standard_normal((n, 3)), rng.standard_normal((p, p))
+    K = np.exp(-0.3 * np.sum((X[:, None] - X[None]) ** 2, axis=2))
+    Y = np.sin(X @ rng.standard_normal((3, p))) + 0.3 * rng.standard_t(2, (n, p))
+    part = root[:, :2]
+    M = {"diagonal": np.array([1.0, 1.0, 0.5, 0.0]), "matrix": root @ root.T, "singular": part @ part.T}[operator]
+    problem = DualProblem.build(SeparableGram(DenseGram(K), M), Y, loss, lam, rng.uniform(0.5, 2, n))
+    newton, splitting = (solver.solve(problem, tol=1e-9) for solver in (RowNewton(), DouglasRachford()))
+    assert newton.status is splitting.status is Status.CONVERGED
+    assert newton.certificate.primal == pytest.approx(splitting.certificate.primal, rel=2e-9)
+    np.testing.assert_allclose(newton.predictions, problem.predictions(newton.duals), rtol=1e-9, atol=1e-12)

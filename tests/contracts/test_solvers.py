@@ -516,15 +516,15 @@ class TestIncompatible:
         with pytest.raises(IncompatibleError, match=message):
             RowNewton().solve(Case("gram_factor").problem(Huber(p=1)))
 
-    def test_newton_takes_the_identity_operator_only(self):
-        message = (
-            r"^RowNewton cannot solve this problem: the kernel is not a scalar kernel times the identity\. "
-            r"Use DouglasRachford\(\) or Auto\(\)\.$"
-        )
-        with pytest.raises(IncompatibleError, match=message):
-            RowNewton().solve(Case("euclidean").problem(Huber(0.5)))
+    def test_newton_takes_separable_kernels_only(self):
+        message = r"^RowNewton cannot solve this problem: the kernel is not separable\. Use DouglasRachford\(\) or Auto\(\)\.$"
         with pytest.raises(IncompatibleError, match=message):
             RowNewton().solve(self.large(Huber(0.5)))
+
+    def test_newton_wants_few_distinct_eigenvalues(self):
+        gram = SeparableGram(DenseGram(np.eye(3)), np.linspace(1, 2, 33))
+        with pytest.raises(IncompatibleError, match=r"more than 32 distinct eigenvalues"):
+            RowNewton().solve(DualProblem.build(gram, np.ones((3, 33)), Huber(0.5), 1.0))
 
     def test_closed_form_knows_the_square_loss_by_its_profile(self):
         problem = Case("euclidean").problem(EpsilonRidge(0.0))

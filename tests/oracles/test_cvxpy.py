@@ -48,6 +48,8 @@ def test_optimum(loss, family):
         for name, solution in solutions.items():
             found = solution.certificate
             slack = AGREEMENT * max(1.0, abs(value))
+            if size < 1e-6:  # cvxpy meets constraints to 1e-10 of the targets: too coarse for an optimum that small
+                slack = 10 * slack
             assert found.primal / size >= value - slack, (k, name, found, value)
             assert found.dual / size <= value + slack, (k, name, found, value)
             if solution.status is Status.CONVERGED:

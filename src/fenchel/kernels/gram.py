@@ -140,6 +140,10 @@ class OperatorGram(ABC):
         """Return the matrix K if this is K times the identity operator, else ``None``."""
         return None
 
+    def diagonal_factor(self) -> tuple[Array, Array | None] | None:
+        """Return K and the eigenvalues of a diagonal operator (``None``: the identity), else ``None``."""
+        return None
+
     def rotated(self, targets: Array) -> "Rotation | None":
         """Return coordinates of the outputs in which the operator is diagonal and its null space is one column.
 
@@ -236,6 +240,12 @@ class SeparableGram(OperatorGram):
         columns = xp.take(turned, head, axis=1)
         new = columns if tail.shape[0] == 0 else xp.concat([columns, sizes], axis=1)
         return Rotation(SeparableGram(self.gram, kept), new, basis, head, tail, units)
+
+    def diagonal_factor(self) -> tuple[Array, Array | None] | None:
+        """Return K and the operator, where that is diagonal."""
+        if self.operator is not None and self.operator.ndim == 2:
+            return None
+        return self.gram.rows(slice(None)), self.operator
 
     def identity_factor(self) -> Array | None:
         """Return K, where the operator is the identity."""

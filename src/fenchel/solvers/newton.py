@@ -1,18 +1,21 @@
 """Newton's method on the rows: a dozen linear systems where the conjugate of the loss is curved."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from fenchel._array import Array, cholesky_solver, device, namespace, row_norms
+import numpy as np
+
+from fenchel._array import Array, as_index, cholesky_solver, device, host, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import IterativeSolver
+from fenchel.solvers.base import Callback, IterativeSolver, Solution, Status
 
 __all__ = ["RowNewton"]
 
 _STEP = 1e-6  # relative step of the difference that gives the radial slope
+_MOST_GROUPS = 32  # distinct eigenvalues of the operator
 _FLAT = 1e-14  # slopes below this are those of a row that does not move
 
 
@@ -36,7 +39,7 @@ class RowNewton(IterativeSolver):
     :math:`C = g(Y - \mathcal H C)` is solved by Newton steps. The Jacobian of :math:`g` at a row is a multiple of the
     identity plus a rank-one term, so that a step takes the Cholesky factor of :math:`\mathcal H + \mathrm{diag}(m)` and
     one more system, the Hadamard product of its inverse with the cosines between rows: never an :math:`nr \times nr`
-    matrix.
+    matrix. An output operator is diagonalised first; each of its distinct eigenvalues then has a factor of its own.
 
     Parameters
     ----------
@@ -74,9 +77,31 @@ class RowNewton(IterativeSolver):
         """Return why not: the loss is not one of the row norm, or the operator couples the columns."""
         if problem.loss.profile() is None:
             return f"{problem.loss!r} is not a loss of the Euclidean norm. Use DouglasRachford() or Auto()."
-        if problem.gram.identity_factor() is None:
-            return "the kernel is not a scalar kernel times the identity. Use DouglasRachford() or Auto()."
+        factor = problem.rotated().gram.diagonal_factor()
+        if factor is None:
+            return "the kernel is not separable. Use DouglasRachford() or Auto()."
+        if len(_groups(factor[1])) > _MOST_GROUPS:
+            return (
+                f"the operator has more than {_MOST_GROUPS} distinct eigenvalues, each of which takes a factorisation "
+                "of its own in every step. Use DouglasRachford() or Auto()."
+            )
         return None
+
+    def solve(
+        self, problem: DualProblem, tol: float = 1e-6, start: Array | None = None, callback: Callback | None = None
+    ) -> Solution:
+        """Solve in coordinates in which the operator is diagonal, and certify the answer in the problem's own."""
+        self.require(problem)
+        turned, rotation = problem.rotated(), problem.rotation
+        if turned is problem or rotation is None:
+            return super().solve(problem, tol, start, callback)
+        found = super().solve(turned, tol, None if start is None else rotation.forward(start), callback)
+        duals = rotation.back(found.duals)
+        predictions = problem.predictions(duals)
+        certificate = problem.certificate(duals, predictions)
+        is_lost = found.status is Status.CONVERGED and not certificate.relative_gap <= tol
+        status = Status.STALLED if is_lost else found.status
+        return replace(found, duals=duals, predictions=predictions, certificate=certificate, status=status)
 
     def init(self, problem: DualProblem, start: Array | None) -> _State:
         """Start from given duals, or from the gradient of the loss at the targets."""
@@ -141,9 +166,9 @@ class RowNewton(IterativeSolver):
         change = xp.where(is_active[:, None], xp.zeros_like(right), right)
         if active.shape[0] == 0:
             return change
-        K: Array = problem.gram.identity_factor()
-        K = K * problem.scale
-        outer = K @ change if active.shape[0] < K.shape[0] else None
+        factor: Any = problem.gram.diagonal_factor()  # there is one: why_not has looked
+        K, values = factor
+        is_whole = active.shape[0] == right.shape[0]
         t, q = xp.take(tangential, active), xp.take(radial, active)
         e, g = xp.take(unit, active, axis=0), xp.take(right, active, axis=0)
         q = xp.maximum(q, state.damping * t)
@@ -152,15 +177,21 @@ class RowNewton(IterativeSolver):
         t = xp.maximum(t, _FLAT)
         along = xp.sum(e * g, axis=1)[:, None]
         wanted = (g - along * e) / t[:, None] + along * e / q[:, None]  # D^-1 (B - C)
-        if outer is not None:
-            wanted = wanted - xp.take(outer, active, axis=0)
-        part = K if outer is None else xp.take(xp.take(K, active, axis=0), active, axis=1)
-        solve = cholesky_solver(part + xp.eye(part.shape[0], dtype=K.dtype, device=device(K)) * (1 / t))
-        found = solve(wanted)
+        if not is_whole:
+            wanted = wanted - xp.take(problem.predictions(change), active, axis=0)
+        part = K if is_whole else xp.take(xp.take(K, active, axis=0), active, axis=1)
+        diagonal = xp.eye(part.shape[0], dtype=part.dtype, device=device(part)) * (1 / t)
+        systems = _Systems(
+            [
+                (columns, cholesky_solver(part * (problem.scale * value) + diagonal))
+                for value, columns in _groups(values)
+            ]
+        )
+        found = systems.solve(wanted)
         excess = 1 / q - 1 / t
         bent = xp.nonzero(xp.abs(excess) > 1e-12 * (1 / t))[0]
         if bent.shape[0] > 0:
-            found = _bend(found, solve, e, excess, bent)
+            found = systems.bent(found, e, excess, bent)
         place = xp.clip(xp.cumulative_sum(xp.astype(is_active, xp.int64)) - 1, min=0)
         return xp.where(is_active[:, None], xp.take(found, place, axis=0), change)
 
@@ -176,23 +207,58 @@ class RowNewton(IterativeSolver):
         above, below = prox(norms * (1 + _STEP), 1 / curvature), prox(norms * (1 - _STEP), 1 / curvature)
         tangential = xp.where(norms > 0, size / safe, xp.zeros_like(norms)) / curvature
         radial = xp.where(norms > 0, (above - below) / (2 * _STEP * safe), xp.zeros_like(norms)) / curvature
+        if problem.kept is not None:  # the duals of samples that are held out do not move
+            tangential, radial = tangential * problem.kept, radial * problem.kept
         return tangential[:, 0], xp.clip(radial[:, 0], min=0.0), point / safe
 
 
-def _bend(found: Array, solve: Any, units: Array, excess: Array, bent: Array) -> Array:
-    """Add the rank-one terms excess_i e_i e_i' to a system that is already solved, by the Hadamard system."""
-    xp = namespace(found)
-    n = found.shape[0]
-    places = xp.arange(n, dtype=bent.dtype, device=device(found))
-    columns = xp.astype(places[:, None] == bent[None, :], found.dtype)
-    inverse = solve(columns)  # S[:, bent]
-    e = xp.take(units, bent, axis=0)
-    system = xp.take(inverse, bent, axis=0) * (e @ e.T)
-    weights = 1 / xp.take(excess, bent)
-    system = system + xp.eye(bent.shape[0], dtype=found.dtype, device=device(found)) * weights
-    along = xp.sum(e * xp.take(found, bent, axis=0), axis=1)
-    forces = xp.linalg.solve(system, along[:, None])
-    return found - inverse @ (forces * e)
+@dataclass(frozen=True)
+class _Systems:
+    """The factorised systems of the columns; columns with the same eigenvalue of the operator share one."""
+
+    groups: list[tuple[np.ndarray | None, Callable[[Array], Array]]]
+
+    def solve(self, right: Array) -> Array:
+        """Return the solution of every column."""
+        return self._joined([solve(_part(right, columns)) for columns, solve in self.groups], right)
+
+    def bent(self, found: Array, units: Array, excess: Array, bent: Array) -> Array:
+        """Add the rank-one terms excess_i e_i e_i' to systems that are already solved, by the Hadamard system."""
+        xp = namespace(found)
+        places = xp.arange(found.shape[0], dtype=bent.dtype, device=device(found))
+        chosen = xp.astype(places[:, None] == bent[None, :], found.dtype)
+        e = xp.take(units, bent, axis=0)
+        inverses = [solve(chosen) for _, solve in self.groups]  # S[:, bent] of each group
+        system = xp.eye(bent.shape[0], dtype=found.dtype, device=device(found)) * (1 / xp.take(excess, bent))
+        for (columns, _), inverse in zip(self.groups, inverses, strict=True):
+            turned = _part(e, columns)
+            system = system + xp.take(inverse, bent, axis=0) * (turned @ turned.T)
+        along = xp.sum(e * xp.take(found, bent, axis=0), axis=1)
+        forces = xp.linalg.solve(system, along[:, None]) * e
+        moves = [inverse @ _part(forces, columns) for (columns, _), inverse in zip(self.groups, inverses, strict=True)]
+        return found - self._joined(moves, found)
+
+    def _joined(self, parts: list[Array], like: Array) -> Array:
+        if len(parts) == 1:
+            return parts[0]
+        xp = namespace(like)
+        order = np.argsort(np.concatenate([columns for columns, _ in self.groups if columns is not None]))
+        return xp.take(xp.concat(parts, axis=1), as_index(order, like), axis=1)
+
+
+def _groups(values: Array | None) -> list[tuple[float, np.ndarray | None]]:
+    """Return the distinct eigenvalues of the operator, each with its columns (``None``: all)."""
+    if values is None:
+        return [(1.0, None)]
+    numbers = host(values)
+    distinct = np.unique(numbers)
+    if len(distinct) == 1:
+        return [(float(distinct[0]), None)]
+    return [(float(value), np.flatnonzero(numbers == value)) for value in distinct]
+
+
+def _part(rows: Array, columns: np.ndarray | None) -> Array:
+    return rows if columns is None else namespace(rows).take(rows, as_index(columns, rows), axis=1)
 
 
 def _first_tau(problem: DualProblem) -> float:
