@@ -53,7 +53,7 @@ class Auto(Solver):
         if reason is not None:
             return self._limited(APGD()), reason
         if not problem.has_spectrum and problem.curvature > 0:
-            can_newton = RowNewton().why_not(problem) is None
+            can_newton = problem.gram.identity_factor() is not None and RowNewton().why_not(problem) is None
             is_easy = problem.loss.sparse and problem.lipschitz <= _EASY
             if can_newton and is_easy and self._share_outside(problem) <= _FEW:
                 return self._limited(RowNewton(patience=_GIVE_UP)), "few samples outside the insensitive zone"
