@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -40,6 +40,58 @@ class Solution:
     solver: str
     history: list[tuple[int, Certificate]] = field(default_factory=list, repr=False)
     state: Any = field(default=None, repr=False)
+
+
+Point = tuple[Array, Array, Certificate]  # duals, predictions, and their certificate
+
+
+class Run:
+    """What has been seen of one problem: its best point, its history, and whether it is done."""
+
+    def __init__(self, tol: float, patience: float) -> None:
+        self.tol = tol
+        self.patience = patience
+        self.history: list[tuple[int, Certificate]] = []
+        self.status = Status.MAX_ITER
+        self.state: Any = None
+        self._best: list[Point] = []  # empty, or one
+        self._progress = (0, math.inf)
+
+    def add(self, n_iter: int, point: Point) -> None:
+        """Note a certificate, and keep the point if it is the best."""
+        gap = point[2].relative_gap
+        self.history.append((n_iter, point[2]))
+        if not self._best or gap < self._best[0][2].relative_gap:
+            self._best = [point]
+        if gap < 0.9 * self._progress[1]:
+            self._progress = (len(self.history), gap)
+
+    def is_done(self, callback: Callback | None) -> bool:
+        """Tell whether to stop, and note why."""
+        if self._best[0][2].relative_gap <= self.tol:
+            self.status = Status.CONVERGED
+        elif callback is not None and callback(*self.history[-1]):
+            self.status = Status.INTERRUPTED
+        elif len(self.history) - self._progress[0] > self.patience:
+            self.status = Status.STALLED
+        return self.status is not Status.MAX_ITER
+
+    def solution(self, name: str) -> Solution:
+        """Return the best point."""
+        best = self._best[0]
+        is_infinite = self.status is not Status.CONVERGED and not math.isfinite(best[2].primal)
+        status = Status.INFEASIBLE if is_infinite else self.status
+        return Solution(*best, self.history[-1][0], status, name, self.history, self.state)
+
+
+def turned_back(solution: Solution, problem: DualProblem, tol: float) -> Solution:
+    """Return the solution of the rotated problem in the problem's own coordinates, certified there."""
+    duals = solution.duals if problem.rotation is None else problem.rotation.back(solution.duals)
+    predictions = problem.predictions(duals)
+    certificate = problem.certificate(duals, predictions)
+    is_lost = solution.status is Status.CONVERGED and not certificate.relative_gap <= tol
+    status = Status.STALLED if is_lost else solution.status  # the change of coordinates can cost the last digit
+    return replace(solution, duals=duals, predictions=predictions, certificate=certificate, status=status)
 
 
 class Solver(Component, ABC):
@@ -102,33 +154,17 @@ class IterativeSolver(Solver, ABC):
         """Iterate until the relative gap is at most ``tol``."""
         self.validate()
         self.require(problem)
-        state = self.init(problem, start)
-        best = self._certified(problem, state, tol)
-        history = [(0, best[2])]
-        progress_at, progress = 0, best[2].relative_gap
-        status, n_iter = Status.MAX_ITER, 0
+        run, state, n_iter = Run(tol, self.patience), self.init(problem, start), 0
         while True:
-            if best[2].relative_gap <= tol:
-                status = Status.CONVERGED
-            elif callback is not None and callback(*history[-1]):
-                status = Status.INTERRUPTED
-            elif len(history) - progress_at > self.patience:
-                status = Status.STALLED
-            if status is not Status.MAX_ITER or n_iter == self.max_iter:
+            run.add(n_iter, self._certified(problem, state, tol))
+            if run.is_done(callback) or n_iter >= self.max_iter:
                 break
             for _ in range(min(self.check_every, self.max_iter - n_iter)):
                 state, n_iter = self.step(problem, state), n_iter + 1
-            found = self._certified(problem, state, tol)
-            history.append((n_iter, found[2]))
-            if found[2].relative_gap < best[2].relative_gap:
-                best = found
-            if best[2].relative_gap < 0.9 * progress:
-                progress_at, progress = len(history), best[2].relative_gap
-        if status is not Status.CONVERGED and not math.isfinite(best[2].primal):
-            status = Status.INFEASIBLE
-        return Solution(*best, n_iter, status, type(self).__name__, history, state)
+        run.state = state
+        return run.solution(type(self).__name__)
 
-    def _certified(self, problem: DualProblem, state: Any, tol: float) -> tuple[Array, Array, Certificate]:
+    def _certified(self, problem: DualProblem, state: Any, tol: float) -> Point:
         """Return the first point of a state that is within ``tol``, else its best."""
         found = []
         for point in self.points(problem, state):

@@ -10,7 +10,7 @@ import numpy as np
 from fenchel._array import Array, as_index, cholesky_solver, device, host, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import Callback, IterativeSolver, Solution, Status
+from fenchel.solvers.base import Callback, IterativeSolver, Solution, turned_back
 
 __all__ = ["RowNewton"]
 
@@ -96,12 +96,7 @@ class RowNewton(IterativeSolver):
         if turned is problem or rotation is None:
             return super().solve(problem, tol, start, callback)
         found = super().solve(turned, tol, None if start is None else rotation.forward(start), callback)
-        duals = rotation.back(found.duals)
-        predictions = problem.predictions(duals)
-        certificate = problem.certificate(duals, predictions)
-        is_lost = found.status is Status.CONVERGED and not certificate.relative_gap <= tol
-        status = Status.STALLED if is_lost else found.status
-        return replace(found, duals=duals, predictions=predictions, certificate=certificate, status=status)
+        return turned_back(found, problem, tol)
 
     def init(self, problem: DualProblem, start: Array | None) -> _State:
         """Start from given duals, or from the gradient of the loss at the targets."""

@@ -13,7 +13,7 @@ from fenchel.batch import Batch
 from fenchel.exceptions import IncompatibleError
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.anderson import Memory
-from fenchel.solvers.base import Callback, Solution, Solver, Status
+from fenchel.solvers.base import Callback, Run, Solution, Solver, turned_back
 from fenchel.solvers.linear import Eigen, Inverse
 
 __all__ = ["DouglasRachford"]
@@ -120,7 +120,7 @@ class DouglasRachford(Solver):
         self.validate()
         for problem in problems:
             self.require(problem)
-        runs = [_Run(tol) for _ in problems]
+        runs = [Run(tol, _PATIENCE) for _ in problems]
         turned = [problem.rotated() for problem in problems]
         if any(one.gram is not turned[0].gram for one in turned):  # a pointwise loss beside one of the row norm
             turned = list(problems)
@@ -141,9 +141,10 @@ class DouglasRachford(Solver):
                 break
             for _ in range(min(self.check_every, self.max_iter - n_iter)):
                 state, n_iter = self._step(state), n_iter + 1
+        solutions = [run.solution(type(self).__name__) for run in runs]
         return [
-            run.solution(type(self).__name__, problem, one is not problem)
-            for run, problem, one in zip(runs, problems, turned, strict=True)
+            solution if one is problem else turned_back(solution, problem, tol)
+            for solution, problem, one in zip(solutions, problems, turned, strict=True)
         ]
 
     def _init(self, batch: Batch, starts: Sequence[Any]) -> _State:
@@ -228,7 +229,7 @@ class DouglasRachford(Solver):
         )
         return self._moved(fresh, z)
 
-    def _tested(self, state: _State, runs: "list[_Run]", n_iter: int, callback: Callback | None) -> list[bool]:
+    def _tested(self, state: _State, runs: list[Run], n_iter: int, callback: Callback | None) -> list[bool]:
         """Certify the prox points, then the linear-solve points where those fail; tell which problems are done.
 
         At small lam a change of the duals is magnified by 1 / lam in the predictions. Scaling is not: it changes duals
@@ -250,7 +251,7 @@ class DouglasRachford(Solver):
                 patient = problem.loss.sparse and n_iter < _SPARSE_PATIENCE
                 if not patient:
                     duals, fitted, found = self._second(problem, state.solved[:, k, :], (duals, fitted, found))
-            run.add(n_iter, duals, fitted, found)
+            run.add(n_iter, (duals, fitted, found))
             run.state = Warm(state.z[:, k, :], float(state.rhos[k]))
             done.append(run.is_done(callback))
         return done
@@ -267,51 +268,6 @@ class DouglasRachford(Solver):
         pair = problem.pulled_inside(duals, problem.predictions(duals))
         found = problem.certificate(*pair)
         return (*pair, found) if found.relative_gap < best[2].relative_gap else best
-
-
-class _Run:
-    """What has been seen of one problem: its best point, its history, and whether it is done."""
-
-    def __init__(self, tol: float) -> None:
-        self.tol = tol
-        self.history: list[tuple[int, Certificate]] = []
-        self.best: tuple[Array, Array, Certificate] | None = None
-        self.status = Status.MAX_ITER
-        self.state: Warm | None = None
-        self.progress = (0, math.inf)
-
-    def add(self, n_iter: int, duals: Array, predictions: Array, found: Certificate) -> None:
-        """Note a certificate, and keep the point if it is the best."""
-        self.history.append((n_iter, found))
-        if self.best is None or found.relative_gap < self.best[2].relative_gap:
-            self.best = (duals, predictions, found)
-        if self.best[2].relative_gap < 0.9 * self.progress[1]:
-            self.progress = (len(self.history), self.best[2].relative_gap)
-
-    def is_done(self, callback: Callback | None) -> bool:
-        """Tell whether to stop, and note why."""
-        if self.best is not None and self.best[2].relative_gap <= self.tol:
-            self.status = Status.CONVERGED
-        elif callback is not None and callback(*self.history[-1]):
-            self.status = Status.INTERRUPTED
-        elif len(self.history) - self.progress[0] > _PATIENCE:
-            self.status = Status.STALLED
-        return self.status is not Status.MAX_ITER
-
-    def solution(self, name: str, problem: DualProblem, is_turned: bool) -> Solution:
-        """Return the best point with its certificate, in the coordinates of the problem."""
-        if self.best is None:
-            raise RuntimeError("a run without a certificate has no solution")
-        if is_turned:
-            duals = problem.rotation.back(self.best[0]) if problem.rotation is not None else self.best[0]
-            predictions = problem.predictions(duals)
-            self.best = (duals, predictions, problem.certificate(duals, predictions))
-        status = self.status
-        if status is Status.CONVERGED and not self.best[2].relative_gap <= self.tol:
-            status = Status.STALLED  # the change of coordinates cost the last digit
-        if status is not Status.CONVERGED and not math.isfinite(self.best[2].primal):
-            status = Status.INFEASIBLE
-        return Solution(*self.best, self.history[-1][0], status, name, self.history, self.state)
 
 
 def _turned(problem: DualProblem, start: Array) -> Array:
