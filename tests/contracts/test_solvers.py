@@ -565,7 +565,10 @@ class TestIncompatible:
         assert solver.why_not(self.large(EpsilonSVR(0.1))) is None
 
     def test_zero_is_answered_at_once(self, case):
-        solution = Auto().solve(case.problem(EpsilonSVR(20.0)))
+        problem = case.problem(EpsilonSVR(20.0))
+        solution = Auto().solve(problem)
+        assert solution.solver == "Auto"  # no other solver was asked, and nothing was factorised
+        assert not problem.has_spectrum
         assert solution.status is Status.CONVERGED
         assert solution.n_iter == 0
         assert_array_equal(solution.duals, np.zeros((N, 3)))

@@ -16,11 +16,14 @@ def form(name):
     return register
 
 
+POWER_CONES = [True]  # how cvxpy writes a p-norm: by power cones, or exactly by second-order cones for a rational p
+
+
 def norms(rows, p=2):
     """The p-norms of the rows of an expression, one scalar for each."""
     if p in (1, 2, np.inf):
         return [cp.norm(rows[i, :], p) for i in range(rows.shape[0])]
-    return [cp.pnorm(rows[i, :], p, approx=False) for i in range(rows.shape[0])]
+    return [cp.pnorm(rows[i, :], p, approx=not POWER_CONES[0]) for i in range(rows.shape[0])]
 
 
 def half_squares(rows):
