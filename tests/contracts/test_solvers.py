@@ -560,6 +560,30 @@ class TestIncompatible:
         assert isinstance(Auto().choose(small.problem(Square()))[0], ClosedForm)
         assert isinstance(Auto().choose(small.problem(EpsilonSVR(0.1)))[0], DouglasRachford)
 
+    def relay_problem(self):
+        """Few samples outside the insensitive zone of the zero model, and a tiny lam."""
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((60, 2))
+        targets = rng.standard_normal((60, 2)) / 4
+        return DualProblem.build(SeparableGram(DenseGram(Gaussian(0.3)(X))), targets, EpsilonSVR(0.5), 1e-6)
+
+    def test_auto_hands_over(self, monkeypatch):
+        """Newton's method is tried first; with no step allowed to it, the splitting arrives."""
+        problem = self.relay_problem()
+        assert isinstance(Auto().choose(problem)[0], RowNewton)
+        monkeypatch.setattr("fenchel.solvers.auto._NO_CHANCE", (1, 0.0))
+        solution = Auto().solve(problem)
+        assert solution.status is Status.CONVERGED
+        assert solution.solver == "DouglasRachford"
+
+    def test_an_interrupted_relay_says_so(self):
+        seen = []
+        solution = Auto().solve(
+            self.relay_problem(), tol=1e-12, callback=lambda n, found: seen.append(n) or len(seen) > 2
+        )
+        assert len(seen) == 3
+        assert solution.status is Status.INTERRUPTED
+
     @pytest.mark.parametrize("solver", [PGD(), APGD(), BCD(), Auto()], ids=repr)
     def test_iterative_solvers_take_everything(self, solver):
         assert solver.why_not(self.large(EpsilonSVR(0.1))) is None

@@ -1,10 +1,11 @@
 """The solver that chooses a solver."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from fenchel._array import Array, host, namespace
-from fenchel.problem import DualProblem
+from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.newton import RowNewton
@@ -14,10 +15,13 @@ from fenchel.solvers.splitting import DouglasRachford
 __all__ = ["Auto"]
 
 _FEW = 0.35  # share of samples outside the insensitive zone below which Newton's systems are small
-_EASY = 1e3  # condition number below which Newton's method sees at once which samples are active
+_EASY = 1e4  # condition number below which Newton's method sees at once which samples are active
+_HARD = 1e6  # condition number above which it needs a start that is close
 _STEPS = 7.0  # accelerated gradient steps to a gap of 1e-6, over the square root of the condition number
 _GIVE_UP = 25  # Newton steps without progress before the splitting takes over
-_BEFORE_NEWTON = 400  # iterations of the splitting before Newton's method takes over for a sparse loss
+_NO_CHANCE = (20, 0.8)  # Newton steps on a loss without curvature after which no gap below this one ends the attempt
+_BEFORE_NEWTON = (40, 400)  # iterations of the splitting before Newton's method, when the problem is easy, and always
+_SHORT = 15  # steps that the earlier attempt of Newton's method may take
 _FLOPS = 2e10  # a matrix product's flops for each second, and the seconds that any step costs
 _OVERHEAD = 1e-4
 
@@ -35,7 +39,9 @@ class Auto(Solver):
     ``choose`` returns the solver and the reason. The square loss has a closed form. A problem whose eigenbasis is there
     already goes to ``DouglasRachford``, and so does everything else unless ``RowNewton`` has small systems (one output,
     or few samples outside the insensitive zone) or lam is so large that ``APGD`` is done before a factorisation would
-    be. A solver that does not arrive hands over to the next one. A problem whose solution is zero is answered at once.
+    be. A solver that does not arrive hands over to the next one; for a loss with an insensitive zone the splitting does
+    so early, since Newton's method needs few steps from a near point and gives exact zeros. A problem whose solution is
+    zero is answered at once.
     """
 
     def __init__(self, max_iter: int | None = None) -> None:
@@ -52,17 +58,22 @@ class Auto(Solver):
         reason = DouglasRachford().why_not(problem)
         if reason is not None:
             return self._limited(APGD()), reason
-        if not problem.has_spectrum and problem.curvature > 0:
-            can_newton = problem.gram.identity_factor() is not None and RowNewton().why_not(problem) is None
-            is_easy = problem.loss.sparse and problem.lipschitz <= _EASY
-            if can_newton and is_easy and self._share_outside(problem) <= _FEW:
-                return self._limited(RowNewton(patience=_GIVE_UP)), "few samples outside the insensitive zone"
+        if problem.has_spectrum:
+            return self._limited(DouglasRachford()), "the factorisation is there, and lam hardly matters"
+        one_output = problem.targets.shape[1] == 1
+        can_newton = problem.gram.identity_factor() is not None and RowNewton().why_not(problem) is None
+        newton = self._limited(RowNewton(patience=_GIVE_UP))
+        is_sparse = problem.loss.sparse and self._share_outside(problem) <= _FEW
+        if can_newton and is_sparse and (problem.curvature == 0 or problem.lipschitz <= _EASY):
+            return newton, "few samples outside the insensitive zone"
+        if problem.curvature > 0:
             steps = _STEPS * math.sqrt(1 + problem.lipschitz)
             if steps * self._step_seconds(problem) < self._factorisation_seconds(problem):
                 limit = max(100, int(4 * steps))
                 return self._limited(APGD(max_iter=limit)), "lam is large: gradient steps beat a factorisation"
-            if can_newton and problem.targets.shape[1] == 1:
-                return self._limited(RowNewton(patience=_GIVE_UP)), "one output: Newton's systems are small"
+        is_mild = problem.lipschitz <= (_HARD if problem.curvature > 0 else _EASY)
+        if can_newton and one_output and is_mild:
+            return newton, "one output: Newton's systems are small"
         return self._limited(DouglasRachford()), "one factorisation, then iterations that hardly depend on lam"
 
     def solve(
@@ -74,26 +85,41 @@ class Auto(Solver):
             found = problem.certificate(zero, zero)
             if found.gap == 0:
                 return Solution(zero, zero, found, 0, Status.CONVERGED, type(self).__name__, [(0, found)])
-        chosen, _ = self.choose(problem)
-        can_newton = RowNewton().why_not(problem) is None and self.max_iter is None
-        if isinstance(chosen, DouglasRachford) and problem.loss.sparse and can_newton:
-            chosen = DouglasRachford(max_iter=_BEFORE_NEWTON)  # what Newton's method then gives has exact zeros
-        solution = chosen.solve(problem, tol, start, callback)
-        for other in self._successors(chosen, solution) if self.max_iter is None else ():
-            if solution.status in (Status.CONVERGED, Status.INTERRUPTED, Status.INFEASIBLE):
+        watch, is_split = _Watch(callback), False
+        best: Solution | None = None
+        for solver in self._relay(problem):
+            if best is not None and solver.why_not(problem) is not None:
+                continue
+            begin = start
+            if best is not None:
+                begin = best.state if isinstance(solver, DouglasRachford) and is_split else best.duals
+                if isinstance(solver, RowNewton) and is_split:
+                    solver = solver.set_params(tau=0.1 * best.state.rho)
+            better = solver.solve(problem, tol, begin, watch.of(solver, problem))
+            if best is None or better.certificate.relative_gap < best.certificate.relative_gap:
+                best, is_split = better, isinstance(solver, DouglasRachford)
+            if watch.is_over or best.status in (Status.CONVERGED, Status.INFEASIBLE):
                 break
-            if other.why_not(problem) is None:
-                better = other.solve(problem, tol, solution.duals, callback)
-                if better.certificate.relative_gap < solution.certificate.relative_gap:
-                    solution = better
-        return solution
+        assert best is not None  # there is at least one solver
+        if best.status is Status.CONVERGED:
+            return best
+        ended = Status.INTERRUPTED if watch.is_over else Status.STALLED
+        return replace(best, status=ended) if watch.is_over or best.status is Status.INTERRUPTED else best
 
-    def _successors(self, chosen: Solver, solution: Solution) -> list[Solver]:
-        """Return who takes over from a solver that did not arrive."""
-        if isinstance(chosen, DouglasRachford):
-            newton = RowNewton(tau=0.1 * solution.state.rho)
-            return [newton, DouglasRachford()] if chosen.max_iter == _BEFORE_NEWTON else [newton]
-        return [DouglasRachford()]
+    def _relay(self, problem: DualProblem) -> list[Solver]:
+        """Return the chosen solver, and who takes over one after the other as long as none has arrived."""
+        chosen, _ = self.choose(problem)
+        if self.max_iter is not None or isinstance(chosen, ClosedForm):
+            return [chosen]
+        if not isinstance(chosen, DouglasRachford):
+            return [chosen, DouglasRachford(), RowNewton()]
+        if not problem.loss.sparse:
+            return [chosen, RowNewton()]
+        # what Newton's method gives has exact zeros, and it needs few steps once the splitting is near
+        first, second = _BEFORE_NEWTON
+        is_easy = problem.curvature > 0 and problem.lipschitz <= _EASY
+        near = [DouglasRachford(max_iter=first), RowNewton(max_iter=_SHORT)] if is_easy else []
+        return [*near, DouglasRachford(max_iter=second), RowNewton(), DouglasRachford()]
 
     def _share_outside(self, problem: DualProblem) -> float:
         """Return the share of samples that the zero model does not fit."""
@@ -110,3 +136,25 @@ class Auto(Solver):
 
     def _limited(self, solver: Solver) -> Solver:
         return solver if self.max_iter is None else solver.set_params(max_iter=self.max_iter)
+
+
+class _Watch:
+    """Hands each certificate to the user's callback, and ends an attempt of Newton's method that has no chance."""
+
+    def __init__(self, callback: Callback | None) -> None:
+        self.callback = callback
+        self.is_over = False
+
+    def of(self, solver: Solver, problem: DualProblem) -> Callback:
+        """Return the callback for one solver."""
+        is_try = isinstance(solver, RowNewton) and solver.patience == _GIVE_UP and problem.curvature == 0
+        limit, wanted = _NO_CHANCE if is_try else (math.inf, 0.0)
+        best = math.inf
+
+        def watch(n_iter: int, found: Certificate) -> bool:
+            nonlocal best
+            best = min(best, found.relative_gap)
+            self.is_over = self.callback is not None and bool(self.callback(n_iter, found))
+            return self.is_over or (n_iter >= limit and best > wanted)
+
+        return watch
