@@ -50,7 +50,7 @@ class Batch:
         if len(self.problems) == 1:
             return self.first.prox_remainder(z[:, 0, :], 1 / float(rhos[0]))[:, None, :]
         xp, n = namespace(z), z.shape[0]
-        parts = []
+        z, parts = self._seen(z), []
         for loss, members in self._groups:
             steps = as_like(np.tile(1 / rhos[members], n)[:, None], z)
             found = loss.prox_remainder(self._rows(z, members), steps)
@@ -72,7 +72,7 @@ class Batch:
         if len(self.problems) == 1:
             return [self.first.certificate(duals[:, 0, :], predictions[:, 0, :])]
         xp = namespace(duals)
-        residuals = self.first.targets[:, None, :] - predictions
+        residuals = self._seen(self.first.targets[:, None, :] - predictions)
         values, gains = [], []
         for loss, members in self._groups:
             r, a = self._rows(residuals, members), self._rows(duals, members)
@@ -107,8 +107,12 @@ class Batch:
         xp = namespace(values)
         values = values if self.first.root is None else values * self.first.root**2
         if self._kept is not None:
-            values = xp.where(self._kept[:, :, 0] > 0, values, xp.zeros_like(values))
+            values = xp.where(xp.max(self._kept, axis=2) > 0, values, xp.zeros_like(values))
         return xp.sum(values, axis=0)
+
+    def _seen(self, rows: Array) -> Array:
+        """Return rows (n, B, p) with zeros where coordinates are absent."""
+        return rows if self._kept is None or self._kept.shape[2] == 1 else rows * self._kept
 
     @cached_property
     def _groups(self) -> list[tuple[Loss, list[int]]]:
@@ -124,9 +128,10 @@ class Batch:
     def _kept(self) -> Array | None:
         if all(problem.kept is None for problem in self.problems):
             return None
-        xp = namespace(self.first.targets)
-        ones = xp.ones_like(self.first.targets[:, :1])
-        return xp.stack([ones if problem.kept is None else problem.kept for problem in self.problems], axis=1)
+        xp, targets = namespace(self.first.targets), self.first.targets
+        width = targets.shape[1] if any(problem.has_gaps for problem in self.problems) else 1
+        ones = xp.ones_like(targets[:, :width])
+        return xp.stack([ones if problem.kept is None else problem.kept * ones for problem in self.problems], axis=1)
 
     def column(self, numbers: Sequence[float] | np.ndarray) -> Array:
         """Return one number for each problem as an array of shape (1, B, 1)."""

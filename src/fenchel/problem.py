@@ -41,7 +41,9 @@ class DualProblem:
     they never meet the weights. ``DualProblem.build`` makes the change, ``unscale`` undoes it.
 
     Samples can be held out without touching the Gram matrix: ``kept`` is 0 for them, their duals are zero, and their
-    predictions are out of sample. So every fold of a cross-validation shares one eigendecomposition.
+    predictions are out of sample. So every fold of a cross-validation shares one eigendecomposition. In the same way
+    single coordinates of a sample can be absent: the points at which a curve was not observed. Their duals are zero and
+    the loss does not see them.
     """
 
     gram: OperatorGram
@@ -50,7 +52,7 @@ class DualProblem:
     lam: float
     root: Array | None = None
     total: float = 1.0
-    kept: Array | None = None  # (n, 1), 1 or 0
+    kept: Array | None = None  # 1 or 0: (n, 1) for whole samples, (n, p) for single coordinates
     point_scale: Array | None = None  # what the loss is bound to beside the targets
 
     @classmethod
@@ -62,15 +64,20 @@ class DualProblem:
         lam: float,
         weights: Array | None = None,
         point_scale: Array | None = None,
+        observed: Array | None = None,
     ) -> "DualProblem":
-        """Return the problem of a sample; ``weights`` (n,) are positive, ``None`` counts every sample once."""
+        """Return the problem of a sample.
+
+        ``weights`` (n,) are positive, ``None`` counts every sample once; ``observed`` (n, p) is 0 for coordinates that
+        are absent, where targets must be zero.
+        """
         bound = loss.bind(targets, point_scale)
         if weights is None:
-            return cls(gram, targets, bound, lam, None, float(targets.shape[0]), point_scale=point_scale)
+            return cls(gram, targets, bound, lam, None, float(targets.shape[0]), observed, point_scale)
         xp = namespace(targets)
         root = xp.sqrt(weights)[:, None]
         total = float(xp.sum(weights))
-        return cls(gram.scaled(root), targets * root, bound, lam, root, total, point_scale=point_scale)
+        return cls(gram.scaled(root), targets * root, bound, lam, root, total, observed, point_scale)
 
     def bind(self, loss: Loss) -> Loss:
         """Return a loss bound as the one of this problem is."""
@@ -88,7 +95,13 @@ class DualProblem:
         mask = as_like(kept, self.targets)
         xp = namespace(mask)
         weights = mask if self.root is None else mask * self.root**2
-        return replace(self, kept=mask, total=float(xp.sum(weights)))._sharing(self)
+        both = mask * self.kept if self.has_gaps else mask
+        return replace(self, kept=both, total=float(xp.sum(weights)))._sharing(self)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Tell whether single coordinates are absent, which leaves no freedom to turn the coordinates."""
+        return self.kept is not None and self.kept.shape[1] > 1
 
     def _sharing(self, other: "DualProblem") -> "DualProblem":
         """Take over what a problem with the same Gram operator and targets has computed already."""
@@ -105,16 +118,18 @@ class DualProblem:
 
     def rotated(self) -> "DualProblem":
         """Return the problem in coordinates in which the operator is diagonal, if the loss allows that, else itself."""
-        if self.loss.profile() is None or self._rotation is None:
+        if self.rotation is None:
             return self
-        rotation, first = self._rotation
+        rotation, first = self._rotation  # type: ignore[misc]  # there is one
         first.spectrum  # noqa: B018 - shared by all
         return replace(self, gram=rotation.gram, targets=rotation.targets)._sharing(first)
 
     @property
     def rotation(self) -> Rotation | None:
         """Return the change between the coordinates of this problem and those of the rotated one."""
-        return None if self.loss.profile() is None or self._rotation is None else self._rotation[0]
+        if self.loss.profile() is None or self.has_gaps or self._rotation is None:
+            return None
+        return self._rotation[0]
 
     @property
     def scale(self) -> float:
@@ -180,7 +195,7 @@ class DualProblem:
     def certificate(self, duals: Array, predictions: Array) -> Certificate:
         """Return the certificate of the pair (h_a, a); one transfer to the host."""
         xp = namespace(duals)
-        residuals, a = self.unscale(self.targets - predictions), self.unscale(duals)
+        residuals, a = self.unscale(self._seen(self.targets - predictions)), self.unscale(duals)
         values = self.loss.value(residuals)
         gains = xp.sum(a * residuals, axis=1) - self.loss.conjugate(a)
         sums = [*map(self._weighted_sum, (values, gains, values - gains)), xp.sum(duals * predictions)]
@@ -225,6 +240,7 @@ class DualProblem:
 
     def _rescaled(self, prox: Any, duals: Array, step: float) -> Array:
         # the prox of s l*(b / sqrt(s)) at b is sqrt(s) prox(b / sqrt(s)): the step does not change
+        duals = self._seen(duals)
         point = prox(duals, step) if self.root is None else prox(duals / self.root, step) * self.root
         return point if self.kept is None else point * self.kept
 
@@ -232,8 +248,12 @@ class DualProblem:
         xp = namespace(values)
         values = values if self.root is None else values * self.root[:, 0] ** 2
         if self.kept is not None:  # not a product: the value of a sample that is held out may be infinite
-            values = xp.where(self.kept[:, 0] > 0, values, xp.zeros_like(values))
+            values = xp.where(xp.max(self.kept, axis=1) > 0, values, xp.zeros_like(values))
         return xp.sum(values)
+
+    def _seen(self, rows: Array) -> Array:
+        """Return rows with zeros where coordinates are absent."""
+        return rows * self.kept if self.has_gaps else rows
 
     def _relative(self, gap: float, primal: float) -> float:
         zero = self.value_at_zero

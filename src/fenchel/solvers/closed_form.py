@@ -32,7 +32,7 @@ class ClosedForm(Solver):
         if profile is None or profile.curvature != 1 or profile.remainder().radius != 0:
             return f"{problem.loss!r} is not the square loss. Use APGD() or Auto()."
         if problem.kept is not None:
-            return "samples are held out. Use DouglasRachford() or Auto()."
+            return "samples are held out or partly observed. Use DouglasRachford() or Auto()."
         return problem.gram.why_no_spectrum(problem.targets)
 
     def solve(

@@ -77,6 +77,8 @@ class RowNewton(IterativeSolver):
         """Return why not: the loss is not one of the row norm, or the operator couples the columns."""
         if problem.loss.profile() is None:
             return f"{problem.loss!r} is not a loss of the Euclidean norm. Use DouglasRachford() or Auto()."
+        if problem.has_gaps:
+            return "some coordinates of the outputs are absent. Use DouglasRachford() or Auto()."
         factor = problem.rotated().gram.diagonal_factor()
         if factor is None:
             return "the kernel is not separable. Use DouglasRachford() or Auto()."
