@@ -5,11 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fenchel import kernels, losses, representations, solvers
-    from fenchel.estimators import OperatorKernelRegressor, OperatorKernelRegressorCV, RegularizationPath, path
+    from fenchel.estimators import (
+        FunctionalRegressor,
+        FunctionalRegressorCV,
+        OperatorKernelRegressor,
+        OperatorKernelRegressorCV,
+        RegularizationPath,
+        path,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "FunctionalRegressor",
+    "FunctionalRegressorCV",
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
     "RegularizationPath",

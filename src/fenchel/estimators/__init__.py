@@ -1,7 +1,9 @@
 """Estimators: scikit-learn conventions over the dual problem."""
 
-from fenchel.estimators import regression, selection
+from fenchel.estimators import cross_validation, functional, regression, selection
+from fenchel.estimators.cross_validation import *  # noqa: F403
+from fenchel.estimators.functional import *  # noqa: F403
 from fenchel.estimators.regression import *  # noqa: F403
 from fenchel.estimators.selection import *  # noqa: F403
 
-__all__ = [*regression.__all__, *selection.__all__]
+__all__ = [*cross_validation.__all__, *functional.__all__, *regression.__all__, *selection.__all__]

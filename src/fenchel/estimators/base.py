@@ -46,12 +46,12 @@ class CertifiedMixin:
             solver.set_params(max_iter=self.max_iter)
         return loss.validate(), solver.validate()
 
-    def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None) -> Solution:
-        """Solve, set the fitted attributes that SPEC asks of every estimator, warn if not converged."""
+    def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None, warn: bool = True) -> Solution:
+        """Solve, set the fitted attributes that every estimator has, warn if not converged."""
         solution = solver.solve(problem, tol=self.tol, start=start)
         self._certify(problem, solution, self._info(problem, solver, solution))
-        if solution.status is not Status.CONVERGED:
-            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=3)
+        if warn and solution.status is not Status.CONVERGED:
+            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=4)
         return solution
 
     def _certify(self, problem: DualProblem, solution: Solution, info: dict[str, str]) -> None:
@@ -68,11 +68,15 @@ class CertifiedMixin:
         self.status_ = solution.status.value
         self.history_ = [(n_iter, found.relative_gap) for n_iter, found in solution.history]
         self.solver_info_ = info
-        scores = problem.loss.saturation(duals)
-        if scores is not None:
-            self.outlier_score_ = xp.clip(scores, max=1.0)
-        elif hasattr(self, "outlier_score_"):
-            del self.outlier_score_
+        scores = {
+            "outlier_score_": problem.loss.saturation(duals),
+            "point_outlier_score_": problem.loss.point_saturation(duals),
+        }
+        for name, ratios in scores.items():
+            if ratios is not None:
+                setattr(self, name, xp.clip(ratios, max=1.0))
+            elif hasattr(self, name):
+                delattr(self, name)
 
     def _info(self, problem: DualProblem, solver: Solver, solution: Solution) -> dict[str, str]:
         reason = solver.choose(problem)[1] if isinstance(solver, Auto) else "chosen by the user"

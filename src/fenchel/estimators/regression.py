@@ -1,6 +1,5 @@
 """Regression with operator-valued kernels."""
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,36 +8,19 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
-from fenchel._check import check_array, check_memory
-from fenchel.estimators.base import CertifiedMixin, part_of
+from fenchel._array import Array, as_like, namespace
+from fenchel._check import check_array
+from fenchel.estimators.base import part_of
+from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host
+from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel
 from fenchel.losses import Loss
-from fenchel.problem import DualProblem
 from fenchel.representations import Representation
-from fenchel.solvers import Solution
 
 __all__ = ["OperatorKernelRegressor"]
 
-_BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
 
-
-@dataclass(frozen=True)
-class Sample:
-    """A checked training sample: its dual problem, and what turns duals into predictions."""
-
-    problem: DualProblem
-    X: Array
-    bound: Any
-    representation: Representation
-    is_pairwise: bool
-    weights: Array | None
-    kept: np.ndarray | None  # indices of the samples with a positive weight, None for all
-    n: int
-    is_flat: bool
-
-
-class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Regression in the space of an operator-valued kernel, with a convex loss and a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \ell(y_i - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
@@ -149,45 +131,37 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
         self : OperatorKernelRegressor
             The fitted model.
         """
-        loss, solver = self._parts()
-        sample = self._sample(X, y, sample_weight, loss)
-        solution = self._solve(sample.problem, solver)
-        return self._fitted(sample, solution)
+        return self._fit(X, y, sample_weight=sample_weight)
 
-    def _sample(self, X: Array, y: Array, sample_weight: Array | None, loss: Loss) -> "Sample":
+    def _sample(
+        self,
+        X: Any,
+        y: Any,
+        loss: Loss,
+        double: bool = False,
+        sample_weight: Array | None = None,
+        grid: Array | None = None,
+    ) -> Sample:
         """Return the dual problem of a sample, with what is needed to make a fitted model of its solution."""
+        if grid is not None:
+            raise TypeError("OperatorKernelRegressor has no grid: its outputs are vectors. Use FunctionalRegressor.")
         kernel = as_operator_kernel(self.kernel, self.operator).validate()
         X, y = self._checked(X, y)
-        xp, n = namespace(X), X.shape[0]
-        weights, kept = _sample_weights(sample_weight, X)
+        if double:
+            xp = namespace(X)
+            X, y = xp.astype(X, xp.float64), xp.astype(y, xp.float64)
+        if hasattr(self, "feature_names_in_"):
+            kernel = kernel.named(self.feature_names_in_)
         wanted = "euclidean" if self.representation is None else self.representation
         representation = part_of(wanted, representation_room, "representation", Representation).validate()
-        if kernel.is_pairwise and X.shape[1] != n:
-            raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
-        if kept is not None:
-            index = as_index(kept, X)
-            X, y = xp.take(X, index, axis=0), representation.take(y, index)
-            X = xp.take(X, index, axis=1) if kernel.is_pairwise else X
-        size = 3 * X.shape[0] ** 2 * xp.finfo(X.dtype).bits // 8
-        check_memory(size, f"The Gram matrix of {n} samples", "Fit on a part of the sample.")
-        targets = representation.fit(y, weights).targets_
-        bound = kernel.bind(X, representation)
-        problem = DualProblem.build(bound.gram(X), targets, loss, self.lam, weights, representation.point_scale)
-        return Sample(problem, X, bound, representation, kernel.is_pairwise, weights, kept, n, y.ndim == 1)
+        if representation.is_functional:
+            raise IncompatibleError(f"{representation!r} is for curves. Use FunctionalRegressor.")
+        return self._prepared(X, y, sample_weight, loss, kernel, representation, extra=y.ndim == 1)
 
-    def _fitted(self, sample: "Sample", solution: Solution) -> Self:
-        """Keep of a certified solution what prediction needs: the support only."""
-        xp, index = namespace(sample.X), as_index(self.support_, sample.X)
-        duals = self.dual_coef_ if sample.weights is None else self.dual_coef_ * sample.weights[:, None]
-        self._coef = xp.take(duals, index, axis=0) / (self.lam * sample.problem.total)
-        self._bound, self._is_pairwise, self._is_flat = sample.bound, sample.is_pairwise, sample.is_flat
-        self.X_fit_ = xp.take(sample.X, index, axis=0)
-        self.representation_ = sample.representation
-        if sample.kept is not None:
-            self._restore(sample.n, sample.kept)
+    def _finish(self, sample: Sample) -> None:
+        self._is_flat = bool(sample.extra)
         if self._is_flat:
             self.dual_coef_ = self.dual_coef_[:, 0]
-        return self
 
     def predict(self, X: Array) -> Array:
         """Predict.
@@ -203,27 +177,16 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
             Predictions.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32]) if _is_host(X) else check_array(X, "X")
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32]) if is_host(X) else check_array(X, "X")
         if X.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.n_features_in_}.")
-        xp = namespace(X)
-        if self._is_pairwise:
-            X = xp.take(X, as_index(self.support_, X), axis=1)
-        rows = max(1, _BLOCK_BYTES // (8 * max(1, self._coef.shape[0])))
-        blocks = [self._predict_block(X[k : min(k + rows, X.shape[0]), :]) for k in range(0, X.shape[0], rows)]
-        coordinates = blocks[0] if len(blocks) == 1 else xp.concat(blocks)
-        decoded = self.representation_.decode(coordinates)
+        decoded = self.representation_.decode(self._coordinates(X))
+        decoded = namespace(X).astype(decoded, X.dtype, copy=False)
         return decoded[:, 0] if self._is_flat else decoded
-
-    def _predict_block(self, X: Array) -> Array:
-        if self._coef.shape[0] == 0:
-            xp = namespace(X)
-            return xp.zeros((X.shape[0], self._coef.shape[1]), dtype=X.dtype, device=device(X))
-        return self._bound.gram(X, self.X_fit_).matmul(as_like(self._coef, X))
 
     def _checked(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Return X and y as arrays of one floating dtype."""
-        if _is_host(X):
+        if is_host(X):
             X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32])
             return X, np.asarray(y, dtype=X.dtype)
         X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
@@ -231,16 +194,6 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
         self.n_features_in_ = X.shape[1]
         return X, y
-
-    def _restore(self, n: int, kept: np.ndarray) -> None:
-        """Put the samples of weight zero back: they have null duals."""
-        place = np.full(n, len(kept))  # where each sample's row is; the last row is one of zeros
-        place[kept] = np.arange(len(kept))
-        self.dual_coef_ = _padded_take(self.dual_coef_, place)
-        self.support_ = kept[self.support_]
-        self.sparsity_ = 1 - len(self.support_) / n
-        if hasattr(self, "outlier_score_"):
-            self.outlier_score_ = _padded_take(self.outlier_score_, place)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -251,35 +204,3 @@ class OperatorKernelRegressor(CertifiedMixin, MultiOutputMixin, RegressorMixin, 
         except (TypeError, ValueError):
             pass  # fit raises the error, with its message
         return tags
-
-
-def _is_host(X: Any) -> bool:
-    """Tell whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
-    try:
-        return is_numpy(X)
-    except TypeError:
-        return True
-
-
-def _padded_take(rows: Array, place: np.ndarray) -> Array:
-    """Return the rows at the given places, the place past the last row being a row of zeros."""
-    xp = namespace(rows)
-    return xp.take(xp.concat([rows, 0 * rows[:1, ...]]), as_index(place, rows), axis=0)
-
-
-def _sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.ndarray | None]:
-    """Return positive weights and the indices that they belong to (``None``: all)."""
-    if weights is None:
-        return None, None
-    n = X.shape[0]
-    values = np.asarray(weights if _is_host(weights) else host(weights), dtype=np.float64)
-    if values.ndim == 0:
-        values = np.full(n, float(values))
-    if values.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},). Got {values.shape} instead.")
-    if not np.all(np.isfinite(values)) or np.any(values < 0):
-        raise ValueError("sample_weight must hold finite non-negative numbers. Got a negative, NaN or infinite one.")
-    if not np.any(values > 0):
-        raise ValueError("sample_weight must have at least one positive entry. Got zeros only.")
-    kept = np.flatnonzero(values > 0)
-    return as_like(values[kept], X), None if len(kept) == n else kept

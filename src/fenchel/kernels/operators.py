@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, namespace
+from fenchel._array import Array, host, namespace
 from fenchel._check import check_array, check_psd
 from fenchel._component import from_name
+from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.base import OutputOperator
+from fenchel.kernels.combined import as_scalar_kernel
 
-__all__ = ["Covariance", "Diagonal", "Identity", "Matrix", "as_operator"]
+__all__ = ["Covariance", "Diagonal", "Identity", "IntegralOperator", "Matrix", "as_operator"]
 
 
 class Identity(OutputOperator):
@@ -87,6 +89,77 @@ class Covariance(OutputOperator):
     def matrix(self, representation: Any) -> Array:
         """Return the covariance of the coordinates, shape (p, p)."""
         return representation.covariance()
+
+
+class IntegralOperator(OutputOperator):
+    r"""The integral operator of a kernel on the domain of the curves, possibly between several channels.
+
+    .. math:: (A f)_c(\theta) = \sum_d B_{cd} \int k(\theta, \theta') f_d(\theta') \, d\theta' .
+
+    Parameters
+    ----------
+    kernel : ScalarKernel, str, callable, list of these, or None, default=None
+        Kernel of points of the domain. A list has one kernel for each channel, which are then not coupled. ``None``
+        leaves the operator to a representation that brings its own eigenvalues (``Fourier``, ``Basis``).
+    channels : array of shape (c, c) or None, default=None
+        Positive semidefinite matrix B between the channels; ``None`` is the identity.
+
+    References
+    ----------
+    [Lambert2022]_, section 2; [Kadri2016]_.
+    """
+
+    def __init__(self, kernel: Any = None, channels: Array | None = None) -> None:
+        self.kernel = kernel
+        self.channels = channels
+
+    def matrix(self, representation: Any) -> Array:
+        """Return the operator in the representation's coordinates."""
+        if not representation.is_functional:
+            raise IncompatibleError(
+                f"IntegralOperator acts on curves; {type(representation).__name__} does not represent curves. "
+                "Use FunctionalRegressor, or a curve representation such as Spline()."
+            )
+        matrix: Array = representation.integral(self)
+        return matrix
+
+    def values(self, left: np.ndarray, right: np.ndarray, n_channels: int, derivative: bool = False) -> np.ndarray:
+        """Return the kernel at pairs of points, (left × channels, right × channels).
+
+        With ``derivative``, its derivative with respect to the right point.
+        """
+        if self.kernel is None:
+            raise ValueError("An output kernel is needed here, such as output_kernel='laplacian'. Got None.")
+        several = isinstance(self.kernel, list | tuple)
+        a, b = left[:, None], right[:, None]
+        kernels = [as_scalar_kernel(kernel).resolve(a) for kernel in (self.kernel if several else [self.kernel])]
+        parts = [kernel.slope(b, a).T if derivative else kernel(a, b) for kernel in kernels]
+        if not several:
+            return np.kron(parts[0], self._coupling(n_channels))
+        if len(parts) != n_channels or self.channels is not None:
+            raise ValueError(
+                f"A list of output kernels must have one for each of the {n_channels} channels, and no channel matrix. "
+                f"Got {len(parts)} kernels and channels={'None' if self.channels is None else 'a matrix'}."
+            )
+        out = np.zeros((len(left), n_channels, len(right), n_channels))
+        for channel, part in enumerate(parts):
+            out[:, channel, :, channel] = part
+        return out.reshape(len(left) * n_channels, len(right) * n_channels)
+
+    def _coupling(self, n_channels: int) -> np.ndarray:
+        """Return the matrix between the channels."""
+        if self.channels is None:
+            return np.eye(n_channels)
+        name = "The 'channels' parameter of IntegralOperator"
+        matrix = host(check_psd(check_array(_as_array(self.channels, name), name), name))
+        if matrix.shape[0] != n_channels:
+            raise ValueError(f"{name} must have shape ({n_channels}, {n_channels}). Got {matrix.shape} instead.")
+        return matrix
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return no instance: the contract tests of operators run on vectors."""
+        return []
 
 
 def as_operator(value: Any) -> OutputOperator:

@@ -42,6 +42,10 @@ class PNorm:
         scale = self._scale_like(rows)
         return _norm(_magnitudes(rows, scale), _weights(scale), self.p)
 
+    def magnitudes(self, rows: Array) -> Array:
+        """Return the absolute point values, shape (n, m); zero where there is no point."""
+        return _magnitudes(rows, self._scale_like(rows))
+
     def dual(self) -> "PNorm":
         """Return the dual norm, of order ``p / (p - 1)``."""
         return PNorm(_conjugate_exponent(self.p), self.scale)

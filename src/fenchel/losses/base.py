@@ -24,6 +24,7 @@ class Loss(Component, ABC):
     smooth: ClassVar[bool] = False
     curvature: float = 0.0
     fits_targets: ClassVar[bool] = True
+    pointwise: bool = False  # depends on the values themselves, not only on products: coordinates may not be turned
 
     @abstractmethod
     def value(self, residuals: Array) -> Array:
@@ -57,6 +58,10 @@ class Loss(Component, ABC):
         """Tell whether small residuals have a null dual variable, so that solutions are sparse."""
         profile = self.profile()
         return profile is not None and float(profile.slope(np.zeros(1))[0]) > 0
+
+    def point_saturation(self, duals: Array) -> Array | None:
+        """Return each dual value over its bound, shape (n, p), or ``None`` when single values have no bound."""
+        return None
 
     def profile(self) -> Any:
         """Return the scalar ``Profile`` of a loss of the Euclidean norm, else ``None``."""

@@ -30,6 +30,11 @@ class _PNormLoss(Loss, ABC):
         bound._scale = point_scale
         return bound
 
+    @property
+    def pointwise(self) -> bool:  # type: ignore[override]
+        """Tell whether the norm is not the Euclidean one."""
+        return self.p != 2
+
     def rows(self, index: Any) -> Self:
         """Return the loss of some samples: a scale given sample by sample is cut to them."""
         if self._scale is None or self._scale.ndim == 1:
@@ -112,6 +117,10 @@ class Huber(_PNormLoss):
     def saturation(self, duals: Array) -> Array:
         """Return each dual norm over ``kappa``, shape (n,)."""
         return self._dual.norm(duals)[:, 0] / self.kappa
+
+    def point_saturation(self, duals: Array) -> Array | None:
+        """Return each dual value over ``kappa`` if ``p`` is 1, where every value has a bound of its own."""
+        return self._dual.magnitudes(duals) / self.kappa if self.p == 1 else None
 
 
 class EpsilonRidge(_PNormLoss):
@@ -248,3 +257,7 @@ class EpsilonSVR(_PNormLoss):
     def saturation(self, duals: Array) -> Array:
         """Return the dual norms, shape (n,)."""
         return self._dual.norm(duals)[:, 0]
+
+    def point_saturation(self, duals: Array) -> Array | None:
+        """Return each dual value if ``p`` is 1, where every value has a bound of its own."""
+        return self._dual.magnitudes(duals) if self.p == 1 else None

@@ -16,7 +16,11 @@ class Representation(Component, ABC):
     After ``fit`` the coordinates of the training outputs are ``targets_``, shape (n, p).
     """
 
-    point_scale: ClassVar[Array | None] = None  # square root of the weights, when coordinates are point values
+    has_points: ClassVar[bool] = False  # coordinates are values of their own, not those of a basis that may be turned
+    is_functional: ClassVar[bool] = False  # outputs are curves
+    point_scale: Array | None = None  # square root of the weights, when coordinates are values at weighted points
+    observed_: Array | None = None  # (n, p), 0 for coordinates of the training outputs that are absent
+    row_scale_: Array | None = None  # (n, 1), a factor of the training outputs' coordinates
 
     targets_: Array
     weights_: Array | None

@@ -17,6 +17,8 @@ class Euclidean(Representation):
     array([[1., 2.]])
     """
 
+    has_points = True
+
     def encode(self, Y: Array) -> Array:
         """Return Y, with one column when it has none."""
         return Y[:, None] if Y.ndim == 1 else Y

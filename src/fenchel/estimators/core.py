@@ -1,0 +1,188 @@
+"""What the regressors share: a checked sample, its dual problem, the solve, predictions in coordinates."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
+from fenchel._check import check_memory
+from fenchel.estimators.base import CertifiedMixin
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import OperatorKernel
+from fenchel.losses import Loss
+from fenchel.problem import DualProblem
+from fenchel.representations import Representation
+from fenchel.solvers import Solution, Status
+
+__all__ = ["KernelRegressorMixin", "Sample", "is_host"]
+
+_BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A checked training sample: its dual problem, and what turns duals into predictions."""
+
+    problem: DualProblem
+    X: Array
+    bound: Any
+    representation: Representation
+    is_pairwise: bool
+    weights: Array | None
+    kept: np.ndarray | None  # indices of the samples with a positive weight, None for all
+    n: int
+    extra: Any = None  # what else an estimator needs to predict
+
+
+class KernelRegressorMixin(CertifiedMixin, ABC):
+    """Encode, build the dual problem, solve, keep of the solution what prediction needs."""
+
+    lam: float
+
+    @abstractmethod
+    def _sample(
+        self,
+        X: Any,
+        y: Any,
+        loss: Loss,
+        double: bool = False,
+        sample_weight: Array | None = None,
+        grid: Array | None = None,
+    ) -> Sample:
+        """Return the dual problem of a sample; in float64 with ``double``, else in the dtype of the data."""
+
+    def _fit(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
+        """Fit in the dtype of the data; where that is too short for the gap, refine in float64."""
+        loss, solver = self._parts()
+        sample = self._sample(X, y, loss, False, sample_weight, grid)
+        solution = self._solve(sample.problem, solver, warn=not _is_single(sample))
+        if solution.status is not Status.CONVERGED and _is_single(sample):
+            sample = self._sample(X, y, loss, True, sample_weight, grid)
+            solution = self._solve(sample.problem, solver, as_like(solution.duals, sample.problem.targets))
+        return self._fitted(sample, solution)
+
+    def _prepared(
+        self,
+        X: Array,
+        y: Any,
+        sample_weight: Array | None,
+        loss: Loss,
+        kernel: OperatorKernel,
+        representation: Representation,
+        extra: Any = None,
+        **more: Any,
+    ) -> Sample:
+        """Return the dual problem of checked data."""
+        xp, n = namespace(X), X.shape[0]
+        if loss.pointwise and not representation.has_points:
+            raise IncompatibleError(
+                f"{loss!r} looks at single values, and {type(representation).__name__} has none. Use p=2, or for "
+                "curves representation='spline'."
+            )
+        weights, kept = sample_weights(sample_weight, X)
+        if kernel.is_pairwise and X.shape[1] != n:
+            raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
+        if kept is not None:
+            index = as_index(kept, X)
+            X, y = xp.take(X, index, axis=0), representation.take(y, index)
+            X = xp.take(X, index, axis=1) if kernel.is_pairwise else X
+        size = 3 * X.shape[0] ** 2 * xp.finfo(X.dtype).bits // 8
+        check_memory(size, f"The Gram matrix of {n} samples", "Fit on a part of the sample.")
+        targets = representation.fit(y, weights, **more).targets_
+        bound = kernel.bind(X, representation)
+        gram = bound.gram(X)
+        if representation.row_scale_ is not None:
+            gram = gram.scaled(representation.row_scale_)
+        problem = DualProblem.build(
+            gram, targets, loss, self.lam, weights, representation.point_scale, representation.observed_
+        )
+        return Sample(problem, X, bound, representation, kernel.is_pairwise, weights, kept, n, extra)
+
+    def _fitted(self, sample: Sample, solution: Solution) -> Self:
+        """Keep of a certified solution what prediction needs: the support only."""
+        xp, index = namespace(sample.X), as_index(self.support_, sample.X)
+        duals = self.dual_coef_ if sample.weights is None else self.dual_coef_ * sample.weights[:, None]
+        if sample.representation.row_scale_ is not None:
+            duals = duals * sample.representation.row_scale_
+        self._coef = xp.take(duals, index, axis=0) / (self.lam * sample.problem.total)
+        self._bound, self._is_pairwise = sample.bound, sample.is_pairwise
+        self.X_fit_ = xp.take(sample.X, index, axis=0)
+        self.representation_ = sample.representation
+        if sample.kept is not None:
+            self._restore(sample.n, sample.kept)
+        self._finish(sample)
+        return self
+
+    def _finish(self, sample: Sample) -> None:
+        """Set what an estimator has beside the common attributes."""
+
+    def _blocks(self, X: Array) -> Iterator[Array]:
+        """Yield checked inputs in blocks whose Gram matrices with the support are small, in the dtype of the model."""
+        xp = namespace(X)
+        X = xp.astype(X, self._coef.dtype, copy=False)
+        if self._is_pairwise:
+            X = xp.take(X, as_index(self.support_, X), axis=1)
+        rows = max(1, _BLOCK_BYTES // (8 * max(1, self._coef.shape[0])))
+        for first in range(0, X.shape[0], rows):
+            yield X[first : min(first + rows, X.shape[0]), ...]
+
+    def _coordinates(self, X: Array) -> Array:
+        """Return the predictions for checked inputs, in coordinates."""
+        found = [self._predict_block(block) for block in self._blocks(X)]
+        return found[0] if len(found) == 1 else namespace(X).concat(found)
+
+    def _predict_block(self, X: Array) -> Array:
+        if self._coef.shape[0] == 0:
+            xp = namespace(X)
+            return xp.zeros((X.shape[0], self._coef.shape[1]), dtype=X.dtype, device=device(X))
+        return self._bound.gram(X, self.X_fit_).matmul(as_like(self._coef, X))
+
+    def _restore(self, n: int, kept: np.ndarray) -> None:
+        """Put the samples of weight zero back: they have null duals."""
+        place = np.full(n, len(kept))  # where each sample's row is; the last row is one of zeros
+        place[kept] = np.arange(len(kept))
+        self.support_ = kept[self.support_]
+        self.sparsity_ = 1 - len(self.support_) / n
+        for name in ("dual_coef_", "outlier_score_", "point_outlier_score_"):
+            if hasattr(self, name):
+                setattr(self, name, _padded_take(getattr(self, name), place))
+
+
+def is_host(X: Any) -> bool:
+    """Tell whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
+    try:
+        return is_numpy(X)
+    except TypeError:
+        return True
+
+
+def _is_single(sample: Sample) -> bool:
+    targets = sample.problem.targets
+    return bool(targets.dtype == namespace(targets).float32)
+
+
+def _padded_take(rows: Array, place: np.ndarray) -> Array:
+    """Return the rows at the given places, the place past the last row being a row of zeros."""
+    xp = namespace(rows)
+    return xp.take(xp.concat([rows, 0 * rows[:1, ...]]), as_index(place, rows), axis=0)
+
+
+def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.ndarray | None]:
+    """Return positive weights and the indices that they belong to (``None``: all)."""
+    if weights is None:
+        return None, None
+    n = X.shape[0]
+    values = np.asarray(weights if is_host(weights) else host(weights), dtype=np.float64)
+    if values.ndim == 0:
+        values = np.full(n, float(values))
+    if values.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},). Got {values.shape} instead.")
+    if not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise ValueError("sample_weight must hold finite non-negative numbers. Got a negative, NaN or infinite one.")
+    if not np.any(values > 0):
+        raise ValueError("sample_weight must have at least one positive entry. Got zeros only.")
+    kept = np.flatnonzero(values > 0)
+    return as_like(values[kept], X), None if len(kept) == n else kept

@@ -1,0 +1,372 @@
+"""Model selection by cross-validation on one factorisation."""
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._array import Array, host
+from fenchel._check import Interval, Options, check_parameter
+from fenchel.estimators.core import Sample
+from fenchel.estimators.functional import CurveScoreMixin, FunctionalRegressor
+from fenchel.estimators.regression import OperatorKernelRegressor
+from fenchel.estimators.selection import Progress, as_lams, as_losses, warn_gaps
+from fenchel.losses import Loss
+from fenchel.sweep import held_out
+
+__all__ = ["FunctionalRegressorCV", "OperatorKernelRegressorCV"]
+
+
+class CrossValidatedMixin(ABC):
+    """Chooses loss and lam on the errors of held-out samples, then fits the chosen pair on the whole sample."""
+
+    lams: Sequence[float] | None
+    losses: Sequence[Loss | str]
+    cv: Any
+    aggregate: str
+    tol: float
+    n_jobs: int | None
+    checkpoint: Any
+    progress: Progress | None
+
+    @abstractmethod
+    def _estimator(self, loss: Loss | str, lam: float) -> Any:
+        """Return the estimator of one pair."""
+
+    def _choose(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
+        """Cross-validate the grid, and fit the best pair."""
+        check_parameter(type(self).__name__, "aggregate", self.aggregate, Options(("mean", "median", "fold_median")))
+        losses, lams = as_losses(self.losses), as_lams(np.logspace(-6, 0, 13) if self.lams is None else self.lams)
+        estimator = self._estimator(losses[0], lams[0])
+        sample = estimator._sample(X, y, estimator._parts()[0], True, sample_weight, grid)
+        folds = self._folds(sample)
+        self._cross_validate(sample, losses, lams, folds)
+        i, j = divmod(int(np.argmin(self.cv_errors_)), len(lams))
+        self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
+        self.best_estimator_ = estimator.set_params(loss=clone(losses[i]), lam=lams[j])
+        problem = sample.problem.with_(loss=sample.problem.bind(losses[i]), lam=lams[j])
+        self.best_estimator_._fitted(sample, estimator._solve(problem, estimator._parts()[1]))
+        for name, value in vars(self.best_estimator_).items():
+            if name.endswith("_") and not name.startswith("_"):
+                setattr(self, name, value)
+        return self
+
+    def _folds(self, sample: Sample) -> list[np.ndarray]:
+        """Return the test parts, as places among the samples with a positive weight."""
+        if isinstance(self.cv, str):
+            check_parameter(type(self).__name__, "cv", self.cv, Options(("loo",)))
+            tests = [np.array([k]) for k in range(sample.n)]
+        else:
+            if isinstance(self.cv, int):
+                check_parameter(type(self).__name__, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
+                if sample.n < self.cv:
+                    raise ValueError(f"cv={self.cv} needs at least {self.cv} samples. Got n_samples = {sample.n}.")
+            tests = [np.asarray(test) for _, test in check_cv(self.cv).split(np.zeros((sample.n, 1)))]
+        if sample.kept is not None:
+            tests = [np.flatnonzero(np.isin(sample.kept, test)) for test in tests]
+        tests = [test for test in tests if len(test)]
+        if sample.n < 2 or any(len(test) == sample.problem.targets.shape[0] for test in tests):
+            raise ValueError(f"Each fold must leave samples to fit on. Got n_samples = {sample.n}.")
+        return tests
+
+    def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
+        """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
+        shape = (len(losses), len(lams), len(folds))
+        store = _Checkpoint(self.checkpoint, _key(sample, losses, lams, folds, self.tol), shape)
+        todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
+        targets = host(sample.problem.unscale(sample.problem.targets))
+        seen = 1.0 if sample.problem.kept is None else host(sample.problem.kept)
+        weights = np.ones(len(targets)) if sample.weights is None else host(sample.weights)
+        counter = {"done": (len(losses) - len(todo)) * len(lams)}
+
+        def row(i: int) -> None:
+            for found in held_out(sample.problem, [losses[i]], lams, folds, self.tol):
+                squares = np.sum(seen * (targets - host(found.predictions)) ** 2, axis=1)
+                store.errors[i, found.lam] = [np.average(squares[fold], weights=weights[fold]) for fold in folds]
+                store.gaps[i, found.lam] = found.gap
+                store.medians[i, found.lam] = _weighted_median(squares, weights)
+                counter["done"] += 1
+                if self.progress is not None:
+                    self.progress(counter["done"], len(losses) * len(lams))
+            store.save()
+
+        sample.problem.spectrum  # noqa: B018 - computed once, before the threads
+        Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(row)(i) for i in todo)
+        self.fold_errors_, self.cv_gaps_ = store.errors, store.gaps
+        if self.aggregate == "median":
+            self.cv_errors_ = store.medians
+        else:
+            self.cv_errors_ = (np.mean if self.aggregate == "mean" else np.median)(store.errors, axis=2)
+        warn_gaps(store.gaps, self.tol)
+
+
+class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """``OperatorKernelRegressor`` with loss and lam chosen by cross-validation on one factorisation.
+
+    Every fold is solved on the Gram matrix of the whole sample with its test samples held out, all folds side by side,
+    warm-started along lam; the square loss takes a closed form. The chosen pair is then fitted on the whole sample.
+
+    Parameters
+    ----------
+    kernel, operator, representation, tol
+        As for ``OperatorKernelRegressor``. What a kernel or operator takes from the sample (a median bandwidth, the
+        covariance of the outputs) is taken from the whole sample, once.
+    lams : sequence of float or None, default=None
+        Regularisation weights; ``None`` is 13 values from 1e-6 to 1.
+    losses : sequence of Loss or str, default=("square",)
+        Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]``.
+    cv : int, splitter or "loo", default=5
+        Folds; ``"loo"`` is leave-one-out, exact.
+    aggregate : {"mean", "median", "fold_median"}, default="mean"
+        How held-out errors become one number: mean of the folds' means, median over all held-out samples, which a
+        minority of outliers does not move, or median of the folds' means.
+    n_jobs : int or None, default=None
+        Threads over the losses.
+    checkpoint : path or None, default=None
+        A file that keeps the errors of finished losses; a fit with the same data and grid goes on from there.
+    progress : callable or None, default=None
+        Called as ``progress(done, total)`` after each (loss, lam) pair.
+
+    Attributes
+    ----------
+    best_loss_, best_lam_ : Loss, float
+        The chosen pair.
+    cv_errors_ : array of shape (n_losses, n_lams)
+        Mean squared distance between held-out outputs and predictions, aggregated over folds.
+    fold_errors_ : array of shape (n_losses, n_lams, n_folds)
+        The same for each fold.
+    cv_gaps_ : array of shape (n_losses, n_lams)
+        Largest relative duality gap over the folds.
+    best_estimator_ : OperatorKernelRegressor
+        The model fitted on the whole sample; its fitted attributes are attributes of this one too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressorCV
+    >>> from fenchel.losses import Huber
+    >>> X = np.linspace(0, 3, 40)[:, None]
+    >>> Y = np.hstack([np.sin(X), np.cos(X)])
+    >>> model = OperatorKernelRegressorCV(lams=[1e-4, 1e-2, 1.0], losses=[Huber(0.1), Huber(1.0)]).fit(X, Y)
+    >>> model.best_lam_
+    0.0001
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        operator: Any = None,
+        lams: Sequence[float] | None = None,
+        losses: Sequence[Loss | str] = ("square",),
+        cv: Any = 5,
+        aggregate: str = "mean",
+        tol: float = 1e-6,
+        representation: Any = None,
+        n_jobs: int | None = None,
+        checkpoint: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.operator = operator
+        self.lams = lams
+        self.losses = losses
+        self.cv = cv
+        self.aggregate = aggregate
+        self.tol = tol
+        self.representation = representation
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
+        """Choose loss and lam, then fit on the whole sample.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array
+            As for ``OperatorKernelRegressor.fit``.
+
+        Returns
+        -------
+        self : OperatorKernelRegressorCV
+            The fitted model.
+        """
+        return self._choose(X, y, sample_weight)
+
+    def predict(self, X: Array) -> Array:
+        """Predict with the chosen model."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    def _estimator(self, loss: Loss | str, lam: float) -> OperatorKernelRegressor:
+        return OperatorKernelRegressor(
+            self.kernel, self.operator, loss, lam, tol=self.tol, representation=self.representation
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = OperatorKernelRegressor(self.kernel, self.operator).__sklearn_tags__()
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        return tags
+
+
+class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """``FunctionalRegressor`` with loss and lam chosen by cross-validation on one factorisation.
+
+    Every fold is solved on the Gram matrix of the whole sample with its test curves held out, all folds side by side,
+    warm-started along lam. The error of a held-out curve is its mean squared distance to the prediction over the points
+    at which it was observed. The chosen pair is then fitted on the whole sample.
+
+    Parameters
+    ----------
+    kernel, output_kernel, channels, representation, n_components, center, tol
+        As for ``FunctionalRegressor``. What they take from the sample (a median bandwidth, the centre) is taken from
+        the whole sample, once.
+    lams, losses, cv, aggregate, n_jobs, checkpoint, progress
+        As for ``OperatorKernelRegressorCV``. With contaminated curves ``aggregate="median"`` is the robust choice.
+
+    Attributes
+    ----------
+    best_loss_, best_lam_ : Loss, float
+        The chosen pair.
+    cv_errors_ : array of shape (n_losses, n_lams)
+        Errors of held-out curves, aggregated over curves and folds.
+    fold_errors_ : array of shape (n_losses, n_lams, n_folds)
+        Their mean over the curves of each fold.
+    cv_gaps_ : array of shape (n_losses, n_lams)
+        Largest relative duality gap over the folds.
+    best_estimator_ : FunctionalRegressor
+        The model fitted on the whole sample; its fitted attributes are attributes of this one too.
+
+    Examples
+    --------
+    >>> from fenchel import FunctionalRegressorCV
+    >>> from fenchel.data import make_functional
+    >>> from fenchel.losses import Huber
+    >>> data = make_functional(30, 20, random_state=0)
+    >>> model = FunctionalRegressorCV(lams=[1e-4, 1e-2], losses=["square", Huber(0.5, p=1)]).fit(data.X, data.Y)
+    >>> model.cv_errors_.shape, bool(model.cv_gaps_.max() <= 1e-6)
+    ((2, 2), True)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        output_kernel: Any = None,
+        lams: Sequence[float] | None = None,
+        losses: Sequence[Loss | str] = ("square",),
+        representation: Any = "spline",
+        n_components: float | None = None,
+        center: bool | str = True,
+        channels: Array | None = None,
+        cv: Any = 5,
+        aggregate: str = "mean",
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        checkpoint: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.output_kernel = output_kernel
+        self.lams = lams
+        self.losses = losses
+        self.representation = representation
+        self.n_components = n_components
+        self.center = center
+        self.channels = channels
+        self.cv = cv
+        self.aggregate = aggregate
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
+        """Choose loss and lam, then fit on the whole sample.
+
+        Parameters
+        ----------
+        X, y, grid, sample_weight
+            As for ``FunctionalRegressor.fit``.
+
+        Returns
+        -------
+        self : FunctionalRegressorCV
+            The fitted model.
+        """
+        return self._choose(X, y, sample_weight, grid)
+
+    def predict(self, X: Any, grid: Array | None = None, derivative: bool = False) -> Any:
+        """Predict with the chosen model, as ``FunctionalRegressor.predict`` does."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X, grid, derivative)
+
+    def _estimator(self, loss: Loss | str, lam: float) -> FunctionalRegressor:
+        return FunctionalRegressor(
+            self.kernel,
+            self.output_kernel,
+            loss,
+            lam,
+            representation=self.representation,
+            n_components=self.n_components,
+            center=self.center,
+            channels=self.channels,
+            tol=self.tol,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = self._estimator("square", 1.0).__sklearn_tags__()
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        return tags
+
+
+class _Checkpoint:
+    """Errors of finished losses, in a file that is replaced as a whole and belongs to one set of data and grid."""
+
+    def __init__(self, file: Any, key: str, shape: tuple[int, int, int]) -> None:
+        self.file = None if file is None else Path(file)
+        self.key = key
+        self.errors, self.gaps, self.medians = (np.full(s, np.nan) for s in (shape, shape[:2], shape[:2]))
+        if self.file is not None and self.file.exists():
+            with np.load(self.file, allow_pickle=False) as stored:
+                if str(stored["key"]) != key:
+                    raise ValueError(
+                        f"The checkpoint {self.file} belongs to other data or another grid. Remove it or name another."
+                    )
+                self.errors, self.gaps, self.medians = (stored[name] for name in ("errors", "gaps", "medians"))
+
+    def save(self) -> None:
+        """Write the file, whole or not at all."""
+        if self.file is None:
+            return
+        partial = self.file.with_name(f"{self.file.name}.{os.getpid()}.part")
+        with open(partial, "wb") as stream:
+            np.savez(stream, key=self.key, errors=self.errors, gaps=self.gaps, medians=self.medians)
+        os.replace(partial, self.file)
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """Return the median of values that count so many times; samples that no fold holds out are NaN and do not count."""
+    seen = ~np.isnan(values)
+    order = np.argsort(values[seen], kind="stable")
+    ordered, mass = values[seen][order], np.cumsum(weights[seen][order])
+    low, high = np.searchsorted(mass, mass[-1] / 2, "left"), np.searchsorted(mass, mass[-1] / 2, "right")
+    return float((ordered[low] + ordered[min(high, len(ordered) - 1)]) / 2)
+
+
+def _key(sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray], tol: float) -> str:
+    digest = hashlib.sha256(repr(([repr(loss) for loss in losses], lams, [f.tolist() for f in folds], tol)).encode())
+    for array in (sample.X, sample.problem.targets):
+        digest.update(np.ascontiguousarray(host(array)).tobytes())
+    digest.update(repr(sample.bound).encode())
+    return digest.hexdigest()

@@ -1,0 +1,349 @@
+"""Regression whose outputs are curves."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fenchel import representations as representation_room
+from fenchel._array import Array, as_like, host, is_numpy, namespace
+from fenchel._check import Options, check_memory, check_parameter
+from fenchel.data.functional import Curves, as_curves, is_fdata, to_fdata
+from fenchel.estimators.base import part_of
+from fenchel.estimators.centre import Centre
+from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, sample_weights
+from fenchel.kernels import FunctionalGaussian, IntegralOperator, Laplacian, OperatorKernel, Separable, as_scalar_kernel
+from fenchel.losses import Loss
+from fenchel.quadrature import trapezoid_weights
+from fenchel.representations import CurveRepresentation
+
+__all__ = ["FunctionalRegressor"]
+
+
+@dataclass(frozen=True)
+class _Extra:
+    """What a fitted model needs beside its coefficients."""
+
+    operator: IntegralOperator
+    centre: Centre | None
+    is_fdata: bool
+
+
+class CurveScoreMixin:
+    """The coefficient of determination for curves."""
+
+    def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
+        """Return the share of the variance of the curves that the predictions explain.
+
+        Parameters
+        ----------
+        X, y, grid
+            A sample, as for ``fit``; only points at which a curve was observed count.
+        sample_weight : array of shape (n,) or None, default=None
+            How often each curve counts.
+
+        Returns
+        -------
+        score : float
+            One less the ratio of integrated squared errors to integrated squared distances from the mean curve.
+        """
+        curves = as_curves(y, grid, "y")
+        values = host(curves.values).reshape(len(curves), len(curves.grid), -1)
+        predicted = as_curves(self.predict(X, curves.grid)).values  # type: ignore[attr-defined]
+        found = host(predicted).reshape(values.shape)
+        counts = np.ones(len(curves)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        weights = trapezoid_weights(curves.grid)[None, :, None] * counts[:, None, None] * ~np.isnan(values)
+        known = np.where(np.isnan(values), 0.0, values)
+        mass = np.sum(weights, axis=0)
+        mean = np.sum(weights * known, axis=0) / np.where(mass > 0, mass, 1.0)
+        total = float(np.sum(weights * (known - mean) ** 2))
+        error = float(np.sum(weights * (known - found) ** 2))
+        if total == 0:
+            return 1.0 if error == 0 else 0.0
+        return 1 - error / total
+
+
+class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    r"""Regression of curves on anything that has a kernel, with a convex loss and a certified duality gap.
+
+    .. math:: \min_h \; \frac1n \sum_i \ell(y_i - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
+        \hat h(x)(\theta) = \frac{1}{\lambda n} \sum_i k(x, x_i) \int g(\theta, \theta') a_i(\theta') \, d\theta',
+
+    with an input kernel :math:`k`, an output kernel :math:`g` on the domain of the curves, and losses of the
+    :math:`L^p` norms of curves.
+
+    Parameters
+    ----------
+    kernel : kernel, str, callable or None, default=None
+        Kernel of the inputs; ``None`` is ``FunctionalGaussian(gamma="median")``, for curves and for vectors.
+    output_kernel : kernel, str, callable, list of these, or None, default=None
+        Kernel of points of the domain; a list has one for each output channel. ``None`` is a Laplacian kernel whose
+        length is a tenth of the domain, or for a representation with eigenvalues of its own, those.
+    loss : Loss or str, default="square"
+        ``"square"``, ``"huber"``, ``"epsilon_ridge"``, ``"epsilon_svr"``, ... or an instance such as
+        ``Huber(0.5, p=1)``. Orders p other than 2 need point values: ``representation="spline"``.
+    lam : float, default=1e-3
+        Weight of the squared norm.
+    representation : {"spline", "eigen", "fourier"} or CurveRepresentation, default="spline"
+        How curves become coordinates. Only ``"spline"`` takes curves with missing values.
+    n_components : int, float or None, default=None
+        Number of components (or explained share) of a representation given by name; ``None`` is its default.
+    center : bool or "median", default=True
+        Whether the mean curve (or the pointwise median) is subtracted from the outputs and added to predictions. Where
+        values are missing it is estimated smoothly from all curves.
+    channels : array of shape (c, c) or None, default=None
+        Positive semidefinite matrix between the output channels; ``None`` does not couple them.
+    solver : Solver or str, default="auto"
+        ``"auto"`` or a solver's name or instance.
+    tol : float, default=1e-6
+        The relative duality gap at which the fit is done.
+    max_iter : int or None, default=None
+        Most iterations; ``None`` is the solver's default.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n, p)
+        Dual variables in the coordinates of the representation.
+    outlier_score_ : array of shape (n,)
+        Dual norm of each curve over its bound, in [0, 1]; 1 is a clipped curve. Only for losses with bounded duals.
+    point_outlier_score_ : array of the shape of y
+        The same for each point, for losses with p = 1; NaN where a curve was not observed.
+    representation_error_ : float
+        Share of the squared norm of the training curves that the representation does not hold.
+    grid_ : array of shape (m,)
+        Points of the training curves.
+    primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, solver_info_, history_
+        As for ``OperatorKernelRegressor``.
+
+    Notes
+    -----
+    A curve that is not observed everywhere has dual variables only where it is observed, and its integrals are averages
+    over those points: nothing is interpolated. See ``Spline``.
+
+    References
+    ----------
+    [Lambert2022]_; [Laforgue2020]_, section 3.2.
+
+    Examples
+    --------
+    >>> from fenchel import FunctionalRegressor
+    >>> from fenchel.data import make_functional
+    >>> from fenchel.losses import Huber
+    >>> data = make_functional(40, 30, random_state=0)
+    >>> model = FunctionalRegressor(loss=Huber(0.1, p=1), lam=1e-4).fit(data.X, data.Y)
+    >>> bool(model.duality_gap_ <= 1e-6), model.predict(data.X[:2], grid=[0.25, 0.75]).shape
+    (True, (2, 2))
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        output_kernel: Any = None,
+        loss: Any = "square",
+        lam: float = 1e-3,
+        representation: Any = "spline",
+        n_components: float | None = None,
+        center: bool | str = True,
+        channels: Array | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.output_kernel = output_kernel
+        self.loss = loss
+        self.lam = lam
+        self.representation = representation
+        self.n_components = n_components
+        self.center = center
+        self.channels = channels
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, DataFrame or scikit-fda object
+            Vectors (n, d), curves (n, m), curves with channels (n, m, c), or a Gram matrix with ``"precomputed"``.
+        y : array, list of pairs, DataFrame or scikit-fda object
+            Curves (n, m), or with channels (n, m, c); NaN is not observed. A list of pairs ``(points, values)`` gives
+            each curve its own points.
+        grid : array of shape (m,) or None, default=None
+            Points at which the output curves are known; ``None`` takes them from the data, or [0, 1] in equal steps.
+        sample_weight : array of shape (n,) or None, default=None
+            How often each sample counts.
+
+        Returns
+        -------
+        self : FunctionalRegressor
+            The fitted model.
+        """
+        return self._fit(X, y, sample_weight, grid)
+
+    def predict(self, X: Any, grid: Array | None = None, derivative: bool = False) -> Any:
+        """Predict curves, at any points.
+
+        Parameters
+        ----------
+        X : array, DataFrame or scikit-fda object
+            Inputs in the form of ``fit``.
+        grid : array of shape (m,) or None, default=None
+            Increasing points; ``None`` is the grid of the training curves.
+        derivative : bool, default=False
+            Whether to return the derivative of the prediction; the output kernel must be smooth.
+
+        Returns
+        -------
+        y : array of shape (n, m) or (n, m, c), or FDataGrid
+            Predicted curves; an FDataGrid if the model was fitted to scikit-fda outputs.
+        """
+        check_is_fitted(self)
+        X = self._checked_inputs(X, reset=False)[0]
+        points = self.grid_ if grid is None else as_points(grid)
+        matrix = self.representation_.evaluation(self._operator, points, derivative)
+        xp, parts = namespace(X), []
+        for block in self._blocks(X):
+            if self._coef.shape[0] == 0:
+                parts.append(xp.zeros((block.shape[0], matrix.shape[1]), dtype=block.dtype))
+                continue
+            gram = self._bound.terms[0][0](block, self.X_fit_)
+            parts.append(gram @ as_like(self._coef, block) @ as_like(matrix, block))
+        values = parts[0] if len(parts) == 1 else xp.concat(parts)
+        if self.center_ is not None:
+            values = values + as_like(self.center_(points, derivative).reshape(1, -1), values)
+        shaped = self.representation_.shaped(xp.astype(values, X.dtype, copy=False))
+        return to_fdata(Curves(points, shaped)) if self._is_fdata else shaped
+
+    def _sample(
+        self,
+        X: Any,
+        y: Any,
+        loss: Loss,
+        double: bool = False,
+        sample_weight: Array | None = None,
+        grid: Array | None = None,
+    ) -> Sample:
+        """Return the dual problem of a sample of curves."""
+        check_parameter(type(self).__name__, "center", self.center, Options((True, False, "median")))
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        X, input_grid = self._checked_inputs(X, reset=True)
+        came_as_fdata = is_fdata(y)
+        curves = as_curves(y, grid, "y")
+        if len(curves) != X.shape[0]:
+            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(curves)}.")
+        xp = namespace(X)
+        X = xp.astype(X, xp.float64) if double else X
+        curves = Curves(curves.grid, as_like(curves.values, X))
+        size = 3 * (curves.values.shape[1] * (1 if curves.values.ndim == 2 else curves.values.shape[2])) ** 2 * 8
+        check_memory(size, f"The output operator on {len(curves.grid)} points", "Use fewer points, or round them.")
+        representation = self._representation()
+        centre = self._centre(curves, sample_weight)
+        if centre is not None:
+            shape = curves.values.shape[1:]
+            curves = Curves(curves.grid, curves.values - as_like(centre.values.reshape((1, *shape)), curves.values))
+        operator = self._output_operator(curves.grid, representation)
+        extra = _Extra(operator, centre, came_as_fdata)
+        kernel = self._input_kernel(input_grid, operator)
+        return self._prepared(X, curves, sample_weight, loss, kernel, representation, extra, operator=operator)
+
+    def _finish(self, sample: Sample) -> None:
+        self._operator, self.center_, self._is_fdata = sample.extra.operator, sample.extra.centre, sample.extra.is_fdata
+        representation: Any = sample.representation
+        self.grid_ = representation.grid_
+        self.representation_error_ = representation.representation_error_
+        scores: Array | None = getattr(self, "point_outlier_score_", None)
+        if scores is None:
+            return
+        if representation.observed_ is not None and sample.kept is None:
+            nan = namespace(scores).zeros_like(scores) + float("nan")
+            scores = namespace(scores).where(representation.observed_ > 0, scores, nan)
+        self.point_outlier_score_ = representation.shaped(scores)
+
+    def _checked_inputs(self, X: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
+        """Return inputs as an array of floats, (n, d) or (n, m, c), and their grid if they have one of their own."""
+        if is_fdata(X):
+            curves = as_curves(X, None if reset else getattr(self, "_input_grid", None), "X")
+            X, grid = curves.values, curves.grid
+        else:
+            grid = None
+        if is_host(X):
+            X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
+        elif reset:
+            self.n_features_in_ = X.shape[1]
+        if X.ndim not in (2, 3):
+            raise ValueError(f"X must have shape (n, d) or (n, m, c). Got {tuple(X.shape)} instead.")
+        if reset:
+            self._input_shape, self._input_grid = tuple(X.shape[1:]), grid
+        elif tuple(X.shape[1:]) != self._input_shape:
+            raise ValueError(
+                f"X has rows of shape {tuple(X.shape[1:])}, but the model was fitted with {self._input_shape}."
+            )
+        return X, grid
+
+    def _input_kernel(self, grid: np.ndarray | None, operator: IntegralOperator) -> OperatorKernel:
+        """Return the kernel of the inputs times the output operator."""
+        if isinstance(self.kernel, OperatorKernel):
+            raise TypeError(
+                f"The 'kernel' parameter must be a scalar kernel of the inputs; the output operator comes from "
+                f"'output_kernel'. Got {self.kernel!r}."
+            )
+        kernel = FunctionalGaussian("median") if self.kernel is None else as_scalar_kernel(self.kernel)
+        kernel = clone(kernel.validate())
+        if hasattr(self, "feature_names_in_"):
+            kernel = kernel.named(self.feature_names_in_)
+        if grid is not None:  # kernels of curves that were given no grid take that of the inputs
+            open_ones = [name for name, value in kernel.get_params().items() if value is None and name.endswith("grid")]
+            kernel.set_params(**dict.fromkeys(open_ones, grid))
+        return Separable(kernel, operator)
+
+    def _output_operator(self, grid: np.ndarray, representation: CurveRepresentation) -> IntegralOperator:
+        kernel = self.output_kernel
+        if kernel is None and not representation.has_eigenvalues:
+            length = float(grid[-1] - grid[0]) if len(grid) > 1 else 1.0
+            kernel = Laplacian(10 / length)
+        return IntegralOperator(kernel, self.channels).validate()
+
+    def _representation(self) -> CurveRepresentation:
+        part = part_of(self.representation, representation_room, "representation", CurveRepresentation)
+        if self.n_components is not None and "n_components" in part.get_params():
+            part.set_params(n_components=self.n_components)
+        elif self.n_components is not None:
+            raise ValueError(
+                f"n_components has no meaning for {type(part).__name__}. Leave it at None, or use "
+                "representation='eigen' or 'fourier'."
+            )
+        checked: CurveRepresentation = part.validate()
+        return checked
+
+    def _centre(self, curves: Curves, sample_weight: Array | None) -> Centre | None:
+        if self.center is False:
+            return None
+        weights, kept = sample_weights(sample_weight, curves.values)
+        values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
+        if kept is not None:
+            values = values[kept]
+        counts = np.ones(len(values)) if weights is None else host(weights).astype(np.float64)
+        return Centre.of(curves, values, counts, "median" if self.center == "median" else "mean")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = False
+        tags.input_tags.three_d_array = True
+        with suppress(TypeError, ValueError):  # fit raises the error, with its message
+            tags.input_tags.pairwise = self.kernel is not None and as_scalar_kernel(self.kernel).is_pairwise
+        return tags
+
+
+def as_points(grid: Any) -> np.ndarray:
+    """Return increasing finite points as a NumPy array, else raise."""
+    points = np.asarray(host(grid) if not is_host(grid) and not is_numpy(grid) else grid, dtype=np.float64)
+    trapezoid_weights(points)
+    return points

@@ -1,0 +1,190 @@
+"""Curves by their coefficients on a chosen basis, with a chosen operator."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fenchel._array import Array, as_like
+from fenchel._check import Interval, Options
+from fenchel.data.functional import Curves
+from fenchel.exceptions import IncompatibleError
+from fenchel.representations.curves import QUADRATURES, CurveRepresentation
+
+__all__ = ["Basis", "Fourier"]
+
+
+class _OnBasis(CurveRepresentation, ABC):
+    """Coefficients on functions that are made orthonormal for the quadrature: their span is what counts."""
+
+    has_eigenvalues = True
+
+    @abstractmethod
+    def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
+        """Return the functions at some points, (points, k)."""
+
+    @abstractmethod
+    def _eigenvalues(self) -> np.ndarray:
+        """Return the eigenvalues, (k,)."""
+
+    def _learn(self, operator: Any) -> None:
+        functions, weights = self._functions(self.grid_), self._quadrature_weights()
+        products = functions.T @ (weights[:, None] * functions)
+        values, vectors = np.linalg.eigh(products)
+        if values[0] <= 1e-10 * values[-1]:
+            raise ValueError(
+                f"The {len(values)} functions of the basis must be linearly independent on the grid of "
+                f"{len(self.grid_)} points. Take fewer functions or more points."
+            )
+        self._root = (vectors * np.sqrt(values)) @ vectors.T
+        self._inverse_root = (vectors / np.sqrt(values)) @ vectors.T
+        self._basis = self._with_channels(functions @ self._inverse_root)
+        self.n_components_ = self._basis.shape[1]
+
+    def _with_channels(self, matrix: np.ndarray) -> Array:
+        """Return a matrix that acts in the same way on every channel."""
+        return as_like(np.kron(matrix, np.eye(self.n_channels_)), self._scale)
+
+    def encode(self, Y: Curves) -> Array:
+        """Return the coefficients on the orthonormal basis."""
+        return (self._flat(Y) * self._scale**2) @ self._basis
+
+    def decode(self, coordinates: Array) -> Array:
+        """Return the values at the points of the grid."""
+        return self.shaped(coordinates @ self._basis.T)
+
+    def integral(self, operator: Any) -> Array:
+        """Return the operator with the chosen eigenvalues, or what an integral operator does within the span."""
+        if operator is None or operator.kernel is None:
+            return self._with_channels((self._root * self._eigenvalues()) @ self._root)
+        values = as_like(operator.values(self.grid_, self.grid_, self.n_channels_), self._scale)
+        part = self._scale[:, None] ** 2 * self._basis
+        return part.T @ values @ part
+
+    def evaluation(self, operator: Any, grid: np.ndarray, derivative: bool = False) -> Array:
+        """Return the images of the orthonormal basis at the points wanted."""
+        if operator is None or operator.kernel is None:
+            functions = self._functions(grid, derivative)
+            return self._with_channels((self._root * self._eigenvalues()) @ functions.T)
+        values = as_like(operator.values(self.grid_, grid, self.n_channels_, derivative), self._scale)
+        return (self._scale[:, None] ** 2 * self._basis).T @ values
+
+
+class Fourier(_OnBasis):
+    r"""Coefficients on the first trigonometric functions of the domain, with eigenvalues that decay.
+
+    .. math:: 1, \; \sqrt2 \cos 2\pi k t, \; \sqrt2 \sin 2\pi k t, \qquad
+        \mu_k = (1 + k)^{-s}, \qquad t = \frac{\theta - \theta_1}{\theta_m - \theta_1},
+
+    divided by the root of the length of the domain.
+
+    Parameters
+    ----------
+    n_components : int, default=11
+        Number of functions: the constant, then pairs of a cosine and a sine.
+    decay : float, default=2.0
+        The exponent :math:`s` of the eigenvalues, used when there is no output kernel.
+    quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
+        Weights of the points of the grid.
+
+    Attributes
+    ----------
+    representation_error_ : float
+        Share of the squared norm of the training curves that lies outside the span.
+
+    References
+    ----------
+    [Laforgue2020]_, section 3.2 and the lip experiment, which uses :math:`\sqrt2` for the constant function.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        "n_components": Interval(1, math.inf, "left", integer=True),
+        "decay": Interval(0, math.inf, "left"),
+        "quadrature": QUADRATURES,
+    }
+
+    def __init__(self, n_components: int = 11, decay: float = 2.0, quadrature: str = "trapezoid") -> None:
+        self.n_components = n_components
+        self.decay = decay
+        self.quadrature = quadrature
+
+    def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
+        length = float(self.grid_[-1] - self.grid_[0]) if len(self.grid_) > 1 else 1.0
+        order = (np.arange(self.n_components) + 1) // 2
+        is_sine = np.arange(self.n_components) % 2 == 0  # the first one is the constant
+        phase = 2 * np.pi * np.outer((grid - self.grid_[0]) / length, order)
+        size = np.where(order == 0, 1.0, math.sqrt(2)) / math.sqrt(length)
+        if derivative:
+            rate = 2 * np.pi * order / length
+            return size * rate * np.where(is_sine & (order > 0), np.cos(phase), -np.sin(phase))
+        return size * np.where(is_sine & (order > 0), np.sin(phase), np.cos(phase))
+
+    def _eigenvalues(self) -> np.ndarray:
+        return (1.0 + (np.arange(self.n_components) + 1) // 2) ** -self.decay
+
+
+class Basis(_OnBasis):
+    r"""Coefficients on given functions, with given eigenvalues.
+
+    .. math:: A f = \sum_k \mu_k \langle f, \varphi_k \rangle \varphi_k .
+
+    Parameters
+    ----------
+    functions : callable
+        Takes points (m,) and returns the values of the functions there, (m, k). They need not be orthonormal.
+    eigenvalues : array of shape (k,)
+        Non-negative numbers :math:`\mu_k`, used when there is no output kernel.
+    quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
+        Weights of the points of the grid.
+    derivatives : callable or None, default=None
+        The derivatives of the functions, in the same form.
+
+    Attributes
+    ----------
+    representation_error_ : float
+        Share of the squared norm of the training curves that lies outside the span.
+    """
+
+    def __init__(
+        self,
+        functions: Callable[[np.ndarray], np.ndarray],
+        eigenvalues: Any,
+        quadrature: str = "trapezoid",
+        derivatives: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> None:
+        self.functions = functions
+        self.eigenvalues = eigenvalues
+        self.quadrature = quadrature
+        self.derivatives = derivatives
+
+    def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
+        chosen = self.derivatives if derivative else self.functions
+        if chosen is None:
+            raise IncompatibleError("Basis has no derivatives. Give them as Basis(..., derivatives=...).")
+        values = np.asarray(chosen(grid), dtype=np.float64)
+        wanted = (len(grid), len(self._eigenvalues()))
+        if values.shape != wanted or not np.all(np.isfinite(values)):
+            raise ValueError(
+                f"The functions of a Basis must give finite values of shape {wanted}, one column for each eigenvalue. "
+                f"Got shape {values.shape}."
+            )
+        return values
+
+    def _eigenvalues(self) -> np.ndarray:
+        values = np.asarray(self.eigenvalues, dtype=np.float64)
+        if values.ndim != 1 or len(values) == 0 or not np.all(values >= 0) or not np.all(np.isfinite(values)):
+            raise ValueError(
+                f"The 'eigenvalues' parameter of Basis must hold finite non-negative numbers. Got {self.eigenvalues!r}."
+            )
+        return values
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [cls(_parabolas, [1.0, 0.5, 0.25])]
+
+
+def _parabolas(grid: np.ndarray) -> np.ndarray:
+    return np.stack([np.ones_like(grid), grid, grid**2], axis=1)

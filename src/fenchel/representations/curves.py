@@ -1,0 +1,94 @@
+"""What the representations of curves share: a grid, quadrature weights, channels, and evaluation anywhere."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fenchel._array import Array, as_like, namespace
+from fenchel._check import Interval, Options
+from fenchel.data.functional import Curves, as_curves
+from fenchel.exceptions import IncompatibleError
+from fenchel.quadrature import trapezoid_weights
+from fenchel.representations.base import Representation
+
+__all__ = ["CurveRepresentation"]
+
+QUADRATURES = Options(("trapezoid", "monte_carlo"))
+
+
+class CurveRepresentation(Representation, ABC):
+    r"""Curves in orthonormal coordinates of :math:`L^2`, the integral being a sum over the points of a grid.
+
+    A row of coordinates belongs to the point values of a curve, channel by channel within each point. ``fit`` also
+    takes the output operator, from which a representation may take its basis.
+    """
+
+    is_functional: ClassVar[bool] = True
+    has_eigenvalues: ClassVar[bool] = False  # has an operator of its own, and can do without an output kernel
+    _limits: ClassVar[dict[str, Interval | Options]] = {"quadrature": QUADRATURES}
+
+    quadrature: str
+
+    grid_: np.ndarray
+    n_channels_: int
+    representation_error_: float
+
+    def fit(self, Y: Any, weights: Array | None = None, operator: Any = None) -> Self:
+        """Learn grid, weights and coordinates from the training curves; ``weights`` (n,) count samples."""
+        curves = as_curves(Y)
+        self.weights_ = weights
+        self.grid_ = curves.grid
+        self.n_channels_ = 1 if curves.values.ndim == 2 else int(curves.values.shape[2])
+        self._has_channels = curves.values.ndim == 3
+        self._scale = as_like(np.repeat(np.sqrt(self._quadrature_weights()), self.n_channels_), curves.values)
+        self._learn(operator)
+        self._set_targets(curves)
+        return self
+
+    @abstractmethod
+    def integral(self, operator: Any) -> Array:
+        """Return an integral operator in these coordinates, (p, p), or (p,) when it is diagonal."""
+
+    @abstractmethod
+    def evaluation(self, operator: Any, grid: np.ndarray, derivative: bool = False) -> Array:
+        """Return the matrix (p, points × channels) that takes coordinates a to the values of the operator at a.
+
+        With ``derivative``, to the values of its derivative.
+        """
+
+    def _learn(self, operator: Any) -> None:
+        """Learn what the coordinates need beside the grid."""
+
+    def _set_targets(self, curves: Curves) -> None:
+        """Set the coordinates of the training curves, and what is lost by them."""
+        if not curves.is_complete:
+            raise IncompatibleError(
+                f"{type(self).__name__} needs curves that are observed at every point of the grid; these have gaps. "
+                "Use representation='spline', which needs no interpolation."
+            )
+        self.targets_ = self.encode(curves)
+        whole = self._flat(curves) * self._scale
+        total = float(namespace(whole).sum(whole**2))
+        kept = float(namespace(whole).sum(self.targets_**2))
+        self.representation_error_ = max(0.0, 1 - kept / total) if total > 0 else 0.0
+
+    def take(self, Y: Curves, index: Any) -> Curves:
+        """Return some of the curves."""
+        return Y.take(index)
+
+    def _flat(self, curves: Curves) -> Array:
+        """Return the values as rows (n, points × channels)."""
+        return namespace(curves.values).reshape(curves.values, (len(curves), -1))
+
+    def shaped(self, values: Array) -> Array:
+        """Return rows (n, points × channels) in the shape of curves."""
+        if not self._has_channels:
+            return values
+        return namespace(values).reshape(values, (values.shape[0], -1, self.n_channels_))
+
+    def _quadrature_weights(self) -> np.ndarray:
+        if self.quadrature == "trapezoid":
+            return trapezoid_weights(self.grid_)
+        length = float(self.grid_[-1] - self.grid_[0]) if len(self.grid_) > 1 else 1.0
+        return np.full(len(self.grid_), length / len(self.grid_))

@@ -1,0 +1,96 @@
+"""Curves by their coefficients on the leading eigenfunctions of the output operator."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fenchel._array import Array, as_like, host, namespace, symmetric_eigh
+from fenchel._check import Interval, Options
+from fenchel.data.functional import Curves
+from fenchel.exceptions import IncompatibleError
+from fenchel.representations.curves import QUADRATURES, CurveRepresentation
+
+__all__ = ["Eigen"]
+
+
+class Eigen(CurveRepresentation):
+    r"""Curves by their coefficients on the leading eigenfunctions of the output operator, approximated on the grid.
+
+    .. math:: c_k = \langle f, \psi_k \rangle, \qquad T_k \psi_k = \mu_k \psi_k .
+
+    The operator is diagonal in these coordinates. They are not point values: losses of the norm of order 2 only.
+
+    Parameters
+    ----------
+    n_components : int, float or None, default=None
+        Number of eigenfunctions; a number in (0, 1) is the share of the operator's trace that they must explain;
+        ``None`` keeps all whose eigenvalue is above round-off.
+    quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
+        Weights of the points of the grid.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of coordinates.
+    eigenvalues_ : array of shape (n_components_,)
+        Eigenvalues, decreasing.
+    representation_error_ : float
+        Share of the squared norm of the training curves that lies outside the span: the problem that is certified does
+        not see it.
+
+    References
+    ----------
+    [Lambert2022]_, section 3.2.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        "n_components": Interval(0, float("inf"), also=(None,)),
+        "quadrature": QUADRATURES,
+    }
+
+    def __init__(self, n_components: float | None = None, quadrature: str = "trapezoid") -> None:
+        self.n_components = n_components
+        self.quadrature = quadrature
+
+    def _learn(self, operator: Any) -> None:
+        if operator is None:
+            raise IncompatibleError("Eigen takes its basis from the output operator. Give an output_kernel.")
+        xp = namespace(self._scale)
+        values = as_like(operator.values(self.grid_, self.grid_, self.n_channels_), self._scale)
+        spectrum, vectors = symmetric_eigh(self._scale[:, None] * values * self._scale)
+        spectrum, vectors = xp.flip(spectrum), xp.flip(vectors, axis=1)
+        self.n_components_ = self._count(host(spectrum))
+        self.eigenvalues_ = spectrum[: self.n_components_]
+        self._vectors = vectors[:, : self.n_components_]
+
+    def _count(self, spectrum: np.ndarray) -> int:
+        """Return the number of eigenvalues to keep."""
+        above = int(np.sum(spectrum > len(spectrum) * np.finfo(spectrum.dtype).eps * spectrum[0]))
+        if self.n_components is None:
+            return max(1, above)
+        if self.n_components < 1:
+            shares = np.cumsum(spectrum) / np.sum(spectrum)
+            return int(np.searchsorted(shares, self.n_components)) + 1
+        if self.n_components > len(spectrum) or int(self.n_components) != self.n_components:
+            raise ValueError(
+                f"n_components must be an int of at most {len(spectrum)}, the number of coordinates of the grid, or a "
+                f"share in (0, 1). Got {self.n_components!r} instead."
+            )
+        return int(self.n_components)
+
+    def encode(self, Y: Curves) -> Array:
+        """Return the coefficients."""
+        return (self._flat(Y) * self._scale) @ self._vectors
+
+    def decode(self, coordinates: Array) -> Array:
+        """Return the values at the points of the grid."""
+        return self.shaped(coordinates @ self._vectors.T / self._scale)
+
+    def integral(self, operator: Any) -> Array:
+        """Return the eigenvalues."""
+        return self.eigenvalues_
+
+    def evaluation(self, operator: Any, grid: np.ndarray, derivative: bool = False) -> Array:
+        """Return the images of the eigenfunctions at the points wanted, by the operator's own formula."""
+        values = as_like(operator.values(self.grid_, grid, self.n_channels_, derivative), self._scale)
+        return self._vectors.T @ (self._scale[:, None] * values)

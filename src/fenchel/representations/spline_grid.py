@@ -1,0 +1,85 @@
+"""Curves as linear splines on a grid: the coordinates are point values."""
+
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import Array, as_like, namespace
+from fenchel.data.functional import Curves
+from fenchel.representations.curves import CurveRepresentation
+
+__all__ = ["Spline"]
+
+
+class Spline(CurveRepresentation):
+    r"""Curves by their values at the points of a grid, times the roots of the quadrature weights.
+
+    .. math:: c_j = \sqrt{w_j} \, f(\theta_j), \qquad \langle f, g \rangle = \sum_j w_j f(\theta_j) g(\theta_j).
+
+    The coordinates are point values, so every loss is at home here, with the true norm of order p of the curves.
+
+    Parameters
+    ----------
+    quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
+        Weights :math:`w_j`: those of the trapezoid rule, or equal ones, for points that were drawn at random.
+
+    Attributes
+    ----------
+    targets_ : array of shape (n, points × channels)
+        Coordinates of the training curves; zero where a curve was not observed.
+    observed_ : array of shape (n, points × channels) or None
+        1 where a curve was observed, else 0; ``None`` if nothing is missing.
+    row_scale_ : array of shape (n, 1) or None
+        Factor of each curve's coordinates; ``None`` if nothing is missing.
+    representation_error_ : float
+        Always 0: point values are kept as they are.
+
+    Notes
+    -----
+    A curve that is observed at some of the points has the weights of those points, times the one factor that makes
+    their sum the length of the domain: an average over the points that it has. Nothing is interpolated; the dual
+    variables of the other points do not exist.
+
+    References
+    ----------
+    [Lambert2022]_, section 3.1. In these coordinates no power of the number of points appears in a threshold, where the
+    printed algorithm has the wrong ones.
+    """
+
+    has_points = True
+
+    def __init__(self, quadrature: str = "trapezoid") -> None:
+        self.quadrature = quadrature
+
+    def _set_targets(self, curves: Curves) -> None:
+        xp, values = namespace(curves.values), self._flat(curves)
+        self.representation_error_ = 0.0
+        self.row_scale_ = self.observed_ = None
+        self.point_scale = self._scale
+        if curves.is_complete:
+            self.targets_ = values * self._scale
+            return
+        seen = xp.astype(~xp.isnan(values), values.dtype)
+        squares = self._scale**2
+        self.observed_ = seen
+        self.row_scale_ = xp.sqrt(xp.sum(squares) / xp.sum(seen * squares, axis=1, keepdims=True))
+        self.point_scale = seen * self._scale * self.row_scale_
+        self.targets_ = xp.where(seen > 0, values, xp.zeros_like(values)) * self.point_scale
+
+    def encode(self, Y: Curves) -> Array:
+        """Return the values times the roots of the weights."""
+        return self._flat(Y) * self._scale
+
+    def decode(self, coordinates: Array) -> Array:
+        """Return the values at the points of the grid."""
+        return self.shaped(coordinates / self._scale)
+
+    def integral(self, operator: Any) -> Array:
+        """Return the kernel at pairs of points, between the roots of the weights."""
+        values = as_like(operator.values(self.grid_, self.grid_, self.n_channels_), self._scale)
+        return self._scale[:, None] * values * self._scale
+
+    def evaluation(self, operator: Any, grid: np.ndarray, derivative: bool = False) -> Array:
+        """Return the kernel at pairs of a point of the grid and a point wanted, times the roots of the weights."""
+        values = operator.values(self.grid_, grid, self.n_channels_, derivative)
+        return self._scale[:, None] * as_like(values, self._scale)

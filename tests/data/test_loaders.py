@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+
+from fenchel.data import as_curves, load_dti, load_lip_emg, load_speech, load_yeast
+
+LOADERS = (load_dti, load_lip_emg, load_speech, load_yeast)
+
+
+@pytest.fixture
+def folder(data_folder, monkeypatch):
+    monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
+    return data_folder
+
+
+class TestDti:
+    def test_shapes(self, folder):
+        data = load_dti()
+        assert data.X.shape == (100, 93) and data.Y.shape == data.Y_interpolated.shape == (100, 55)
+        assert data.X.dtype == data.Y.dtype == data.Y_interpolated.dtype == np.float64
+        np.testing.assert_allclose(data.t_in, np.arange(93) / 92)
+        np.testing.assert_allclose(data.t_out, np.arange(55) / 54)
+        assert data.pasat.shape == data.sex.shape == (100,)
+        assert dict(zip(*np.unique(data.sex, return_counts=True), strict=True)) == {"female": 34, "male": 66}
+
+    def test_missing_values(self, folder):
+        """192 missing values in 34 curves, as the data's page says; inputs have none left."""
+        data = load_dti()
+        missing = np.isnan(data.Y)
+        assert missing.sum() == 192 and missing.any(axis=1).sum() == 34
+        assert np.all(np.isfinite(data.X)) and np.all(np.isfinite(data.pasat))
+        assert not as_curves(data.Y, data.t_out).is_complete
+
+    def test_interpolation(self, folder):
+        data = load_dti()
+        for row, filled in zip(data.Y, data.Y_interpolated, strict=True):
+            seen = ~np.isnan(row)
+            np.testing.assert_allclose(filled, np.interp(data.t_out, data.t_out[seen], row[seen]), rtol=1e-13)
+
+
+class TestSpeech:
+    def test_shapes(self, folder):
+        data = load_speech()
+        assert data.X.shape == (413, 290, 13) and data.X.dtype == np.float64
+        assert list(data.Y) == list(data.names)
+        assert data.names == ("LP", "LA", "TBCL", "TBCD", "JAW", "VEL", "GLO", "TTCL", "TTCD", "TTCR")
+        assert all(curves.shape == (413, 290) and curves.dtype == np.float64 for curves in data.Y.values())
+        assert data.t.shape == (290,) and data.t[0] == 0 and 0.999 < data.t[-1] <= 1
+        assert np.issubdtype(data.valid_len.dtype, np.integer)
+        assert (data.valid_len.min(), data.valid_len.max()) == (60, 290)
+
+    def test_no_word_comes_twice(self, folder):
+        data = load_speech()
+        assert len(set(data.words)) == 413
+        assert {"buy", "son", "to"} <= set(data.words) and not {"by", "sun", "two"} & set(data.words)
+        sounds = data.X.reshape(413, -1)
+        assert len(np.unique(sounds, axis=0)) == 413
+
+    def test_published_names_are_those_of_the_data(self, folder):
+        with np.load(folder / "speech_tada" / "speech_raw.npz") as raw:
+            known = [str(name) for name in raw["tv_names_in_published_loader"] if name]
+        assert list(load_speech(published_names=True).names) == known
+
+    def test_the_two_ways_of_naming(self, folder):
+        """The same from the first to the fourth; then one row off."""
+        ours, theirs = load_speech(), load_speech(published_names=True)
+        assert len(theirs.Y) == 8
+        for name in ("LP", "LA", "TBCL", "TBCD"):
+            np.testing.assert_array_equal(ours.Y[name], theirs.Y[name])
+        for name, published in {"JAW": "VEL", "VEL": "GLO", "GLO": "TTCL", "TTCL": "TTCD"}.items():
+            np.testing.assert_array_equal(ours.Y[name], theirs.Y[published])
+
+    def test_velum_opens_in_nasal_words_only(self, folder):
+        """The physiology that tells the right names from the published ones."""
+        data = load_speech()
+        is_nasal = np.array(["n" in word or "m" in word for word in data.words])
+        np.testing.assert_array_equal(data.Y["VEL"].max(axis=1) > 0.05, is_nasal)
+
+    def test_curves_are_extended_by_reflection(self, folder):
+        data = load_speech()
+        with np.load(folder / "speech_tada" / "speech_raw.npz") as raw:
+            words, tracts, cuts = list(raw["words"]), raw["tv"], raw["tv_offset"]
+        for row in (0, 100, 412):
+            n, source = data.valid_len[row], words.index(data.words[row])
+            true = tracts[:, cuts[source] : cuts[source + 1]]
+            assert true.shape[1] == n
+            for curves, expected in zip(data.Y.values(), true, strict=True):
+                np.testing.assert_allclose(curves[row, :n], expected, rtol=1e-6, atol=1e-6)
+                m = min(n, 290 - n)
+                np.testing.assert_array_equal(curves[row, n : n + m], curves[row, n - m : n][::-1])
+
+
+@pytest.mark.parametrize("load", LOADERS)
+def test_missing_file(tmp_path, monkeypatch, load):
+    monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="Put it there, or set FENCHEL_DATA to the folder"):
+        load()
+
+
+@pytest.mark.parametrize(
+    ("load", "path", "held", "missing"),
+    [
+        (load_dti, "dti/dti_ms_first_visit.npz", ("cca", "pasat"), "It lacks rcst_raw, rcst"),
+        (load_dti, "dti/dti_ms_first_visit.npz", ("cca", "pasat", "rcst", "rcst_raw"), "It lacks sex"),
+        (load_speech, "speech_tada/speech_ext.npz", ("mfcc", "t"), "It lacks tv"),
+        (load_speech, "speech_tada/speech_ext.npz", ("mfcc", "t", "tv", "words"), "lacks valid_len, keep413, tv_names"),
+        (load_lip_emg, "lip_emg/lip_emg.npz", ("emg",), "It lacks lip_acc, t"),
+    ],
+)
+def test_missing_arrays(tmp_path, monkeypatch, load, path, held, missing):
+    monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
+    (tmp_path / path).parent.mkdir()
+    np.savez(tmp_path / path, **{name: np.zeros((2, 2)) for name in held})
+    with pytest.raises(ValueError, match=missing):
+        load()
