@@ -80,13 +80,14 @@ def held_out(
     problem.spectrum  # noqa: B018 - shared by all
     cut = [problem.holding_out(fold) for fold in folds]
     begin: list[object] = [None] * len(folds)  # where the next loss begins
+    ridge = _RidgeHeldOut(problem, folds)
     for i, loss in enumerate(bound):
         states = begin
         is_square = ClosedForm().why_not(problem.with_(loss=loss)) is None
         for k, j in enumerate(order):
             ones = [replace(one, loss=loss, lam=float(lams[j]))._sharing(problem) for one in cut]
             if is_square:
-                yield HeldOut(i, int(j), _ridge_held_out(ones, folds), 0.0, 0.0)
+                yield HeldOut(i, int(j), ridge(ones), 0.0, 0.0)
                 continue
             solutions: list[Solution] = []
             for part in _parts(list(range(len(folds))), problem):
@@ -136,30 +137,50 @@ def _ridge(problem: DualProblem) -> Solution:
     return ClosedForm().polished(problem, duals)
 
 
-def _ridge_held_out(problems: list[DualProblem], folds: Sequence[np.ndarray]) -> np.ndarray:
-    """Return exact out-of-sample predictions for the square loss.
+class _RidgeHeldOut:
+    """Exact out-of-sample predictions for the square loss.
 
-    With G = I + H on the whole sample (H scaled for the samples kept) and a = G^-1 y, the residual of a fold F is
-    (G^-1)_FF^-1 a_F.
+    With G = I + H on the whole sample (H scaled for the samples kept) and a = G^-1 y, the residual of a sample that is
+    left out alone is a_i / (G^-1)_ii, from the one eigenbasis of all. A larger fold has one of its own, for every lam.
     """
-    first = problems[0]
-    basis, targets = first.spectrum, first.targets
-    forward = basis.forward(targets)
-    residuals = np.full(tuple(targets.shape), np.nan)
-    seen: dict[float, tuple[Array, Array, Array | None]] = {}
-    single = all(len(fold) == 1 for fold in folds)
-    for problem, fold in zip(problems, folds, strict=True):
-        if problem.scale not in seen:
-            weights = 1 / (1 + problem.scale * basis.values)
-            duals = basis.backward(forward * weights)
-            seen[problem.scale] = (weights, duals, host(basis.left_out(weights, duals)) if single else None)
-        weights, duals, alone = seen[problem.scale]
-        if alone is not None:
-            residuals[fold] = alone[fold]
-        else:
-            residuals[fold] = host(basis.held_out(weights, duals, as_index(fold, duals)))
-    root = 1.0 if first.root is None else host(first.root)
-    return (host(targets) - residuals) / root
+
+    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
+        self.problem = problem
+        self.folds = folds
+        self._predictors: list[Any] = []
+
+    def __call__(self, problems: list[DualProblem]) -> np.ndarray:
+        """Return the predictions of the problems, one for each fold, all with the same lam."""
+        single = all(len(fold) == 1 for fold in self.folds)
+        found = self._alone(problems) if single else self._cut(problems)
+        return found if self.problem.root is None else found / host(self.problem.root)
+
+    def _cut(self, problems: list[DualProblem]) -> np.ndarray:
+        """Return predictions from the eigenbasis of each fold's training part."""
+        targets = self.problem.targets
+        if not self._predictors:
+            everyone = np.arange(targets.shape[0])
+            for fold in self.folds:
+                train = as_index(np.setdiff1d(everyone, fold), targets)
+                self._predictors.append(self.problem.gram.ridge_predictor(train, as_index(fold, targets), targets))
+        found = np.full(tuple(targets.shape), np.nan)
+        for problem, fold, predict in zip(problems, self.folds, self._predictors, strict=True):
+            found[fold] = host(predict(problem.scale))
+        return found
+
+    def _alone(self, problems: list[DualProblem]) -> np.ndarray:
+        """Return predictions of samples that are left out one by one, from the eigenbasis of the whole sample."""
+        basis, targets = self.problem.spectrum, self.problem.targets
+        forward = basis.forward(targets)
+        found = np.full(tuple(targets.shape), np.nan)
+        seen: dict[float, np.ndarray] = {}
+        for problem, fold in zip(problems, self.folds, strict=True):
+            if problem.scale not in seen:
+                weights = 1 / (1 + problem.scale * basis.values)
+                residuals = basis.left_out(weights, basis.backward(forward * weights))
+                seen[problem.scale] = host(targets) - host(residuals)
+            found[fold] = seen[problem.scale][fold]
+        return found
 
 
 def _parts(items: list[Any], problem: DualProblem) -> Iterator[list[Any]]:

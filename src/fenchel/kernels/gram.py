@@ -151,6 +151,23 @@ class OperatorGram(ABC):
         """
         return None
 
+    def ridge_predictor(self, train: Array, test: Array, targets: Array) -> Callable[[float], Array]:
+        """Return ``scale -> scale K_FT (1 + scale K_TT)^-1 y_T`` for some samples T and others F.
+
+        These are the predictions of the square loss out of sample.
+        """
+        xp, (n, p) = namespace(targets), targets.shape
+        whole = xp.reshape(self.dense(p), (n, p, n * p))
+
+        def part(rows: Array, columns: Array) -> Array:
+            found = xp.reshape(xp.take(whole, rows, axis=0), (-1, n, p))
+            return xp.reshape(xp.take(found, columns, axis=1), (rows.shape[0] * p, -1))
+
+        values, vectors = symmetric_eigh(part(train, train))
+        turned = vectors.T @ xp.reshape(xp.take(targets, train, axis=0), (-1, 1))
+        products = part(test, train) @ vectors
+        return lambda scale: xp.reshape(products @ (scale * turned / (1 + scale * values[:, None])), (-1, p))
+
     def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
         """Return ``B -> (shift + scale K)^-1 B``; ``like`` is any n × p array."""
         basis = self.spectrum(like)
@@ -221,6 +238,26 @@ class SeparableGram(OperatorGram):
         if K is None:
             return super().shifted_solver(scale, shift, like)
         return cholesky_solver(K * scale + shift * namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K)))
+
+    def ridge_predictor(self, train: Array, test: Array, targets: Array) -> Callable[[float], Array]:
+        """Diagonalise the part of the samples T once: every scale is then two products."""
+        xp, rows = namespace(targets), self.gram.rows
+        K = xp.take(rows(slice(None)), train, axis=1)
+        values, left = symmetric_eigh(xp.take(K, train, axis=0))
+        weights, right = self.operator, None
+        if weights is None:
+            weights = xp.ones_like(targets[0, :1])
+        elif weights.ndim == 2:
+            weights, right = self._operator_eigh
+        turned = left.T @ xp.take(targets, train, axis=0)
+        turned = (turned if right is None else turned @ right) * weights
+        products, outer = xp.take(K, test, axis=0) @ left, values[:, None] * weights
+
+        def predict(scale: float) -> Array:
+            found = products @ (scale * turned / (1 + scale * outer))
+            return found if right is None else found @ right.T
+
+        return predict
 
     def rotated(self, targets: Array) -> "Rotation | None":
         """Return the eigenbasis of the operator, its null space collapsed into one column."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, eps, namespace
+from fenchel._array import Array, as_like, eps, namespace
 
 __all__ = ["DenseSpectrum", "KroneckerSpectrum", "Spectrum", "largest_eigenvalue"]
 
@@ -28,11 +28,8 @@ class Spectrum(Protocol):
     def backward(self, A: Array) -> Array:
         """Come back."""
 
-    def held_out(self, weights: Array, duals: Array, rows: Array) -> Array:
-        """Return (W_FF)^-1 a_F for the operator W with these eigenvalues and the rows F."""
-
     def left_out(self, weights: Array, duals: Array) -> Array:
-        """Return the same for every row on its own."""
+        """Return (W_ii)^-1 a_i for every row i, with the operator W that has these eigenvalues."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +50,8 @@ class KroneckerSpectrum:
         A = _times(self.left, A)
         return A if self.right is None else A @ self.right.T
 
-    def held_out(self, weights: Array, duals: Array, rows: Array) -> Array:
-        """Return (W_FF)^-1 a_F for the operator W with these eigenvalues and the rows F."""
-        xp = namespace(duals)
-        part, a = xp.take(self.left, rows, axis=0), xp.take(duals, rows, axis=0)
-        a = a if self.right is None else a @ self.right
-        blocks = (part[None, :, :] * weights.T[:, None, :]) @ part.T  # one for each column, or one for all
-        found = xp.linalg.solve(blocks[0, ...], a) if blocks.shape[0] == 1 else _columns(blocks, a)
-        return found if self.right is None else found @ self.right.T
-
     def left_out(self, weights: Array, duals: Array) -> Array:
-        """Return the same for every row on its own: all of leave-one-out in one product."""
+        """Return (W_ii)^-1 a_i for every row: all of leave-one-out in one product."""
         a = duals if self.right is None else duals @ self.right
         found = a / (self.left**2 @ weights)
         return found if self.right is None else found @ self.right.T
@@ -84,21 +72,12 @@ class DenseSpectrum:
         """Return the array that has these coordinates."""
         return self._applied(self.vectors, A)
 
-    def held_out(self, weights: Array, duals: Array, rows: Array) -> Array:
-        """Return (W_FF)^-1 a_F for the operator W with these eigenvalues and the rows F."""
-        xp = namespace(duals)
-        p = duals.shape[1]
-        part = xp.take(xp.reshape(self.vectors, (-1, p, self.vectors.shape[0])), rows, axis=0)
-        part = xp.reshape(part, (-1, self.vectors.shape[0]))
-        block = (part * xp.reshape(weights, (1, -1))) @ part.T
-        a = xp.reshape(xp.take(duals, rows, axis=0), (-1, 1))
-        return xp.reshape(xp.linalg.solve(block, a), (-1, p))
-
     def left_out(self, weights: Array, duals: Array) -> Array:
-        """Return the same for every row on its own."""
-        xp = namespace(duals)
-        rows = [self.held_out(weights, duals, as_index(np.asarray([i]), duals)) for i in range(duals.shape[0])]
-        return xp.concat(rows)
+        """Return (W_ii)^-1 a_i for every row."""
+        xp, (n, p) = namespace(duals), duals.shape
+        rows = xp.reshape(self.vectors, (n, p, n * p))
+        blocks = (rows * xp.reshape(weights, (1, 1, -1))) @ xp.permute_dims(rows, (0, 2, 1))
+        return xp.linalg.solve(blocks, duals[:, :, None])[:, :, 0]
 
     def _applied(self, matrix: Array, A: Array) -> Array:
         xp = namespace(A)
@@ -107,11 +86,6 @@ class DenseSpectrum:
         n, count, p = A.shape
         flat = matrix @ xp.reshape(xp.permute_dims(A, (0, 2, 1)), (n * p, count))
         return xp.permute_dims(xp.reshape(flat, (n, p, count)), (0, 2, 1))
-
-
-def _columns(blocks: Array, a: Array) -> Array:
-    """Solve one system for each column."""
-    return namespace(a).linalg.solve(blocks, a.T[:, :, None])[:, :, 0].T
 
 
 def _times(matrix: Array, A: Array) -> Array:
