@@ -3,7 +3,7 @@
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,6 +25,8 @@ from fenchel.sweep import held_out
 
 __all__ = ["FunctionalRegressorCV", "OperatorKernelRegressorCV"]
 
+_TRIM = 0.2  # share of the largest errors that a trimmed mean drops
+
 
 class CrossValidatedMixin(ABC):
     """Chooses loss and lam on the errors of held-out samples, then fits the chosen pair on the whole sample."""
@@ -44,7 +46,7 @@ class CrossValidatedMixin(ABC):
 
     def _choose(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
         """Cross-validate the grid, and fit the best pair."""
-        check_parameter(type(self).__name__, "aggregate", self.aggregate, Options(("mean", "median", "fold_median")))
+        check_parameter(type(self).__name__, "aggregate", self.aggregate, Options(tuple(AGGREGATES)))
         losses, lams = as_losses(self.losses), as_lams(np.logspace(-6, 0, 13) if self.lams is None else self.lams)
         estimator = self._estimator(losses[0], lams[0])
         sample = estimator._sample(X, y, estimator._parts()[0], True, sample_weight, grid)
@@ -81,11 +83,13 @@ class CrossValidatedMixin(ABC):
     def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
         """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
         shape = (len(losses), len(lams), len(folds))
-        store = _Checkpoint(self.checkpoint, _key(sample, losses, lams, folds, self.tol), shape)
+        key = _key(sample, losses, lams, folds, (self.tol, self.aggregate))
+        store = _Checkpoint(self.checkpoint, key, shape)
         todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
         targets = host(sample.problem.unscale(sample.problem.targets))
         seen = 1.0 if sample.problem.kept is None else host(sample.problem.kept)
         weights = np.ones(len(targets)) if sample.weights is None else host(sample.weights)
+        aggregate = AGGREGATES[self.aggregate]
         counter = {"done": (len(losses) - len(todo)) * len(lams)}
 
         def row(i: int) -> None:
@@ -93,7 +97,7 @@ class CrossValidatedMixin(ABC):
                 squares = np.sum(seen * (targets - host(found.predictions)) ** 2, axis=1)
                 store.errors[i, found.lam] = [np.average(squares[fold], weights=weights[fold]) for fold in folds]
                 store.gaps[i, found.lam] = found.gap
-                store.medians[i, found.lam] = _weighted_median(squares, weights)
+                store.scores[i, found.lam] = aggregate(squares, weights, store.errors[i, found.lam])
                 counter["done"] += 1
                 if self.progress is not None:
                     self.progress(counter["done"], len(losses) * len(lams))
@@ -101,11 +105,7 @@ class CrossValidatedMixin(ABC):
 
         sample.problem.spectrum  # noqa: B018 - computed once, before the threads
         Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(row)(i) for i in todo)
-        self.fold_errors_, self.cv_gaps_ = store.errors, store.gaps
-        if self.aggregate == "median":
-            self.cv_errors_ = store.medians
-        else:
-            self.cv_errors_ = (np.mean if self.aggregate == "mean" else np.median)(store.errors, axis=2)
+        self.fold_errors_, self.cv_gaps_, self.cv_errors_ = store.errors, store.gaps, store.scores
         warn_gaps(store.gaps, self.tol)
 
 
@@ -126,9 +126,10 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]``.
     cv : int, splitter or "loo", default=5
         Folds; ``"loo"`` is leave-one-out, exact.
-    aggregate : {"mean", "median", "fold_median"}, default="mean"
-        How held-out errors become one number: mean of the folds' means, median over all held-out samples, which a
-        minority of outliers does not move, or median of the folds' means.
+    aggregate : {"mean", "median", "trimmed_mean", "fold_median"}, default="mean"
+        How held-out errors become one number: mean of the folds' means; median over all held-out samples, which a
+        minority of outliers does not move; mean of the smallest four fifths of all errors, for fewer outliers than a
+        fifth; median of the folds' means.
     n_jobs : int or None, default=None
         Threads over the losses.
     checkpoint : path or None, default=None
@@ -232,7 +233,8 @@ class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMix
         As for ``FunctionalRegressor``. What they take from the sample (a median bandwidth, the centre) is taken from
         the whole sample, once.
     lams, losses, cv, aggregate, n_jobs, checkpoint, progress
-        As for ``OperatorKernelRegressorCV``. With contaminated curves ``aggregate="median"`` is the robust choice.
+        As for ``OperatorKernelRegressorCV``. With contaminated curves ``aggregate="trimmed_mean"`` or ``"median"`` is
+        the robust choice.
 
     Attributes
     ----------
@@ -336,14 +338,14 @@ class _Checkpoint:
     def __init__(self, file: Any, key: str, shape: tuple[int, int, int]) -> None:
         self.file = None if file is None else Path(file)
         self.key = key
-        self.errors, self.gaps, self.medians = (np.full(s, np.nan) for s in (shape, shape[:2], shape[:2]))
+        self.errors, self.gaps, self.scores = (np.full(s, np.nan) for s in (shape, shape[:2], shape[:2]))
         if self.file is not None and self.file.exists():
             with np.load(self.file, allow_pickle=False) as stored:
                 if str(stored["key"]) != key:
                     raise ValueError(
                         f"The checkpoint {self.file} belongs to other data or another grid. Remove it or name another."
                     )
-                self.errors, self.gaps, self.medians = (stored[name] for name in ("errors", "gaps", "medians"))
+                self.errors, self.gaps, self.scores = (stored[name] for name in ("errors", "gaps", "scores"))
 
     def save(self) -> None:
         """Write the file, whole or not at all."""
@@ -351,21 +353,42 @@ class _Checkpoint:
             return
         partial = self.file.with_name(f"{self.file.name}.{os.getpid()}.part")
         with open(partial, "wb") as stream:
-            np.savez(stream, key=self.key, errors=self.errors, gaps=self.gaps, medians=self.medians)
+            np.savez(stream, key=self.key, errors=self.errors, gaps=self.gaps, scores=self.scores)
         os.replace(partial, self.file)
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     """Return the median of values that count so many times; samples that no fold holds out are NaN and do not count."""
-    seen = ~np.isnan(values)
-    order = np.argsort(values[seen], kind="stable")
-    ordered, mass = values[seen][order], np.cumsum(weights[seen][order])
+    ordered, mass = _ordered(values, weights)
     low, high = np.searchsorted(mass, mass[-1] / 2, "left"), np.searchsorted(mass, mass[-1] / 2, "right")
     return float((ordered[low] + ordered[min(high, len(ordered) - 1)]) / 2)
 
 
-def _key(sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray], tol: float) -> str:
-    digest = hashlib.sha256(repr(([repr(loss) for loss in losses], lams, [f.tolist() for f in folds], tol)).encode())
+def _trimmed_mean(values: np.ndarray, weights: np.ndarray) -> float:
+    """Return the mean of the smallest four fifths of values that count so many times."""
+    ordered, mass = _ordered(values, weights)
+    below = np.clip(mass, None, (1 - _TRIM) * mass[-1])
+    return float(np.average(ordered, weights=np.diff(below, prepend=0.0)))
+
+
+def _ordered(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values in order, without NaN, and the weight of each and all before."""
+    seen = ~np.isnan(values)
+    order = np.argsort(values[seen], kind="stable")
+    return values[seen][order], np.cumsum(weights[seen][order])
+
+
+# from the errors of the held-out samples, their weights, and the mean errors of the folds
+AGGREGATES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], float]] = {
+    "mean": lambda errors, weights, folds: float(np.mean(folds)),
+    "median": lambda errors, weights, folds: _weighted_median(errors, weights),
+    "trimmed_mean": lambda errors, weights, folds: _trimmed_mean(errors, weights),
+    "fold_median": lambda errors, weights, folds: float(np.median(folds)),
+}
+
+
+def _key(sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray], rest: Any) -> str:
+    digest = hashlib.sha256(repr(([repr(loss) for loss in losses], lams, [f.tolist() for f in folds], rest)).encode())
     for array in (sample.X, sample.problem.targets):
         digest.update(np.ascontiguousarray(host(array)).tobytes())
     digest.update(repr(sample.bound).encode())

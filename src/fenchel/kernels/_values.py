@@ -1,20 +1,21 @@
 """Numbers behind the scalar kernels: distances, products and special functions, for whole samples at once."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.special import gammaln, kve
 
-from fenchel._array import Array, host, is_numpy, namespace
+from fenchel._array import Array, as_index, device, host, is_numpy, namespace
 
 __all__: list[str] = []
 
 _BLOCK_BYTES = 2**26  # temporaries of blocked loops stay below this
 _CACHE_BYTES = 2**19  # a block of this size stays in cache between two passes
 _MEDIAN_ROWS = 1000
+_TILE = (8, 512)  # points and columns of a block of a mean over points
 
 
 def check_non_negative(points: Array, name: str) -> Array:
@@ -25,24 +26,47 @@ def check_non_negative(points: Array, name: str) -> Array:
     return points
 
 
+def same_dtype(X: Array, Z: Array) -> tuple[Array, Array]:
+    """Return two arrays in the dtype that both promote to."""
+    if X.dtype == Z.dtype:
+        return X, Z
+    xp = namespace(X, Z)
+    dtype = xp.result_type(X, Z)
+    return xp.astype(X, dtype), xp.astype(Z, dtype)
+
+
 def inverse_width(gamma: float | str | None, X: Array) -> float:
     """Return ``gamma`` as a Python float, which leaves float32 arrays in float32."""
     return 1 / X.shape[1] if gamma is None else float(gamma)
 
 
-def median_distance(X: Array, Z: Array | None, metric: str) -> float:
-    """Return the median distance of two distinct rows of X, which must be the whole sample (``Z`` is None)."""
+def check_whole_sample(Z: Array | None) -> None:
+    """Raise unless a kernel whose width is a median was called on one sample."""
     if Z is not None:
         raise ValueError(
             "gamma='median' depends on the training sample: call kernel.resolve(X_train) first, then the kernel it "
             "returns on (X, Z)."
         )
-    n = X.shape[0]
-    if n > _MEDIAN_ROWS:
-        xp = namespace(X)
-        rows = np.linspace(0, n - 1, _MEDIAN_ROWS).astype(np.int64)
-        X = xp.take(X, xp.asarray(rows, device=X.device), axis=0)
-    distances = pdist(host(X), metric)
+
+
+def median_distance(X: Array, Z: Array | None, metric: str) -> float:
+    """Return the median distance of two distinct rows of X, which must be the whole sample (``Z`` is None)."""
+    check_whole_sample(Z)
+    return positive_median(pdist(host(evenly_spaced(X, _MEDIAN_ROWS, axis=0)), metric))
+
+
+def evenly_spaced(X: Array, count: int, axis: int) -> Array:
+    """Return the array, or ``count`` of its entries along an axis that is longer."""
+    length = X.shape[axis]
+    if length <= count:
+        return X
+    xp = namespace(X)
+    index = np.linspace(0, length - 1, count).astype(np.int64)
+    return xp.take(X, as_index(index, X), axis=axis)
+
+
+def positive_median(distances: np.ndarray) -> float:
+    """Return the median; when it is zero that of the positive distances, and 1 when there are none."""
     median = float(np.median(distances)) if distances.size else 0.0
     if median > 0:
         return median
@@ -94,6 +118,11 @@ def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
     return products
 
 
+def gaussian_slopes(differences: Array, gamma: float) -> Array:
+    """Return the derivatives of exp(-gamma d^2) in the differences d."""
+    return (-2 * gamma) * differences * exp(differences * differences, -gamma)
+
+
 def tanimoto(X: Array, Z: Array | None) -> Array:
     """Return the Tanimoto similarities of non-negative rows, at most 1."""
     products = inner_products(X, Z)
@@ -113,12 +142,88 @@ def ratios(common: Array, union: Array) -> Array:
     return xp.clip(xp.where(is_empty, one, common) / xp.where(is_empty, one, union), max=1.0)
 
 
-def exp(values: Array, factor: float) -> Array:
+def exp(values: Array, factor: float = 1.0) -> Array:
     """Return exp(factor * values); the buffer of a NumPy argument is used again."""
     if not is_numpy(values):
         return namespace(values).exp(factor * values)
-    np.multiply(values, factor, out=values)
+    if factor != 1:
+        np.multiply(values, factor, out=values)
     return np.exp(values, out=values)
+
+
+def mean_over_points(
+    X: Array,
+    Z: Array | None,
+    weights: Array,
+    prepare: Callable[[Array, Array], tuple[Array, Array]],
+    exponents: Callable[[Array, Array], Array],
+) -> Array:
+    """Return the sum over t of weights[t] exp(e(x_i(t), z_j(t))), shape (n, k), of curves (n, m, c) and (k, m, c).
+
+    ``prepare`` takes the values of both samples at some points and puts the points first; ``exponents`` takes some rows
+    of what it returned and gives e, with e = 0 where x = z. For ``Z=None`` only the upper triangle is computed.
+    """
+    xp, is_symmetric = namespace(X), Z is None
+    Z = X if Z is None else Z
+    (n, m, _), k, itemsize = X.shape, Z.shape[0], xp.finfo(X.dtype).bits // 8
+    budget = 2 * _CACHE_BYTES if is_numpy(X) else _BLOCK_BYTES // 4
+    rows = list(row_blocks((n, min(_TILE[1], k) * min(_TILE[0], m)), itemsize, budget))
+    out = xp.zeros((n, k), dtype=X.dtype, device=device(X))
+    for points in row_blocks((m, 1), 1, _TILE[0]):
+        left, right = prepare(X[:, points, :], Z[:, points, :])
+        for here in rows:
+            for start in range(here.start if is_symmetric else 0, k, _TILE[1]):
+                there = slice(start, min(start + _TILE[1], k))
+                values = exp(exponents(left[:, here, :], right[:, there, :]))
+                out[here, there] += xp.tensordot(weights[points], values, axes=1)
+    return mirrored(out, rows) if is_symmetric else out
+
+
+def mirrored(upper: Array, rows: list[slice]) -> Array:
+    """Return the matrix with its upper triangle in both places and ones on the diagonal, in the same buffer."""
+    xp = namespace(upper)
+    for here in rows:
+        block = xp.triu(upper[here, here], k=1)
+        upper[here, here] = block + block.T + xp.eye(block.shape[0], dtype=upper.dtype, device=device(upper))
+        upper[here.stop :, here] = upper[here, here.stop :].T
+    return upper
+
+
+def gaussian_factors(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
+    """Return factors whose products over the last axis are -gamma |x_i(t) - z_j(t)|^2, by centred data."""
+    xp = namespace(X)
+    center, scale = xp.mean(X, axis=0, keepdims=True), math.sqrt(2 * gamma)
+    left, right = (xp.permute_dims((curves - center) * scale, (1, 0, 2)) for curves in (X, Z))
+    halves = [xp.sum(values * values, axis=2, keepdims=True) / -2 for values in (left, right)]
+    ones = [xp.ones_like(half) for half in halves]
+    return xp.concat([left, halves[0], ones[0]], axis=2), xp.concat([right, ones[1], halves[1]], axis=2)
+
+
+def products_below_zero(left: Array, right: Array) -> Array:
+    """Return the inner products over the last axis, at most zero."""
+    xp = namespace(left)
+    products = left @ xp.matrix_transpose(right)
+    return np.minimum(products, 0, out=products) if is_numpy(left) else xp.clip(products, max=0.0)
+
+
+def laplacian_factors(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
+    """Return the values times gamma, points first."""
+    left, right = (namespace(X).permute_dims(curves * gamma, (1, 0, 2)) for curves in (X, Z))
+    return left, right
+
+
+def minus_absolute_sums(left: Array, right: Array) -> Array:
+    """Return minus the sum over the last axis of |x_i(t) - z_j(t)|, one point or one channel at a time."""
+    xp, (points, rows, channels) = namespace(left), left.shape
+    if is_numpy(left) and channels > 1:
+        out = np.empty((points, rows, right.shape[1]), dtype=left.dtype)
+        for t in range(points):
+            np.negative(cdist(left[t], right[t], "cityblock"), out=out[t], casting="same_kind")
+        return out
+    total = xp.abs(left[:, :, None, 0] - right[:, None, :, 0])
+    for channel in range(1, channels):
+        total += xp.abs(left[:, :, None, channel] - right[:, None, :, channel])
+    return -total
 
 
 def distances(X: Array, Z: Array | None, metric: str) -> Array:

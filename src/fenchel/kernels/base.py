@@ -1,11 +1,13 @@
 """The protocols of kernels: scalar kernels, output operators, operator-valued kernels."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
 from fenchel._array import Array
 from fenchel._component import Component
+from fenchel.exceptions import IncompatibleError
 
 __all__ = ["OperatorKernel", "OutputOperator", "ScalarKernel"]
 
@@ -47,6 +49,16 @@ class ScalarKernel(Component, ABC):
         """Return the kernel with every parameter that depends on the sample replaced by its number."""
         return self
 
+    def named(self, names: Sequence[str]) -> "ScalarKernel":
+        """Return the kernel with every column that it knows by name replaced by its place in ``names``."""
+        return self
+
+    def slope(self, X: Array, Z: Array) -> Array:
+        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        raise IncompatibleError(
+            f"{self!r} is not smooth, or its derivative is not written. Use Gaussian() or Matern(nu=1.5) or smoother."
+        )
+
     @property
     def is_pairwise(self) -> bool:
         """Tell whether inputs are Gram matrices rather than points."""
@@ -85,6 +97,10 @@ class OperatorKernel(Component, ABC):
         The result has ``gram(X, Z=None)``, an ``OperatorGram``; parameters that depend on the sample (a median
         bandwidth, the covariance of the outputs) are numbers in it.
         """
+
+    def named(self, names: Sequence[str]) -> "OperatorKernel":
+        """Return the kernel with every column that it knows by name replaced by its place in ``names``."""
+        return self
 
     @property
     @abstractmethod

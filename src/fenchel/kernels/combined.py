@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +43,11 @@ class _PairKernel(ScalarKernel, ABC):
         _check_parts(self, left=self.left, right=self.right)
         return type(self)(self.left.resolve(X), self.right.resolve(X))
 
+    def named(self, names: Sequence[str]) -> ScalarKernel:
+        """Return the kernel made of the parts with their named columns replaced by places."""
+        _check_parts(self, left=self.left, right=self.right)
+        return type(self)(self.left.named(names), self.right.named(names))
+
     @property
     def is_pairwise(self) -> bool:
         """Tell whether inputs are Gram matrices rather than points."""
@@ -74,6 +80,11 @@ class Sum(_PairKernel):
         The two kernels.
     """
 
+    def slope(self, X: Array, Z: Array) -> Array:
+        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        _check_parts(self, left=self.left, right=self.right)
+        return self.left.slope(X, Z) + self.right.slope(X, Z)
+
     @staticmethod
     def _combine(left: Array, right: Array) -> Array:
         return left + right
@@ -89,6 +100,11 @@ class Product(_PairKernel):
     left, right : ScalarKernel
         The two kernels.
     """
+
+    def slope(self, X: Array, Z: Array) -> Array:
+        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        _check_parts(self, left=self.left, right=self.right)
+        return self.left.slope(X, Z) * self.right(X, Z) + self.left(X, Z) * self.right.slope(X, Z)
 
     @staticmethod
     def _combine(left: Array, right: Array) -> Array:
@@ -124,10 +140,20 @@ class Scaled(ScalarKernel):
         _check_parts(self, kernel=self.kernel)
         return float(self.scale) * self.kernel.diag(X)
 
+    def slope(self, X: Array, Z: Array) -> Array:
+        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        _check_parts(self, kernel=self.kernel)
+        return float(self.scale) * self.kernel.slope(X, Z)
+
     def resolve(self, X: Array) -> "Scaled":
         """Return the kernel made of the resolved part."""
         _check_parts(self, kernel=self.kernel)
         return Scaled(self.kernel.resolve(X), self.scale)
+
+    def named(self, names: Sequence[str]) -> "Scaled":
+        """Return the kernel made of the part with its named columns replaced by places."""
+        _check_parts(self, kernel=self.kernel)
+        return Scaled(self.kernel.named(names), self.scale)
 
     @property
     def is_pairwise(self) -> bool:

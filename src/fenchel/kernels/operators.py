@@ -158,8 +158,9 @@ class IntegralOperator(OutputOperator):
 
     @classmethod
     def examples(cls) -> list[Any]:
-        """Return no instance: the contract tests of operators run on vectors."""
-        return []
+        """Return instances that the contract tests run on, for curves with two channels."""
+        coupling = np.asarray([[2.0, 1.0], [1.0, 1.0]])
+        return [cls("laplacian"), cls("gaussian", coupling), cls(["gaussian", "laplacian"])]
 
 
 def as_operator(value: Any) -> OutputOperator:

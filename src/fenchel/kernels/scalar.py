@@ -13,10 +13,12 @@ from fenchel.kernels._values import (
     distances,
     exp,
     gaussian,
+    gaussian_slopes,
     inner_products,
     inverse_width,
     matern_of,
     median_distance,
+    same_dtype,
     squared_norms,
     tanimoto,
 )
@@ -43,24 +45,28 @@ class _VectorKernel(ScalarKernel, ABC):
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         self.validate()
         X = self._check_points(X, "X")
-        if Z is not None:
-            Z = self._check_points(Z, "Z")
-            if Z.shape[1] != X.shape[1]:
-                raise ValueError(f"Z must have {X.shape[1]} columns, as X has. Got shape {tuple(Z.shape)} instead.")
-            if X.dtype != Z.dtype:
-                xp = namespace(X, Z)
-                dtype = xp.result_type(X, Z)
-                X, Z = xp.astype(X, dtype), xp.astype(Z, dtype)
-        return self._values(X, Z)
+        return self._values(X, None) if Z is None else self._values(*self._check_pair(X, Z))
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
         self.validate()
         return self._diagonal(self._check_points(X, "X"))
 
+    def slope(self, X: Array, Z: Array) -> Array:
+        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        self.validate()
+        X, Z = self._check_pair(self._check_points(X, "X"), Z)
+        if X.shape[1] != 1:
+            raise ValueError(f"X must have one column for a derivative. Got shape {tuple(X.shape)} instead.")
+        return self._slopes(X, Z)
+
     @abstractmethod
     def _values(self, X: Array, Z: Array | None) -> Array:
         """Return the kernel matrix of checked arguments."""
+
+    def _slopes(self, X: Array, Z: Array) -> Array:
+        """Return the derivatives for checked points of the line; an error unless overridden."""
+        return ScalarKernel.slope(self, X, Z)
 
     def _diagonal(self, X: Array) -> Array:
         """Return the diagonal for a checked argument; one for every row unless overridden."""
@@ -72,6 +78,13 @@ class _VectorKernel(ScalarKernel, ABC):
             raise ValueError(f"{name} must have at least one column. Got shape {tuple(points.shape)} instead.")
         return points
 
+    def _check_pair(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        """Return checked points and a second sample with as many columns, in one dtype."""
+        Z = self._check_points(Z, "Z")
+        if Z.shape[1] != X.shape[1]:
+            raise ValueError(f"Z must have {X.shape[1]} columns, as X has. Got shape {tuple(Z.shape)} instead.")
+        return same_dtype(X, Z)
+
 
 class Linear(_VectorKernel):
     r"""Linear kernel.
@@ -81,6 +94,9 @@ class Linear(_VectorKernel):
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         return inner_products(X, Z)
+
+    def _slopes(self, X: Array, Z: Array) -> Array:
+        return namespace(X).ones_like(X) * Z.T
 
     def _diagonal(self, X: Array) -> Array:
         return squared_norms(X)
@@ -118,13 +134,17 @@ class Polynomial(_VectorKernel):
         return Polynomial(self.degree, inverse_width(self.gamma, self._check_points(X, "X")), self.coef0)
 
     def _values(self, X: Array, Z: Array | None) -> Array:
-        return self._power(inner_products(X, Z), X)
+        return self._power(inner_products(X, Z), X, int(self.degree))
+
+    def _slopes(self, X: Array, Z: Array) -> Array:
+        degree = int(self.degree)
+        return (degree * inverse_width(self.gamma, X)) * Z.T * self._power(X * Z.T, X, degree - 1)
 
     def _diagonal(self, X: Array) -> Array:
-        return self._power(squared_norms(X), X)
+        return self._power(squared_norms(X), X, int(self.degree))
 
-    def _power(self, products: Array, X: Array) -> Array:
-        return (inverse_width(self.gamma, X) * products + float(self.coef0)) ** int(self.degree)
+    def _power(self, products: Array, X: Array, degree: int) -> Array:
+        return (inverse_width(self.gamma, X) * products + float(self.coef0)) ** degree
 
     @classmethod
     def examples(cls) -> list[Any]:
@@ -157,6 +177,9 @@ class Gaussian(_VectorKernel):
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         return gaussian(X, Z, self._inverse_width(X, Z))
+
+    def _slopes(self, X: Array, Z: Array) -> Array:
+        return gaussian_slopes(X - Z.T, self._inverse_width(X, Z))
 
     def _inverse_width(self, X: Array, Z: Array | None = None) -> float:
         if self.gamma == "median":
@@ -220,9 +243,15 @@ class Matern(_VectorKernel):
         goes through Bessel functions on the host, or for ``nu > 100``, where these overflow, through their uniform
         expansion in :math:`1/\nu`.
 
+    Notes
+    -----
+    The derivative is for ``nu > 1``: by :math:`(t^\nu K_\nu)' = -t^\nu K_{\nu-1}` that of the profile is
+    :math:`-t / (2\nu - 2)` times the profile of smoothness :math:`\nu - 1`.
+
     References
     ----------
-    [RasmussenWilliams2006]_, eq. (4.14); DLMF (https://dlmf.nist.gov), 10.41.4, for the expansion.
+    [RasmussenWilliams2006]_, eq. (4.14); DLMF (https://dlmf.nist.gov), 10.41.4, for the expansion, and 10.29.4, for the
+    derivative.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"length_scale": _POSITIVE, "nu": Interval(0, math.inf, "right")}
@@ -235,15 +264,27 @@ class Matern(_VectorKernel):
         scale, nu = float(self.length_scale), float(self.nu)
         if nu == math.inf:
             return gaussian(X, Z, 1 / (2 * scale**2))
-        lengths = distances(X, Z, "euclidean")
+        return self._profile(distances(X, Z, "euclidean") * (math.sqrt(2 * nu) / scale), nu)
+
+    def _slopes(self, X: Array, Z: Array) -> Array:
+        scale, nu, differences = float(self.length_scale), float(self.nu), X - Z.T
+        if nu <= 1:
+            return super()._slopes(X, Z)
+        if nu == math.inf:
+            return gaussian_slopes(differences, 1 / (2 * scale**2))
+        t = namespace(X).abs(differences) * (math.sqrt(2 * nu) / scale)
+        return differences * (-nu / ((nu - 1) * scale**2)) * self._profile(t, nu - 1)
+
+    @staticmethod
+    def _profile(t: Array, nu: float) -> Array:
+        """Return the kernel of smoothness nu at scaled distances, whose buffer may be used again."""
         if nu == 0.5:
-            return exp(lengths, -1 / scale)
-        t = lengths * (math.sqrt(2 * nu) / scale)
+            return exp(t, -1.0)
         if nu == 1.5:
             return (1 + t) * exp(t, -1.0)
         if nu == 2.5:
             return (1 + t + t**2 / 3) * exp(t, -1.0)
-        return as_like(matern_of(host(t).astype(np.float64), nu), X)
+        return as_like(matern_of(host(t).astype(np.float64), nu), t)
 
     @classmethod
     def examples(cls) -> list[Any]:

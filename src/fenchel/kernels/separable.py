@@ -66,6 +66,10 @@ class Separable(OperatorKernel):
         """Return the kernel with its numbers filled in."""
         return SeparableSum([self]).bind(X, representation)
 
+    def named(self, names: Sequence[str]) -> "Separable":
+        """Return the kernel with the columns that its scalar kernel names replaced by their places."""
+        return Separable(as_scalar_kernel(self.kernel).named(names), self.operator)
+
     @property
     def is_pairwise(self) -> bool:
         """Tell whether the scalar kernel takes Gram matrices."""
@@ -118,6 +122,10 @@ class SeparableSum(OperatorKernel):
             kernel = as_scalar_kernel(term.kernel).resolve(X)
             terms = _merge(terms, kernel, as_operator(term.operator).matrix(representation))
         return BoundTerms(tuple(terms))
+
+    def named(self, names: Sequence[str]) -> "SeparableSum":
+        """Return the sum of the terms with their named columns replaced by places."""
+        return SeparableSum([term.named(names) for term in self.terms])
 
     @property
     def is_pairwise(self) -> bool:

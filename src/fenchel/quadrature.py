@@ -1,0 +1,59 @@
+"""Quadrature weights of curves known on a grid."""
+
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import host
+
+__all__ = ["trapezoid_weights"]
+
+
+def trapezoid_weights(grid: Any) -> np.ndarray:
+    r"""Return the weights of the trapezoid rule.
+
+    .. math:: \int f \approx \sum_j w_j f(t_j), \qquad w_j = \frac{t_{j+1} - t_{j-1}}{2}, \quad
+        w_1 = \frac{t_2 - t_1}{2}, \quad w_m = \frac{t_m - t_{m-1}}{2}.
+
+    Parameters
+    ----------
+    grid : array-like of shape (m,)
+        Increasing points, of any array library.
+
+    Returns
+    -------
+    weights : NumPy array of shape (m,)
+        Positive numbers whose sum is the length of the grid; a single point has weight 1.
+
+    Examples
+    --------
+    >>> trapezoid_weights([0.0, 1.0, 3.0])
+    array([0.5, 1.5, 1. ])
+    """
+    points = _check_grid(grid)
+    if points.shape[0] == 1:
+        return np.ones(1)
+    halves = np.diff(points) / 2
+    return np.concatenate([halves[:1], halves[:-1] + halves[1:], halves[-1:]])
+
+
+def _check_grid(grid: Any) -> np.ndarray:
+    """Return the grid as an increasing float64 array, else raise."""
+    points = host(grid) if hasattr(grid, "device") else np.asarray(grid)
+    if points.ndim != 1 or points.shape[0] == 0:
+        raise ValueError(f"The grid must be a vector of at least one point. Got shape {points.shape} instead.")
+    if points.dtype.kind not in "iuf":
+        raise TypeError(f"The grid must hold real numbers. Got dtype {points.dtype} instead.")
+    points = points.astype(np.float64)
+    infinite = int(np.sum(~np.isfinite(points)))
+    if infinite:
+        raise ValueError(f"The grid must hold finite points. {infinite} of its {len(points)} are NaN or infinite.")
+    steps = np.diff(points)
+    if np.any(steps <= 0):
+        at = int(np.argmax(steps <= 0))
+        advice = "drop the repeated point" if steps[at] == 0 else "sort the points, and the curves with them"
+        raise ValueError(
+            f"The grid must hold increasing points. Got {points[at + 1]:g} at index {at + 1} after {points[at]:g}; "
+            f"{advice}."
+        )
+    return points
