@@ -26,7 +26,7 @@ export MPLBACKEND ?= Agg
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: $(STAMPS)/cli,plot ## robust regression on built-in data: a table and a picture in demo/
+demo: $(STAMPS)/cli,plot ## curves from curves on built-in data: a table, a picture and a page in demo/
 	$(BIN)/fenchel demo --output demo
 
 test: $(STAMPS)/test $(if $(TORCH),$(STAMPS)/torch) ## run the tests (TORCH=1: on torch too)

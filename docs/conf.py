@@ -24,6 +24,8 @@ ROOMS = (
     "fenchel.problem",
     "fenchel.solvers",
     "fenchel.data",
+    "fenchel.report.metrics",
+    "fenchel.report.plots",
     "fenchel.exceptions",
 )
 

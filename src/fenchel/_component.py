@@ -38,16 +38,17 @@ class Component(BaseEstimator):
 def from_name(value: Any, room: Any, argument: str) -> Any:
     """Return the part that a short name means (``"epsilon_svr"`` is ``EpsilonSVR()``); other values pass unchanged.
 
-    ``room`` is the package whose ``__all__`` lists the family.
+    ``room`` is the package whose ``__all__`` lists the family, or a tuple of several.
     """
     if not isinstance(value, str):
         return value
-    names = {name.lower(): name for name in room.__all__ if _is_part(getattr(room, name))}
-    found = names.get(value.replace("_", "").lower())
+    rooms = room if isinstance(room, tuple) else (room,)
+    parts = [getattr(one, name) for one in rooms for name in one.__all__ if _is_part(getattr(one, name))]
+    found = {part.__name__.lower(): part for part in parts}.get(value.replace("_", "").lower())
     if found is None:
-        known = ", ".join(repr(_snake(name)) for name in sorted(names.values()))
+        known = ", ".join(repr(_snake(name)) for name in sorted(part.__name__ for part in parts))
         raise ValueError(f"Unknown {argument} {value!r}. Known names: {known}; an instance is accepted too.")
-    return getattr(room, found)()
+    return found()
 
 
 def _is_part(value: Any) -> bool:

@@ -1,5 +1,6 @@
 """Operator-valued kernels aligned with the sample."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -58,6 +59,12 @@ class Aligned(OperatorKernel):
         self.weights = weights
         self.pairs = pairs
         self.anchored = anchored
+
+    def named(self, names: Sequence[str]) -> "Aligned":
+        """Return the kernel with the columns that its scalar kernels name replaced by their places."""
+        several = isinstance(self.kernel, list | tuple)
+        kernels = [as_scalar_kernel(kernel).named(names) for kernel in (self.kernel if several else [self.kernel])]
+        return Aligned(kernels if several else kernels[0], self.weights, self.pairs, self.anchored)
 
     def bind(self, X: Array, representation: Any) -> Any:
         """Return the kernel bound to the sample's directions."""

@@ -18,7 +18,7 @@ class ScalarKernel(Component, ABC):
     ``k1 + k2``, ``k1 * k2`` and ``2.0 * k`` are kernels; ``k * operator`` is an operator-valued kernel.
     """
 
-    _sum: ClassVar[type["ScalarKernel"]]  # scalar.py defines these three kernels, which stand on this class
+    _sum: ClassVar[type["ScalarKernel"]]  # combined.py defines these three kernels, which stand on this class
     _product: ClassVar[type["ScalarKernel"]]
     _scaled: ClassVar[type["ScalarKernel"]]
     __array_ufunc__ = None  # an array times a kernel is an error, not an array of kernels

@@ -1,42 +1,95 @@
-"""Figures with matplotlib; each function draws on Axes and returns them."""
+"""Figures with matplotlib; each function draws on Axes (on new ones if they are ``None``) and returns them."""
 
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fenchel._array import Array, host
 from fenchel._check import require
+from fenchel.data.functional import as_curves
+from fenchel.estimators.core import is_host
+from fenchel.quadrature import trapezoid_weights
+from fenchel.report.surface import Surface
 
-__all__ = ["figure", "plot_errors", "plot_lines", "plot_outlier_scores", "svg"]
+__all__ = [
+    "figure",
+    "legend_above",
+    "plot_curves",
+    "plot_errors",
+    "plot_lines",
+    "plot_outlier_scores",
+    "plot_point_scores",
+    "plot_sparsity",
+    "plot_surface",
+    "svg",
+]
 
 # Okabe and Ito's colours, told apart by the colour-blind
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+CLIPPED = 1 - 1e-6  # an outlier score above it belongs to a dual variable on its bound
 
 
-def figure(columns: int = 1, width: float = 6.0, height: float = 4.0) -> tuple[Any, Any]:
-    """Return a figure and a row of Axes."""
+def figure(columns: int = 1, width: float = 6.0, height: float = 4.0, rows: int = 1) -> tuple[Any, Any]:
+    """Return a figure and its Axes, row after row."""
     matplotlib = require("matplotlib.figure", extra="plot")
-    fig = matplotlib.Figure(figsize=(width * columns, height), layout="constrained")
-    return fig, np.atleast_1d(fig.subplots(1, columns))
+    fig = matplotlib.Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return fig, np.atleast_1d(fig.subplots(rows, columns)).ravel()
 
 
 def plot_errors(ax: Any, names: Sequence[str], groups: Mapping[str, Sequence[float]], label: str) -> Any:
-    """Draw one bar for each name and group, on a logarithmic axis."""
-    width = 0.8 / len(groups)
+    """Draw one line of dots for each name, one dot for each group, on a logarithmic axis.
+
+    Parameters
+    ----------
+    ax : Axes or None
+        Where to draw; ``None`` makes a figure.
+    names : sequence of str
+        What the lines stand for, from top to bottom.
+    groups : mapping of str to sequence of float
+        The places of the dots of each group, one for each name.
+    label : str
+        Label of the axis.
+
+    Returns
+    -------
+    ax : Axes
+        Where it was drawn.
+    """
+    ax, places = _axes(ax), np.arange(len(names))
+    ax.hlines(places, 0, 1, transform=ax.get_yaxis_transform(), colors="0.85", linewidths=0.8, zorder=0)
     for k, (group, values) in enumerate(groups.items()):
-        ax.barh(np.arange(len(names)) + k * width, values, width, label=group, color=COLOURS[k % len(COLOURS)])
-    ax.set_yticks(np.arange(len(names)) + width * (len(groups) - 1) / 2, names)
+        style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
+        ax.plot(values, places, linestyle="none", markersize=8, alpha=0.85, label=group, **style)
+    ax.set_yticks(places, names)
     ax.set_xscale("log")
     ax.set_xlabel(label)
     ax.invert_yaxis()
-    ax.legend()
+    legend_above(ax)
     return ax
 
 
 def plot_outlier_scores(ax: Any, scores: Any, is_outlier: Any = None) -> Any:
-    """Draw the sorted outlier scores; known outliers have another colour."""
-    scores = np.asarray(scores)
-    order = np.argsort(scores)
+    """Draw the sorted outlier scores; known outliers have another colour.
+
+    Parameters
+    ----------
+    ax : Axes or None
+        Where to draw; ``None`` makes a figure.
+    scores : array of shape (n,)
+        ``outlier_score_`` of a fitted model.
+    is_outlier : array of bool of shape (n,) or None, default=None
+        Which samples are known to be outliers.
+
+    Returns
+    -------
+    ax : Axes
+        Where it was drawn.
+    """
+    ax, scores = _axes(ax), _numbers(scores)
+    order = np.argsort(scores, kind="stable")
     known = np.zeros(len(scores), dtype=bool) if is_outlier is None else np.asarray(is_outlier)
     place = np.arange(len(scores))
     for mask, colour, label in ((~known, COLOURS[0], "sample"), (known, COLOURS[5], "known outlier")):
@@ -45,12 +98,30 @@ def plot_outlier_scores(ax: Any, scores: Any, is_outlier: Any = None) -> Any:
             ax.scatter(place[chosen], scores[order][chosen], s=14, color=colour, label=label)
     ax.set_xlabel("samples, sorted")
     ax.set_ylabel("outlier score (dual norm over its bound)")
-    ax.legend(loc="upper left")
+    ax.legend(loc="best")
     return ax
 
 
 def plot_lines(ax: Any, x: Any, lines: Mapping[str, Any], x_label: str, y_label: str) -> Any:
-    """Draw lines over a logarithmic axis."""
+    """Draw lines over a logarithmic axis.
+
+    Parameters
+    ----------
+    ax : Axes or None
+        Where to draw; ``None`` makes a figure.
+    x : array of shape (k,)
+        Positive places.
+    lines : mapping of str to array of shape (k,)
+        The heights of each line.
+    x_label, y_label : str
+        Labels of the axes.
+
+    Returns
+    -------
+    ax : Axes
+        Where it was drawn.
+    """
+    ax = _axes(ax)
     colours = require("matplotlib", extra="plot").colormaps["viridis"](np.linspace(0, 0.9, max(2, len(lines))))
     for colour, (name, y) in zip(colours, lines.items(), strict=False):
         ax.plot(x, y, label=name, color=colour)
@@ -61,10 +132,232 @@ def plot_lines(ax: Any, x: Any, lines: Mapping[str, Any], x_label: str, y_label:
     return ax
 
 
+def plot_curves(
+    ax: Any,
+    grid: Array | None,
+    values: Any,
+    predicted: Any = None,
+    predicted_grid: Array | None = None,
+    label: str = "observed",
+    predicted_label: str = "predicted",
+) -> Any:
+    """Draw a few curves, each with its prediction in the same colour.
+
+    A curve that was observed at every point is a line, one with gaps is drawn point by point: nothing is joined that
+    was not observed. Predictions are dashed.
+
+    Parameters
+    ----------
+    ax : Axes or None
+        Where to draw; ``None`` makes a figure.
+    grid : array of shape (m,) or None
+        Points of the curves; ``None`` takes them from the curves, or [0, 1] in equal steps.
+    values : array of shape (m,) or (n, m), or what else ``fenchel.data.as_curves`` takes
+        The curves, of one channel; NaN is not observed.
+    predicted : array of shape (points,) or (n, points), FDataGrid, or None, default=None
+        Their predictions.
+    predicted_grid : array of shape (points,) or None, default=None
+        Points of the predictions; ``None``: those of the curves.
+    label, predicted_label : str
+        What the legend calls the curves and the predictions.
+
+    Returns
+    -------
+    ax : Axes
+        Where it was drawn.
+    """
+    ax, curves = _axes(ax), as_curves(_rows(values), grid, "values")
+    observed = _one_channel(curves.values, "values")
+    points, found = curves.grid, None
+    if predicted is not None:
+        guesses = as_curves(_rows(predicted), curves.grid if predicted_grid is None else predicted_grid, "predicted")
+        points, found = guesses.grid, _one_channel(guesses.values, "predicted")
+        if len(found) != len(observed):
+            raise ValueError(f"predicted must hold as many curves as values, {len(observed)}. Got {len(found)}.")
+    for i, row in enumerate(observed):
+        colour, name = COLOURS[i % len(COLOURS)], label if i == 0 else None
+        if np.isnan(row).any():
+            ax.plot(curves.grid, row, "o", markersize=3.5, color=colour, label=name)
+        else:
+            ax.plot(curves.grid, row, color=colour, linewidth=1.2, alpha=0.75, label=name)
+        if found is not None:
+            name = predicted_label if i == 0 else None
+            ax.plot(points, found[i], "--", linewidth=1.8, color=colour, label=name)
+    ax.set_xlabel("t")
+    ax.set_ylabel("y(t)")
+    if found is not None:
+        legend_above(ax)
+    return ax
+
+
+def plot_surface(ax: Any, surface: Any, values: Any = None, label: str | None = None) -> Any:
+    """Draw a number over the (loss, lam) grid of a regularisation path or of a model selection.
+
+    Parameters
+    ----------
+    ax : Axes or None
+        Where to draw; ``None`` makes a figure.
+    surface : RegularizationPath, or a fitted estimator whose name ends in CV
+        What has the grid.
+    values : str, array of shape (n_losses, n_lams) or None, default=None
+        What to draw. For a model selection ``"errors"`` (the default) or ``"gaps"``, for a path ``"gaps"`` (the
+        default), ``"sparsity"``, ``"primal_objectives"``, ``"dual_objectives"`` or ``"n_iter"``. Or numbers of your
+        own, such as test errors.
+    label : str or None, default=None
+        What the numbers are; ``None`` takes it from ``values``.
+
+    Returns
+    -------
+    ax : Axes
+        Where it was drawn. Colours are logarithmic where positive numbers span more than a factor of ten; a star marks
+        the least error.
+
+    Notes
+    -----
+    Losses of one class that differ in one parameter are named by that parameter, others by their ``repr``.
+    """
+    found, ax = Surface.of(surface, values), _axes(ax)
+    colours = require("matplotlib.colors", extra="plot")
+    low, high = np.nanmin(found.values), np.nanmax(found.values)
+    norm = colours.LogNorm if 0 < 10 * low < high else colours.Normalize
+    mesh = ax.pcolormesh(found.values, cmap="viridis", norm=norm(), rasterized=True)
+    lams = [np.format_float_scientific(lam, 2, trim="-", exp_digits=1) for lam in found.lams]
+    ax.set_xticks(np.arange(len(lams)) + 0.5, lams, rotation=45 if len(lams) > 5 else 0)
+    axis, names = found.loss_names()
+    ax.set_yticks(np.arange(len(names)) + 0.5, names)
+    ax.set_xlabel("lam")
+    ax.set_ylabel(axis)
+    ax.figure.colorbar(mesh, ax=ax, label=label or found.text)
+    if found.is_error:
+        i, j = np.unravel_index(np.nanargmin(found.values), found.values.shape)
+        ax.plot([j + 0.5], [i + 0.5], "*", markersize=15, color="white", markeredgecolor="black", label="least error")
+        legend_above(ax)
+    return ax
+
+
+def plot_point_scores(ax: Any, grid: Array | None, scores: Any, is_outlier: Any = None) -> Any:
+    """Draw the outlier score of each point of each curve as a map: one row for each curve.
+
+    Parameters
+    ----------
+    ax : Axes or None
+        Where to draw; ``None`` makes a figure.
+    grid : array of shape (m,) or None
+        Points of the curves; ``None``: [0, 1] in equal steps.
+    scores : array of shape (n, m)
+        ``point_outlier_score_`` of a model fitted with a loss of order 1. NaN, a point that was not observed, is grey.
+    is_outlier : array of bool of shape (n, m) or None, default=None
+        Which points are known to be wrong; they are circled.
+
+    Returns
+    -------
+    ax : Axes
+        Where it was drawn.
+    """
+    ax, scores = _axes(ax), _one_channel(_numbers(scores), "scores")
+    points = np.linspace(0, 1, scores.shape[1]) if grid is None else np.asarray(grid, dtype=np.float64)
+    if points.shape != scores.shape[1:]:
+        raise ValueError(
+            f"grid must have {scores.shape[1]} points, as the scores do. Got shape {points.shape} instead."
+        )
+    ax.set_facecolor("0.6")
+    mesh = ax.pcolormesh(_edges(points), np.arange(len(scores) + 1), scores, cmap="Blues", vmin=0, vmax=1)
+    mesh.set_rasterized(True)
+    if is_outlier is not None:
+        row, column = np.nonzero(np.asarray(is_outlier))
+        ring = {"facecolors": "none", "edgecolors": COLOURS[5], "linewidths": 1.3}
+        ax.scatter(points[column], row + 0.5, s=22, label="known outlier", **ring)
+        legend_above(ax)
+    ax.set_xlabel("t")
+    ax.set_ylabel("curve")
+    ax.figure.colorbar(mesh, ax=ax, label="outlier score of the point")
+    return ax
+
+
+def plot_sparsity(ax: Any, estimator: Any) -> Any:
+    """Draw which dual variables of a fitted model are null, which are not, and which are on their bound.
+
+    Parameters
+    ----------
+    ax : Axes or None
+        Where to draw; ``None`` makes a figure.
+    estimator : fitted estimator
+        A model with ``dual_coef_``, one row for each sample and one column for each coordinate. Bounds are those of
+        ``point_outlier_score_`` where the model has it, else those of whole rows.
+
+    Returns
+    -------
+    ax : Axes
+        Where it was drawn; the legend gives the share of each kind.
+    """
+    ax, duals = _axes(ax), _numbers(estimator.dual_coef_)
+    duals = duals.reshape(len(duals), -1)
+    kinds = (duals != 0).astype(int)
+    by_point = getattr(estimator, "point_outlier_score_", None)
+    by_row = getattr(estimator, "outlier_score_", None)
+    if by_point is not None:
+        ratios = _numbers(by_point).reshape(kinds.shape)
+        kinds[ratios >= CLIPPED] = 2
+        kinds[np.isnan(ratios)] = 3
+    elif by_row is not None:
+        kinds[(_numbers(by_row) >= CLIPPED)[:, None] & (kinds == 1)] = 2
+    colours = require("matplotlib.colors", extra="plot").ListedColormap(["#F0F0F0", COLOURS[0], COLOURS[5], "#999999"])
+    ax.pcolormesh(kinds, cmap=colours, vmin=-0.5, vmax=3.5, rasterized=True)
+    names = ("null", "not null", "on the bound", "not observed")
+    for kind, name in enumerate(names):
+        share = float(np.mean(kinds == kind))
+        if share > 0 or kind < 2:
+            text = f"{name}, {share:.0%}"
+            ax.plot([], [], "s", color=colours(kind), markeredgecolor="0.5", markersize=9, label=text)
+    ax.set_xlabel("coordinate")
+    ax.set_ylabel("sample")
+    legend_above(ax)
+    return ax
+
+
 def svg(fig: Any) -> str:
-    """Return a figure as an SVG element to put into a page."""
-    io = require("io", extra="plot")
+    """Return a figure as the text of an SVG file, the same for the same figure."""
     buffer = io.StringIO()
-    fig.savefig(buffer, format="svg", metadata={"Date": None})
-    text = str(buffer.getvalue())
-    return text[text.index("<svg") :]
+    with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "fenchel"}):
+        fig.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def _axes(ax: Any) -> Any:
+    return figure()[1][0] if ax is None else ax
+
+
+def legend_above(ax: Any) -> None:
+    """Put the legend above the Axes, where it hides nothing."""
+    columns = len(ax.get_legend_handles_labels()[0])
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(columns, 3), frameon=False, fontsize="small")
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """Return an array of any library as NumPy's."""
+    return np.asarray(values) if is_host(values) else host(values)
+
+
+def _rows(values: Any) -> Any:
+    """Return one curve as a sample of one."""
+    return values[None, :] if getattr(values, "ndim", 2) == 1 and not hasattr(values, "grid_points") else values
+
+
+def _one_channel(values: Array, name: str) -> np.ndarray:
+    rows = host(values)
+    if rows.ndim == 3 and rows.shape[2] == 1:
+        rows = rows[:, :, 0]
+    if rows.ndim != 2:
+        raise ValueError(
+            f"{name} must hold curves of one channel, shape (n, m). Got {rows.shape}; take one, as in {name}[:, :, 0]."
+        )
+    return rows
+
+
+def _edges(points: np.ndarray) -> np.ndarray:
+    """Return the ends of the cells around increasing points."""
+    trapezoid_weights(points)  # checks them
+    if len(points) == 1:
+        return np.array([points[0] - 0.5, points[0] + 0.5])
+    middles = (points[1:] + points[:-1]) / 2
+    return np.concatenate([[2 * points[0] - middles[0]], middles, [2 * points[-1] - middles[-1]]])

@@ -110,6 +110,11 @@ class Fourier(_OnBasis):
         self.decay = decay
         self.quadrature = quadrature
 
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [cls(), cls(4, decay=1.0, quadrature="monte_carlo")]
+
     def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
         length = float(self.grid_[-1] - self.grid_[0]) if len(self.grid_) > 1 else 1.0
         order = (np.arange(self.n_components) + 1) // 2

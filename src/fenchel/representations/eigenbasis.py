@@ -31,8 +31,8 @@ class Eigen(CurveRepresentation):
     Attributes
     ----------
     n_components_ : int
-        Number of coordinates.
-    eigenvalues_ : array of shape (n_components_,)
+        Number of coordinates, p.
+    eigenvalues_ : array of shape (p,)
         Eigenvalues, decreasing.
     representation_error_ : float
         Share of the squared norm of the training curves that lies outside the span: the problem that is certified does
@@ -51,6 +51,11 @@ class Eigen(CurveRepresentation):
     def __init__(self, n_components: float | None = None, quadrature: str = "trapezoid") -> None:
         self.n_components = n_components
         self.quadrature = quadrature
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [cls(), cls(3), cls(0.9, "monte_carlo")]
 
     def _learn(self, operator: Any) -> None:
         if operator is None:

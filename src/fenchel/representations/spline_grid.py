@@ -51,6 +51,11 @@ class Spline(CurveRepresentation):
     def __init__(self, quadrature: str = "trapezoid") -> None:
         self.quadrature = quadrature
 
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [cls(), cls("monte_carlo")]
+
     def _set_targets(self, curves: Curves) -> None:
         xp, values = namespace(curves.values), self._flat(curves)
         self.representation_error_ = 0.0

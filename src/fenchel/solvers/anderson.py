@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_like, eps, namespace
+from fenchel._array import Array, as_like, eps, is_numpy, namespace
 
 __all__ = ["Memory"]
 
@@ -26,7 +26,7 @@ class Memory:
     def adding(self, move: Array, image: Array) -> "Memory":
         """Return the memory with one more step; the oldest is dropped."""
         xp = namespace(move)
-        row = [xp.sum(move * other, axis=(0, 2)) for other in (*self.moves, move)]
+        row = [products_of(move, other) for other in (*self.moves, move)]
         products = (*((*old, new) for old, new in zip(self.products, row, strict=False)), tuple(row))
         memory = Memory(
             self.size, (*self.moves, move), (*self.images, image), products, (*self.valid, xp.ones_like(row[-1]))
@@ -37,6 +37,11 @@ class Memory:
         """Return the memory in which nothing counts for some problems."""
         xp = namespace(is_bad)
         return replace(self, valid=tuple(xp.where(is_bad, xp.zeros_like(one), one) for one in self.valid))
+
+    @property
+    def last_norm(self) -> Array:
+        """Return the norm of the last move in each problem, (B,)."""
+        return namespace(self.products[-1][-1]).sqrt(self.products[-1][-1])
 
     def taken(self, index: Any) -> "Memory":
         """Return the memory of some problems."""
@@ -65,12 +70,19 @@ class Memory:
         shift = xp.where(trace > tiny, max(1e-8, 16 * eps(matrix)) / k * trace, xp.ones_like(trace))
         matrix = matrix + shift * as_like(np.eye(k), matrix)
         weights = xp.linalg.solve(matrix, right[:, :, None])[:, :, 0]  # (B, k)
-        combined = self.images[-1]
+        combined = (1 - xp.sum(weights, axis=1))[None, :, None] * self.images[-1]
         for i in range(k):
-            combined = combined - weights[None, :, i, None] * (self.images[-1] - self.images[i])
+            combined += weights[None, :, i, None] * self.images[i]  # an array of our own
         return combined
 
     def _without_oldest(self) -> "Memory":
         return Memory(
             self.size, self.moves[1:], self.images[1:], tuple(row[1:] for row in self.products[1:]), self.valid[1:]
         )
+
+
+def products_of(a: Array, b: Array) -> Array:
+    """Return the product of two arrays (n, B, p) in each problem, (B,)."""
+    if is_numpy(a) and a.shape[1] == 1:
+        return np.asarray([np.vdot(a, b)])
+    return namespace(a).sum(a * b, axis=(0, 2))

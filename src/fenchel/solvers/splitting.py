@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, as_index, host, namespace
+from fenchel._array import Array, as_index, host, is_numpy, namespace
 from fenchel._check import Interval, Options
 from fenchel.batch import Batch
 from fenchel.exceptions import IncompatibleError
@@ -193,8 +193,12 @@ class DouglasRachford(Solver):
             return self._rebalanced(state, image)
         if not self.memory:
             return self._moved(replace(state, plain=image), image)
-        residual = xp.sqrt(xp.sum(move**2, axis=(0, 2)))
+        memory = state.memory.adding(move, image)
+        residual = memory.last_norm
         is_bad = residual > 2 * state.least  # only an accelerated step can do that: plain ones never expand
+        if is_numpy(is_bad) and not is_bad.any():  # elsewhere a look at the numbers would be a transfer
+            least = xp.minimum(residual, state.least)
+            return self._moved(replace(state, plain=image, least=least, memory=memory), memory.combined())
         memory = state.memory.forgetting(is_bad).adding(move, image)
         wanted = xp.where(is_bad[None, :, None], state.plain, memory.combined())
         least = xp.where(is_bad, xp.zeros_like(residual) + math.inf, xp.minimum(residual, state.least))

@@ -1,0 +1,94 @@
+"""
+Curves seen at a few points
+===========================
+
+Four points in five of the training outputs are removed at random: each curve is left with some twelve points of its
+own. ``FunctionalRegressor`` takes them as they are. A curve has dual variables only where it was observed, and
+nothing is interpolated.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from fenchel import FunctionalRegressor
+from fenchel.data import make_functional
+from fenchel.losses import Huber
+from fenchel.report.metrics import curve_errors
+from fenchel.report.plots import plot_curves
+
+rng = np.random.default_rng(0)
+train = make_functional(150, 60, noise=0.05, random_state=0)
+test = make_functional(300, 60, random_state=1)
+t = train.t
+middle = 2 + np.sin(3 * t)  # a mean that is far from zero
+Y, truth = train.Y + middle, test.truth + middle
+
+seen = rng.uniform(size=Y.shape) < 0.2
+sparse = np.where(seen, Y, np.nan)
+print(
+    f"observed: {seen.mean():.0%} of the points, from {seen.sum(axis=1).min()} to {seen.sum(axis=1).max()} in a curve"
+)
+
+# %%
+# As an array with NaN, or as a list of pairs
+# -------------------------------------------
+#
+# NaN means not observed. A list of pairs ``(points, values)`` says the same, and each curve may have points of its own;
+# the grid is their union.
+
+ragged = [(t[at], row[at]) for row, at in zip(Y, seen, strict=True)]
+settings = {"loss": Huber(0.2), "lam": 1e-5}
+from_nan = FunctionalRegressor(**settings).fit(train.X, sparse, grid=t)
+from_pairs = FunctionalRegressor(**settings).fit(train.X, ragged)
+difference = np.max(np.abs(from_nan.predict(test.X) - from_pairs.predict(test.X, grid=t)))
+print(f"the first curve has the points {np.round(ragged[0][0], 2)}")
+print(f"the two fits differ by {difference:.0e}, relative gap {from_nan.duality_gap_:.0e}")
+
+# %%
+# What is lost, and what interpolation would lose
+# -----------------------------------------------
+#
+# The same model on the complete curves, on the observed points, and on curves that were made complete by straight lines
+# between the observed points (and constants beyond them), as one would do for a method that needs complete curves.
+
+filled = np.array([np.interp(t, points, values) for points, values in ragged])
+fits = {
+    "all points": FunctionalRegressor(**settings).fit(train.X, Y),
+    "observed points": from_nan,
+    "interpolated first": FunctionalRegressor(**settings).fit(train.X, filled),
+}
+for name, model in fits.items():
+    print(f"{name:18} test error {np.mean(curve_errors(truth, model.predict(test.X))):.4f}")
+
+# %%
+# Four training curves: the points that the model was given, and its predictions everywhere. The second picture has two
+# test curves, which no model has seen, as thin lines.
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+plot_curves(left, t, sparse[:4], from_nan.predict(train.X[:4]))
+plot_curves(right, t, truth[:2], from_nan.predict(test.X[:2]), label="true", predicted_label="observed points")
+right.plot(t, fits["interpolated first"].predict(test.X[:2]).T, ":", color="0.4", label="interpolated first")
+handles, labels = right.get_legend_handles_labels()
+right.legend(handles[:3], labels[:3])
+plt.show()
+
+# %%
+# The centre
+# ----------
+#
+# The mean curve is subtracted from the outputs and added to the predictions (``center=True``). Where points are
+# missing, the mean at each point is taken over the curves that were seen there, then smoothed. Without a centre the
+# model has to spend its norm on the mean. ``center="median"`` is for curves that may be wrong.
+
+for center in (True, "median", False):
+    model = FunctionalRegressor(**settings, center=center).fit(train.X, sparse, grid=t)
+    print(f"center={center!r:8} test error {np.mean(curve_errors(truth, model.predict(test.X))):.4f}")
+
+raw = np.nanmean(sparse, axis=0)
+fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
+ax.plot(t, raw, "o", markersize=3, color="0.6", label="mean of what was seen at each point")
+ax.plot(t, from_nan.center_(t)[:, 0], label="centre of the model")
+ax.plot(t, Y.mean(axis=0), "k--", lw=1, label="mean of the complete curves")
+ax.set_xlabel("t")
+ax.legend()
+plt.show()

@@ -1,0 +1,49 @@
+"""What the pages show runs, and prints what they say."""
+
+import contextlib
+import io
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FENCED = re.compile(r"^```python\n(.*?)^```\n\nprints\n\n^```\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+RST_BLOCK = re.compile(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", flags=re.MULTILINE)
+
+
+def readme_blocks():
+    page = ROOT / "README.md"
+    return FENCED.findall(page.read_text(encoding="utf-8")) if page.exists() else []
+
+
+def test_the_readme_has_its_examples():
+    if not (ROOT / "README.md").exists():
+        pytest.skip("no README beside the tests")
+    assert len(readme_blocks()) == 3
+
+
+@pytest.mark.parametrize(("code", "output"), readme_blocks())
+def test_the_readme_prints_what_it_says(code, output):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+    assert printed.getvalue() == output
+
+
+def test_the_page_on_curves_runs():
+    pytest.importorskip("skfda")
+    pytest.importorskip("matplotlib")
+    page = ROOT / "docs" / "functional.rst"
+    if not page.exists():
+        pytest.skip("no pages beside the tests")
+    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
+    assert len(blocks) == 9
+    names = {}
+    for block in blocks:  # each goes on where the last one ended
+        exec(compile(block, "functional.rst", "exec"), names)
+    assert names["model"].predict(names["test"].X).shape == (200, 50, 2)
+    assert (names["flagged"] > 1 - 1e-6).all()
+    assert (names["same"].grid_ == names["train"].t).all()
+    assert type(names["functions"]).__name__ == "FDataGrid"
