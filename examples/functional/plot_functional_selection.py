@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 
+import fenchel
 from fenchel import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.data import contaminate, make_functional
 from fenchel.kernels import FunctionalGaussian, Laplacian
@@ -52,11 +53,8 @@ for center in (True, "median"):
 # The errors that the first two had to choose from, and the test errors of every pair, which they could not see.
 
 tested = models[True, "median"]
-errors = np.empty((len(losses), len(lams)))
-for i, loss in enumerate(losses):
-    for j, lam in enumerate(lams):
-        predicted = FunctionalRegressor(loss=loss, lam=lam).fit(X, Y).predict(test.X)
-        errors[i, j] = np.mean(curve_errors(test.truth, predicted))
+predictions = fenchel.path(FunctionalRegressor(), X, Y, lams, losses).predict(test.X)
+errors = np.array([[np.mean(curve_errors(test.truth, one)) for one in row] for row in predictions])
 print(f"least test error of the grid: {errors.min():.4f}; largest gap of the folds: {tested.cv_gaps_.max():.0e}")
 
 fig, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")

@@ -1,12 +1,15 @@
 """The array-API seam: every array library is met here and nowhere else."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_namespace, is_torch_namespace
 from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs
+from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "Array",
@@ -15,6 +18,7 @@ __all__ = [
     "cholesky_solver",
     "device",
     "eps",
+    "few_threads",
     "host",
     "indicator",
     "is_numpy",
@@ -23,6 +27,8 @@ __all__ = [
     "spd_inverse",
     "symmetric_eigh",
 ]
+
+_SMALL_PRODUCT = 10_000_000  # multiplications of a matrix product that one thread does in a millisecond
 
 Array = Any  # an array of any library that follows the array API standard
 
@@ -64,6 +70,22 @@ def host(array: Array) -> np.ndarray:
     if hasattr(array, "get"):  # CuPy
         return np.asarray(array.get())
     return np.asarray(array)
+
+
+def few_threads(array: Array, inner: int) -> AbstractContextManager[Any]:
+    """Return a context in which products of such an array with a square matrix take one BLAS thread if they are small.
+
+    Between products that take microseconds, waiting threads cost more than they save, and far more on a busy machine.
+    """
+    if not is_numpy(array) or array.size * inner > _SMALL_PRODUCT:
+        return nullcontext()
+    context: AbstractContextManager[Any] = _thread_pools().limit(limits=1, user_api="blas")
+    return context
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def row_norms(array: Array) -> Array:

@@ -1,13 +1,14 @@
 """The narrow waist: the dual problem, and the certificate that every solver stops on."""
 
 import math
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_like, eps, host, namespace, row_norms
+from fenchel._array import Array, as_like, eps, few_threads, host, namespace, row_norms
 from fenchel.kernels.gram import OperatorGram, Rotation
 from fenchel.kernels.spectrum import Spectrum
 from fenchel.losses.base import Loss
@@ -130,6 +131,10 @@ class DualProblem:
         if self.loss.profile() is None or self.has_gaps or self._rotation is None:
             return None
         return self._rotation[0]
+
+    def few_threads(self) -> AbstractContextManager[Any]:
+        """Return a context for solving this problem, in which small products take one thread."""
+        return few_threads(self.targets, max(self.targets.shape))
 
     @property
     def scale(self) -> float:

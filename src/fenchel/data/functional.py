@@ -10,7 +10,7 @@ import numpy as np
 from fenchel._array import Array, as_index, host, namespace
 from fenchel._check import check_memory, require
 
-__all__ = ["Curves", "as_curves", "is_fdata", "to_fdata"]
+__all__ = ["Curves", "as_curves", "brings_points", "is_fdata", "to_fdata"]
 
 _BASIS_POINTS = 101  # where functions given in a basis are evaluated when no grid is given
 _SAME_POINT = 1e-12  # points closer than this share of the range are one point
@@ -104,6 +104,11 @@ def as_curves(Y: Any, grid: Array | None = None, name: str = "Y") -> Curves:
         raise ValueError(f"{name} must be {_FORMS}. Got an array of shape {tuple(values.shape)} instead.")
     points = np.linspace(0, 1, values.shape[1]) if grid is None else _as_grid(grid, size=values.shape[1])
     return _checked(points, values, name)
+
+
+def brings_points(Y: Any) -> bool:
+    """Tell whether the data know their own points, which need not be those of a model."""
+    return isinstance(Y, Curves | list | tuple) or is_fdata(Y)
 
 
 def is_fdata(Y: Any) -> bool:

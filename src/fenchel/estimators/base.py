@@ -48,7 +48,8 @@ class CertifiedMixin:
 
     def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None, warn: bool = True) -> Solution:
         """Solve, set the fitted attributes that every estimator has, warn if not converged."""
-        solution = solver.solve(problem, tol=self.tol, start=start)
+        with problem.few_threads():
+            solution = solver.solve(problem, tol=self.tol, start=start)
         self._certify(problem, solution, self._info(problem, solver, solution))
         if warn and solution.status is not Status.CONVERGED:
             warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=4)

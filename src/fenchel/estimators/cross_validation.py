@@ -31,7 +31,7 @@ _TRIM = 0.2  # share of the largest errors that a trimmed mean drops
 class CrossValidatedMixin(ABC):
     """Chooses loss and lam on the errors of held-out samples, then fits the chosen pair on the whole sample."""
 
-    lams: Sequence[float] | None
+    lams: Any
     losses: Sequence[Loss | str]
     cv: Any
     aggregate: str
@@ -48,6 +48,7 @@ class CrossValidatedMixin(ABC):
         """Cross-validate the grid, and fit the best pair."""
         check_parameter(type(self).__name__, "aggregate", self.aggregate, Options(tuple(AGGREGATES)))
         losses, lams = as_losses(self.losses), as_lams(np.logspace(-6, 0, 13) if self.lams is None else self.lams)
+        self.losses_, self.lams_ = losses, lams
         estimator = self._estimator(losses[0], lams[0])
         sample = estimator._sample(X, y, estimator._parts()[0], True, sample_weight, grid)
         folds = self._folds(sample)
@@ -103,8 +104,9 @@ class CrossValidatedMixin(ABC):
                     self.progress(counter["done"], len(losses) * len(lams))
             store.save()
 
-        sample.problem.spectrum  # noqa: B018 - computed once, before the threads
-        Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(row)(i) for i in todo)
+        with sample.problem.few_threads():
+            sample.problem.spectrum  # noqa: B018 - computed once, before the threads
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(row)(i) for i in todo)
         self.fold_errors_, self.cv_gaps_, self.cv_errors_ = store.errors, store.gaps, store.scores
         warn_gaps(store.gaps, self.tol)
 
@@ -141,6 +143,8 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
     ----------
     best_loss_, best_lam_ : Loss, float
         The chosen pair.
+    losses_, lams_ : list
+        The grid.
     cv_errors_ : array of shape (n_losses, n_lams)
         Mean squared distance between held-out outputs and predictions, aggregated over folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)
@@ -166,7 +170,7 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         self,
         kernel: Any = "gaussian",
         operator: Any = None,
-        lams: Sequence[float] | None = None,
+        lams: Any = None,
         losses: Sequence[Loss | str] = ("square",),
         cv: Any = 5,
         aggregate: str = "mean",
@@ -240,6 +244,8 @@ class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMix
     ----------
     best_loss_, best_lam_ : Loss, float
         The chosen pair.
+    losses_, lams_ : list
+        The grid.
     cv_errors_ : array of shape (n_losses, n_lams)
         Errors of held-out curves, aggregated over curves and folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)
@@ -264,7 +270,7 @@ class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMix
         self,
         kernel: Any = None,
         output_kernel: Any = None,
-        lams: Sequence[float] | None = None,
+        lams: Any = None,
         losses: Sequence[Loss | str] = ("square",),
         representation: Any = "spline",
         n_components: float | None = None,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_numpy, namespace
 from fenchel._check import Options, check_memory, check_parameter
-from fenchel.data.functional import Curves, as_curves, is_fdata, to_fdata
+from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata, to_fdata
 from fenchel.estimators.base import part_of
 from fenchel.estimators.centre import Centre
 from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, sample_weights
@@ -42,7 +42,8 @@ class CurveScoreMixin:
         Parameters
         ----------
         X, y, grid
-            A sample, as for ``fit``; only points at which a curve was observed count.
+            A sample, as for ``fit``; only points at which a curve was observed count. The points of an array are those
+            of the training curves unless a grid is given.
         sample_weight : array of shape (n,) or None, default=None
             How often each curve counts.
 
@@ -51,7 +52,8 @@ class CurveScoreMixin:
         score : float
             One less the ratio of integrated squared errors to integrated squared distances from the mean curve.
         """
-        curves = as_curves(y, grid, "y")
+        points = self.grid_ if grid is None and not brings_points(y) else grid  # type: ignore[attr-defined]
+        curves = as_curves(y, points, "y")
         values = host(curves.values).reshape(len(curves), len(curves.grid), -1)
         predicted = as_curves(self.predict(X, curves.grid)).values  # type: ignore[attr-defined]
         found = host(predicted).reshape(values.shape)
@@ -116,6 +118,8 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         Share of the squared norm of the training curves that the representation does not hold.
     grid_ : array of shape (m,)
         Points of the training curves.
+    center_ : callable or None
+        The centre: takes points and gives its values there, (points, channels).
     primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, solver_info_, history_
         As for ``OperatorKernelRegressor``.
 

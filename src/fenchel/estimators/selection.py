@@ -52,9 +52,10 @@ class RegularizationPath:
         """Return the fitted estimator of one pair, by its indices in the grid."""
         solution = self._solutions[loss, lam]
         chosen = clone(self._estimator).set_params(loss=clone(self.losses[loss]), lam=self.lams[lam])
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self._estimator, name):
-                setattr(chosen, name, getattr(self._estimator, name))
+        own = chosen.get_params(deep=False)
+        for name, value in vars(self._estimator).items():  # what checking the inputs has noted
+            if name not in own:
+                setattr(chosen, name, value)
         base = self._sample.problem
         problem = base.with_(loss=base.bind(self.losses[loss]), lam=self.lams[lam])
         chosen._certify(problem, solution, {"solver": solution.solver, "reason": "one pair of a path"})
@@ -121,14 +122,15 @@ def path(
     arrays = {name: np.full(shape, np.nan) for name in ("gaps", "primal", "dual", "sparsity")}
     n_iter = np.zeros(shape, dtype=int)
     solutions: dict[tuple[int, int], Solution] = {}
-    for i, j, solution in solve_grid(sample.problem, wanted, lams, chosen.tol, solver):
-        found = solution.certificate
-        arrays["gaps"][i, j], arrays["primal"][i, j] = found.relative_gap, found.primal
-        arrays["dual"][i, j], n_iter[i, j] = found.dual, solution.n_iter
-        arrays["sparsity"][i, j] = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))
-        solutions[i, j] = solution
-        if progress is not None:
-            progress(len(solutions), len(wanted) * len(lams))
+    with sample.problem.few_threads():
+        for i, j, solution in solve_grid(sample.problem, wanted, lams, chosen.tol, solver):
+            found = solution.certificate
+            arrays["gaps"][i, j], arrays["primal"][i, j] = found.relative_gap, found.primal
+            arrays["dual"][i, j], n_iter[i, j] = found.dual, solution.n_iter
+            arrays["sparsity"][i, j] = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))
+            solutions[i, j] = solution
+            if progress is not None:
+                progress(len(solutions), len(wanted) * len(lams))
     warn_gaps(arrays["gaps"], chosen.tol)
     return RegularizationPath(
         losses=wanted,

@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel._array import Array, host
 from fenchel._check import Options, check_parameter
-from fenchel.data.functional import Curves, as_curves, is_fdata
+from fenchel.data.functional import Curves, as_curves, brings_points
 from fenchel.quadrature import trapezoid_weights
 
 __all__ = ["curve_errors", "curve_scorer"]
@@ -113,7 +113,7 @@ class _CurveScorer:
     grid: Array | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        if isinstance(y, Curves | list | tuple) or is_fdata(y):  # they bring points, which need not be those of the fit
+        if brings_points(y):
             curves = as_curves(y, self.grid, "y")
             predicted = estimator.predict(X, grid=curves.grid)
         else:

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from fenchel.estimators.selection import RegularizationPath, as_lams, as_losses
+from fenchel.estimators.selection import RegularizationPath
 from fenchel.losses import Loss
 
 __all__ = ["Surface"]
 
-_LAMS = np.logspace(-6, 0, 13)  # what lams=None means in model selection
 _FLOOR = 1e-17  # a gap below is round-off, and may be negative
 _TEXTS = {"errors": "error of held-out samples", "gaps": "relative duality gap", "sparsity": "share of null duals"}
 
@@ -32,7 +31,7 @@ class Surface:
             losses, lams = source.losses, source.lams
             named = {name: name for name in ("gaps", "sparsity", "primal_objectives", "dual_objectives", "n_iter")}
         elif hasattr(source, "cv_errors_"):
-            losses, lams = as_losses(source.losses), as_lams(_LAMS if source.lams is None else source.lams)
+            losses, lams = source.losses_, source.lams_
             named = {"errors": "cv_errors_", "gaps": "cv_gaps_"}
         else:
             raise TypeError(

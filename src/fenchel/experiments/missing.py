@@ -1,0 +1,118 @@
+"""Training curves of which most points are removed: the test error beside that of full curves.
+
+Every training curve keeps a fifth or a tenth of its points, drawn for itself. Duals live on the points that are left, and
+nothing is interpolated; beside it, the points that are left are joined by straight lines first. Kernels (for the square
+loss), then loss, kappa and lam are chosen by cross-validation on the training part, each time anew. Test curves are
+scored at all their observed points.
+
+- DTI: 55 points, kernels of [Lambert2022]_, the ten splits of its public code.
+- Lip records: every fourth of the 641 points, so that 32 and 16 are left. At 641 points, which oversample the records
+  (501 points, interpolated), 64 of them still tell the whole curve, and there is nothing to show. Eight folds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold
+
+from fenchel.data import load_dti, load_lip_emg
+from fenchel.estimators import FunctionalRegressorCV
+from fenchel.experiments import dti
+from fenchel.experiments.base import Comparison, Progress
+from fenchel.kernels import Gaussian, IntegralGaussian, Laplacian, ScalarKernel
+from fenchel.losses import Huber, Loss, Square
+from fenchel.report import plots
+
+__all__ = ["draw", "run"]
+
+BARS = {0.8: 1.10, 0.9: 1.15}  # share of points that are removed: error over that of full curves
+KAPPAS = (0.3, 1.0)  # times the root of the square loss's held-out error
+TOL = 1e-4
+KINDS = ("full", *(f"{share:.0%} removed{how}" for share in BARS for how in ("", ", interpolated")))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Curves, the kernels and weights to choose from, and splits."""
+
+    name: str
+    X: np.ndarray
+    Y: np.ndarray
+    t: np.ndarray
+    kernels: list[tuple[ScalarKernel, ScalarKernel]]
+    lams: list[float]
+    splits: list[tuple[np.ndarray, np.ndarray]]
+
+
+def tasks(n_splits: int | None = None) -> Iterator[_Task]:
+    """Yield the two data sets, with so many of their splits."""
+    data = load_dti()
+    kernels: list[Any] = [(Gaussian(gamma), Laplacian(10.0)) for gamma in (0.08, 0.32, 1.25)]
+    yield _Task("DTI", data.X, data.Y, data.t_out, kernels, np.logspace(-4, 0, 9).tolist(), dti.splits()[:n_splits])
+    data = load_lip_emg()
+    outputs = (Gaussian(300.0), Gaussian(1000.0), Laplacian(10.0))
+    kernels = [(IntegralGaussian(gamma), output) for gamma in (0.3, 1.0, 3.0) for output in outputs]
+    splits = list(KFold(8, shuffle=True, random_state=0).split(data.X))[:n_splits]
+    yield _Task("lip", data.X, data.Y[:, ::4], data.t[::4], kernels, np.logspace(-5, -1, 9).tolist(), splits)
+
+
+def run(progress: Progress | None = None, n_splits: int | None = None) -> tuple[list[Comparison], dict[str, Any]]:
+    """Return the bars beside our ratios, and the errors of every split."""
+    rows, found = [], {}
+    for task in tasks(n_splits):
+        errors = np.zeros((len(task.splits), len(KINDS)))
+        for k, (train, test) in enumerate(task.splits):
+            X, truth = task.X[test], task.Y[test]
+            for j, Y in enumerate(_versions(task.Y[train], task.t, seed=k)):
+                model = _selected(task, task.X[train], Y)
+                errors[k, j] = np.nanmean((truth - model.predict(X)) ** 2)
+            if progress is not None:
+                progress(f"missing, {task.name}", k + 1, len(task.splits))
+        found[task.name] = errors
+        means = dict(zip(KINDS, errors.mean(axis=0).tolist(), strict=True))
+        for share, bar in BARS.items():
+            kind = f"{share:.0%} removed"
+            ours, joined, note = means[kind], means[f"{kind}, interpolated"], f"full curves {means['full']:.5f}"
+            rows.append(Comparison(f"{task.name}, {kind}, over full", bar, ours / means["full"], 0.0, note, at_most=True))
+            name = f"{task.name}, {kind}, beside interpolation"
+            rows.append(Comparison(name, joined, ours, 0.0, f"{joined / means['full']:.3f} over full", at_most=True))
+    return rows, found
+
+
+def _versions(Y: np.ndarray, t: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """Yield the training curves of every kind."""
+    yield Y
+    for share in BARS:
+        rng, thin = np.random.RandomState(seed), Y.copy()
+        for row in thin:
+            seen = rng.permutation(np.flatnonzero(~np.isnan(row)))
+            row[seen[max(1, round((1 - share) * len(seen))) :]] = np.nan
+        yield thin
+        yield np.stack([np.interp(t, t[~np.isnan(row)], row[~np.isnan(row)]) for row in thin])
+
+
+def _selected(task: _Task, X: np.ndarray, Y: np.ndarray) -> FunctionalRegressorCV:
+    """Return the model that is chosen: kernels for the square loss, then the loss, with lam near that of the square."""
+
+    def fit(kernels: tuple[ScalarKernel, ScalarKernel], losses: list[Loss], lams: list[float]) -> FunctionalRegressorCV:
+        folds = KFold(5, shuffle=True, random_state=0)
+        return FunctionalRegressorCV(*kernels, lams, losses, cv=folds, tol=TOL).fit(X, Y, grid=task.t)
+
+    fits = [fit(kernels, [Square()], task.lams) for kernels in task.kernels]
+    best = min(range(len(fits)), key=lambda k: float(fits[k].cv_errors_.min()))
+    size = float(np.sqrt(fits[best].cv_errors_.min()))
+    losses = [Square(), *(Huber(kappa * size, p) for kappa in KAPPAS for p in (1, 2))]
+    place = task.lams.index(fits[best].best_lam_)
+    return fit(task.kernels[best], losses, task.lams[max(0, place - 1) : place + 2])
+
+
+def draw(found: dict[str, Any]) -> Any:
+    """Draw the error of every split over that of its full curves."""
+    fig, axes = plots.figure(len(found), width=5.5)
+    for ax, (name, errors) in zip(axes, found.items(), strict=True):
+        ax.boxplot(errors[:, 1:] / errors[:, :1], orientation="horizontal")
+        ax.set_yticks(np.arange(1, len(KINDS)), KINDS[1:])
+        ax.set(xlabel="test error over that of full curves", title=name, xscale="log")
+    return fig
