@@ -19,15 +19,26 @@ def examples(room, base):
 LOSSES = examples(losses, losses.Loss)
 OPERATOR_KERNELS = examples(kernels, kernels.OperatorKernel)
 OUTPUT_OPERATORS = examples(kernels, kernels.OutputOperator)
-REPRESENTATIONS = examples(representations, representations.Representation)
+EVERY_REPRESENTATION = examples(representations, representations.Representation)
+REPRESENTATIONS = [part for part in EVERY_REPRESENTATION if not part.is_functional]
+CURVE_REPRESENTATIONS = [part for part in EVERY_REPRESENTATION if part.is_functional]
 SOLVERS = examples(solvers, solvers.Solver)
 ALL = [
     *LOSSES,
     *OPERATOR_KERNELS,
     *OUTPUT_OPERATORS,
-    *REPRESENTATIONS,
+    *EVERY_REPRESENTATION,
     *SOLVERS,
     *examples(kernels, kernels.ScalarKernel),
 ]
 
-__all__ = ["ALL", "LOSSES", "OPERATOR_KERNELS", "OUTPUT_OPERATORS", "REPRESENTATIONS", "SOLVERS", "Component"]
+__all__ = [
+    "ALL",
+    "CURVE_REPRESENTATIONS",
+    "LOSSES",
+    "OPERATOR_KERNELS",
+    "OUTPUT_OPERATORS",
+    "REPRESENTATIONS",
+    "SOLVERS",
+    "Component",
+]

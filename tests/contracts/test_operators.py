@@ -6,12 +6,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from fenchel._array import host
-from fenchel.kernels import operators
+from fenchel.data import Curves
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import Gaussian, operators
 from fenchel.kernels.base import OutputOperator
-from fenchel.kernels.operators import Covariance, Diagonal, Identity, Matrix, as_operator
+from fenchel.kernels.operators import Covariance, Diagonal, Identity, IntegralOperator, Matrix, as_operator
+from fenchel.representations import Euclidean, GramFactor, Spline
 
 CLASSES = [value for value in (getattr(operators, name) for name in operators.__all__) if isinstance(value, type)]
 EXAMPLES = [operator for cls in CLASSES for operator in cls.examples()]
+ON_CURVES = [operator for operator in EXAMPLES if isinstance(operator, IntegralOperator)]
+ON_VECTORS = [operator for operator in EXAMPLES if not isinstance(operator, IntegralOperator)]
 
 
 class Rotated:
@@ -41,7 +46,8 @@ def label(operator):
     return type(operator).__name__
 
 
-every_operator = pytest.mark.parametrize("operator", EXAMPLES, ids=label)
+every_operator = pytest.mark.parametrize("operator", ON_VECTORS, ids=label)
+every_curve_operator = pytest.mark.parametrize("operator", ON_CURVES, ids=label)
 
 
 def dense(matrix):
@@ -52,7 +58,7 @@ def dense(matrix):
 
 
 def test_every_class_has_examples():
-    assert {cls.__name__ for cls in CLASSES} >= {"Identity", "Matrix", "Diagonal", "Covariance"}
+    assert {cls.__name__ for cls in CLASSES} >= {"Identity", "Matrix", "Diagonal", "Covariance", "IntegralOperator"}
     for cls in CLASSES:
         assert issubclass(cls, OutputOperator)
         assert cls.examples()
@@ -210,3 +216,79 @@ def test_as_operator_takes_arrays_of_other_libraries(library):
 def test_as_operator_refuses(value, error, message):
     with pytest.raises(error, match=message):
         as_operator(value)
+
+
+GRID = np.asarray([0.0, 0.2, 0.3, 0.7, 1.5])
+CURVES = np.random.default_rng(2).normal(size=(6, 5, 2))  # two channels, as the examples have
+
+
+def curves():
+    return Curves(GRID, CURVES.copy())
+
+
+def plain(kernel):
+    """A kernel of two points by its formula."""
+    if kernel == "gaussian":
+        return lambda t, s: np.exp(-((t - s) ** 2))
+    assert kernel == "laplacian"
+    return lambda t, s: np.exp(-abs(t - s))
+
+
+class TestIntegralOperator:
+    @every_curve_operator
+    def test_matrix_is_symmetric_and_positive(self, operator):
+        matrix = operator.matrix(Spline().fit(curves()))
+        assert matrix.shape == (10, 10)
+        assert_allclose(matrix, matrix.T, rtol=0, atol=1e-14)
+        assert np.linalg.eigvalsh(matrix)[0] >= -1e-14 * np.trace(matrix)
+
+    @every_curve_operator
+    def test_clone_gives_the_same_matrix(self, operator):
+        expected = operator.matrix(Spline().fit(curves()))
+        assert_array_equal(clone(operator).matrix(Spline().fit(curves())), expected)
+
+    @every_curve_operator
+    @pytest.mark.parametrize("representation", [Euclidean(), GramFactor()], ids=label)
+    def test_vectors_are_no_curves(self, operator, representation):
+        message = f"IntegralOperator acts on curves; {label(representation)} does not represent curves. Use Functional"
+        with pytest.raises(IncompatibleError, match=message):
+            operator.matrix(clone(representation).fit(np.eye(3)))
+
+    @every_curve_operator
+    def test_values_at_other_points_by_the_formula(self, operator):
+        """Entry ((j, c), (l, d)) is B_cd k(t_j, s_l), or k_c(t_j, s_l) on the diagonal with a kernel for each."""
+        left, right = GRID, np.asarray([0.1, 0.9])
+        found = operator.values(left, right, 2)
+        assert found.shape == (10, 4)
+        kernels = operator.kernel if isinstance(operator.kernel, list) else [operator.kernel] * 2
+        coupling = np.eye(2) if operator.channels is None else operator.channels
+        for j, t in enumerate(left):
+            for row, s in enumerate(right):
+                for c in range(2):
+                    for d in range(2):
+                        value = coupling[c, d] * plain(kernels[c])(t, s)
+                        assert found[2 * j + c, 2 * row + d] == pytest.approx(value, rel=1e-14, abs=1e-300)
+
+    def test_derivative_is_in_the_right_point(self):
+        left, right, step = GRID, np.asarray([0.1, 0.9]), 1e-6
+        operator = IntegralOperator(Gaussian(2.0), np.asarray([[2.0, 1.0], [1.0, 3.0]]))
+        found = operator.values(left, right, 2, derivative=True)
+        wanted = (operator.values(left, right + step, 2) - operator.values(left, right - step, 2)) / (2 * step)
+        assert_allclose(found, wanted, rtol=0, atol=1e-8)
+
+    @pytest.mark.parametrize(
+        ("operator", "message"),
+        [
+            (IntegralOperator(), "An output kernel is needed here, such as output_kernel='laplacian'. Got None"),
+            (IntegralOperator([Gaussian(1.0)]), "one for each of the 2 channels.*Got 1 kernels and channels=None"),
+            (IntegralOperator([Gaussian(1.0)] * 2, np.eye(2)), "Got 2 kernels and channels=a matrix"),
+            (IntegralOperator("laplacian", np.eye(3)), r"'channels' .* must have shape \(2, 2\)\. Got \(3, 3\)"),
+            (IntegralOperator("laplacian", np.diag([1.0, -1.0])), "'channels' .* must be positive semidefinite"),
+            (IntegralOperator("laplacian", [[1.0, 2.0], [0.0, 1.0]]), "'channels' .* must be symmetric"),
+            (IntegralOperator("laplacien"), "Unknown kernel 'laplacien'"),
+        ],
+        ids=str,
+    )
+    def test_bad_parameters_are_named(self, operator, message):
+        with pytest.raises(ValueError, match=message):
+            operator.matrix(Spline().fit(curves()))

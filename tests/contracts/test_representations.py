@@ -1,4 +1,4 @@
-"""What every representation keeps, and the Gram factor in the cases where factorisations go wrong."""
+"""What every representation of vectors keeps, and the Gram factor in the cases where factorisations go wrong."""
 
 import numpy as np
 import pytest

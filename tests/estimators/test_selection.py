@@ -139,7 +139,10 @@ def test_gram_matrices_on_both_sides(sample):
         ({"lams": [1e-2, -1.0]}, r"'lams' parameter of the grid must be a float in \(0, inf\)\. Got -1\.0"),
         ({"losses": []}, r"'losses' parameter must hold at least one loss"),
         ({"losses": ["hubber"]}, r"Unknown loss 'hubber'"),
-        ({"aggregate": "max"}, r"'aggregate' parameter .* must be one of 'mean', 'median', 'trimmed_mean', 'fold_median'\. Got 'max'"),
+        (
+            {"aggregate": "max"},
+            r"'aggregate' parameter .* must be one of 'mean', 'median', 'trimmed_mean', 'fold_median'\. Got 'max'",
+        ),
         ({"cv": "folds"}, r"'cv' parameter .* must be one of 'loo'\. Got 'folds'"),
         ({"cv": 1}, r"'cv' parameter .* must be an int in \[2, inf\)\. Got 1"),
         ({"cv": 50}, r"cv=50 needs at least 50 samples\. Got n_samples = 30"),
