@@ -48,7 +48,12 @@ def from_name(value: Any, room: Any, argument: str) -> Any:
     if found is None:
         known = ", ".join(repr(_snake(name)) for name in sorted(part.__name__ for part in parts))
         raise ValueError(f"Unknown {argument} {value!r}. Known names: {known}; an instance is accepted too.")
-    return found()
+    try:
+        return found()
+    except TypeError as error:
+        raise ValueError(
+            f"The {argument} {value!r} has parameters without a default; pass an instance of {found.__name__}."
+        ) from error
 
 
 def _is_part(value: Any) -> bool:

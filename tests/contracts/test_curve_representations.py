@@ -504,7 +504,6 @@ class TestOwnOperator:
         assert_allclose(found, (np.kron(K, A) @ duals / (lam * n)).reshape(n, M), rtol=0, atol=1e-8)
         assert model.representation_error_ == pytest.approx(0, abs=1e-12)
 
-    @pytest.mark.xfail(reason="bug: a channel matrix is ignored where the representation has its own eigenvalues")
     @pytest.mark.parametrize(("representation", "mu"), CASES, ids=label)
     def test_channels_are_coupled(self, representation, mu):
         alone, operator = fitted(representation, operator=IntegralOperator()), IntegralOperator(None, COUPLING)

@@ -105,9 +105,6 @@ class TestMissing:
         assert smooth < rough / 2
         assert smooth < 0.02
 
-    @pytest.mark.xfail(
-        reason="bug: where points come close the smoothing spline is a straight line, or 'the problem is ill-posed'"
-    )
     @pytest.mark.parametrize("kind", ["mean", "median"])
     @pytest.mark.parametrize("seed", range(3))
     def test_points_drawn_at_random(self, kind, seed):
@@ -118,7 +115,6 @@ class TestMissing:
         errors = centre(curves.values, kind=kind, grid=curves.grid).values[:, 0] - np.sin(6 * curves.grid)
         assert np.sqrt(np.mean(errors**2)) < 0.05
 
-    @pytest.mark.xfail(reason="bug: as above")
     @pytest.mark.parametrize("distance", [1e-8, 1e-10, 3e-12])
     def test_points_that_nearly_meet(self, distance, rng):
         grid = np.linspace(0, 1, 61)[:-1]

@@ -28,8 +28,6 @@ def sample(rng):
 
 
 class TestPath:
-    bug = pytest.mark.xfail(reason="bug: models of a path do not know the shape of the inputs", raises=AttributeError)
-
     def test_objectives(self, sample):
         X, Y = sample
         found = fenchel.path(FunctionalRegressor(**PARTS, tol=TIGHT), X, blanked(Y), LAMS, LOSSES, grid=GRID)
@@ -41,7 +39,6 @@ class TestPath:
                 assert found.primal_objectives[i, j] == pytest.approx(alone.primal_objective_, rel=1e-7)
                 assert found.dual_objectives[i, j] == pytest.approx(alone.dual_objective_, rel=1e-7)
 
-    @bug
     @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
     def test_models(self, sample, gaps):
         X, Y = sample
@@ -58,7 +55,6 @@ class TestPath:
                 points = np.array([0.1, 0.77])
                 assert_allclose(one.predict(X, points), alone.predict(X, points), rtol=0, atol=1e-3)
 
-    @bug
     def test_tables(self):
         """What a model checks at prediction is handed on."""
         data = make_functional(12, 9, random_state=0)
@@ -171,7 +167,6 @@ class TestCrossValidation:
         with pytest.raises(ValueError, match="belongs to other data or another grid"):
             FunctionalRegressorCV(**settings, checkpoint=file).fit(X, blanked(Y), GRID, np.arange(1, 16))
 
-    @pytest.mark.xfail(reason="bug: the key of a checkpoint holds the repr of the operator, cut short when it is large")
     def test_checkpoint_of_many_points(self, tmp_path):
         """Two operators that differ in the middle of a large matrix only."""
         data = make_functional(6, 40, random_state=0)
@@ -189,7 +184,6 @@ class TestCrossValidation:
         with pytest.raises(ValueError, match="belongs to other data or another grid"):
             FunctionalRegressorCV(**settings, output_kernel=bump(2.0)).fit(data.X, data.Y, grid)
 
-    @pytest.mark.xfail(reason="bug: the key of a checkpoint holds the address of a kernel that is a function")
     def test_checkpoint_with_a_function_as_kernel(self, sample, tmp_path):
         """A new process defines the same function again, at another address."""
         X, Y = sample

@@ -233,20 +233,16 @@ class TestTorch:
         with pytest.raises(ValueError, match="NaN"):
             model().fit(X, Y)
 
-    @pytest.mark.xfail(reason="bug: integer inputs of another library give their dtype to the outputs",
-                       raises=AttributeError)  # fmt: skip
     def test_integers(self, sample, torch):
         _, Y = sample
         X = np.arange(12)[:, None]
         found = model().fit(torch.asarray(X), torch.asarray(Y)).predict(torch.asarray(X))
         assert_allclose(found.numpy(), model().fit(X, Y).predict(X), rtol=0, atol=1e-8)
 
-    @pytest.mark.xfail(reason="bug: inputs of another library are not checked", raises=IndexError)
     def test_vectors_of_inputs(self, sample, torch):
         with pytest.raises(ValueError, match="X must"):
             model().fit(torch.ones(12), sample[1])
 
-    @pytest.mark.xfail(reason="bug: another library than that of fit is not refused, nor taken", raises=TypeError)
     @pytest.mark.parametrize("first", ["numpy", "torch"])
     def test_two_libraries(self, sample, torch, first):
         """Inputs of predict are brought to the library of the model, or refused with a message; no other error."""
@@ -260,7 +256,6 @@ class TestTorch:
         else:
             assert_allclose(np.asarray(found), np.asarray(fitted.predict(known)), rtol=0, atol=SAME)
 
-    @pytest.mark.xfail(reason="bug: names of an earlier fit stay when inputs of another library come")
     def test_names_are_forgotten(self, sample, torch):
         X, Y = sample
         fitted = model().fit(pd.DataFrame(X, columns=["a", "b", "c"]), Y)
@@ -387,7 +382,6 @@ class TestErrors:
         with pytest.raises(ValueError, match="negative, NaN or infinite"):
             model().fit(X, Y, sample_weight=-np.ones(12))
 
-    @pytest.mark.xfail(reason="bug: an output kernel that is not positive semidefinite is not refused")
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     @pytest.mark.parametrize("representation", ["spline", "eigen"])
     def test_an_output_kernel_that_is_none(self, sample, representation):
@@ -395,8 +389,6 @@ class TestErrors:
         with pytest.raises(ValueError, match="positive semidefinite"):
             model(loss="square", output_kernel=lambda s, t: -((s - t.T) ** 2), representation=representation).fit(X, Y)
 
-    @pytest.mark.xfail(reason="bug: a representation without defaults, by name, fails with Python's own message",
-                       raises=TypeError)  # fmt: skip
     def test_a_name_that_needs_parameters(self, sample):
         with pytest.raises(ValueError, match="pass an instance"):
             FunctionalRegressor(representation="basis").fit(*sample)

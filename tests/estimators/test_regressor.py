@@ -163,9 +163,6 @@ def test_float32_is_refined_in_float64_when_needed(sample, loss, lam):
     np.testing.assert_allclose(model.predict(X), exact.predict(X.astype(float)), rtol=0, atol=1e-2)
 
 
-@pytest.mark.xfail(
-    reason="bug: refined in float64, a Gram matrix of float32 must be positive to the last digit of that"
-)
 @pytest.mark.parametrize("side", ["inputs", "outputs"])
 def test_float32_gram_matrices_are_refined_too(rng, side):
     A, Y = (rng.standard_normal((30, d)).astype(np.float32) for d in (5, 4))
@@ -177,9 +174,6 @@ def test_float32_gram_matrices_are_refined_too(rng, side):
     assert model.duality_gap_ <= 1e-6
 
 
-@pytest.mark.xfail(
-    reason="bug: Cholesky in float32 fails where lam is below its round-off", raises=np.linalg.LinAlgError
-)
 def test_float32_with_a_tiny_lam(rng):
     A, Y = (rng.standard_normal((30, d)).astype(np.float32) for d in (5, 4))
     assert OperatorKernelRegressor("linear", loss="huber", lam=1e-8).fit(A, Y).duality_gap_ <= 1e-6

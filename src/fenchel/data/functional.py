@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class Curves:
 
     def take(self, index: Any) -> "Curves":
         """Return the curves that an integer, a list of integers, a mask or a slice names, on the same grid."""
+        index = index if isinstance(index, int | slice | list | np.ndarray) else host(index)
         rows = np.atleast_1d(np.arange(len(self))[index])
         values = namespace(self.values).take(self.values, as_index(rows, self.values), axis=0)
         return Curves(self.grid, values)
@@ -174,6 +176,8 @@ def _floats(values: Any, what: str, wanted: str) -> Array:
         except ValueError:
             raise ValueError(f"{what} must be {wanted}. Got a sequence whose parts differ in shape.") from None
     xp = namespace(values)
+    if values.dtype == object and all(isinstance(value, Real) for value in values.flat):
+        values = values.astype(np.float64)  # numbers kept as objects, as tables may have them
     if values.dtype in (xp.float32, xp.float64):
         return values
     if not xp.isdtype(values.dtype, ("bool", "integral", "real floating")):

@@ -10,6 +10,7 @@ from fenchel.data.functional import Curves
 __all__ = ["Centre"]
 
 _FEWEST = 5  # points that a smoothing spline needs
+_CLOSE = 1 / 200  # points nearer than this share of the domain are one knot
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,23 @@ def _smoothed(grid: np.ndarray, values: np.ndarray, mass: np.ndarray) -> np.ndar
     points, known = grid[some], values[some]
     if len(points) < _FEWEST or np.ptp(known) == 0:
         return np.interp(grid, points, known)
-    span = points[-1] - points[0]
-    fit = make_smoothing_spline((points - points[0]) / span, known, mass[some] / np.mean(mass[some]))
-    return np.asarray(fit(np.clip((grid - points[0]) / span, 0.0, 1.0)))
+    first, span = points[0], points[-1] - points[0]
+    t, known, counts = _merged((points - first) / span, known, mass[some])
+    if len(t) < _FEWEST:
+        return np.interp((grid - first) / span, t, known)
+    fit = make_smoothing_spline(t, known, counts / np.mean(counts))
+    return np.asarray(fit(np.clip((grid - first) / span, t[0], t[-1])))
+
+
+def _merged(t: np.ndarray, values: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return points of [0, 1] with close ones made one, at their centre of mass: near-equal knots are ill-posed."""
+    group, start, current = np.zeros(len(t), dtype=int), t[0], 0
+    for k, point in enumerate(t):
+        if point - start > _CLOSE:
+            start, current = point, current + 1
+        group[k] = current
+    total = np.bincount(group, mass)
+    return np.bincount(group, mass * t) / total, np.bincount(group, mass * values) / total, total
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

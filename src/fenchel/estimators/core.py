@@ -58,11 +58,20 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         """Fit in the dtype of the data; where that is too short for the gap, refine in float64."""
         loss, solver = self._parts()
         sample = self._sample(X, y, loss, False, sample_weight, grid)
-        solution = self._solve(sample.problem, solver, warn=not _is_single(sample))
-        if solution.status is not Status.CONVERGED and _is_single(sample):
+        if not _is_single(sample):
+            return self._fitted(sample, self._solve(sample.problem, solver))
+        try:
+            found = self._solve(sample.problem, solver, warn=False)
+            start = found.duals
+        except np.linalg.LinAlgError:  # lam is below the round-off of the kernel
+            found, start = None, None
+        if found is None or found.status is not Status.CONVERGED:
             sample = self._sample(X, y, loss, True, sample_weight, grid)
-            solution = self._solve(sample.problem, solver, as_like(solution.duals, sample.problem.targets))
-        return self._fitted(sample, solution)
+            targets = sample.problem.targets
+            is_start = start is not None and start.shape == targets.shape  # the rank of a factor depends on the dtype
+            start = as_like(start, targets) if is_start else None
+            found = self._solve(sample.problem, solver, start)
+        return self._fitted(sample, found)
 
     def _prepared(
         self,
@@ -111,9 +120,9 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         self._bound, self._is_pairwise = sample.bound, sample.is_pairwise
         self.X_fit_ = xp.take(sample.X, index, axis=0)
         self.representation_ = sample.representation
+        self._finish(sample)
         if sample.kept is not None:
             self._restore(sample.n, sample.kept)
-        self._finish(sample)
         return self
 
     def _finish(self, sample: Sample) -> None:

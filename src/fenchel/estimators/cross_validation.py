@@ -395,7 +395,7 @@ AGGREGATES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], float]] = {
 
 def _key(sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray], rest: Any) -> str:
     digest = hashlib.sha256(repr(([repr(loss) for loss in losses], lams, [f.tolist() for f in folds], rest)).encode())
-    for array in (sample.X, sample.problem.targets):
-        digest.update(np.ascontiguousarray(host(array)).tobytes())
-    digest.update(repr(sample.bound).encode())
+    problem = sample.problem  # the predictions depend on every number of the kernel and of the operator
+    for array in (problem.targets, problem.predictions(problem.targets), problem.kept):
+        digest.update(b"" if array is None else np.ascontiguousarray(host(array)).tobytes())
     return digest.hexdigest()

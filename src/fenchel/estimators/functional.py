@@ -10,8 +10,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, as_like, host, is_numpy, namespace
-from fenchel._check import Options, check_memory, check_parameter
+from fenchel._array import Array, as_like, device, host, is_numpy, namespace
+from fenchel._check import Options, check_array, check_memory, check_parameter
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata, to_fdata
 from fenchel.estimators.base import part_of
 from fenchel.estimators.centre import Centre
@@ -54,18 +54,27 @@ class CurveScoreMixin:
         """
         points = self.grid_ if grid is None and not brings_points(y) else grid  # type: ignore[attr-defined]
         curves = as_curves(y, points, "y")
-        values = host(curves.values).reshape(len(curves), len(curves.grid), -1)
+        values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
         predicted = as_curves(self.predict(X, curves.grid)).values  # type: ignore[attr-defined]
+        if predicted.shape != curves.values.shape:
+            what = "samples" if len(predicted) != len(curves) else "channels"
+            raise ValueError(f"X and y must have as many {what}. Got {predicted.shape[0]} and {len(curves)} samples, "
+                             f"shapes {tuple(predicted.shape)} and {tuple(curves.values.shape)}.")  # fmt: skip
         found = host(predicted).reshape(values.shape)
-        counts = np.ones(len(curves)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        weights = trapezoid_weights(curves.grid)[None, :, None] * counts[:, None, None] * ~np.isnan(values)
-        known = np.where(np.isnan(values), 0.0, values)
-        mass = np.sum(weights, axis=0)
-        mean = np.sum(weights * known, axis=0) / np.where(mass > 0, mass, 1.0)
-        total = float(np.sum(weights * (known - mean) ** 2))
+        given, kept = sample_weights(sample_weight, curves.values)
+        counts = np.ones(len(curves))
+        if given is not None:
+            counts[:] = 0
+            counts[np.arange(len(curves)) if kept is None else kept] = host(given)
+        seen = ~np.isnan(values)
+        weights = trapezoid_weights(curves.grid)[None, :, None] * counts[:, None, None] * seen
+        centre = Centre.of(curves, values[counts > 0], counts[counts > 0], "mean").values
+        known = np.where(seen, values, 0.0)
+        total = float(np.sum(weights * (known - centre) ** 2))
         error = float(np.sum(weights * (known - found) ** 2))
-        if total == 0:
-            return 1.0 if error == 0 else 0.0
+        round_off = 64 * np.finfo(np.float64).eps ** 2 * float(np.sum(weights * known**2))
+        if total <= round_off:
+            return 1.0 if error <= round_off else 0.0
         return 1 - error / total
 
 
@@ -215,7 +224,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         xp, parts = namespace(X), []
         for block in self._blocks(X):
             if self._coef.shape[0] == 0:
-                parts.append(xp.zeros((block.shape[0], matrix.shape[1]), dtype=block.dtype))
+                parts.append(xp.zeros((block.shape[0], matrix.shape[1]), dtype=block.dtype, device=device(block)))
                 continue
             gram = self._bound.terms[0][0](block, self.X_fit_)
             parts.append(gram @ as_like(self._coef, block) @ as_like(matrix, block))
@@ -266,7 +275,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         scores: Array | None = getattr(self, "point_outlier_score_", None)
         if scores is None:
             return
-        if representation.observed_ is not None and sample.kept is None:
+        if representation.observed_ is not None:
             nan = namespace(scores).zeros_like(scores) + float("nan")
             scores = namespace(scores).where(representation.observed_ > 0, scores, nan)
         self.point_outlier_score_ = representation.shaped(scores)
@@ -280,10 +289,18 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
             grid = None
         if is_host(X):
             X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
-        elif reset:
-            self.n_features_in_ = X.shape[1]
+        else:
+            X = check_array(X, "X", ndim=(2, 3))
         if X.ndim not in (2, 3):
             raise ValueError(f"X must have shape (n, d) or (n, m, c). Got {tuple(X.shape)} instead.")
+        if reset and not is_host(X):
+            self.n_features_in_ = int(X.shape[1])
+            self.__dict__.pop("feature_names_in_", None)
+        if not reset and is_host(X) != is_host(self.X_fit_):
+            raise ValueError(
+                f"X must be of the array library of the training data, {namespace(self.X_fit_).__name__}. "
+                f"Got {type(X).__module__.split('.')[0]}."
+            )
         if reset:
             self._input_shape, self._input_grid = tuple(X.shape[1:]), grid
         elif tuple(X.shape[1:]) != self._input_shape:

@@ -134,8 +134,12 @@ class IntegralOperator(OutputOperator):
         a, b = left[:, None], right[:, None]
         kernels = [as_scalar_kernel(kernel).resolve(a) for kernel in (self.kernel if several else [self.kernel])]
         parts = [kernel.slope(b, a).T if derivative else kernel(a, b) for kernel in kernels]
+        if left is right:
+            for kernel, part in zip(kernels, parts, strict=True):
+                if not kernel.is_trusted:
+                    check_psd(part, f"The output kernel {kernel!r} on the grid")
         if not several:
-            return np.kron(parts[0], self._coupling(n_channels))
+            return np.kron(parts[0], self.coupling(n_channels))
         if len(parts) != n_channels or self.channels is not None:
             raise ValueError(
                 f"A list of output kernels must have one for each of the {n_channels} channels, and no channel matrix. "
@@ -146,7 +150,7 @@ class IntegralOperator(OutputOperator):
             out[:, channel, :, channel] = part
         return out.reshape(len(left) * n_channels, len(right) * n_channels)
 
-    def _coupling(self, n_channels: int) -> np.ndarray:
+    def coupling(self, n_channels: int) -> np.ndarray:
         """Return the matrix between the channels."""
         if self.channels is None:
             return np.eye(n_channels)
@@ -182,21 +186,13 @@ def as_operator(value: Any) -> OutputOperator:
     if isinstance(value, OutputOperator):
         return value
     if isinstance(value, str):
-        return _operator_of_name(value)
+        operator: OutputOperator = from_name(value, sys.modules[__name__], "operator")
+        return operator
     name = "The 'operator' argument"
     array = _as_array(value, name, "an OutputOperator, a name, None or an array")
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must be 1- or 2-dimensional. Got an array of shape {tuple(array.shape)} instead.")
     return Matrix(array) if array.ndim == 2 else Diagonal(array)
-
-
-def _operator_of_name(name: str) -> OutputOperator:
-    """Return the operator of this module that has the name and needs no argument."""
-    try:
-        operator: OutputOperator = from_name(name, sys.modules[__name__], "operator")
-    except TypeError as error:
-        raise ValueError(f"The operator {name!r} has parameters without a default; pass an instance.") from error
-    return operator
 
 
 def _as_array(value: Any, name: str, wanted: str = "an array") -> Array:

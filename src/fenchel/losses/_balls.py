@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fenchel._array import Array, as_like, eps, is_numpy, namespace, row_norms
+from fenchel._array import Array, as_like, device, eps, is_numpy, namespace, row_norms
 
 __all__ = ["PNorm", "take_rows"]
 
@@ -92,7 +92,7 @@ def _magnitudes(rows: Array, scale: Array | None) -> Array:
     xp = namespace(rows)
     if scale is None:
         return xp.abs(rows)
-    return xp.abs(rows) / xp.where(scale > 0, scale, xp.asarray(math.inf, dtype=scale.dtype))
+    return xp.abs(rows) / xp.where(scale > 0, scale, xp.zeros_like(scale) + math.inf)
 
 
 def _weights(scale: Array | None) -> Array | None:
@@ -162,7 +162,7 @@ def take_rows(array: Array | None, index: Any) -> Array:
     if isinstance(index, slice):
         return array[index, ...]
     xp = namespace(array)
-    index = xp.asarray(index)
+    index = xp.asarray(index, device=device(array))
     return array[index] if xp.isdtype(index.dtype, "bool") else xp.take(array, index, axis=0)
 
 

@@ -47,6 +47,11 @@ class _OnBasis(CurveRepresentation, ABC):
         """Return a matrix that acts in the same way on every channel."""
         return as_like(np.kron(matrix, np.eye(self.n_channels_)), self._scale)
 
+    def _coupled(self, operator: Any, matrix: np.ndarray) -> Array:
+        """Return a matrix times the one between the channels."""
+        coupling = np.eye(self.n_channels_) if operator is None else operator.coupling(self.n_channels_)
+        return as_like(np.kron(matrix, coupling), self._scale)
+
     def encode(self, Y: Curves) -> Array:
         """Return the coefficients on the orthonormal basis."""
         return (self._flat(Y) * self._scale**2) @ self._basis
@@ -58,7 +63,7 @@ class _OnBasis(CurveRepresentation, ABC):
     def integral(self, operator: Any) -> Array:
         """Return the operator with the chosen eigenvalues, or what an integral operator does within the span."""
         if operator is None or operator.kernel is None:
-            return self._with_channels((self._root * self._eigenvalues()) @ self._root)
+            return self._coupled(operator, (self._root * self._eigenvalues()) @ self._root)
         values = as_like(operator.values(self.grid_, self.grid_, self.n_channels_), self._scale)
         part = self._scale[:, None] ** 2 * self._basis
         return part.T @ values @ part
@@ -67,7 +72,7 @@ class _OnBasis(CurveRepresentation, ABC):
         """Return the images of the orthonormal basis at the points wanted."""
         if operator is None or operator.kernel is None:
             functions = self._functions(grid, derivative)
-            return self._with_channels((self._root * self._eigenvalues()) @ functions.T)
+            return self._coupled(operator, (self._root * self._eigenvalues()) @ functions.T)
         values = as_like(operator.values(self.grid_, grid, self.n_channels_, derivative), self._scale)
         return (self._scale[:, None] ** 2 * self._basis).T @ values
 
