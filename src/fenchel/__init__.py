@@ -11,6 +11,8 @@ if TYPE_CHECKING:
         OperatorKernelRegressor,
         OperatorKernelRegressorCV,
         RegularizationPath,
+        StructuredPredictor,
+        StructuredPredictorCV,
         path,
     )
 
@@ -22,6 +24,8 @@ __all__ = [
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
     "RegularizationPath",
+    "StructuredPredictor",
+    "StructuredPredictorCV",
     "__version__",
     "kernels",
     "losses",

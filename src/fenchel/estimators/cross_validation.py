@@ -63,6 +63,17 @@ class CrossValidatedMixin(ABC):
                 setattr(self, name, value)
         return self
 
+    def _measure(self, sample: Sample) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that gives the error of each sample from predictions in coordinates, (n, p)."""
+        targets = host(sample.problem.unscale(sample.problem.targets))
+        seen = 1.0 if sample.problem.kept is None else host(sample.problem.kept)
+
+        def measure(predictions: np.ndarray) -> np.ndarray:
+            squares: np.ndarray = np.sum(seen * (targets - predictions) ** 2, axis=1)
+            return squares
+
+        return measure
+
     def _folds(self, sample: Sample) -> list[np.ndarray]:
         """Return the test parts, as places among the samples with a positive weight."""
         if isinstance(self.cv, str):
@@ -87,15 +98,14 @@ class CrossValidatedMixin(ABC):
         key = _key(sample, losses, lams, folds, (self.tol, self.aggregate))
         store = _Checkpoint(self.checkpoint, key, shape)
         todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
-        targets = host(sample.problem.unscale(sample.problem.targets))
-        seen = 1.0 if sample.problem.kept is None else host(sample.problem.kept)
-        weights = np.ones(len(targets)) if sample.weights is None else host(sample.weights)
+        measure, n = self._measure(sample), sample.problem.targets.shape[0]
+        weights = np.ones(n) if sample.weights is None else host(sample.weights)
         aggregate = AGGREGATES[self.aggregate]
         counter = {"done": (len(losses) - len(todo)) * len(lams)}
 
         def row(i: int) -> None:
             for found in held_out(sample.problem, [losses[i]], lams, folds, self.tol):
-                squares = np.sum(seen * (targets - host(found.predictions)) ** 2, axis=1)
+                squares = measure(host(found.predictions))
                 store.errors[i, found.lam] = [np.average(squares[fold], weights=weights[fold]) for fold in folds]
                 store.gaps[i, found.lam] = found.gap
                 store.scores[i, found.lam] = aggregate(squares, weights, store.errors[i, found.lam])

@@ -53,6 +53,10 @@ class ScalarKernel(Component, ABC):
         """Return the kernel with every column that it knows by name replaced by its place in ``names``."""
         return self
 
+    def features(self, X: Array) -> Array | None:
+        """Return finitely many features whose products are the kernel, (n, d), or ``None`` where there are none."""
+        return None
+
     def slope(self, X: Array, Z: Array) -> Array:
         """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
         raise IncompatibleError(

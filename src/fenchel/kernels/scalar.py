@@ -92,6 +92,10 @@ class Linear(_VectorKernel):
     .. math:: k(x, z) = \langle x, z \rangle.
     """
 
+    def features(self, X: Array) -> Array:
+        """Return the points themselves."""
+        return self._check_points(X, "X")
+
     def _values(self, X: Array, Z: Array | None) -> Array:
         return inner_products(X, Z)
 

@@ -68,6 +68,10 @@ class GramFactor(Representation):
         """Return coordinates of outputs given by their products with the training outputs, shape (m, n)."""
         return (Y @ self.targets_) * self._inverse_values
 
+    def weights(self, coordinates: Array) -> Array:
+        """Return the weights (m, n) with which the training outputs make up elements with these coordinates."""
+        return (coordinates * self._inverse_values) @ self.targets_.T
+
     def decode(self, coordinates: Array) -> Array:
         """Return the products with the training outputs, shape (m, n)."""
         return coordinates @ self.targets_.T

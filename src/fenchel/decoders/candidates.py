@@ -1,0 +1,174 @@
+"""The nearest of finitely many objects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._array import Array, as_index, as_like, host, namespace, row_norms
+from fenchel.decoders.base import Decoder
+
+__all__ = ["Candidates", "TrainingSet"]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Candidates for every sample, with their squared norms."""
+
+    outputs: Any
+    norms: Array
+
+
+class Candidates(Decoder):
+    r"""The nearest of a set of candidates, one set for all samples or one for each.
+
+    .. math:: \hat y(x) = \arg\min_{c} \; k(c, c) - 2 \langle \phi(c), h(x) \rangle + \|h(x)\|^2 .
+
+    Parameters
+    ----------
+    candidates : array or None, default=None
+        Candidates for every sample, in the form of the training outputs; ``None`` waits for those that ``predict`` is
+        given. Outputs known by a Gram matrix are given as a pair of their products with the training outputs, (C, n),
+        and their squared norms, (C,).
+
+    Notes
+    -----
+    The norm of the candidate counts: without it long candidates (large label sets) win. Equal distances are decided for
+    the candidate that comes first. Distances are computed in blocks of bounded memory.
+    """
+
+    def __init__(self, candidates: Any = None) -> None:
+        self.candidates = candidates
+
+    def fit(self, Y: Any, representation: Any) -> Self:
+        """Keep the representation, and compute the norms of the candidates once."""
+        super().fit(Y, representation)
+        self._known = None if self.candidates is None else self.known(self.candidates)
+        return self
+
+    def known(self, candidates: Any) -> _Known:
+        """Return checked candidates with their norms."""
+        if self.representation_.is_pairwise:
+            is_pair = isinstance(candidates, tuple) and len(candidates) == 2
+            if not is_pair or len(candidates[0]) != len(candidates[1]):
+                raise ValueError(
+                    "Candidates of a precomputed output kernel must be a pair (products with the training outputs of "
+                    f"shape (C, n), squared norms of shape (C,)). Got {type(candidates).__name__}."
+                )
+            outputs, norms = candidates
+        else:
+            outputs, norms = candidates, None
+        if len(outputs) == 0:
+            raise ValueError("Each set of candidates must hold at least one. Got an empty one.")
+        return _Known(outputs, self.representation_.squared_norms(outputs) if norms is None else norms)
+
+    def distances(self, coordinates: Array, candidates: Any = None) -> Any:
+        """Return squared distances: (m, C) for one set, a list of (C_i,) for a list of sets."""
+        if candidates is None:
+            if self._known is None:
+                raise ValueError("There are no candidates. Give them to predict, or as Candidates(candidates).")
+            return self._of_all(coordinates, self._known)
+        if not isinstance(candidates, list):
+            return self._of_all(coordinates, self.known(candidates))
+        return self._of_each(coordinates, candidates)
+
+    def decode(self, coordinates: Array, candidates: Any = None) -> Any:
+        """Return the nearest candidate of each sample."""
+        best = [int(order[0]) for order in self.nearest(coordinates, 1, candidates)]
+        return self._picked([[k] for k in best], candidates, single=True)
+
+    def top_k(self, coordinates: Array, k: int, candidates: Any = None) -> Any:
+        """Return the k nearest candidates of each sample, the nearest first: (m, k, ...), or a list of arrays."""
+        return self._picked([list(order) for order in self.nearest(coordinates, k, candidates)], candidates)
+
+    def nearest(self, coordinates: Array, k: int, candidates: Any = None) -> list[np.ndarray]:
+        """Return the places of the k nearest candidates of each sample, the nearest first, ties by place."""
+        return [_smallest(host(row), k) for row in self.distances(coordinates, candidates)]
+
+    def _of_all(self, coordinates: Array, known: _Known) -> Array:
+        distances: Array = self.representation_.distances(coordinates, known.outputs, known.norms)
+        return distances
+
+    def _of_each(self, coordinates: Array, candidates: Sequence[Any]) -> list[Array]:
+        """Return the distances to one set for each sample, all sets in one product."""
+        if len(candidates) != coordinates.shape[0]:
+            raise ValueError(
+                f"A list of candidates must hold one set for each of the {coordinates.shape[0]} samples. "
+                f"Got {len(candidates)}."
+            )
+        empty = [i for i, one in enumerate(candidates) if len(one[0] if isinstance(one, tuple) else one) == 0]
+        if empty:
+            raise ValueError(f"Each set of candidates must hold at least one. That of sample {empty[0]} is empty.")
+        sets = [self.known(one) for one in candidates]
+        sizes = [len(one.outputs) for one in sets]
+        xp = namespace(coordinates)
+        outputs = _joined([one.outputs for one in sets])
+        norms = xp.concat([as_like(one.norms, coordinates) for one in sets])
+        owner = as_index(np.repeat(np.arange(len(sets)), sizes), coordinates)
+        products = self.representation_.paired_products(coordinates, outputs, owner)
+        found = xp.take(row_norms(coordinates)[:, 0] ** 2, owner) + norms - 2 * products
+        ends = np.cumsum(sizes)
+        return [found[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+    def _picked(self, places: list[list[int]], candidates: Any, single: bool = False) -> Any:
+        """Return the candidates at some places of each sample's set."""
+        if isinstance(candidates, list):
+            outputs = [one[0] if isinstance(one, tuple) else one for one in candidates]
+            found = [_rows(one, order) for one, order in zip(outputs, places, strict=True)]
+            return _joined(found) if single else found
+        known = self._known if candidates is None else self.known(candidates)
+        assert known is not None  # distances has looked
+        flat = _rows(known.outputs, [k for order in places for k in order])
+        if single or not hasattr(flat, "shape"):
+            return flat
+        return namespace(flat).reshape(flat, (len(places), -1, *flat.shape[1:]))
+
+
+class TrainingSet(Decoder):
+    """The nearest of the distinct training outputs.
+
+    Notes
+    -----
+    Outputs known by a Gram matrix are returned as places in the training sample.
+    """
+
+    def fit(self, Y: Any, representation: Any) -> Self:
+        """Keep the distinct training outputs."""
+        super().fit(Y, representation)
+        if representation.is_pairwise:
+            Y = (Y, namespace(Y).linalg.diagonal(Y))
+        else:
+            first = np.sort(np.unique(host(Y), axis=0, return_index=True)[1])
+            Y = namespace(Y).take(Y, as_index(first, Y), axis=0)
+        self.inner_ = Candidates(Y).fit(Y, representation)
+        return self
+
+    def decode(self, coordinates: Array) -> Any:
+        """Return the nearest training output of each sample."""
+        if self.representation_.is_pairwise:
+            return np.array([order[0] for order in self.inner_.nearest(coordinates, 1)])
+        return self.inner_.decode(coordinates)
+
+
+def _smallest(row: np.ndarray, k: int) -> np.ndarray:
+    """Return the places of the k smallest numbers in order, equal ones by place."""
+    k = min(k, len(row))
+    if k < len(row):
+        bound = np.partition(row, k - 1)[k - 1]
+        chosen = np.flatnonzero(row <= bound)
+    else:
+        chosen = np.arange(len(row))
+    return np.asarray(chosen[np.argsort(row[chosen], kind="stable")][:k])
+
+
+def _rows(outputs: Any, places: list[int]) -> Any:
+    if not hasattr(outputs, "shape"):
+        return [outputs[k] for k in places]
+    return namespace(outputs).take(outputs, as_index(np.asarray(places), outputs), axis=0)
+
+
+def _joined(parts: list[Any]) -> Any:
+    if not hasattr(parts[0], "shape"):
+        return [one for part in parts for one in part]
+    return namespace(parts[0]).concat(parts)

@@ -1,0 +1,401 @@
+"""Structured prediction: regression into the feature space of an output kernel, then a decoder."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fenchel import decoders as decoder_room
+from fenchel._array import Array, as_like, host, namespace
+from fenchel._check import check_array
+from fenchel.decoders import Candidates, Decoder
+from fenchel.estimators.base import part_of
+from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host
+from fenchel.estimators.cross_validation import CrossValidatedMixin
+from fenchel.estimators.selection import Progress
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import as_operator_kernel, as_scalar_kernel
+from fenchel.losses import Loss
+from fenchel.representations import KernelOutputs
+
+__all__ = ["StructuredPredictor", "StructuredPredictorCV"]
+
+
+class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
+    r"""Input-output kernel regression: a model with values in the feature space of an output kernel, and a decoder.
+
+    .. math:: \hat h = \arg\min_h \frac1n \sum_i \ell(\phi(y_i) - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
+        \hat y(x) = \arg\min_y \|\phi(y) - \hat h(x)\|^2 .
+
+    Parameters
+    ----------
+    kernel : str, kernel or callable, default="gaussian"
+        Kernel of the inputs, as for ``OperatorKernelRegressor``.
+    output_kernel : str, kernel or callable, default="linear"
+        Kernel of the outputs; with ``"precomputed"``, y is their Gram matrix. A function of (Y, Z) takes any objects.
+    loss : Loss or str, default="square"
+        Any loss of the norm in the feature space, such as ``Huber(0.5)`` or ``EpsilonRidge(0.1)``.
+    lam : float, default=1e-3
+        Weight of the squared norm.
+    decoder : Decoder or str, default="training_set"
+        ``"training_set"``, ``"candidates"``, ``"threshold"``, ``"clamp"``, ``"preimage"`` or an instance.
+    operator : OutputOperator, str, array or None, default=None
+        The output operator of a scalar kernel, such as ``"covariance"``.
+    solver : Solver or str, default="auto"
+        ``"auto"`` or a solver's name or instance.
+    tol : float, default=1e-6
+        The relative duality gap at which the fit is done.
+    max_iter : int or None, default=None
+        Most iterations; ``None`` is the solver's default.
+
+    Attributes
+    ----------
+    dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, outlier_score_
+        As for ``OperatorKernelRegressor``; the coordinates are those of ``KernelOutputs``.
+    decoder_ : Decoder
+        The fitted decoder.
+
+    Notes
+    -----
+    With a linear output kernel the coordinates are the outputs themselves, with any other kernel the rows of a factor
+    of their Gram matrix: the weights on the training outputs are never an n × n matrix when that has a low rank.
+
+    References
+    ----------
+    [Laforgue2020]_, section 4.1; [Brouard2016]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import StructuredPredictor
+    >>> from fenchel.losses import Huber
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = (np.hstack([X, 3 - X, X**2]) > 1.5).astype(float)
+    >>> model = StructuredPredictor(loss=Huber(0.5), decoder="threshold").fit(X, Y)
+    >>> model.predict([[0.1], [2.9]])
+    array([[0., 1., 0.],
+           [1., 0., 1.]])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        output_kernel: Any = "linear",
+        loss: Any = "square",
+        lam: float = 1e-3,
+        decoder: Any = "training_set",
+        operator: Any = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.output_kernel = output_kernel
+        self.loss = loss
+        self.lam = lam
+        self.decoder = decoder
+        self.operator = operator
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Inputs, or their Gram matrix with ``kernel="precomputed"``.
+        y : array of shape (n, ...) or list
+            Outputs: vectors, label sets as 0/1 rows, any objects for a kernel that is a function of them, or their Gram
+            matrix with ``output_kernel="precomputed"``.
+        sample_weight : array of shape (n,) or None, default=None
+            How often each sample counts.
+
+        Returns
+        -------
+        self : StructuredPredictor
+            The fitted model.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def predict(self, X: Array, candidates: Any = None) -> Any:
+        """Predict objects.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Inputs, or their Gram matrix with the training inputs.
+        candidates : array, list of arrays or None, default=None
+            Candidates for all samples, or a list with a set for each; ``None`` leaves it to the decoder.
+
+        Returns
+        -------
+        y : array or list
+            One object for each sample.
+        """
+        coordinates = self.transform(X)
+        if candidates is None:
+            return self.decoder_.decode(coordinates)
+        return self._among().decode(coordinates, candidates)
+
+    def decision_scores(self, X: Array, candidates: Any = None) -> Any:
+        """Return the squared distances between predictions and candidates in the output space; least is best.
+
+        Parameters
+        ----------
+        X, candidates
+            As for ``predict``.
+
+        Returns
+        -------
+        distances : array of shape (m, C), or list of arrays of shape (C_i,)
+            One row for each sample.
+        """
+        return self._among(candidates is None).distances(self.transform(X), candidates)
+
+    def top_k(self, X: Array, k: int, candidates: Any = None, indices: bool = False) -> Any:
+        """Return the k nearest candidates of each sample, the nearest first.
+
+        Parameters
+        ----------
+        X, candidates
+            As for ``predict``.
+        k : int
+            How many; fewer where there are not so many.
+        indices : bool, default=False
+            Whether to return places among the candidates instead of the candidates.
+
+        Returns
+        -------
+        best : array of shape (m, k, ...) or list
+            Candidates, or a list of arrays of places.
+        """
+        decoder, coordinates = self._among(candidates is None), self.transform(X)
+        return decoder.nearest(coordinates, k, candidates) if indices else decoder.top_k(coordinates, k, candidates)
+
+    def transform(self, X: Array) -> Array:
+        """Return the predictions in the coordinates of the output space, shape (m, p)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32]) if is_host(X) else check_array(X, "X")
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.n_features_in_}.")
+        return self._coordinates(X)
+
+    def score(self, X: Array, y: Any) -> float:
+        """Return minus the mean squared distance, in the output space, between predicted and true outputs.
+
+        Parameters
+        ----------
+        X, y
+            A sample, as for ``fit``.
+
+        Returns
+        -------
+        score : float
+            At most 0.
+        """
+        found, representation = self.predict(X), self.representation_
+        if representation.is_pairwise:
+            raise IncompatibleError("A score takes a kernel of outputs, not their Gram matrix. Use predict.")
+        y, kernel = self._outputs(y, representation.targets_), representation.kernel_
+        products = [float(kernel(found[i : i + 1], y[i : i + 1])[0, 0]) for i in range(len(y))]
+        return -float(np.mean(host(kernel.diag(found)) + host(kernel.diag(y)) - 2 * np.array(products)))
+
+    def _among(self, is_own: bool = False) -> Any:
+        """Return the decoder if it is one of candidates, else one for candidates that are given."""
+        decoder = getattr(self.decoder_, "inner_", self.decoder_)
+        if isinstance(decoder, Candidates):
+            return decoder
+        if is_own:
+            raise IncompatibleError(
+                f"{type(decoder).__name__} has no candidates. Give them, or use decoder='training_set'."
+            )
+        return Candidates().fit(None, self.representation_)
+
+    def _sample(
+        self,
+        X: Any,
+        y: Any,
+        loss: Loss,
+        double: bool = False,
+        sample_weight: Array | None = None,
+        grid: Array | None = None,
+    ) -> Sample:
+        """Return the dual problem in the feature space of the outputs."""
+        if grid is not None:
+            raise TypeError("StructuredPredictor has no grid. Use FunctionalRegressor for curves.")
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        kernel = as_operator_kernel(self.kernel, self.operator).validate()
+        if is_host(X):
+            X = validate_data(self, X, dtype=[np.float64, np.float32])
+        else:
+            X = check_array(X, "X")
+            self.n_features_in_ = int(X.shape[1])
+        if hasattr(self, "feature_names_in_"):
+            kernel = kernel.named(self.feature_names_in_)
+        X = namespace(X).astype(X, namespace(X).float64) if double else X
+        outputs = self._outputs(y, X)
+        if len(outputs) != X.shape[0]:
+            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(outputs)}.")
+        representation = KernelOutputs(as_scalar_kernel(self.output_kernel)).validate()
+        decoder = part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
+        return self._prepared(X, outputs, sample_weight, loss, kernel, representation, extra=decoder)
+
+    def _outputs(self, y: Any, X: Array) -> Any:
+        """Return outputs as an array that can be indexed: numbers in the dtype of X, other objects as they are."""
+        if is_host(y):
+            numbers = np.asarray(y) if hasattr(y, "dtype") or _is_regular(y) else None
+            if numbers is None or numbers.dtype.kind not in "biuf":
+                objects = np.empty(len(y), dtype=object)
+                objects[:] = list(y)
+                return objects
+            y = numbers
+        y = y[:, None] if y.ndim == 1 else y
+        return check_array(as_like(y, X), "y")
+
+    def _finish(self, sample: Sample) -> None:
+        representation: Any = sample.representation
+        self.decoder_ = sample.extra.fit(representation.outputs_, representation)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        with suppress(TypeError, ValueError):  # fit raises the error, with its message
+            tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise
+        return tags
+
+
+class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
+    """``StructuredPredictor`` with loss and lam chosen by cross-validation on one factorisation.
+
+    Parameters
+    ----------
+    kernel, output_kernel, decoder, operator, tol
+        As for ``StructuredPredictor``.
+    lams, losses, cv, aggregate, n_jobs, checkpoint, progress
+        As for ``OperatorKernelRegressorCV``.
+    task_loss : callable or None, default=None
+        ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``; ``None`` is
+        the squared distance in the output space before decoding.
+
+    Attributes
+    ----------
+    best_loss_, best_lam_, cv_errors_, fold_errors_, cv_gaps_, losses_, lams_
+        As for ``OperatorKernelRegressorCV``.
+    best_estimator_ : StructuredPredictor
+        The model fitted on the whole sample; its fitted attributes are attributes of this one too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import StructuredPredictorCV
+    >>> from fenchel.losses import Huber
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = (np.hstack([X, 3 - X, X**2]) > 1.5).astype(float)
+    >>> model = StructuredPredictorCV(lams=[1e-4, 1.0], losses=["square", Huber(0.5)], decoder="threshold").fit(X, Y)
+    >>> model.best_lam_
+    0.0001
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        output_kernel: Any = "linear",
+        lams: Any = None,
+        losses: Sequence[Loss | str] = ("square",),
+        decoder: Any = "training_set",
+        operator: Any = None,
+        task_loss: Callable[[Any, Any], np.ndarray] | None = None,
+        cv: Any = 5,
+        aggregate: str = "mean",
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        checkpoint: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.output_kernel = output_kernel
+        self.lams = lams
+        self.losses = losses
+        self.decoder = decoder
+        self.operator = operator
+        self.task_loss = task_loss
+        self.cv = cv
+        self.aggregate = aggregate
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
+        """Choose loss and lam, then fit on the whole sample.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for ``StructuredPredictor.fit``.
+
+        Returns
+        -------
+        self : StructuredPredictorCV
+            The fitted model.
+        """
+        return self._choose(X, y, sample_weight)
+
+    def predict(self, X: Array, candidates: Any = None) -> Any:
+        """Predict with the chosen model."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X, candidates)
+
+    def decision_scores(self, X: Array, candidates: Any = None) -> Any:
+        """Return the squared distances to candidates, with the chosen model."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_scores(X, candidates)
+
+    def top_k(self, X: Array, k: int, candidates: Any = None, indices: bool = False) -> Any:
+        """Return the nearest candidates, with the chosen model."""
+        check_is_fitted(self)
+        return self.best_estimator_.top_k(X, k, candidates, indices)
+
+    def score(self, X: Array, y: Any) -> float:
+        """Return the score of the chosen model."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y))
+
+    def _measure(self, sample: Sample) -> Callable[[np.ndarray], np.ndarray]:
+        task_loss, representation = self.task_loss, sample.representation
+        if task_loss is None:
+            return super()._measure(sample)
+        outputs = representation.outputs_
+        decoder = sample.extra.fit(outputs, representation)
+
+        def measure(predictions: np.ndarray) -> np.ndarray:
+            decoded = decoder.decode(as_like(predictions, representation.targets_))
+            return np.asarray(task_loss(outputs, decoded), dtype=np.float64)
+
+        return measure
+
+    def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
+        return StructuredPredictor(
+            self.kernel, self.output_kernel, loss, lam, decoder=self.decoder, operator=self.operator, tol=self.tol
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = self._estimator("square", 1.0).__sklearn_tags__()
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        return tags
+
+
+def _is_regular(y: Any) -> bool:
+    """Tell whether a list is one of numbers, or of rows of numbers of one length."""
+    with suppress(ValueError):
+        return np.asarray(y).dtype.kind in "biuf"
+    return False

@@ -1,0 +1,142 @@
+"""Outputs of any kind, in the feature space of a kernel."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from fenchel._array import Array, as_like, namespace, row_norms
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import as_scalar_kernel
+from fenchel.representations.base import Representation
+from fenchel.representations.gram_factor import GramFactor
+
+__all__ = ["KernelOutputs"]
+
+_BLOCK = 2**24  # entries of a block of kernel values
+
+
+class KernelOutputs(Representation):
+    r"""Outputs in the feature space of a kernel, :math:`y \mapsto \phi(y)`.
+
+    A kernel with finitely many features, such as ``Linear``, has those as coordinates, :math:`V = Y`. For any other the
+    coordinates are the rows of a factor of the Gram matrix, :math:`V V^\top = K_Y`, of the rank of that matrix.
+
+    Parameters
+    ----------
+    kernel : ScalarKernel, str or callable, default="linear"
+        Kernel of the outputs; with ``"precomputed"`` the outputs are given by their Gram matrix.
+    rtol : float or None, default=None
+        As for ``GramFactor``.
+
+    Attributes
+    ----------
+    targets_ : array of shape (n, p)
+        Coordinates of the training outputs.
+    outputs_ : array
+        The training outputs.
+    kernel_ : ScalarKernel
+        The kernel with its numbers filled in.
+
+    References
+    ----------
+    [Laforgue2020]_, section 4.1 and Thm 4; [Brouard2016]_.
+    """
+
+    def __init__(self, kernel: Any = "linear", rtol: float | None = None) -> None:
+        self.kernel = kernel
+        self.rtol = rtol
+
+    def fit(self, Y: Any, weights: Array | None = None) -> Self:
+        """Find the coordinates of the training outputs."""
+        self.weights_ = weights
+        self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y)
+        self.outputs_ = Y
+        features = self.kernel_.features(Y)
+        self._factor = None
+        if features is None:
+            self._factor = GramFactor(self.rtol).fit(self.kernel_(Y), weights)
+            features = self._factor.targets_
+        self.targets_ = features
+        return self
+
+    @property
+    def has_features(self) -> bool:
+        """Tell whether coordinates are features of the outputs, such as their entries."""
+        return self._factor is None
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Tell whether outputs are given by their Gram matrix."""
+        return self.kernel_.is_pairwise
+
+    def take(self, Y: Any, index: Any) -> Any:
+        """Return some outputs; of a Gram matrix, its part."""
+        kernel = as_scalar_kernel(self.kernel)
+        return GramFactor().take(Y, index) if kernel.is_pairwise else namespace(Y).take(Y, index, axis=0)
+
+    def encode(self, Y: Any) -> Array:
+        """Return the coordinates of outputs: of their projection on the span of the training outputs."""
+        if self._factor is None:
+            return self._features(Y)
+        return self._factor.encode(self._values(Y))
+
+    def decode(self, coordinates: Array) -> Array:
+        """Return the features, or where there are none the products with the training outputs."""
+        return coordinates if self._factor is None else self._factor.decode(coordinates)
+
+    def squared_norms(self, outputs: Any) -> Array:
+        """Return k(y, y) of outputs, (C,)."""
+        if self.is_pairwise:
+            raise IncompatibleError(
+                "Candidates that are known by their products with the training outputs need their own norms. Give a "
+                "pair (products, squared norms), or decode among the training outputs."
+            )
+        return self.kernel_.diag(outputs)
+
+    def products(self, coordinates: Array, outputs: Any) -> Array:
+        """Return the products of elements of the feature space (m, p) with outputs (C, ...), shape (m, C)."""
+        xp, left = namespace(coordinates), self._dual(coordinates)
+        parts = [left @ block.T for block in self._blocks(left, outputs)]
+        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
+
+    def paired_products(self, coordinates: Array, outputs: Any, owner: Array) -> Array:
+        """Return the product of each output (C, ...) with the element of its owner, an index (C,) into the rows."""
+        xp, left, first, parts = namespace(coordinates), self._dual(coordinates), 0, []
+        for block in self._blocks(left, outputs):
+            rows = xp.take(left, owner[first : first + block.shape[0]], axis=0)
+            parts.append(xp.sum(rows * block, axis=1))
+            first += block.shape[0]
+        return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+    def weights(self, coordinates: Array) -> Array:
+        """Return the weights (m, n) with which the training outputs make up elements with these coordinates."""
+        if self._factor is None:
+            raise IncompatibleError(
+                "Coordinates that are features have no weights on the training outputs of their own. Use an output "
+                "kernel without features, such as Gaussian()."
+            )
+        return self._factor.weights(coordinates)
+
+    def distances(self, coordinates: Array, outputs: Any, norms: Array | None = None) -> Array:
+        """Return the squared distances between elements (m, p) and outputs (C, ...), shape (m, C)."""
+        norms = self.squared_norms(outputs) if norms is None else norms
+        sizes = row_norms(coordinates) ** 2
+        return sizes + as_like(norms, coordinates)[None, :] - 2 * self.products(coordinates, outputs)
+
+    def _dual(self, coordinates: Array) -> Array:
+        """Return what the blocks of outputs are multiplied with: coordinates of features, or weights on the outputs."""
+        return coordinates if self._factor is None else self._factor.weights(coordinates)
+
+    def _blocks(self, left: Array, outputs: Any) -> Iterator[Array]:
+        """Yield features of outputs, or their products with the training outputs, in blocks of bounded size."""
+        step = max(1, _BLOCK // max(left.shape))
+        for first in range(0, len(outputs), step):
+            part = outputs[first : first + step]
+            yield as_like(self._features(part) if self._factor is None else self._values(part), left)
+
+    def _values(self, Y: Any) -> Array:
+        return Y if self.is_pairwise else self.kernel_(Y, self.outputs_)
+
+    def _features(self, Y: Any) -> Array:
+        features = self.kernel_.features(Y)
+        assert features is not None  # there were some in fit
+        return features
