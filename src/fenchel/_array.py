@@ -8,7 +8,7 @@ from typing import Any
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_namespace, is_torch_namespace
-from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs
+from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs, solve_triangular
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
@@ -23,9 +23,11 @@ __all__ = [
     "indicator",
     "is_numpy",
     "namespace",
+    "pivoted_cholesky",
     "row_norms",
     "spd_inverse",
     "symmetric_eigh",
+    "triangular_solve",
 ]
 
 _SMALL_PRODUCT = 10_000_000  # multiplications of a matrix product that one thread does in a millisecond
@@ -119,6 +121,25 @@ def cholesky_solver(matrix: Array) -> Callable[[Array], Array]:
         lower = xp.linalg.cholesky(matrix)
         return lambda right: xp.cholesky_solve(right, lower)
     return lambda right: xp.linalg.solve(matrix, right)
+
+
+def pivoted_cholesky(matrix: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return L (n, r) with L L' = matrix and the rows, in order, on which L is lower triangular.
+
+    It ends where what is left has no diagonal entry above ``rtol`` times the largest one of the matrix.
+    """
+    (factorise,) = get_lapack_funcs(("pstrf",), (matrix,))
+    lower, pivots, rank, _ = factorise(matrix, tol=rtol * float(np.max(np.diagonal(matrix))), lower=1)
+    order = pivots - 1
+    L = np.zeros((len(matrix), max(rank, 1)), dtype=matrix.dtype)
+    L[order, :rank] = np.tril(lower)[:, :rank]
+    return L, order[: max(rank, 1)]
+
+
+def triangular_solve(lower: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:
+    """Return the solution of L X = B, or of L' X = B."""
+    found: np.ndarray = solve_triangular(lower, right, lower=True, trans=1 if transposed else 0, check_finite=False)
+    return found
 
 
 def spd_inverse(matrix: Array) -> Array:

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Self
 
-from fenchel._array import Array, as_like, namespace, row_norms
+import numpy as np
+
+from fenchel._array import Array, as_like, is_numpy, namespace, pivoted_cholesky, row_norms, triangular_solve
+from fenchel._check import check_psd
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
 from fenchel.representations.base import Representation
@@ -12,6 +15,37 @@ from fenchel.representations.gram_factor import GramFactor
 __all__ = ["KernelOutputs"]
 
 _BLOCK = 2**24  # entries of a block of kernel values
+_LEFT = 1e-6  # what may be left of a positive semidefinite matrix beside its factor, as a share of its size
+
+
+class _Pivots:
+    """A Gram matrix through a pivoted Cholesky factor: every element of the span is made of the pivots alone.
+
+    Cheaper than an eigendecomposition by an order of magnitude, and of the rank of the matrix: outputs that occur twice
+    have one pivot.
+    """
+
+    def __init__(self, K: np.ndarray, rtol: float | None) -> None:
+        rtol = len(K) * float(np.finfo(K.dtype).eps) if rtol is None else rtol
+        self.targets_, self.pivots = pivoted_cholesky(K, rtol)
+        self._lower = self.targets_[self.pivots]
+        probe = np.random.default_rng(0).standard_normal((len(K), 1)).astype(K.dtype)
+        left = K @ probe - self.targets_ @ (self.targets_.T @ probe)
+        size = float(np.max(np.abs(K))) * float(np.linalg.norm(probe))
+        if not np.linalg.norm(left) <= max(_LEFT, 64 * rtol) * len(K) ** 0.5 * size:
+            check_psd(K, "The output Gram matrix")
+
+    def encode(self, products: np.ndarray) -> np.ndarray:
+        """Return coordinates of outputs given by their products with the pivots, (m, r)."""
+        return triangular_solve(self._lower, products.T).T
+
+    def weights(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the weights (m, r) of the pivots in elements with these coordinates."""
+        return triangular_solve(self._lower, coordinates.T, transposed=True).T
+
+    def decode(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the products with the training outputs, shape (m, n)."""
+        return np.asarray(coordinates @ self.targets_.T)
 
 
 class KernelOutputs(Representation):
@@ -51,9 +85,10 @@ class KernelOutputs(Representation):
         self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y)
         self.outputs_ = Y
         features = self.kernel_.features(Y)
-        self._factor = None
+        self._factor: _Pivots | GramFactor | None = None
         if features is None:
-            self._factor = GramFactor(self.rtol).fit(self.kernel_(Y), weights)
+            K = self.kernel_(Y)
+            self._factor = _Pivots(K, self.rtol) if is_numpy(K) else GramFactor(self.rtol).fit(K)
             features = self._factor.targets_
         self.targets_ = features
         return self
@@ -114,7 +149,12 @@ class KernelOutputs(Representation):
                 "Coordinates that are features have no weights on the training outputs of their own. Use an output "
                 "kernel without features, such as Gaussian()."
             )
-        return self._factor.weights(coordinates)
+        found = self._factor.weights(coordinates)
+        if not isinstance(self._factor, _Pivots):
+            return found
+        spread = np.zeros((len(found), len(self.targets_)), dtype=found.dtype)
+        spread[:, self._factor.pivots] = found
+        return spread
 
     def distances(self, coordinates: Array, outputs: Any, norms: Array | None = None) -> Array:
         """Return the squared distances between elements (m, p) and outputs (C, ...), shape (m, C)."""
@@ -134,7 +174,11 @@ class KernelOutputs(Representation):
             yield as_like(self._features(part) if self._factor is None else self._values(part), left)
 
     def _values(self, Y: Any) -> Array:
-        return Y if self.is_pairwise else self.kernel_(Y, self.outputs_)
+        """Return the products of outputs with those training outputs that elements are made of."""
+        if not isinstance(self._factor, _Pivots):
+            return Y if self.is_pairwise else self.kernel_(Y, self.outputs_)
+        pivots = self._factor.pivots
+        return Y[:, pivots] if self.is_pairwise else self.kernel_(Y, self.outputs_[pivots])
 
     def _features(self, Y: Any) -> Array:
         features = self.kernel_.features(Y)
