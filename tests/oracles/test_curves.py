@@ -147,7 +147,7 @@ def test_every_solver_with_gaps(loss):
             assert found.primal == pytest.approx(wanted, rel=AGREEMENT), solver
 
 
-@pytest.mark.xfail(reason="bug: with gaps no feasible point is looked for, as pulled_inside does without")
+@pytest.mark.xfail(reason="limit: with gaps no feasible point is looked for, as pulled_inside does without")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_hard_constraint_with_gaps():
     """A ball that the complete curves can be brought into, and so can curves of which less was seen."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from fenchel._array import Array, as_index, as_like, host, namespace, row_norms
+from fenchel._check import Interval, Options
 from fenchel.decoders.base import Decoder
 
 __all__ = ["Candidates", "TrainingSet"]
@@ -14,10 +15,10 @@ __all__ = ["Candidates", "TrainingSet"]
 
 @dataclass(frozen=True)
 class _Known:
-    """Candidates for every sample, with their squared norms."""
+    """Candidates for every sample, with their squared norms where the output kernel cannot tell them."""
 
     outputs: Any
-    norms: Array
+    norms: Array | None
 
 
 class Candidates(Decoder):
@@ -31,6 +32,8 @@ class Candidates(Decoder):
         Candidates for every sample, in the form of the training outputs; ``None`` waits for those that ``predict`` is
         given. Outputs known by a Gram matrix are given as a pair of their products with the training outputs, (C, n),
         and their squared norms, (C,).
+    single : bool, default=False
+        Whether distances are computed in float32: half the memory and time, and ties within its round-off.
 
     Notes
     -----
@@ -38,11 +41,14 @@ class Candidates(Decoder):
     the candidate that comes first. Distances are computed in blocks of bounded memory.
     """
 
-    def __init__(self, candidates: Any = None) -> None:
+    _limits: ClassVar[dict[str, Interval | Options]] = {"single": Options((False, True))}
+
+    def __init__(self, candidates: Any = None, single: bool = False) -> None:
         self.candidates = candidates
+        self.single = single
 
     def fit(self, Y: Any, representation: Any) -> Self:
-        """Keep the representation, and compute the norms of the candidates once."""
+        """Keep the representation, and look at the candidates."""
         super().fit(Y, representation)
         self._known = None if self.candidates is None else self.known(self.candidates)
         return self
@@ -61,17 +67,15 @@ class Candidates(Decoder):
             outputs, norms = candidates, None
         if len(outputs) == 0:
             raise ValueError("Each set of candidates must hold at least one. Got an empty one.")
-        return _Known(outputs, self.representation_.squared_norms(outputs) if norms is None else norms)
+        return _Known(outputs, norms)
 
     def distances(self, coordinates: Array, candidates: Any = None) -> Any:
         """Return squared distances: (m, C) for one set, a list of (C_i,) for a list of sets."""
-        if candidates is None:
-            if self._known is None:
-                raise ValueError("There are no candidates. Give them to predict, or as Candidates(candidates).")
-            return self._of_all(coordinates, self._known)
-        if not isinstance(candidates, list):
-            return self._of_all(coordinates, self.known(candidates))
-        return self._of_each(coordinates, candidates)
+        coordinates = self._short(coordinates)
+        if isinstance(candidates, list):
+            return self._of_each(coordinates, candidates)
+        known = self._set(candidates)
+        return self.representation_.distances(coordinates, known.outputs, known.norms)
 
     def decode(self, coordinates: Array, candidates: Any = None) -> Any:
         """Return the nearest candidate of each sample."""
@@ -84,11 +88,31 @@ class Candidates(Decoder):
 
     def nearest(self, coordinates: Array, k: int, candidates: Any = None) -> list[np.ndarray]:
         """Return the places of the k nearest candidates of each sample, the nearest first, ties by place."""
-        return [_smallest(host(row), k) for row in self.distances(coordinates, candidates)]
+        coordinates = self._short(coordinates)
+        if isinstance(candidates, list):
+            return [_smallest(host(row), k)[1] for row in self._of_each(coordinates, candidates)]
+        known = self._set(candidates)
+        values, places, first = np.zeros((coordinates.shape[0], 0)), np.zeros((coordinates.shape[0], 0), dtype=int), 0
+        for block in self.representation_.distance_blocks(coordinates, known.outputs, known.norms):
+            found, where = _row_smallest(host(block), k)
+            values, places = np.hstack([values, found]), np.hstack([places, where + first])
+            order = np.argsort(values, axis=1, kind="stable")[:, :k]  # of equal ones those of earlier blocks
+            values, places = np.take_along_axis(values, order, 1), np.take_along_axis(places, order, 1)
+            first += block.shape[1]
+        return list(places)
 
-    def _of_all(self, coordinates: Array, known: _Known) -> Array:
-        distances: Array = self.representation_.distances(coordinates, known.outputs, known.norms)
-        return distances
+    def _set(self, candidates: Any) -> _Known:
+        """Return the set for all samples: the one that is given, else the decoder's own."""
+        if candidates is not None:
+            return self.known(candidates)
+        if self._known is None:
+            raise ValueError("There are no candidates. Give them to predict, or as Candidates(candidates).")
+        return self._known
+
+    def _short(self, coordinates: Array) -> Array:
+        return (
+            namespace(coordinates).astype(coordinates, namespace(coordinates).float32) if self.single else coordinates
+        )
 
     def _of_each(self, coordinates: Array, candidates: Sequence[Any]) -> list[Array]:
         """Return the distances to one set for each sample, all sets in one product."""
@@ -104,10 +128,12 @@ class Candidates(Decoder):
         sizes = [len(one.outputs) for one in sets]
         xp = namespace(coordinates)
         outputs = _joined([one.outputs for one in sets])
-        norms = xp.concat([as_like(one.norms, coordinates) for one in sets])
+        squared_norms = self.representation_.squared_norms
+        norms = [squared_norms(one.outputs) if one.norms is None else one.norms for one in sets]
         owner = as_index(np.repeat(np.arange(len(sets)), sizes), coordinates)
         products = self.representation_.paired_products(coordinates, outputs, owner)
-        found = xp.take(row_norms(coordinates)[:, 0] ** 2, owner) + norms - 2 * products
+        found = xp.take(row_norms(coordinates)[:, 0] ** 2, owner) - 2 * products
+        found = found + xp.concat([as_like(one, coordinates) for one in norms])
         ends = np.cumsum(sizes)
         return [found[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
@@ -117,8 +143,7 @@ class Candidates(Decoder):
             outputs = [one[0] if isinstance(one, tuple) else one for one in candidates]
             found = [_rows(one, order) for one, order in zip(outputs, places, strict=True)]
             return _joined(found) if single else found
-        known = self._known if candidates is None else self.known(candidates)
-        assert known is not None  # distances has looked
+        known = self._set(candidates)
         flat = _rows(known.outputs, [k for order in places for k in order])
         if single or not hasattr(flat, "shape"):
             return flat
@@ -151,15 +176,22 @@ class TrainingSet(Decoder):
         return self.inner_.decode(coordinates)
 
 
-def _smallest(row: np.ndarray, k: int) -> np.ndarray:
-    """Return the places of the k smallest numbers in order, equal ones by place."""
-    k = min(k, len(row))
+def _smallest(row: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k smallest numbers in order and their places, equal ones by place."""
+    chosen = np.arange(len(row))
     if k < len(row):
-        bound = np.partition(row, k - 1)[k - 1]
-        chosen = np.flatnonzero(row <= bound)
-    else:
-        chosen = np.arange(len(row))
-    return np.asarray(chosen[np.argsort(row[chosen], kind="stable")][:k])
+        chosen = np.flatnonzero(row <= np.partition(row, k - 1)[k - 1])
+    order = chosen[np.argsort(row[chosen], kind="stable")][:k]
+    return row[order], order
+
+
+def _row_smallest(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same for every row, (m, k) each."""
+    if k == 1:
+        places = np.argmin(rows, axis=1)[:, None]  # the first of equal ones
+        return np.take_along_axis(rows, places, axis=1), places
+    found = [_smallest(row, k) for row in rows]
+    return np.stack([values for values, _ in found]), np.stack([places for _, places in found])
 
 
 def _rows(outputs: Any, places: list[int]) -> Any:

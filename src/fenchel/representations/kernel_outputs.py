@@ -14,7 +14,7 @@ from fenchel.representations.gram_factor import GramFactor
 
 __all__ = ["KernelOutputs"]
 
-_BLOCK = 2**24  # entries of a block of kernel values
+_BLOCK = 2**23  # entries of a block of kernel values
 _LEFT = 1e-6  # what may be left of a positive semidefinite matrix beside its factor, as a share of its size
 
 
@@ -130,13 +130,13 @@ class KernelOutputs(Representation):
     def products(self, coordinates: Array, outputs: Any) -> Array:
         """Return the products of elements of the feature space (m, p) with outputs (C, ...), shape (m, C)."""
         xp, left = namespace(coordinates), self._dual(coordinates)
-        parts = [left @ block.T for block in self._blocks(left, outputs)]
+        parts = [left @ block.T for _, block in self._blocks(left, outputs)]
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
     def paired_products(self, coordinates: Array, outputs: Any, owner: Array) -> Array:
         """Return the product of each output (C, ...) with the element of its owner, an index (C,) into the rows."""
         xp, left, first, parts = namespace(coordinates), self._dual(coordinates), 0, []
-        for block in self._blocks(left, outputs):
+        for _, block in self._blocks(left, outputs):
             rows = xp.take(left, owner[first : first + block.shape[0]], axis=0)
             parts.append(xp.sum(rows * block, axis=1))
             first += block.shape[0]
@@ -158,20 +158,27 @@ class KernelOutputs(Representation):
 
     def distances(self, coordinates: Array, outputs: Any, norms: Array | None = None) -> Array:
         """Return the squared distances between elements (m, p) and outputs (C, ...), shape (m, C)."""
-        norms = self.squared_norms(outputs) if norms is None else norms
-        sizes = row_norms(coordinates) ** 2
-        return sizes + as_like(norms, coordinates)[None, :] - 2 * self.products(coordinates, outputs)
+        parts = list(self.distance_blocks(coordinates, outputs, norms))
+        return parts[0] if len(parts) == 1 else namespace(coordinates).concat(parts, axis=1)
+
+    def distance_blocks(self, coordinates: Array, outputs: Any, norms: Array | None = None) -> Iterator[Array]:
+        """Yield the same for some outputs after the others, so that only a part is in memory."""
+        left, sizes = self._dual(coordinates), row_norms(coordinates) ** 2
+        for rows, block in self._blocks(left, outputs):
+            own = self.squared_norms(outputs[rows]) if norms is None else norms[rows]
+            yield sizes + as_like(own, coordinates)[None, :] - 2 * (left @ block.T)
 
     def _dual(self, coordinates: Array) -> Array:
         """Return what the blocks of outputs are multiplied with: coordinates of features, or weights on the outputs."""
         return coordinates if self._factor is None else self._factor.weights(coordinates)
 
-    def _blocks(self, left: Array, outputs: Any) -> Iterator[Array]:
+    def _blocks(self, left: Array, outputs: Any) -> Iterator[tuple[slice, Array]]:
         """Yield features of outputs, or their products with the training outputs, in blocks of bounded size."""
         step = max(1, _BLOCK // max(left.shape))
         for first in range(0, len(outputs), step):
-            part = outputs[first : first + step]
-            yield as_like(self._features(part) if self._factor is None else self._values(part), left)
+            rows = slice(first, first + step)
+            part = outputs[rows]
+            yield rows, as_like(self._features(part) if self._factor is None else self._values(part), left)
 
     def _values(self, Y: Any) -> Array:
         """Return the products of outputs with those training outputs that elements are made of."""
