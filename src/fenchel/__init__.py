@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fenchel import kernels, losses, representations, solvers
+    from fenchel import decoders, kernels, losses, representations, solvers
     from fenchel.estimators import (
         FunctionalRegressor,
         FunctionalRegressorCV,
@@ -27,6 +27,7 @@ __all__ = [
     "StructuredPredictor",
     "StructuredPredictorCV",
     "__version__",
+    "decoders",
     "kernels",
     "losses",
     "path",
@@ -34,7 +35,7 @@ __all__ = [
     "solvers",
 ]
 
-_ROOMS = ("kernels", "losses", "representations", "solvers")
+_ROOMS = ("decoders", "kernels", "losses", "representations", "solvers")
 
 
 def __getattr__(name: str) -> Any:

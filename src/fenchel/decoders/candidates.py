@@ -1,13 +1,14 @@
 """The nearest of finitely many objects."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from fenchel._array import Array, as_index, as_like, host, namespace, row_norms
-from fenchel._check import Interval, Options
+from fenchel._check import Interval, Options, check_parameter
 from fenchel.decoders.base import Decoder
 
 __all__ = ["Candidates", "TrainingSet"]
@@ -50,7 +51,10 @@ class Candidates(Decoder):
     def fit(self, Y: Any, representation: Any) -> Self:
         """Keep the representation, and look at the candidates."""
         super().fit(Y, representation)
-        self._known = None if self.candidates is None else self.known(self.candidates)
+        own = _as_sets(self.candidates)
+        if isinstance(own, list):
+            raise ValueError("Sets of candidates for each sample are given to predict, not to Candidates.")
+        self._known = None if own is None else self.known(own)
         return self
 
     def known(self, candidates: Any) -> _Known:
@@ -71,7 +75,7 @@ class Candidates(Decoder):
 
     def distances(self, coordinates: Array, candidates: Any = None) -> Any:
         """Return squared distances: (m, C) for one set, a list of (C_i,) for a list of sets."""
-        coordinates = self._short(coordinates)
+        coordinates, candidates = self._short(coordinates), _as_sets(candidates)
         if isinstance(candidates, list):
             return self._of_each(coordinates, candidates)
         known = self._set(candidates)
@@ -88,7 +92,8 @@ class Candidates(Decoder):
 
     def nearest(self, coordinates: Array, k: int, candidates: Any = None) -> list[np.ndarray]:
         """Return the places of the k nearest candidates of each sample, the nearest first, ties by place."""
-        coordinates = self._short(coordinates)
+        check_parameter("top_k", "k", k, Interval(1, float("inf"), "left", integer=True))
+        coordinates, candidates = self._short(coordinates), _as_sets(candidates)
         if isinstance(candidates, list):
             return [_smallest(host(row), k)[1] for row in self._of_each(coordinates, candidates)]
         known = self._set(candidates)
@@ -139,6 +144,7 @@ class Candidates(Decoder):
 
     def _picked(self, places: list[list[int]], candidates: Any, single: bool = False) -> Any:
         """Return the candidates at some places of each sample's set."""
+        candidates = _as_sets(candidates)
         if isinstance(candidates, list):
             outputs = [one[0] if isinstance(one, tuple) else one for one in candidates]
             found = [_rows(one, order) for one, order in zip(outputs, places, strict=True)]
@@ -164,8 +170,7 @@ class TrainingSet(Decoder):
         if representation.is_pairwise:
             Y = (Y, namespace(Y).linalg.diagonal(Y))
         else:
-            first = np.sort(np.unique(host(Y), axis=0, return_index=True)[1])
-            Y = namespace(Y).take(Y, as_index(first, Y), axis=0)
+            Y = _rows(Y, _distinct(host(Y)))
         self.inner_ = Candidates(Y).fit(Y, representation)
         return self
 
@@ -174,6 +179,26 @@ class TrainingSet(Decoder):
         if self.representation_.is_pairwise:
             return np.array([order[0] for order in self.inner_.nearest(coordinates, 1)])
         return self.inner_.decode(coordinates)
+
+
+def _as_sets(candidates: Any) -> Any:
+    """Return one set as an array or a pair, or a list of such sets; a flat list of objects is one set."""
+    if not isinstance(candidates, list):
+        return candidates
+    if not candidates or isinstance(candidates[0], str) or not hasattr(candidates[0], "__len__"):
+        return _as_array(candidates)
+    return [one if hasattr(one, "shape") or isinstance(one, tuple) else _as_array(one) for one in candidates]
+
+
+def _as_array(objects: Sequence[Any]) -> np.ndarray:
+    """Return numbers as an array, other objects as an array of objects."""
+    with suppress(ValueError):
+        numbers = np.asarray(objects)
+        if numbers.dtype.kind in "biuf":
+            return numbers
+    array = np.empty(len(objects), dtype=object)
+    array[:] = list(objects)
+    return array
 
 
 def _smallest(row: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -192,6 +217,14 @@ def _row_smallest(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         return np.take_along_axis(rows, places, axis=1), places
     found = [_smallest(row, k) for row in rows]
     return np.stack([values for values, _ in found]), np.stack([places for _, places in found])
+
+
+def _distinct(outputs: np.ndarray) -> list[int]:
+    """Return the places of the distinct outputs, each where it comes first; objects that cannot be compared all stay."""
+    try:
+        return [int(place) for place in np.sort(np.unique(outputs, axis=0, return_index=True)[1])]
+    except TypeError:
+        return list(range(len(outputs)))
 
 
 def _rows(outputs: Any, places: list[int]) -> Any:

@@ -11,7 +11,7 @@ __all__ = ["Clamp", "Threshold"]
 
 
 def _needs_features(decoder: Decoder, representation: Any) -> None:
-    if not getattr(representation, "has_features", False):
+    if not representation.has_points:
         raise IncompatibleError(
             f"{type(decoder).__name__} decodes vectors coordinate by coordinate, which takes output_kernel='linear'. "
             "Use Candidates() or TrainingSet()."

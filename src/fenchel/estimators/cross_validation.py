@@ -63,7 +63,7 @@ class CrossValidatedMixin(ABC):
                 setattr(self, name, value)
         return self
 
-    def _measure(self, sample: Sample) -> Callable[[np.ndarray], np.ndarray]:
+    def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that gives the error of each sample from predictions in coordinates, (n, p)."""
         targets = host(sample.problem.unscale(sample.problem.targets))
         seen = 1.0 if sample.problem.kept is None else host(sample.problem.kept)
@@ -98,7 +98,7 @@ class CrossValidatedMixin(ABC):
         key = _key(sample, losses, lams, folds, (self.tol, self.aggregate))
         store = _Checkpoint(self.checkpoint, key, shape)
         todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
-        measure, n = self._measure(sample), sample.problem.targets.shape[0]
+        measure, n = self._measure(sample, folds), sample.problem.targets.shape[0]
         weights = np.ones(n) if sample.weights is None else host(sample.weights)
         aggregate = AGGREGATES[self.aggregate]
         counter = {"done": (len(losses) - len(todo)) * len(lams)}

@@ -5,12 +5,12 @@ from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_like, host, namespace
+from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.base import part_of
@@ -138,7 +138,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         y : array or list
             One object for each sample.
         """
-        coordinates = self.transform(X)
+        coordinates = self.embed(X)
         if candidates is None:
             return self.decoder_.decode(coordinates)
         return self._among().decode(coordinates, candidates)
@@ -156,7 +156,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         distances : array of shape (m, C), or list of arrays of shape (C_i,)
             One row for each sample.
         """
-        return self._among(candidates is None).distances(self.transform(X), candidates)
+        return self._among(candidates is None).distances(self.embed(X), candidates)
 
     def top_k(self, X: Array, k: int, candidates: Any = None, indices: bool = False) -> Any:
         """Return the k nearest candidates of each sample, the nearest first.
@@ -175,10 +175,10 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         best : array of shape (m, k, ...) or list
             Candidates, or a list of arrays of places.
         """
-        decoder, coordinates = self._among(candidates is None), self.transform(X)
+        decoder, coordinates = self._among(candidates is None), self.embed(X)
         return decoder.nearest(coordinates, k, candidates) if indices else decoder.top_k(coordinates, k, candidates)
 
-    def transform(self, X: Array) -> Array:
+    def embed(self, X: Array) -> Array:
         """Return the predictions in the coordinates of the output space, shape (m, p)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32]) if is_host(X) else check_array(X, "X")
@@ -364,21 +364,34 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         check_is_fitted(self)
         return self.best_estimator_.top_k(X, k, candidates, indices)
 
+    def embed(self, X: Array) -> Array:
+        """Return the predictions of the chosen model in the coordinates of the output space."""
+        check_is_fitted(self)
+        return self.best_estimator_.embed(X)
+
     def score(self, X: Array, y: Any) -> float:
         """Return the score of the chosen model."""
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y))
 
-    def _measure(self, sample: Sample) -> Callable[[np.ndarray], np.ndarray]:
+    def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         task_loss, representation = self.task_loss, sample.representation
         if task_loss is None:
-            return super()._measure(sample)
-        outputs = representation.outputs_
-        decoder = sample.extra.fit(outputs, representation)
+            return super()._measure(sample, folds)
+        outputs, everyone = representation.outputs_, np.arange(sample.problem.targets.shape[0])
+        decoders = []
+        for fold in folds:  # what decodes a fold has not seen its outputs
+            seen = as_index(np.setdiff1d(everyone, fold), representation.targets_)
+            part = representation.take(outputs, seen) if not representation.is_pairwise else outputs
+            decoders.append(clone(sample.extra).fit(part, representation))
 
         def measure(predictions: np.ndarray) -> np.ndarray:
-            decoded = decoder.decode(as_like(predictions, representation.targets_))
-            return np.asarray(task_loss(outputs, decoded), dtype=np.float64)
+            losses = np.full(len(everyone), np.nan)
+            for fold, decoder in zip(folds, decoders, strict=True):
+                decoded = decoder.decode(as_like(predictions[fold], representation.targets_))
+                truth = representation.take(outputs, as_index(fold, representation.targets_))
+                losses[fold] = np.asarray(task_loss(truth, decoded), dtype=np.float64)
+            return losses
 
         return measure
 

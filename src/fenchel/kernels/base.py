@@ -53,6 +53,11 @@ class ScalarKernel(Component, ABC):
         """Return the kernel with every column that it knows by name replaced by its place in ``names``."""
         return self
 
+    @property
+    def has_features(self) -> bool:
+        """Tell whether ``features`` gives some."""
+        return False
+
     def features(self, X: Array) -> Array | None:
         """Return finitely many features whose products are the kernel, (n, d), or ``None`` where there are none."""
         return None

@@ -92,6 +92,11 @@ class Linear(_VectorKernel):
     .. math:: k(x, z) = \langle x, z \rangle.
     """
 
+    @property
+    def has_features(self) -> bool:
+        """Return True."""
+        return True
+
     def features(self, X: Array) -> Array:
         """Return the points themselves."""
         return self._check_points(X, "X")

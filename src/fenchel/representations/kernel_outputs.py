@@ -94,9 +94,9 @@ class KernelOutputs(Representation):
         return self
 
     @property
-    def has_features(self) -> bool:
+    def has_points(self) -> bool:  # type: ignore[override]
         """Tell whether coordinates are features of the outputs, such as their entries."""
-        return self._factor is None
+        return as_scalar_kernel(self.kernel).has_features
 
     @property
     def is_pairwise(self) -> bool:
@@ -189,5 +189,9 @@ class KernelOutputs(Representation):
 
     def _features(self, Y: Any) -> Array:
         features = self.kernel_.features(Y)
-        assert features is not None  # there were some in fit
+        if features is None or features.shape[1] != self.targets_.shape[1]:
+            raise ValueError(
+                f"Outputs must have {self.targets_.shape[1]} columns, as the training outputs have. "
+                f"Got shape {tuple(Y.shape)} instead."
+            )
         return features

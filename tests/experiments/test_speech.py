@@ -1,0 +1,41 @@
+"""The speech experiment on one split of one curve, and how it goes on after a stop."""
+
+import json
+
+import numpy as np
+
+from fenchel.experiments import speech
+from fenchel.losses import Huber, Square
+
+
+def test_the_published_table():
+    """Four numbers read in the paper, one of each corner of the table; every column has eight curves."""
+    assert len(speech.PUBLISHED) == 11
+    assert all(numbers.shape == (8, 2) for numbers in speech.PUBLISHED.values())
+    np.testing.assert_array_equal(speech.PUBLISHED["clean", "square"][0], [6.58, 0.62])
+    np.testing.assert_array_equal(speech.PUBLISHED["clean", "eps-inf"][7], [5.92, 0.34])
+    np.testing.assert_array_equal(speech.PUBLISHED["type 1", "H1"][6], [9.48, 0.6])
+    np.testing.assert_array_equal(speech.PUBLISHED["type 3", "H1"][7], [6.36, 0.39])
+
+
+def test_one_part(data_folder, tmp_path, monkeypatch):
+    """TTCL, first split: the square loss is spoilt by wrong curves, Huber's less; a finished part is read, not made."""
+    monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
+    monkeypatch.setattr(speech, "RHOS", speech.RHOS[2:3])
+    monkeypatch.setattr(speech, "LAMS", [1e-8, 1e-6, 1e-7, 1e-6])
+    monkeypatch.setattr(speech, "LOSSES", {"square": [Square()], "H2": [Huber(0.005)]})
+    monkeypatch.setattr(speech, "PUBLISHED", {key: speech.PUBLISHED[key] for key in (("clean", "square"),
+                        ("type 1", "square"), ("type 1", "H2"))})  # fmt: skip
+    speech._inputs.cache_clear()
+    clean = speech._part(0, "clean", "TTCL", tmp_path)
+    wrong = speech._part(0, "type 1", "TTCL", tmp_path)
+    speech._inputs.cache_clear()
+    mean, deviation = speech.PUBLISHED["clean", "square"][6]
+    assert abs(clean["errors"]["square"] - mean) < 2 * deviation
+    assert wrong["errors"]["square"] > 3 * clean["errors"]["square"]
+    assert wrong["errors"]["H2"] < 0.7 * wrong["errors"]["square"]
+    assert max(clean["gap"], wrong["gap"]) <= 1e-6
+    file = tmp_path / "speech-0-clean-TTCL.json"
+    assert json.loads(file.read_text()) == clean
+    monkeypatch.setattr(speech, "_errors", None)  # would fail if it were called
+    assert speech._part(0, "clean", "TTCL", tmp_path) == clean
