@@ -2,7 +2,7 @@
 
 from inspect import isabstract
 
-from fenchel import kernels, losses, representations, solvers
+from fenchel import decoders, kernels, losses, representations, solvers
 from fenchel._component import Component
 
 
@@ -16,6 +16,7 @@ def examples(room, base):
     return found
 
 
+DECODERS = examples(decoders, decoders.Decoder)
 LOSSES = examples(losses, losses.Loss)
 OPERATOR_KERNELS = examples(kernels, kernels.OperatorKernel)
 OUTPUT_OPERATORS = examples(kernels, kernels.OutputOperator)
@@ -24,6 +25,7 @@ REPRESENTATIONS = [part for part in EVERY_REPRESENTATION if not part.is_function
 CURVE_REPRESENTATIONS = [part for part in EVERY_REPRESENTATION if part.is_functional]
 SOLVERS = examples(solvers, solvers.Solver)
 ALL = [
+    *DECODERS,
     *LOSSES,
     *OPERATOR_KERNELS,
     *OUTPUT_OPERATORS,
@@ -35,6 +37,7 @@ ALL = [
 __all__ = [
     "ALL",
     "CURVE_REPRESENTATIONS",
+    "DECODERS",
     "LOSSES",
     "OPERATOR_KERNELS",
     "OUTPUT_OPERATORS",

@@ -21,7 +21,7 @@ def readme_blocks():
 def test_the_readme_has_its_examples():
     if not (ROOT / "README.md").exists():
         pytest.skip("no README beside the tests")
-    assert len(readme_blocks()) == 3
+    assert len(readme_blocks()) == 4
 
 
 @pytest.mark.parametrize(("code", "output"), readme_blocks())
@@ -47,3 +47,25 @@ def test_the_page_on_curves_runs():
     assert (names["flagged"] > 1 - 1e-6).all()
     assert (names["same"].grid_ == names["train"].t).all()
     assert type(names["functions"]).__name__ == "FDataGrid"
+
+
+def test_the_page_on_structured_outputs_runs():
+    page = ROOT / "docs" / "structured.rst"
+    if not page.exists():
+        pytest.skip("no pages beside the tests")
+    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
+    assert len(blocks) == 9
+    names = {}
+    exec(compile(blocks[0], "structured.rst", "exec"), names)
+    assert names["model"].dual_coef_.shape == (200, 9)  # as the second block says
+    for block in blocks[1:]:  # each goes on where the last one ended
+        exec(compile(block, "structured.rst", "exec"), names)
+    assert names["labels"].shape == names["best"].shape == names["best_of_list"].shape == (50, 4)
+    assert names["distances"].shape == (50, 16)
+    assert names["three"].shape == (50, 3, 4)
+    assert len(names["places"]) == 50
+    assert (names["scores"][:10] > 1 - 1e-6).all()
+    assert names["place"].shape == (50,)
+    assert (names["same"] == names["labels"]).all()
+    assert "higher" in names["found"]
+    assert names["ranked"].shape == (50, 2)

@@ -1,5 +1,6 @@
 """The command line; the only module that prints."""
 
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,7 @@ def reproduce_command(names: tuple[str, ...], output: Path) -> None:
                 bar.update(tasks[what], completed=done)
 
             try:
-                rows, surfaces = EXPERIMENTS[name].run(advance)
+                rows, surfaces = _run(EXPERIMENTS[name], advance, output / "parts")
             except FileNotFoundError as error:
                 raise click.ClickException(str(error)) from error
         EXPERIMENTS[name].draw(surfaces).savefig(output / f"{name}.png", dpi=110)
@@ -121,6 +122,12 @@ def reproduce_command(names: tuple[str, ...], output: Path) -> None:
         missed += sum(not row.passes for row in rows)
         _print_table(name, header, cells)
     raise SystemExit(1 if missed else 0)
+
+
+def _run(experiment: Any, advance: Any, folder: Path) -> Any:
+    """Run an experiment; a long one keeps its finished parts in a folder, and goes on from there."""
+    is_long = "folder" in signature(experiment.run).parameters
+    return experiment.run(advance, folder=folder) if is_long else experiment.run(advance)
 
 
 def _print_table(title: str, header: list[str], rows: list[list[str]], parted: bool = False) -> None:

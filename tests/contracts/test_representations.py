@@ -22,6 +22,7 @@ def outputs(n=7, d=3, seed=0):
 RAW = {
     "Euclidean": lambda: (outputs(), outputs() @ outputs().T),
     "GramFactor": lambda: (outputs() @ outputs().T, outputs() @ outputs().T),
+    "KernelOutputs": lambda: (outputs(), outputs() @ outputs().T),  # with the linear kernel, its default
 }
 
 every_representation = pytest.mark.parametrize("representation", REPRESENTATIONS, ids=repr)

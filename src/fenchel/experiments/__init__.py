@@ -1,7 +1,7 @@
 """Published experiments, one module each: ``run(report)`` computes every number beside the published one."""
 
-from fenchel.experiments import lip, yeast_curves
+from fenchel.experiments import dti, lip, missing, synthetic, yeast_curves
 
 __all__ = ["EXPERIMENTS"]
 
-EXPERIMENTS = {"lip": lip, "yeast-curves": yeast_curves}
+EXPERIMENTS = {"dti": dti, "lip": lip, "missing": missing, "synthetic": synthetic, "yeast-curves": yeast_curves}

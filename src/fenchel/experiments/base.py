@@ -15,10 +15,13 @@ class Comparison:
     name: str
     published: float
     ours: float
-    tolerance: float  # relative
+    tolerance: float  # relative; with at_most absolute, such as the published standard deviation
     note: str = ""
+    at_most: bool = False  # whether ours may lie below as far as it likes
 
     @property
     def passes(self) -> bool:
         """Tell whether ours is within the tolerance of the published value."""
+        if self.at_most:
+            return self.ours <= self.published + self.tolerance
         return abs(self.ours - self.published) <= self.tolerance * abs(self.published)

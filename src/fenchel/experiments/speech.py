@@ -72,7 +72,7 @@ PUBLISHED = _published()
 
 
 def run(
-    progress: Progress | None = None, folder: Path | None = None, splits: int = 10, first: int = 0
+    progress: Progress | None = None, folder: Path | None = None, splits: int = 10
 ) -> tuple[list[Comparison], dict[tuple[str, str], np.ndarray]]:
     """Return the published numbers beside ours, and all errors, (splits, curves) for each table column.
 
@@ -83,7 +83,7 @@ def run(
     for split in range(splits):
         for kind in KINDS:
             for k, curve in enumerate(CURVES):
-                found = _part(first + split, kind, curve, folder)
+                found = _part(split, kind, curve, folder)
                 for loss, value in found["errors"].items():
                     columns[kind, loss][split, k] = value
                 gap = max(gap, found["gap"])

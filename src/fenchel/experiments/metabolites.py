@@ -1,0 +1,226 @@
+"""MassBank: molecules from tandem mass spectra (the task of [Laforgue2020]_, Table 1, whose data are not public).
+
+4020 molecules in five folds that share no formula; candidates are the structures of the molecule's formula, on sets of
+at least two. Inputs: cosines of binned peaks and of binned neutral losses, their mean or a Gaussian kernel of it.
+Outputs: Gaussian-Tanimoto kernel of Morgan bits, of full rank. Input kernel and lam are chosen for the square loss on
+the four training folds, each held out in turn; every loss is fitted at this lam and at 1e-6, with epsilon and kappa
+at quantiles of the residual norms of the square loss. Numbers are not comparable
+with published ones (the sets are smaller): the bar is a top-1 error of 34 %. Without any spectrum it is 73 %.
+"""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.utils import Bunch
+
+from fenchel._array import host
+from fenchel._check import require
+from fenchel.data import load_massbank
+from fenchel.data.spectra import binned_spectra, spectrum_products
+from fenchel.decoders import Candidates
+from fenchel.experiments.base import Comparison, Progress
+from fenchel.kernels import GaussianTanimoto
+from fenchel.kernels.gram import DenseGram, SeparableGram
+from fenchel.losses import EpsilonRidge, Huber, Loss, Square
+from fenchel.problem import DualProblem
+from fenchel.report import plots
+from fenchel.report.labels import ranks_of, top_k_accuracies
+from fenchel.representations import KernelOutputs
+from fenchel.sweep import solve_grid
+
+__all__ = ["draw", "run"]
+
+FOLDS = 5
+TOPS = (1, 3, 10)
+BAR, SECONDS = 34.0, 300.0
+OUTPUT_KERNEL = GaussianTanimoto(1.0)
+SMALL_LAM = 1e-6
+LAMS = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4)
+WIDTHS = (1.0, 3.0)  # of the Gaussian kernels of the mean cosine
+# the parameter is a quantile of the residual norms of the square loss at the same lam, on the training part
+LOSSES: dict[str, tuple[Callable[[float], Loss], float]] = {
+    "ridge": (lambda _: Square(), 0.0),
+    "epsilon-ridge": (EpsilonRidge, 0.25),
+    "Huber": (Huber, 0.95),
+}
+
+
+def run(
+    progress: Progress | None = None, folder: Path | None = None, device: str | None = None
+) -> tuple[list[Comparison], list[dict[str, Any]]]:
+    """Return the bar beside our top-1 errors in percent, and the numbers of every fold.
+
+    Finished folds are kept in ``folder``, one file each; a second call goes on from there. With a ``device`` such as
+    ``"cuda"`` models are fitted there, by torch.
+    """
+    parts = []
+    for fold in range(FOLDS):
+        parts.append(_part(fold, folder, device))
+        if progress is not None:
+            progress("metabolites", fold + 1, FOLDS)
+    rows = []
+    for name in LOSSES:
+        small, tuned = (np.array([part[which][name]["top"] for part in parts]) for which in ("small", "tuned"))
+        error = 100 * float(np.std(tuned[:, 0], ddof=1)) / FOLDS**0.5
+        gap = max(part[which][name]["gap"] for part in parts for which in ("small", "tuned"))
+        note = (
+            f"standard error {error:.1f} over {FOLDS} folds; top-1/3/10 {_percents(tuned)}, with lam 1e-6 "
+            f"{_percents(small)}; largest gap {gap:.0e}"
+        )
+        missed = 100 * (1 - float(np.mean(tuned[:, 0])))
+        rows.append(Comparison(f"{name}, top-1 error (%)", BAR, missed, 0.0, note, at_most=True))
+    slowest = max(part["factored"] + max(one["seconds"] for one in part["small"].values()) for part in parts)
+    note = f"to a gap of 1e-6, on {device or 'this computer'}"
+    rows.append(Comparison("slowest fit with lam 1e-6 (s)", SECONDS, slowest, 0.0, note, at_most=True))
+    return rows, parts
+
+
+def _percents(tops: np.ndarray) -> str:
+    return " / ".join(f"{100 * top:.1f}" for top in tops.mean(axis=0))
+
+
+def _part(fold: int, folder: Path | None, device: str | None) -> dict[str, Any]:
+    """Return the numbers of one fold, from the folder if they are there."""
+    file = None if folder is None else folder / f"metabolites-{fold}.json"
+    if file is not None and file.exists():
+        found: dict[str, Any] = json.loads(file.read_text())
+        return found
+    found = _tops(fold, device)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(".part")
+        partial.write_text(json.dumps(found))
+        partial.replace(file)
+    return found
+
+
+def _tops(fold: int, device: str | None) -> dict[str, Any]:
+    """Choose the input kernel and lam on the other folds, fit every loss, and rank the candidates of this fold."""
+    data, grams = _inputs()
+    name, lam = _chosen(fold)
+    train, test = np.flatnonzero(data.fold != fold), _ranked(data, fold)
+    start = perf_counter()
+    representation = KernelOutputs(OUTPUT_KERNEL).fit(_on(device, data.Y[train]))
+    targets = representation.targets_
+    gram = DenseGram(_on(device, grams[name][np.ix_(train, train)]))
+    problem = DualProblem.build(SeparableGram(gram, _on(device, np.ones(targets.shape[1]))), targets, Square(), lam)
+    problem.spectrum  # noqa: B018 - once for all losses
+    factored = perf_counter() - start
+    decoder = Candidates().fit(None, representation)
+    sets = [_on(device, data.candidate_Y[data.sets[i]]) for i in test]
+    across = _on(device, grams[name][np.ix_(test, train)])
+    found: dict[str, Any] = {"kernel": name, "lam": lam, "sets": len(test), "factored": factored}
+    for which, value in (("small", SMALL_LAM), ("tuned", lam)):
+        found[which], residuals = {}, np.zeros(1)  # of the square loss, which comes first
+        for title in LOSSES:
+            loss = _loss(title, residuals)
+            start = perf_counter()
+            _, _, solution = next(solve_grid(problem, [loss], [value]))
+            seconds = perf_counter() - start
+            if title == "ridge":
+                residuals = np.linalg.norm(host(targets - solution.predictions), axis=1)
+            distances = decoder.distances(across @ solution.duals / (value * len(train)), sets)
+            ranks = ranks_of(distances, data.own[test])
+            found[which][title] = {
+                "top": [float(np.mean(top_k_accuracies(ranks, k))) for k in TOPS],
+                "parameters": loss.get_params(),
+                "gap": solution.certificate.relative_gap,
+                "iterations": solution.n_iter,
+                "seconds": seconds,
+            }
+    return found
+
+
+def _loss(title: str, residuals: np.ndarray) -> Loss:
+    """Return the loss whose parameter is a quantile of the residual norms of the square loss at the same lam."""
+    make, quantile = LOSSES[title]
+    return make(float(np.quantile(residuals, quantile)))
+
+
+def _on(device: str | None, array: np.ndarray) -> Any:
+    """Return the array in double precision, on the device if there is one."""
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    return array if device is None else require("torch", extra="torch").as_tensor(array, device=device)
+
+
+def _chosen(fold: int) -> tuple[str, float]:
+    """Return the input kernel and lam with the best top-1 of the square loss on the other folds, held out in turn."""
+    hits: dict[tuple[str, float], float] = {}
+    for other in range(FOLDS):
+        if other != fold:
+            for pair, counts in _hits(min(fold, other), max(fold, other)).items():
+                hits[pair] = hits.get(pair, 0.0) + counts[other]
+    return max(hits, key=lambda pair: hits[pair])
+
+
+@cache
+def _hits(first: int, second: int) -> dict[tuple[str, float], dict[int, float]]:
+    """Return how many molecules of two folds the models that saw neither find, for each input kernel and lam.
+
+    Predictions of the square loss mix the training outputs, with weights that do not depend on the output kernel.
+    """
+    data, grams = _inputs()
+    train = np.flatnonzero((data.fold != first) & (data.fold != second))
+    found = {}
+    for name, K in grams.items():
+        for lam in LAMS:
+            factor = cho_factor(K[np.ix_(train, train)] + lam * len(train) * np.eye(len(train)), overwrite_a=True)
+            counts = {}
+            for fold in (first, second):
+                test = _ranked(data, fold)
+                weights = cho_solve(factor, K[np.ix_(train, test)]).T
+                products = [data.candidate_K[data.sets[i]][:, train] @ w for i, w in zip(test, weights, strict=True)]
+                ranks = ranks_of([-one for one in products], data.own[test])
+                counts[fold] = float(np.sum(top_k_accuracies(ranks, 1)))
+            found[name, lam] = counts
+    return found
+
+
+def _ranked(data: Bunch, fold: int) -> np.ndarray:
+    """Return the molecules of a fold that have at least two candidates."""
+    return np.array([i for i in np.flatnonzero(data.fold == fold) if len(data.sets[i]) > 1])
+
+
+@cache
+def _inputs() -> tuple[Bunch, dict[str, np.ndarray]]:
+    """Return the data with each molecule's candidates, and the Gram matrices of all molecules."""
+    data = load_massbank()
+    peaks = binned_spectra(data.mz, data.intensity, data.offset)
+    losses = binned_spectra(data.mz, data.intensity, data.offset, data.precursor_mz)
+    cosines = (spectrum_products(peaks) + spectrum_products(losses)) / 2
+    by_formula: dict[str, list[int]] = {}
+    for place, formula in enumerate(data.candidate_formula):
+        by_formula.setdefault(str(formula), []).append(place)
+    data.sets = [np.array(by_formula[str(formula)]) for formula in data.formula]
+    data.own = np.array(
+        [np.flatnonzero(data.candidate_inchikey[s] == k)[0] for s, k in zip(data.sets, data.inchikey, strict=True)]
+    )
+    used = np.unique(np.concatenate([s for s in data.sets if len(s) > 1]))
+    data.candidate_K = np.zeros((len(data.candidate_Y), len(data.Y)), dtype=np.float32)
+    for part in np.array_split(used, 16):
+        data.candidate_K[part] = OUTPUT_KERNEL(data.candidate_Y[part].astype(float), data.Y.astype(float))
+    return data, {"mean": cosines} | {f"Gaussian {g:g}": np.exp(g * (cosines - 1)) for g in WIDTHS}
+
+
+def draw(parts: list[dict[str, Any]]) -> Any:
+    """Draw the shares of molecules found among the first 1, 3 and 10 candidates, for each loss and both lam."""
+    fig, axes = plots.figure(2)
+    for ax, which, title in zip(
+        axes, ("small", "tuned"), ("lam 1e-6", "lam chosen on the training folds"), strict=True
+    ):
+        for shift, (name, colour) in enumerate(zip(LOSSES, plots.COLOURS, strict=False)):
+            tops = 100 * np.array([part[which][name]["top"] for part in parts])
+            place = np.arange(len(TOPS)) + 0.25 * (shift - 1)
+            ax.bar(place, tops.mean(axis=0), 0.25, yerr=tops.std(axis=0), color=colour, label=name)
+        ax.set_xticks(np.arange(len(TOPS)), [f"top-{k}" for k in TOPS])
+        ax.set_ylim(50, 100)
+        ax.set_ylabel("share of molecules (%)")
+        ax.set_title(f"{title} (bars: deviation over folds)")
+        ax.legend(fontsize="small", loc="upper left")
+    return fig

@@ -1,0 +1,80 @@
+"""YEAST: Hamming loss on the official split (compare [Laforgue2020]_, Figure 6, whose numbers are lost).
+
+1500 genes to train, 917 to test, Gaussian input kernel, linear output kernel, labels above 1/2. Bandwidth, lam and the
+loss's parameter are chosen on the training part alone, by the Hamming loss of 5-fold cross-validation; the bandwidth by
+the square loss, once for all. The bar is 19.3 %, below the published numbers of structured support vector machines
+(20.2 %) and structured prediction energy networks (20.0 %). The losses differ by less than the standard error over the
+test genes: none wins.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from fenchel.data import load_yeast
+from fenchel.estimators import StructuredPredictorCV
+from fenchel.experiments.base import Comparison, Progress
+from fenchel.kernels import Gaussian
+from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
+from fenchel.report import plots
+from fenchel.report.labels import hamming_losses
+
+__all__ = ["draw", "run"]
+
+BAR = 19.3
+GAMMAS = (0.5, 0.75, 1.0, 1.5)
+LAMS = np.logspace(-3.5, -1.5, 5).tolist()
+LOSSES: dict[str, list[Loss]] = {
+    "ridge": [Square()],
+    "epsilon-ridge": [EpsilonRidge(epsilon) for epsilon in (0.1, 0.3, 0.5, 0.7)],
+    "Huber": [Huber(kappa) for kappa in (0.5, 1.0, 1.5)],
+    "epsilon-SVR": [EpsilonSVR(epsilon) for epsilon in (0.1, 0.3, 0.5, 0.7)],
+}
+
+
+def run(progress: Progress | None = None) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
+    """Return the bar beside our test losses in percent, and the losses of every test gene."""
+    data = load_yeast()
+
+    def chosen(gamma: float, losses: list[Loss]) -> StructuredPredictorCV:
+        model = StructuredPredictorCV(
+            Gaussian(gamma), lams=LAMS, losses=losses, decoder="threshold", task_loss=hamming_losses
+        )
+        return model.fit(data.X_train, data.Y_train)
+
+    ridges = [chosen(gamma, LOSSES["ridge"]) for gamma in GAMMAS]
+    best = int(np.argmin([ridge.cv_errors_.min() for ridge in ridges]))
+    rows, found = [], {}
+    for done, (name, losses) in enumerate(LOSSES.items()):
+        model = ridges[best] if name == "ridge" else chosen(GAMMAS[best], losses)
+        missed = 100 * hamming_losses(data.Y_test, model.predict(data.X_test))
+        error = float(np.std(missed)) / len(missed) ** 0.5
+        found[name] = {"missed": missed, "cv": 100 * model.cv_errors_, "sparsity": model.best_estimator_.sparsity_}
+        note = (
+            f"standard error {error:.2f}; {_name(model.best_loss_)}, lam {model.best_lam_:.3g}, gamma {GAMMAS[best]:g}; "
+            f"cross-validated {100 * model.cv_errors_.min():.2f}; gap {model.best_estimator_.duality_gap_:.0e}"
+        )
+        rows.append(Comparison(f"{name}, Hamming (%)", BAR, float(np.mean(missed)), 0.0, note, at_most=True))
+        if progress is not None:
+            progress("yeast-hamming", done + 1, len(LOSSES))
+    return rows, found
+
+
+def _name(loss: Loss) -> str:
+    """Return the loss with its parameter, the default one too."""
+    return type(loss).__name__ + "".join(f" {value:g}" for key, value in loss.get_params().items() if key != "p")
+
+
+def draw(found: dict[str, dict[str, Any]]) -> Any:
+    """Draw the test losses with their standard errors, and the cross-validated ones against lam."""
+    fig, (left, right) = plots.figure(2)
+    means = [float(np.mean(one["missed"])) for one in found.values()]
+    errors = [float(np.std(one["missed"])) / len(one["missed"]) ** 0.5 for one in found.values()]
+    left.errorbar(np.arange(len(found)), means, yerr=errors, fmt="o", color=plots.COLOURS[0])
+    left.axhline(BAR, color="black", linestyle=":")
+    left.set_xticks(np.arange(len(found)), list(found), rotation=20)
+    left.set_ylabel("test Hamming loss (%)")
+    left.set_title("bars: standard errors; dotted: the bar")
+    lines = {name: one["cv"].min(axis=0) for name, one in found.items()}
+    plots.plot_lines(right, np.array(LAMS), lines, "lam", "cross-validated Hamming loss (%)")
+    return fig

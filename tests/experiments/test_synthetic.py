@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+
+from fenchel import FunctionalRegressor
+from fenchel.experiments import synthetic
+from fenchel.kernels import Gaussian
+from fenchel.losses import EpsilonRidge, Huber, Square
+from fenchel.representations import Eigen, Spline
+
+FEW = {"square": [Square()], "H2": [Huber(0.01)], "H1": [Huber(0.05, p=1)]}
+
+
+@pytest.fixture(scope="module")
+def first():
+    """The first draw: training curves, test curves, seed."""
+    return next(synthetic._draws(1))
+
+
+@pytest.mark.parametrize(
+    ("loss", "representation"),
+    [
+        (Square(), Eigen(25, "monte_carlo")),
+        (Huber(0.01), Eigen(25, "monte_carlo")),
+        (Huber(0.05, p=1), Spline("monte_carlo")),
+        (EpsilonRidge(0.1, p=np.inf), Spline("monte_carlo")),
+    ],
+    ids=str,
+)
+def test_surfaces_are_those_of_the_estimator(first, monkeypatch, loss, representation):
+    """Test error and null duals, beside a fit that goes through representation, centring and evaluation."""
+    monkeypatch.setattr(synthetic, "LAMS", [1e-5])
+    monkeypatch.setattr(synthetic, "TOL", 1e-8)
+    (X, Y), test, seed = first
+    Y = synthetic._contaminated(Y, seed)[synthetic.LOCAL]
+    errors, nulls = synthetic._surface(X, Y, test, [loss])
+    model = FunctionalRegressor(
+        Gaussian(0.01), Gaussian(100.0), loss, 1e-5, representation=representation, center=False, tol=1e-8
+    ).fit(X, Y)
+    assert errors[0, 0] == pytest.approx(np.mean((model.predict(test[0]) - test[1]) ** 2), rel=1e-3)
+    assert nulls[0, 0] == pytest.approx(np.mean(model.dual_coef_ == 0), abs=0.01)
+
+
+def test_shape_of_the_table(monkeypatch):
+    """One draw, one kappa: what the outliers do to each loss, and to linear models, on both links."""
+    monkeypatch.setattr(synthetic, "LOSSES", FEW)
+    monkeypatch.setattr(synthetic, "ANY_ORDER", {p: [Huber(0.02, p)] for p in (1.0, 2.0)})
+    monkeypatch.setattr(synthetic, "ORDERS", (1.0, 2.0))
+    monkeypatch.setattr(synthetic, "LAMS", np.logspace(-6, -4, 4).tolist())
+    monkeypatch.setattr(synthetic, "KAPPAS", [0.02])
+    monkeypatch.setattr(synthetic, "EPSILONS", [0.1, 0.5])
+    rows, found = synthetic.run(draws=1, short=1)
+    kernel, linear = found["means"]["kernel"], found["means"]["linear"]
+    clean, everywhere, outliers = synthetic.CLEAN, synthetic.EVERYWHERE, synthetic.GLOBAL
+
+    def ratio(setting, name):
+        return kernel[setting, name] / kernel[clean, name]
+
+    assert ratio(everywhere, "H1") < 1.3  # untouched where every curve is wrong at a tenth of its points
+    assert min(ratio(everywhere, "H2"), ratio(everywhere, "square")) > 3
+    assert ratio(synthetic.LOCAL, "square") > 1.5 > 1.1 > ratio(synthetic.LOCAL, "H1")
+    assert max(kernel[outliers, "H1"], kernel[outliers, "H2"]) < 0.6 * kernel[outliers, "square"]
+    assert linear[clean, "ridge"] < 1e-8  # the published link is linear
+    assert max(linear[setting, "Huber"] for setting in synthetic.SETTINGS) < 1e-4
+    named = {row.name: row for row in rows}
+    assert len(named) == len(rows) == 18
+    for name, row in named.items():
+        if name.startswith(("nonlinear", "Figure 5")):
+            assert row.passes, row
+    assert found["means"]["orders"][everywhere, 1.0] < found["means"]["orders"][everywhere, 2.0] / 3
+    for errors, nulls in found["sparse"].values():
+        assert errors.shape == (2, 4)
+        assert nulls[1].min() > nulls[0].max()
+    if pytest.importorskip("matplotlib"):
+        assert len(synthetic.draw(found).axes) == 6
+
+
+def test_robustness_ratio_by_hand():
+    """One curve, doubled at one of two points: Huber losses of order 1 and 2 in closed form."""
+    clean, wrong = np.array([[1.0, 1.0]]), np.array([[1.0, 4.0]])
+    # p = 1: kappa = 1, the sup norm; mean over points of 1/2 r^2 up to 1, r - 1/2 beyond
+    assert synthetic._ratio(clean, wrong, 1.0) == pytest.approx((0.5 + 3.5) / (0.5 + 0.5))
+    # p = 2: kappa = 1, the norm; kappa |r| - kappa^2 / 2
+    assert synthetic._ratio(clean, wrong, 2.0) == pytest.approx((np.sqrt(17 / 2) - 0.5) / 0.5)
+
+
+def test_robustness_ratios_have_the_published_shape():
+    ratios = synthetic.robustness_ratios()
+    assert np.all(np.diff(ratios["global"], axis=1)[:, 0] < 0)
+    assert np.all(ratios["global"].argmin(axis=1) == len(synthetic.ORDERS) - 1)
+    assert np.all(ratios["local"].argmin(axis=1) <= 1)
+    for levels in ratios.values():
+        assert np.all(levels > 1)
+        assert np.all(np.diff(levels, axis=0) > 0)
