@@ -107,13 +107,13 @@ def reproduce_command(names: tuple[str, ...], output: Path) -> None:
             except FileNotFoundError as error:
                 raise click.ClickException(str(error)) from error
         EXPERIMENTS[name].draw(surfaces).savefig(output / f"{name}.png", dpi=110)
-        header = ["number", "published", "ours", "tolerance", "", "note"]
+        header = ["number", "wanted", "ours", "tolerance", "", "note"]
         cells = [
             [
                 row.name,
-                f"{row.published:g}",
-                f"{row.ours:.4f}",
-                f"{row.tolerance:g}",
+                f"{row.published:.4g}",
+                f"{row.ours:.4g}",
+                f"at most +{row.tolerance:g}" if row.at_most else f"{row.tolerance:g}",
                 "PASS" if row.passes else "MISS",
                 row.note,
             ]

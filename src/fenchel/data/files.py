@@ -20,7 +20,6 @@ __all__ = [
 ]
 
 _FINGERPRINTS = {"morgan": ("morgan2_2048_packed", 2048), "maccs": ("maccs_167_packed", 167)}
-_FINGERPRINTS["path"] = ("rdkit_path_2048_packed", 2048)
 
 # One row off from the fifth on: by the synthesiser's own table these rows are JAW, VEL, GLO, TTCL.
 _PUBLISHED_TRACTS = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")
@@ -69,8 +68,8 @@ def load_massbank(fingerprint: str | tuple[str, ...] = "morgan") -> Bunch:
 
     Parameters
     ----------
-    fingerprint : {"morgan", "maccs", "path"} or a tuple of these, default="morgan"
-        Which bits describe a structure: 2048, 167 or 2048 of them; several are put side by side.
+    fingerprint : {"morgan", "maccs"} or a tuple of these, default="morgan"
+        Which bits describe a structure: 2048 or 167 of them; several are put side by side.
 
     Returns
     -------

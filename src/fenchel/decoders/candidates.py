@@ -51,7 +51,7 @@ class Candidates(Decoder):
     def fit(self, Y: Any, representation: Any) -> Self:
         """Keep the representation, and look at the candidates."""
         super().fit(Y, representation)
-        own = _as_sets(self.candidates)
+        own = _as_sets(self.candidates, representation.is_pairwise)
         if isinstance(own, list):
             raise ValueError("Sets of candidates for each sample are given to predict, not to Candidates.")
         self._known = None if own is None else self.known(own)
@@ -75,7 +75,7 @@ class Candidates(Decoder):
 
     def distances(self, coordinates: Array, candidates: Any = None) -> Any:
         """Return squared distances: (m, C) for one set, a list of (C_i,) for a list of sets."""
-        coordinates, candidates = self._short(coordinates), _as_sets(candidates)
+        coordinates, candidates = self._short(coordinates), _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
             return self._of_each(coordinates, candidates)
         known = self._set(candidates)
@@ -93,7 +93,7 @@ class Candidates(Decoder):
     def nearest(self, coordinates: Array, k: int, candidates: Any = None) -> list[np.ndarray]:
         """Return the places of the k nearest candidates of each sample, the nearest first, ties by place."""
         check_parameter("top_k", "k", k, Interval(1, float("inf"), "left", integer=True))
-        coordinates, candidates = self._short(coordinates), _as_sets(candidates)
+        coordinates, candidates = self._short(coordinates), _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
             return [_smallest(host(row), k)[1] for row in self._of_each(coordinates, candidates)]
         known = self._set(candidates)
@@ -133,8 +133,8 @@ class Candidates(Decoder):
         sizes = [len(one.outputs) for one in sets]
         xp = namespace(coordinates)
         outputs = _joined([one.outputs for one in sets])
-        squared_norms = self.representation_.squared_norms
-        norms = [squared_norms(one.outputs) if one.norms is None else one.norms for one in sets]
+        own, squared_norms = self.representation_.own, self.representation_.squared_norms
+        norms = [squared_norms(own(one.outputs)) if one.norms is None else one.norms for one in sets]
         owner = as_index(np.repeat(np.arange(len(sets)), sizes), coordinates)
         products = self.representation_.paired_products(coordinates, outputs, owner)
         found = xp.take(row_norms(coordinates)[:, 0] ** 2, owner) - 2 * products
@@ -144,7 +144,7 @@ class Candidates(Decoder):
 
     def _picked(self, places: list[list[int]], candidates: Any, single: bool = False) -> Any:
         """Return the candidates at some places of each sample's set."""
-        candidates = _as_sets(candidates)
+        candidates = _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
             outputs = [one[0] if isinstance(one, tuple) else one for one in candidates]
             found = [_rows(one, order) for one, order in zip(outputs, places, strict=True)]
@@ -181,13 +181,15 @@ class TrainingSet(Decoder):
         return self.inner_.decode(coordinates)
 
 
-def _as_sets(candidates: Any) -> Any:
-    """Return one set as an array or a pair, or a list of such sets; a flat list of objects is one set."""
+def _as_sets(candidates: Any, is_pairwise: bool) -> Any:
+    """Return one set as an array or a pair, or a list of such sets; a list of objects is one set."""
     if not isinstance(candidates, list):
         return candidates
-    if not candidates or isinstance(candidates[0], str) or not hasattr(candidates[0], "__len__"):
+    if is_pairwise:
+        return candidates
+    if not candidates or not (isinstance(candidates[0], list) or hasattr(candidates[0], "shape")):
         return _as_array(candidates)
-    return [one if hasattr(one, "shape") or isinstance(one, tuple) else _as_array(one) for one in candidates]
+    return [one if hasattr(one, "shape") else _as_array(one) for one in candidates]
 
 
 def _as_array(objects: Sequence[Any]) -> np.ndarray:
@@ -220,7 +222,7 @@ def _row_smallest(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distinct(outputs: np.ndarray) -> list[int]:
-    """Return the places of the distinct outputs, each where it comes first; objects that cannot be compared all stay."""
+    """Return the places of the distinct outputs, each where it comes first; what cannot be compared stays."""
     try:
         return [int(place) for place in np.sort(np.unique(outputs, axis=0, return_index=True)[1])]
     except TypeError:

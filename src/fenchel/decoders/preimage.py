@@ -13,6 +13,8 @@ from fenchel.kernels import Gaussian
 
 __all__ = ["Preimage"]
 
+_HALVINGS = 30
+
 
 class Preimage(Decoder):
     r"""The vector whose image under a Gaussian kernel is nearest to the prediction, by a fixed-point iteration.
@@ -74,27 +76,28 @@ class Preimage(Decoder):
         return as_like(best, coordinates)
 
     def _climb(self, weights: np.ndarray, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Iterate all samples side by side from one start each."""
+        """Iterate all samples side by side from one start each; a sample that gains nothing any more is left alone."""
+        y, active = y.copy(), np.arange(len(y))
         terms = weights * np.exp(-self._gamma * _squares(y, outputs))
         value = terms.sum(axis=1)
         for _ in range(self.max_iter):
-            mean = terms @ outputs - terms.sum(axis=1, keepdims=True) * y  # the gradient over 2 gamma
-            size = np.where(np.abs(terms.sum(axis=1)) > 0, np.abs(terms.sum(axis=1)), 1.0)[:, None]
-            step, moved = mean / size, np.zeros(len(y), dtype=bool)
-            gain = np.zeros(len(y))
-            for _ in range(30):
-                trial = np.where(moved[:, None], y, y + step)
-                new = weights * np.exp(-self._gamma * _squares(trial, outputs))
-                rises = ~moved & (new.sum(axis=1) > value)
-                gain[rises] = new.sum(axis=1)[rises] - value[rises]
-                y = np.where(rises[:, None], trial, y)
-                terms = np.where(rises[:, None], new, terms)
-                moved |= rises
-                if moved.all():
+            total = terms[active].sum(axis=1, keepdims=True)
+            step = terms[active] @ outputs - total * y[active]  # the gradient over 2 gamma
+            step /= np.where(total == 0, 1.0, np.abs(total))
+            gain, todo = np.zeros(len(active)), np.arange(len(active))
+            for _ in range(_HALVINGS):
+                rows = active[todo]
+                trial = y[rows] + step[todo]
+                new = weights[rows] * np.exp(-self._gamma * _squares(trial, outputs))
+                rises = new.sum(axis=1) > value[rows]
+                up = rows[rises]
+                gain[todo[rises]] = new[rises].sum(axis=1) - value[up]
+                y[up], terms[up], value[up] = trial[rises], new[rises], new[rises].sum(axis=1)
+                todo, step = todo[~rises], step / 2
+                if len(todo) == 0:
                     break
-                step = step / 2
-            value = terms.sum(axis=1)
-            if np.all(gain <= self.tol * np.maximum(np.abs(value), 1e-300)):
+            active = active[gain > self.tol * np.maximum(np.abs(value[active]), 1e-300)]
+            if len(active) == 0:
                 break
         return y, value
 

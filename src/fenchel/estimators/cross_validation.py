@@ -63,6 +63,10 @@ class CrossValidatedMixin(ABC):
                 setattr(self, name, value)
         return self
 
+    def _what(self) -> str:
+        """Return what the errors depend on beside sample, grid and folds, for the key of a checkpoint."""
+        return ""
+
     def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that gives the error of each sample from predictions in coordinates, (n, p)."""
         targets = host(sample.problem.unscale(sample.problem.targets))
@@ -95,7 +99,7 @@ class CrossValidatedMixin(ABC):
     def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
         """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
         shape = (len(losses), len(lams), len(folds))
-        key = _key(sample, losses, lams, folds, (self.tol, self.aggregate))
+        key = _key(sample, losses, lams, folds, (self.tol, self.aggregate, self._what()))
         store = _Checkpoint(self.checkpoint, key, shape)
         todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
         measure, n = self._measure(sample, folds), sample.problem.targets.shape[0]

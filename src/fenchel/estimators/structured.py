@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.base import part_of
-from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host
+from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, sample_weights
 from fenchel.estimators.cross_validation import CrossValidatedMixin
 from fenchel.estimators.selection import Progress
 from fenchel.exceptions import IncompatibleError
@@ -136,11 +137,13 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         Returns
         -------
         y : array or list
-            One object for each sample.
+            One object for each sample; its place, where outputs are known by a Gram matrix.
         """
         coordinates = self.embed(X)
         if candidates is None:
             return self.decoder_.decode(coordinates)
+        if self.representation_.is_pairwise:
+            return np.array([order[0] for order in self._among().nearest(coordinates, 1, candidates)])
         return self._among().decode(coordinates, candidates)
 
     def decision_scores(self, X: Array, candidates: Any = None) -> Any:
@@ -176,7 +179,9 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
             Candidates, or a list of arrays of places.
         """
         decoder, coordinates = self._among(candidates is None), self.embed(X)
-        return decoder.nearest(coordinates, k, candidates) if indices else decoder.top_k(coordinates, k, candidates)
+        if indices or self.representation_.is_pairwise:
+            return decoder.nearest(coordinates, k, candidates)
+        return decoder.top_k(coordinates, k, candidates)
 
     def embed(self, X: Array) -> Array:
         """Return the predictions in the coordinates of the output space, shape (m, p)."""
@@ -203,6 +208,8 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         if representation.is_pairwise:
             raise IncompatibleError("A score takes a kernel of outputs, not their Gram matrix. Use predict.")
         y, kernel = self._outputs(y, representation.targets_), representation.kernel_
+        if len(y) != len(found):
+            raise ValueError(f"X and y must have as many samples. Got {len(found)} and {len(y)}.")
         products = [float(kernel(found[i : i + 1], y[i : i + 1])[0, 0]) for i in range(len(y))]
         return -float(np.mean(host(kernel.diag(found)) + host(kernel.diag(y)) - 2 * np.array(products)))
 
@@ -245,19 +252,25 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(outputs)}.")
         representation = KernelOutputs(as_scalar_kernel(self.output_kernel)).validate()
         decoder = part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
+        if as_scalar_kernel(self.output_kernel).is_pairwise and sample_weights(sample_weight, X)[1] is not None:
+            raise ValueError(
+                "Samples of weight zero would change the places in the output Gram matrix. Leave them out of X and y."
+            )
         return self._prepared(X, outputs, sample_weight, loss, kernel, representation, extra=decoder)
 
     def _outputs(self, y: Any, X: Array) -> Any:
         """Return outputs as an array that can be indexed: numbers in the dtype of X, other objects as they are."""
         if is_host(y):
             numbers = np.asarray(y) if hasattr(y, "dtype") or _is_regular(y) else None
+            if numbers is not None and numbers.dtype == object and all(isinstance(v, Real) for v in numbers.flat):
+                numbers = numbers.astype(np.float64)  # numbers kept as objects, as tables may have them
             if numbers is None or numbers.dtype.kind not in "biuf":
                 objects = np.empty(len(y), dtype=object)
                 objects[:] = list(y)
                 return objects
             y = numbers
         y = y[:, None] if y.ndim == 1 else y
-        return check_array(as_like(y, X), "y")
+        return check_array(as_like(y, X), "y", ndim=tuple(range(2, y.ndim + 1)))
 
     def _finish(self, sample: Sample) -> None:
         representation: Any = sample.representation
@@ -378,12 +391,15 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         task_loss, representation = self.task_loss, sample.representation
         if task_loss is None:
             return super()._measure(sample, folds)
+        if representation.is_pairwise:
+            raise IncompatibleError(
+                "A task loss compares outputs, and a Gram matrix has none. Use task_loss=None, or an output kernel."
+            )
         outputs, everyone = representation.outputs_, np.arange(sample.problem.targets.shape[0])
         decoders = []
         for fold in folds:  # what decodes a fold has not seen its outputs
             seen = as_index(np.setdiff1d(everyone, fold), representation.targets_)
-            part = representation.take(outputs, seen) if not representation.is_pairwise else outputs
-            decoders.append(clone(sample.extra).fit(part, representation))
+            decoders.append(clone(sample.extra).fit(representation.take(outputs, seen), representation))
 
         def measure(predictions: np.ndarray) -> np.ndarray:
             losses = np.full(len(everyone), np.nan)
@@ -394,6 +410,10 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
             return losses
 
         return measure
+
+    def _what(self) -> str:
+        name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
+        return f"{self.decoder!r} {name}"
 
     def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
         return StructuredPredictor(

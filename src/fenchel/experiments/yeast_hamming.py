@@ -50,9 +50,10 @@ def run(progress: Progress | None = None) -> tuple[list[Comparison], dict[str, d
         missed = 100 * hamming_losses(data.Y_test, model.predict(data.X_test))
         error = float(np.std(missed)) / len(missed) ** 0.5
         found[name] = {"missed": missed, "cv": 100 * model.cv_errors_, "sparsity": model.best_estimator_.sparsity_}
+        picked = f"{_name(model.best_loss_)}, lam {model.best_lam_:.3g}, gamma {GAMMAS[best]:g}"
         note = (
-            f"standard error {error:.2f}; {_name(model.best_loss_)}, lam {model.best_lam_:.3g}, gamma {GAMMAS[best]:g}; "
-            f"cross-validated {100 * model.cv_errors_.min():.2f}; gap {model.best_estimator_.duality_gap_:.0e}"
+            f"standard error {error:.2f}; {picked}; cross-validated {100 * model.cv_errors_.min():.2f}; "
+            f"gap {model.best_estimator_.duality_gap_:.0e}"
         )
         rows.append(Comparison(f"{name}, Hamming (%)", BAR, float(np.mean(missed)), 0.0, note, at_most=True))
         if progress is not None:

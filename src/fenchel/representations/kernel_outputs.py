@@ -29,6 +29,8 @@ class _Pivots:
         rtol = len(K) * float(np.finfo(K.dtype).eps) if rtol is None else rtol
         self.targets_, self.pivots = pivoted_cholesky(K, rtol)
         self._lower = self.targets_[self.pivots]
+        if self._lower[0, 0] == 0:  # every output is zero: its coordinates and weights are too
+            self._lower = np.ones_like(self._lower)
         probe = np.random.default_rng(0).standard_normal((len(K), 1)).astype(K.dtype)
         left = K @ probe - self.targets_ @ (self.targets_.T @ probe)
         size = float(np.max(np.abs(K))) * float(np.linalg.norm(probe))
@@ -88,6 +90,8 @@ class KernelOutputs(Representation):
         self._factor: _Pivots | GramFactor | None = None
         if features is None:
             K = self.kernel_(Y)
+            if K.shape[0] != K.shape[1]:
+                raise ValueError(f"The output Gram matrix must be square. Got shape {tuple(K.shape)} instead.")
             self._factor = _Pivots(K, self.rtol) if is_numpy(K) else GramFactor(self.rtol).fit(K)
             features = self._factor.targets_
         self.targets_ = features
@@ -110,6 +114,7 @@ class KernelOutputs(Representation):
 
     def encode(self, Y: Any) -> Array:
         """Return the coordinates of outputs: of their projection on the span of the training outputs."""
+        Y = self.own(Y)
         if self._factor is None:
             return self._features(Y)
         return self._factor.encode(self._values(Y))
@@ -165,20 +170,31 @@ class KernelOutputs(Representation):
         """Yield the same for some outputs after the others, so that only a part is in memory."""
         left, sizes = self._dual(coordinates), row_norms(coordinates) ** 2
         for rows, block in self._blocks(left, outputs):
-            own = self.squared_norms(outputs[rows]) if norms is None else norms[rows]
+            own = self.squared_norms(self.own(outputs[rows])) if norms is None else norms[rows]
             yield sizes + as_like(own, coordinates)[None, :] - 2 * (left @ block.T)
 
     def _dual(self, coordinates: Array) -> Array:
         """Return what the blocks of outputs are multiplied with: coordinates of features, or weights on the outputs."""
-        return coordinates if self._factor is None else self._factor.weights(coordinates)
+        return coordinates if self._factor is None else as_like(self._factor.weights(coordinates), coordinates)
 
     def _blocks(self, left: Array, outputs: Any) -> Iterator[tuple[slice, Array]]:
         """Yield features of outputs, or their products with the training outputs, in blocks of bounded size."""
         step = max(1, _BLOCK // max(left.shape))
         for first in range(0, len(outputs), step):
             rows = slice(first, first + step)
-            part = outputs[rows]
+            part = self.own(outputs[rows])
             yield rows, as_like(self._features(part) if self._factor is None else self._values(part), left)
+
+    def own(self, outputs: Any) -> Any:
+        """Return outputs in the array library and with the dimension of the training outputs."""
+        if is_numpy(outputs) and not is_numpy(self.outputs_):
+            outputs = as_like(outputs, self.targets_)
+        if self.is_pairwise and outputs.shape[1] != self.outputs_.shape[0]:
+            raise ValueError(
+                f"Outputs must have {self.outputs_.shape[0]} columns, their products with the training outputs. "
+                f"Got shape {tuple(outputs.shape)} instead."
+            )
+        return outputs[:, None] if outputs.ndim == 1 and self.outputs_.ndim == 2 else outputs
 
     def _values(self, Y: Any) -> Array:
         """Return the products of outputs with those training outputs that elements are made of."""
