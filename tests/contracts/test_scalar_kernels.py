@@ -602,7 +602,7 @@ def test_as_scalar_kernel(value, cls):
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        ("gausian", ValueError, r"Unknown kernel 'gausian'\. Known names: 'gaussian'.*Pairwise names.*'rbf'"),
+        ("gausian", ValueError, r"Unknown kernel 'gausian'\. Known names: .*'gaussian'.*Pairwise names.*'rbf'"),
         (Gaussian, TypeError, "must be a ScalarKernel, a name, a scikit-learn kernel object or a function"),
         (3.0, TypeError, r"must be a ScalarKernel.*Got 3\.0 instead"),
         (None, TypeError, r"must be a ScalarKernel.*Got None instead"),

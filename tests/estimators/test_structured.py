@@ -625,3 +625,42 @@ CHECKED = [
 @parametrize_with_checks(CHECKED)
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+class TestCentre:
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_a_centred_linear_model_is_ridge_on_centred_outputs(self, labels, weighted):
+        X, Y, new = labels
+        counts = np.arange(1.0, 31.0) if weighted else np.ones(30)
+        mean = np.average(Y, axis=0, weights=counts)
+        found = model(output_kernel="linear", center=True).fit(X, Y, counts if weighted else None)
+        plain = model(output_kernel="linear").fit(X, Y - mean, counts if weighted else None)
+        assert_allclose(found.embed(new), plain.embed(new) + mean, rtol=0, atol=CLOSE)
+        far = np.full((1, X.shape[1]), 1e6)  # where the kernel is zero, the mean is predicted
+        assert_allclose(found.embed(far), mean[None, :], rtol=0, atol=CLOSE)
+
+    def test_in_a_feature_space(self, labels):
+        """With a Gaussian output kernel, far from all inputs the scores are distances to the mean of the images."""
+        X, Y, _ = labels
+        found = model(center=True).fit(X, Y)
+        scores = found.decision_scores(np.full((1, X.shape[1]), 1e6), Y)
+        K = gaussian(Y, Y, GAMMA_Y)
+        assert_allclose(scores[0], 1 - 2 * K.mean(axis=1) + K.mean(), rtol=0, atol=1e-6)
+
+    def test_selection(self, labels):
+        """The error of a held-out fold is that of explicit refits around the mean of the whole sample."""
+        X, Y, _ = labels
+        folds = KFold(3)
+        found = StructuredPredictorCV(
+            Gaussian(GAMMA_X),
+            lams=[1e-2],
+            decoder="clamp",
+            center=True,
+            cv=folds,
+            task_loss=lambda A, B: np.sum((A - B) ** 2, axis=1),
+        ).fit(X, Y)
+        mean, errors = Y.mean(axis=0), []
+        for train, test in folds.split(X):
+            part = StructuredPredictor(Gaussian(GAMMA_X), lam=1e-2).fit(X[train], Y[train] - mean)
+            errors.append(np.mean(np.sum((np.clip(part.embed(X[test]) + mean, 0, 1) - Y[test]) ** 2, axis=1)))
+        assert_allclose(found.fold_errors_[0, 0], errors, rtol=1e-6)

@@ -46,6 +46,8 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         ``"training_set"``, ``"candidates"``, ``"threshold"``, ``"clamp"``, ``"preimage"`` or an instance.
     operator : OutputOperator, str, array or None, default=None
         The output operator of a scalar kernel, such as ``"covariance"``.
+    center : bool, default=False
+        Whether the mean of the outputs in the feature space is subtracted before the fit and added to predictions.
     solver : Solver or str, default="auto"
         ``"auto"`` or a solver's name or instance.
     tol : float, default=1e-6
@@ -90,6 +92,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         lam: float = 1e-3,
         decoder: Any = "training_set",
         operator: Any = None,
+        center: bool = False,
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -100,6 +103,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         self.lam = lam
         self.decoder = decoder
         self.operator = operator
+        self.center = center
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -189,7 +193,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32]) if is_host(X) else check_array(X, "X")
         if X.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.n_features_in_}.")
-        return self._coordinates(X)
+        return self._coordinates(X) + self.representation_.mean_
 
     def score(self, X: Array, y: Any) -> float:
         """Return minus the mean squared distance, in the output space, between predicted and true outputs.
@@ -250,7 +254,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         outputs = self._outputs(y, X)
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(outputs)}.")
-        representation = KernelOutputs(as_scalar_kernel(self.output_kernel)).validate()
+        representation = KernelOutputs(as_scalar_kernel(self.output_kernel), center=self.center).validate()
         decoder = part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         if as_scalar_kernel(self.output_kernel).is_pairwise and sample_weights(sample_weight, X)[1] is not None:
             raise ValueError(
@@ -290,7 +294,7 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel, output_kernel, decoder, operator, tol
+    kernel, output_kernel, decoder, operator, center, tol
         As for ``StructuredPredictor``.
     lams, losses, cv, aggregate, n_jobs, checkpoint, progress
         As for ``OperatorKernelRegressorCV``.
@@ -325,6 +329,7 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         losses: Sequence[Loss | str] = ("square",),
         decoder: Any = "training_set",
         operator: Any = None,
+        center: bool = False,
         task_loss: Callable[[Any, Any], np.ndarray] | None = None,
         cv: Any = 5,
         aggregate: str = "mean",
@@ -339,6 +344,7 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         self.losses = losses
         self.decoder = decoder
         self.operator = operator
+        self.center = center
         self.task_loss = task_loss
         self.cv = cv
         self.aggregate = aggregate
@@ -404,7 +410,7 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         def measure(predictions: np.ndarray) -> np.ndarray:
             losses = np.full(len(everyone), np.nan)
             for fold, decoder in zip(folds, decoders, strict=True):
-                decoded = decoder.decode(as_like(predictions[fold], representation.targets_))
+                decoded = decoder.decode(as_like(predictions[fold], representation.targets_) + representation.mean_)
                 truth = representation.take(outputs, as_index(fold, representation.targets_))
                 losses[fold] = np.asarray(task_loss(truth, decoded), dtype=np.float64)
             return losses
@@ -417,7 +423,7 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
 
     def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
         return StructuredPredictor(
-            self.kernel, self.output_kernel, loss, lam, decoder=self.decoder, operator=self.operator, tol=self.tol
+            self.kernel, self.output_kernel, loss, lam, self.decoder, self.operator, self.center, tol=self.tol
         )
 
     def __sklearn_tags__(self) -> Tags:

@@ -1,7 +1,29 @@
-"""Published experiments, one module each: ``run(report)`` computes every number beside the published one."""
+"""Published experiments, one module each: ``run(progress)`` computes every number beside the one that is wanted."""
 
-from fenchel.experiments import dti, lip, missing, synthetic, yeast_curves
+from fenchel.experiments import (
+    bibtex,
+    dti,
+    fp490,
+    lip,
+    metabolites,
+    missing,
+    speech,
+    synthetic,
+    yeast_curves,
+    yeast_hamming,
+)
 
 __all__ = ["EXPERIMENTS"]
 
-EXPERIMENTS = {"dti": dti, "lip": lip, "missing": missing, "synthetic": synthetic, "yeast-curves": yeast_curves}
+EXPERIMENTS = {
+    "bibtex": bibtex,
+    "dti": dti,
+    "fp490": fp490,
+    "lip": lip,
+    "metabolites": metabolites,
+    "missing": missing,
+    "speech": speech,
+    "synthetic": synthetic,
+    "yeast-curves": yeast_curves,
+    "yeast-hamming": yeast_hamming,
+}

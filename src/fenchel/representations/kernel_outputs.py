@@ -62,6 +62,8 @@ class KernelOutputs(Representation):
         Kernel of the outputs; with ``"precomputed"`` the outputs are given by their Gram matrix.
     rtol : float or None, default=None
         As for ``GramFactor``.
+    center : bool, default=False
+        Whether the coordinates are those of the outputs less their mean in the feature space.
 
     Attributes
     ----------
@@ -69,6 +71,8 @@ class KernelOutputs(Representation):
         Coordinates of the training outputs.
     outputs_ : array
         The training outputs.
+    mean_ : array of shape (1, p)
+        Coordinates of what was subtracted; zero unless the outputs are centred.
     kernel_ : ScalarKernel
         The kernel with its numbers filled in.
 
@@ -77,9 +81,10 @@ class KernelOutputs(Representation):
     [Laforgue2020]_, section 4.1 and Thm 4; [Brouard2016]_.
     """
 
-    def __init__(self, kernel: Any = "linear", rtol: float | None = None) -> None:
+    def __init__(self, kernel: Any = "linear", rtol: float | None = None, center: bool = False) -> None:
         self.kernel = kernel
         self.rtol = rtol
+        self.center = center
 
     def fit(self, Y: Any, weights: Array | None = None) -> Self:
         """Find the coordinates of the training outputs."""
@@ -94,7 +99,11 @@ class KernelOutputs(Representation):
                 raise ValueError(f"The output Gram matrix must be square. Got shape {tuple(K.shape)} instead.")
             self._factor = _Pivots(K, self.rtol) if is_numpy(K) else GramFactor(self.rtol).fit(K)
             features = self._factor.targets_
-        self.targets_ = features
+        xp = namespace(features)
+        counts = xp.ones_like(features[:, 0]) if weights is None else weights
+        mean = (counts[None, :] @ features) / xp.sum(counts)
+        self.mean_ = mean if self.center else 0 * mean
+        self.targets_ = features - self.mean_ if self.center else features
         return self
 
     @property
