@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_like, eps, few_threads, host, namespace, row_norms
+from fenchel._array import Array, as_index, as_like, eps, few_threads, host, namespace, row_norms
 from fenchel.kernels.gram import OperatorGram, Rotation
 from fenchel.kernels.spectrum import Spectrum
 from fenchel.losses.base import Loss
@@ -98,6 +98,29 @@ class DualProblem:
         weights = mask if self.root is None else mask * self.root**2
         both = mask * self.kept if self.has_gaps else mask
         return replace(self, kept=both, total=float(xp.sum(weights)))._sharing(self)
+
+    def part(self, index: np.ndarray) -> "DualProblem | None":
+        """Return the problem of some samples alone, on their Gram matrix, or ``None`` if that cannot be cut."""
+        rows = as_index(index, self.targets)
+        gram = self.gram.part(rows, rows)
+        if gram is None:
+            return None
+        xp = namespace(self.targets)
+
+        def cut(array: Array | None) -> Array | None:
+            return array if array is None or array.ndim == 1 else xp.take(array, rows, axis=0)
+
+        root = cut(self.root)
+        return replace(
+            self,
+            gram=gram,
+            targets=cut(self.targets),
+            loss=self.loss.rows(index),
+            root=root,
+            total=float(len(index)) if root is None else float(xp.sum(root**2)),
+            kept=cut(self.kept),
+            point_scale=cut(self.point_scale),
+        )
 
     @property
     def has_gaps(self) -> bool:

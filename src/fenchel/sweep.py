@@ -1,5 +1,6 @@
 """Many problems on one factorisation: surfaces over (loss, lam), folds, leave-one-out."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
 __all__ = ["HeldOut", "approximate_loo", "held_out", "solve_grid"]
 
 _BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
+_FEW_FOLDS = 20  # with more, a fold is small and shares the factorisation of the whole sample
 _SIDE_BY_SIDE = 4  # with at most so many output columns, problems are solved side by side, else one after the other
 
 
@@ -72,35 +74,105 @@ def held_out(
 ) -> Iterator[HeldOut]:
     """Yield the out-of-sample predictions of every (loss, lam) pair, from one eigendecomposition for all folds.
 
-    A fold is solved on the Gram matrix of the whole sample with the duals of its test part set to zero, so all folds
-    share the factorisation and are solved side by side, warm-started along lam. The square loss takes no solve at all.
+    A small fold is solved on the Gram matrix of the whole sample with the duals of its test part set to zero, so that
+    all folds share the factorisation and are solved side by side; a large one on the Gram matrix of its training part,
+    with one factorisation of its own. Both are warm-started along lam. The square loss takes no solve at all.
     """
     order = np.argsort(-np.asarray(lams, dtype=float), kind="stable")
     bound = [problem.bind(loss) for loss in losses]
-    problem.spectrum  # noqa: B018 - shared by all
-    cut = [problem.holding_out(fold) for fold in folds]
-    begin: list[object] = [None] * len(folds)  # where the next loss begins
     ridge = _RidgeHeldOut(problem, folds)
+    solver: _Folds | None = None  # made when the first loss needs it
     for i, loss in enumerate(bound):
-        states = begin
         is_square = ClosedForm().why_not(problem.with_(loss=loss)) is None
-        for k, j in enumerate(order):
-            ones = [replace(one, loss=loss, lam=float(lams[j]))._sharing(problem) for one in cut]
+        if not is_square:
+            solver = _folds_solver(problem, folds) if solver is None else solver
+            solver.begin(loss)
+        for j in order:
+            lam = float(lams[j])
             if is_square:
-                yield HeldOut(i, int(j), ridge(ones), 0.0, 0.0)
-                continue
-            solutions: list[Solution] = []
-            for part in _parts(list(range(len(folds))), problem):
-                solutions += DouglasRachford().solve_all([ones[f] for f in part], tol, [states[f] for f in part])
-            states = [solution.state for solution in solutions]
-            begin = states if k == 0 else begin
-            xp = namespace(problem.targets)
-            predictions = np.full(tuple(problem.targets.shape), np.nan)
-            for solution, fold in zip(solutions, folds, strict=True):
-                predictions[fold] = host(problem.unscale(solution.predictions))[fold]
-            gap = max(solution.certificate.relative_gap for solution in solutions)
-            nulls = [float(xp.mean(xp.astype(xp.all(s.duals == 0, axis=1), s.duals.dtype))) for s in solutions]
-            yield HeldOut(i, int(j), predictions, gap, float(np.mean(nulls)))
+                yield HeldOut(i, int(j), ridge(lam), 0.0, 0.0)
+            elif solver is not None:
+                yield HeldOut(i, int(j), *solver(lam, tol))
+
+
+class _Folds(ABC):
+    """The folds of one problem, solved for one loss after the other, warm-started along lam."""
+
+    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
+        self.problem = problem
+        self.folds = folds
+
+    def begin(self, loss: Loss) -> None:
+        """Take another loss, from the start: what is found does not depend on the losses before."""
+        self.loss = loss
+        self.states: list[object] = [None] * len(self.folds)
+
+    @abstractmethod
+    def __call__(self, lam: float, tol: float) -> tuple[np.ndarray, float, float]:
+        """Return predictions out of sample, the largest gap and the mean share of null duals."""
+
+    def _keep(self, solutions: list[Solution]) -> tuple[float, float]:
+        """Keep where the solves stood, for the next lam; return the largest gap and the mean share of null duals."""
+        self.states = [solution.state for solution in solutions]
+        gap = max(solution.certificate.relative_gap for solution in solutions)
+        nulls = [float(np.mean(np.all(host(solution.duals) == 0, axis=1))) for solution in solutions]
+        return gap, float(np.mean(nulls))
+
+
+class _Masked(_Folds):
+    """Folds solved side by side on the Gram matrix of the whole sample, with their test parts held out."""
+
+    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
+        super().__init__(problem, folds)
+        problem.spectrum  # noqa: B018 - shared by all
+        self.cut = [problem.holding_out(fold) for fold in folds]
+
+    def __call__(self, lam: float, tol: float) -> tuple[np.ndarray, float, float]:
+        """Return predictions out of sample, the largest gap and the mean share of null duals."""
+        ones = [replace(one, loss=self.loss, lam=lam)._sharing(self.problem) for one in self.cut]
+        solutions: list[Solution] = []
+        for part in _parts(list(range(len(self.folds))), self.problem):
+            solutions += DouglasRachford().solve_all([ones[f] for f in part], tol, [self.states[f] for f in part])
+        predictions = np.full(tuple(self.problem.targets.shape), np.nan)
+        for solution, fold in zip(solutions, self.folds, strict=True):
+            predictions[fold] = host(self.problem.unscale(solution.predictions))[fold]
+        return predictions, *self._keep(solutions)
+
+
+class _Cut(_Folds):
+    """Folds solved one after the other, each on the Gram matrices of its own training part, which are smaller."""
+
+    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
+        super().__init__(problem, folds)
+        everyone = np.arange(problem.targets.shape[0])
+        self.train = [np.setdiff1d(everyone, fold) for fold in folds]
+        self.alone = [problem.part(train) for train in self.train]
+        self.cross = [
+            problem.gram.part(as_index(fold, problem.targets), as_index(train, problem.targets))
+            for fold, train in zip(folds, self.train, strict=True)
+        ]
+
+    def __call__(self, lam: float, tol: float) -> tuple[np.ndarray, float, float]:
+        """Return predictions out of sample, the largest gap and the mean share of null duals."""
+        solutions, predictions = [], np.full(tuple(self.problem.targets.shape), np.nan)
+        root = None if self.problem.root is None else host(self.problem.root)
+        for f, (fold, alone, cross) in enumerate(zip(self.folds, self.alone, self.cross, strict=True)):
+            assert alone is not None and cross is not None  # _folds_solver has looked
+            one = alone.with_(loss=self.loss.rows(self.train[f]), lam=lam)
+            one.spectrum  # noqa: B018 - for every loss and lam
+            alone._sharing(one)
+            solutions.append(DouglasRachford().solve(one, tol, self.states[f]))
+            found = host(cross.matmul(solutions[-1].duals)) * one.scale
+            predictions[fold] = found if root is None else found / root[fold]
+        return predictions, *self._keep(solutions)
+
+
+def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray]) -> _Folds:
+    """Return the way to solve the folds: small ones side by side, large ones on problems of their own."""
+    n, p = problem.targets.shape
+    is_large = len(folds) <= _FEW_FOLDS and p > _SIDE_BY_SIDE and min(len(fold) for fold in folds) > 0.05 * n
+    rows = as_index(np.arange(1), problem.targets)
+    return _Cut(problem, folds) if is_large and problem.gram.part(rows, rows) is not None else _Masked(problem, folds)
 
 
 def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
@@ -148,14 +220,18 @@ class _RidgeHeldOut:
         self.problem = problem
         self.folds = folds
         self._predictors: list[Any] = []
+        self._scales: list[float] = []
 
-    def __call__(self, problems: list[DualProblem]) -> np.ndarray:
-        """Return the predictions of the problems, one for each fold, all with the same lam."""
+    def __call__(self, lam: float) -> np.ndarray:
+        """Return the predictions out of sample."""
+        if not self._scales:
+            self._scales = [self.problem.holding_out(fold).total for fold in self.folds]
+        scales = [1 / (lam * total) for total in self._scales]
         single = all(len(fold) == 1 for fold in self.folds)
-        found = self._alone(problems) if single else self._cut(problems)
+        found = self._alone(scales) if single else self._cut(scales)
         return found if self.problem.root is None else found / host(self.problem.root)
 
-    def _cut(self, problems: list[DualProblem]) -> np.ndarray:
+    def _cut(self, scales: list[float]) -> np.ndarray:
         """Return predictions from the eigenbasis of each fold's training part."""
         targets = self.problem.targets
         if not self._predictors:
@@ -164,22 +240,22 @@ class _RidgeHeldOut:
                 train = as_index(np.setdiff1d(everyone, fold), targets)
                 self._predictors.append(self.problem.gram.ridge_predictor(train, as_index(fold, targets), targets))
         found = np.full(tuple(targets.shape), np.nan)
-        for problem, fold, predict in zip(problems, self.folds, self._predictors, strict=True):
-            found[fold] = host(predict(problem.scale))
+        for scale, fold, predict in zip(scales, self.folds, self._predictors, strict=True):
+            found[fold] = host(predict(scale))
         return found
 
-    def _alone(self, problems: list[DualProblem]) -> np.ndarray:
+    def _alone(self, scales: list[float]) -> np.ndarray:
         """Return predictions of samples that are left out one by one, from the eigenbasis of the whole sample."""
         basis, targets = self.problem.spectrum, self.problem.targets
         forward = basis.forward(targets)
         found = np.full(tuple(targets.shape), np.nan)
         seen: dict[float, np.ndarray] = {}
-        for problem, fold in zip(problems, self.folds, strict=True):
-            if problem.scale not in seen:
-                weights = 1 / (1 + problem.scale * basis.values)
+        for scale, fold in zip(scales, self.folds, strict=True):
+            if scale not in seen:
+                weights = 1 / (1 + scale * basis.values)
                 residuals = basis.left_out(weights, basis.backward(forward * weights))
-                seen[problem.scale] = host(targets) - host(residuals)
-            found[fold] = seen[problem.scale][fold]
+                seen[scale] = host(targets) - host(residuals)
+            found[fold] = seen[scale][fold]
         return found
 
 

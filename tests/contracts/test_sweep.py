@@ -346,3 +346,43 @@ class TestArrays:
         found, wanted = (approximate_loo(problem, DouglasRachford().solve(problem, TOL)) for problem in robust)
         assert isinstance(found, type(one.targets))
         assert_allclose(host(found), wanted, rtol=0, atol=1e-3)
+
+
+class TestLargeFolds:
+    """Folds that are solved on the Gram matrix of their training part."""
+
+    @weighted
+    @every_operator
+    @pytest.mark.parametrize(
+        "loss", [Huber(0.6), EpsilonRidge(0.4), Huber(0.4, p=1), EpsilonSVR(0.3), MaxMargin()], ids=repr
+    )
+    def test_refits(self, operator, loss, weights, monkeypatch):
+        monkeypatch.setattr("fenchel.sweep._SIDE_BY_SIDE", 0)
+        problem = build(operator, weights=weights)
+        kind = type(sweep._folds_solver(problem, UNEQUAL)).__name__
+        assert kind == ("_Masked" if operator == "sum" else "_Cut")
+        for result in held_out(problem, [loss], [0.1, 1e-2], UNEQUAL, 1e-10):
+            wanted = refitted(operator, loss, [0.1, 1e-2][result.lam], UNEQUAL, weights)
+            np.testing.assert_allclose(result.predictions, wanted, rtol=0, atol=2e-4)
+            assert result.gap <= 1e-10
+
+    def test_absent_coordinates(self, monkeypatch):
+        """The same predictions as with the test parts held out on the whole sample."""
+        X, Y = sample(3)
+        seen = (np.random.default_rng(2).random(Y.shape) > 0.4).astype(float)
+        seen[:, 0] = 1
+        scale = seen * np.array([1.0, 0.5, 0.7])
+        problem = DualProblem.build(gram_of("matrix", X), Y * scale, Square(), 1.0, WEIGHTS, scale, seen)
+        for loss in (Huber(0.3), Huber(0.3, p=1), Square()):
+            (wanted,) = held_out(problem, [loss], [0.05], UNEQUAL, 1e-11)
+            with monkeypatch.context() as patch:
+                patch.setattr("fenchel.sweep._SIDE_BY_SIDE", 0)
+                (found,) = held_out(problem, [loss], [0.05], UNEQUAL, 1e-11)
+            np.testing.assert_allclose(found.predictions, wanted.predictions, rtol=0, atol=1e-4)
+
+    def test_a_loss_does_not_depend_on_those_before(self, monkeypatch):
+        monkeypatch.setattr("fenchel.sweep._SIDE_BY_SIDE", 0)
+        alone = list(held_out(build("matrix"), [Huber(0.4)], LAMS, UNEQUAL))
+        after = [one for one in held_out(build("matrix"), [Norm(0.5), Huber(0.4)], LAMS, UNEQUAL) if one.loss == 1]
+        for one, two in zip(alone, after, strict=True):
+            np.testing.assert_array_equal(one.predictions, two.predictions)

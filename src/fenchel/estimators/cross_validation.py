@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags
@@ -107,20 +107,22 @@ class CrossValidatedMixin(ABC):
         aggregate = AGGREGATES[self.aggregate]
         counter = {"done": (len(losses) - len(todo)) * len(lams)}
 
-        def row(i: int) -> None:
-            for found in held_out(sample.problem, [losses[i]], lams, folds, self.tol):
-                squares = measure(host(found.predictions))
-                store.errors[i, found.lam] = [np.average(squares[fold], weights=weights[fold]) for fold in folds]
+        def rows(places: list[int]) -> None:
+            for found in held_out(sample.problem, [losses[i] for i in places], lams, folds, self.tol):
+                i = places[found.loss]
+                errors = measure(host(found.predictions))
+                store.errors[i, found.lam] = [np.average(errors[fold], weights=weights[fold]) for fold in folds]
                 store.gaps[i, found.lam] = found.gap
-                store.scores[i, found.lam] = aggregate(squares, weights, store.errors[i, found.lam])
+                store.scores[i, found.lam] = aggregate(errors, weights, store.errors[i, found.lam])
                 counter["done"] += 1
                 if self.progress is not None:
                     self.progress(counter["done"], len(losses) * len(lams))
-            store.save()
+                if not np.isnan(store.errors[i]).any():
+                    store.save()
 
         with sample.problem.few_threads():
-            sample.problem.spectrum  # noqa: B018 - computed once, before the threads
-            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(row)(i) for i in todo)
+            parts = [part.tolist() for part in np.array_split(todo, effective_n_jobs(self.n_jobs)) if len(part)]
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(rows)(part) for part in parts)
         self.fold_errors_, self.cv_gaps_, self.cv_errors_ = store.errors, store.gaps, store.scores
         warn_gaps(store.gaps, self.tol)
 
@@ -128,8 +130,9 @@ class CrossValidatedMixin(ABC):
 class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """``OperatorKernelRegressor`` with loss and lam chosen by cross-validation on one factorisation.
 
-    Every fold is solved on the Gram matrix of the whole sample with its test samples held out, all folds side by side,
-    warm-started along lam; the square loss takes a closed form. The chosen pair is then fitted on the whole sample.
+    Small folds are solved side by side on the Gram matrix of the whole sample with their test samples held out, large
+    ones on that of their training part, one factorisation for every loss and lam, warm-started along lam; the square
+    loss takes a closed form. The chosen pair is then fitted on the whole sample.
 
     Parameters
     ----------
@@ -241,9 +244,8 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
 class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """``FunctionalRegressor`` with loss and lam chosen by cross-validation on one factorisation.
 
-    Every fold is solved on the Gram matrix of the whole sample with its test curves held out, all folds side by side,
-    warm-started along lam. The error of a held-out curve is its mean squared distance to the prediction over the points
-    at which it was observed. The chosen pair is then fitted on the whole sample.
+    Folds are solved as in ``OperatorKernelRegressorCV``. The error of a held-out curve is its mean squared distance to
+    the prediction over the points at which it was observed. The chosen pair is then fitted on the whole sample.
 
     Parameters
     ----------

@@ -168,6 +168,10 @@ class OperatorGram(ABC):
         products = part(test, train) @ vectors
         return lambda scale: xp.reshape(products @ (scale * turned / (1 + scale * values[:, None])), (-1, p))
 
+    def part(self, rows: Array, columns: Array) -> "OperatorGram | None":
+        """Return the operator between some samples and others, ``None`` where it cannot be cut."""
+        return None
+
     def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
         """Return ``B -> (shift + scale K)^-1 B``; ``like`` is any n × p array."""
         basis = self.spectrum(like)
@@ -238,6 +242,15 @@ class SeparableGram(OperatorGram):
         if K is None:
             return super().shifted_solver(scale, shift, like)
         return cholesky_solver(K * scale + shift * namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K)))
+
+    def part(self, rows: Array, columns: Array) -> "SeparableGram":
+        """Cut the scalar part; what is known of the operator is kept."""
+        K = self.gram.rows(slice(None))
+        xp = namespace(K)
+        found = SeparableGram(DenseGram(xp.take(xp.take(K, rows, axis=0), columns, axis=1)), self.operator)
+        if self.operator is not None and self.operator.ndim == 2:
+            found.__dict__["_operator_eigh"] = self._operator_eigh
+        return found
 
     def ridge_predictor(self, train: Array, test: Array, targets: Array) -> Callable[[float], Array]:
         """Diagonalise the part of the samples T once: every scale is then two products."""
