@@ -1,11 +1,12 @@
 """Estimators: scikit-learn conventions over the dual problem."""
 
-from fenchel.estimators import cross_validation, functional, regression, selection, structured
+from fenchel.estimators import cross_validation, functional, regression, selection, structured, structured_selection
 from fenchel.estimators.cross_validation import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
 from fenchel.estimators.regression import *  # noqa: F403
 from fenchel.estimators.selection import *  # noqa: F403
 from fenchel.estimators.structured import *  # noqa: F403
+from fenchel.estimators.structured_selection import *  # noqa: F403
 
 __all__ = [
     *cross_validation.__all__,
@@ -13,4 +14,5 @@ __all__ = [
     *regression.__all__,
     *selection.__all__,
     *structured.__all__,
+    *structured_selection.__all__,
 ]

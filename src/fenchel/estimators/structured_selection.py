@@ -1,0 +1,163 @@
+"""Structured prediction with loss and lam chosen by cross-validation."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._array import Array, as_index, as_like
+from fenchel.estimators.core import Sample
+from fenchel.estimators.cross_validation import CrossValidatedMixin
+from fenchel.estimators.selection import Progress
+from fenchel.estimators.structured import StructuredPredictor
+from fenchel.exceptions import IncompatibleError
+from fenchel.losses import Loss
+
+__all__ = ["StructuredPredictorCV"]
+
+
+class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
+    """``StructuredPredictor`` with loss and lam chosen by cross-validation on one factorisation.
+
+    Parameters
+    ----------
+    kernel, output_kernel, decoder, operator, center, tol
+        As for ``StructuredPredictor``.
+    lams, losses, cv, aggregate, n_jobs, checkpoint, progress
+        As for ``OperatorKernelRegressorCV``.
+    task_loss : callable or None, default=None
+        ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``; ``None`` is
+        the squared distance in the output space before decoding.
+
+    Attributes
+    ----------
+    best_loss_, best_lam_, cv_errors_, fold_errors_, cv_gaps_, losses_, lams_
+        As for ``OperatorKernelRegressorCV``.
+    best_estimator_ : StructuredPredictor
+        The model fitted on the whole sample; its fitted attributes are attributes of this one too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import StructuredPredictorCV
+    >>> from fenchel.losses import Huber
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = (np.hstack([X, 3 - X, X**2]) > 1.5).astype(float)
+    >>> model = StructuredPredictorCV(lams=[1e-4, 1.0], losses=["square", Huber(0.5)], decoder="threshold").fit(X, Y)
+    >>> model.best_lam_
+    0.0001
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        output_kernel: Any = "linear",
+        lams: Any = None,
+        losses: Sequence[Loss | str] = ("square",),
+        decoder: Any = "training_set",
+        operator: Any = None,
+        center: bool = False,
+        task_loss: Callable[[Any, Any], np.ndarray] | None = None,
+        cv: Any = 5,
+        aggregate: str = "mean",
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        checkpoint: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.output_kernel = output_kernel
+        self.lams = lams
+        self.losses = losses
+        self.decoder = decoder
+        self.operator = operator
+        self.center = center
+        self.task_loss = task_loss
+        self.cv = cv
+        self.aggregate = aggregate
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
+        """Choose loss and lam, then fit on the whole sample.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for ``StructuredPredictor.fit``.
+
+        Returns
+        -------
+        self : StructuredPredictorCV
+            The fitted model.
+        """
+        return self._choose(X, y, sample_weight)
+
+    def predict(self, X: Array, candidates: Any = None) -> Any:
+        """Predict with the chosen model."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X, candidates)
+
+    def decision_scores(self, X: Array, candidates: Any = None) -> Any:
+        """Return the squared distances to candidates, with the chosen model."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_scores(X, candidates)
+
+    def top_k(self, X: Array, k: int, candidates: Any = None, indices: bool = False) -> Any:
+        """Return the nearest candidates, with the chosen model."""
+        check_is_fitted(self)
+        return self.best_estimator_.top_k(X, k, candidates, indices)
+
+    def embed(self, X: Array) -> Array:
+        """Return the predictions of the chosen model in the coordinates of the output space."""
+        check_is_fitted(self)
+        return self.best_estimator_.embed(X)
+
+    def score(self, X: Array, y: Any) -> float:
+        """Return the score of the chosen model."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y))
+
+    def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+        task_loss, representation = self.task_loss, sample.representation
+        if task_loss is None:
+            return super()._measure(sample, folds)
+        if representation.is_pairwise:
+            raise IncompatibleError(
+                "A task loss compares outputs, and a Gram matrix has none. Use task_loss=None, or an output kernel."
+            )
+        outputs, everyone = representation.outputs_, np.arange(sample.problem.targets.shape[0])
+        decoders = []
+        for fold in folds:  # what decodes a fold has not seen its outputs
+            seen = as_index(np.setdiff1d(everyone, fold), representation.targets_)
+            decoders.append(clone(sample.extra).fit(representation.take(outputs, seen), representation))
+
+        def measure(predictions: np.ndarray) -> np.ndarray:
+            losses = np.full(len(everyone), np.nan)
+            for fold, decoder in zip(folds, decoders, strict=True):
+                decoded = decoder.decode(as_like(predictions[fold], representation.targets_) + representation.mean_)
+                truth = representation.take(outputs, as_index(fold, representation.targets_))
+                losses[fold] = np.asarray(task_loss(truth, decoded), dtype=np.float64)
+            return losses
+
+        return measure
+
+    def _what(self) -> str:
+        name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
+        return f"{self.decoder!r} {name}"
+
+    def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
+        return StructuredPredictor(
+            self.kernel, self.output_kernel, loss, lam, self.decoder, self.operator, self.center, tol=self.tol
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = self._estimator("square", 1.0).__sklearn_tags__()
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        return tags
