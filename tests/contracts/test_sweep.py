@@ -386,3 +386,17 @@ class TestLargeFolds:
         after = [one for one in held_out(build("matrix"), [Norm(0.5), Huber(0.4)], LAMS, UNEQUAL) if one.loss == 1]
         for one, two in zip(alone, after, strict=True):
             np.testing.assert_array_equal(one.predictions, two.predictions)
+
+    @weighted
+    @pytest.mark.parametrize("loss", [MaxMargin(), Huber(0.4)], ids=repr)
+    def test_the_problem_of_some_samples(self, loss, weights):
+        """The same certificate as the problem that is built from those samples alone."""
+        X, Y = sample()
+        kept = np.array([1, 2, 5, 9, 14])
+        s = None if weights is None else weights[kept]
+        part = DualProblem.build(gram_of("matrix", X), Y, loss, 0.1, weights).part(kept)
+        fresh = DualProblem.build(gram_of("matrix", X[kept]), Y[kept], loss, 0.1, s)
+        duals = 0.3 * fresh.targets
+        found, wanted = (one.certificate(duals, one.predictions(duals)) for one in (part, fresh))
+        assert found.primal == pytest.approx(wanted.primal, rel=1e-12)
+        assert found.dual == pytest.approx(wanted.dual, rel=1e-12)
