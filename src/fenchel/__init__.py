@@ -4,10 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fenchel import decoders, kernels, losses, representations, solvers
+    from fenchel import decoders, kernels, losses, representations, solvers, task_losses
     from fenchel.estimators import (
         FunctionalRegressor,
         FunctionalRegressorCV,
+        LossTrickPredictor,
         OperatorKernelRegressor,
         OperatorKernelRegressorCV,
         RegularizationPath,
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FunctionalRegressor",
     "FunctionalRegressorCV",
+    "LossTrickPredictor",
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
     "RegularizationPath",
@@ -33,9 +35,10 @@ __all__ = [
     "path",
     "representations",
     "solvers",
+    "task_losses",
 ]
 
-_ROOMS = ("decoders", "kernels", "losses", "representations", "solvers")
+_ROOMS = ("decoders", "kernels", "losses", "representations", "solvers", "task_losses")
 
 
 def __getattr__(name: str) -> Any:
