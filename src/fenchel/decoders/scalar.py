@@ -26,7 +26,7 @@ class ScalarMinimum(Decoder):
     ----------
     low, high : float or None, default=None
         The interval; ``None`` is the least and the greatest training output.
-    n_grid : int, default=1024
+    n_grid : int, default=512
         Points of the grid.
     """
 
@@ -36,7 +36,7 @@ class ScalarMinimum(Decoder):
         "n_grid": Interval(2, float("inf"), "left", integer=True),
     }
 
-    def __init__(self, low: float | None = None, high: float | None = None, n_grid: int = 1024) -> None:
+    def __init__(self, low: float | None = None, high: float | None = None, n_grid: int = 512) -> None:
         self.low = low
         self.high = high
         self.n_grid = n_grid
