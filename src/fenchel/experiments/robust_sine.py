@@ -1,12 +1,14 @@
 r"""A sine with outliers: the loss trick with the Cauchy loss, robust Nadaraya-Watson and ridge regression, against n.
 
 :math:`y = \sin(6 \pi x) + \epsilon + \zeta` with x uniform in [-1, 1], :math:`\epsilon` normal of variance 0.1, and an
-outlier :math:`\zeta` uniform in [-3, 3] with probability 0.1 ([Ciliberto2016]_, section 6). Bandwidths and lam are chosen
-by 5-fold cross-validation on the training sample, each method by its own loss. The scale of the Cauchy loss is 2.385
-standard deviations of the normal noise, which is 95 % efficient without outliers. The distance to the sine is the root of
-the mean square over 1000 test points.
+outlier :math:`\zeta` uniform in [-3, 3] with probability 0.1 ([Ciliberto2016]_, section 6). Bandwidths and lam are
+chosen by 5-fold cross-validation on the training sample, each method by its own loss. The scale of the Cauchy loss is
+2.385 standard deviations of the normal noise, which is 95 % efficient without outliers. The distance to the sine is the
+root of the mean square over 1000 test points.
 """
 
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,7 @@ def run(
         for first in range(0, repetitions, CHUNK):
             seeds = range(first, min(first + CHUNK, repetitions))
             name = f"robust-sine-{n}-{seeds.start}-{seeds.stop}"
-            parts += kept(folder, name, lambda n=n, seeds=seeds: [list(_distances(n, seed)) for seed in seeds])
+            parts += kept(folder, name, partial(_all_distances, n, seeds))
             if progress is not None:
                 progress(f"robust-sine, n = {n}", seeds.stop, repetitions)
         distances[n] = np.array(parts)
@@ -55,7 +57,7 @@ def run(
                 worse = np.mean(found[:, k] < found[:, 0])
                 note = f"± {spread[0]:.4f} and {spread[k]:.4f}; better in {1 - worse:.0%} of the repetitions"
                 rows.append(Comparison(f"n = {n}, below {METHODS[k]}", ours[k], ours[0], 0.0, note, at_most=True))
-    for small, large in zip(sizes, sizes[1:], strict=False):
+    for small, large in pairwise(sizes):
         before, after = (float(distances[n][:, 0].mean()) for n in (small, large))
         rows.append(Comparison(f"n = {large}, below n = {small}", before, after, 0.0, "loss trick", at_most=True))
     example = {name: values.tolist() for name, values in _example(200).items()}
@@ -74,6 +76,10 @@ def truth(x: np.ndarray) -> np.ndarray:
     return np.sin(6 * np.pi * x)
 
 
+def _all_distances(n: int, seeds: range) -> list[list[float]]:
+    return [list(_distances(n, seed)) for seed in seeds]
+
+
 def _distances(n: int, seed: int) -> tuple[float, ...]:
     """Return the distance of each method to the sine, for one sample."""
     rng = np.random.default_rng([n, seed])
@@ -87,8 +93,12 @@ def _predictions(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> list[np.ndarr
     X, new = x[:, None], new[:, None]
     tricks = [LossTrickPredictor(Gaussian(g), LOSS, lams=LAMS, cv=FOLDS).fit(X, y) for g in GAMMAS]
     ridges = [OperatorKernelRegressorCV(Gaussian(g), lams=LAMS, cv=FOLDS).fit(X, y) for g in GAMMAS]
-    models = [min(models, key=lambda m: float(m.cv_errors_.min())) for models in (tricks, ridges)]
-    return [models[0].predict(new), _nadaraya_watson(X, y, new), models[1].predict(new)]
+    trick, ridge = min(tricks, key=_cv_error), min(ridges, key=_cv_error)
+    return [trick.predict(new), _nadaraya_watson(X, y, new), ridge.predict(new)]
+
+
+def _cv_error(model: Any) -> float:
+    return float(model.cv_errors_.min())
 
 
 def _nadaraya_watson(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
