@@ -7,9 +7,7 @@ chosen by 5-fold cross-validation on the training sample, each method by its own
 root of the mean square over 1000 test points.
 """
 
-from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,12 @@ from sklearn.model_selection import KFold
 
 from fenchel.decoders import ScalarMinimum
 from fenchel.estimators import LossTrickPredictor, OperatorKernelRegressorCV
-from fenchel.experiments.base import Comparison, Progress, kept
+from fenchel.experiments.base import Comparison, Unit
 from fenchel.kernels import Gaussian
 from fenchel.report import plots
 from fenchel.task_losses import Cauchy, TaskSpace
 
-__all__ = ["draw", "run"]
+__all__ = ["draw", "summary", "units"]
 
 SIZES = (50, 100, 200, 400, 800)
 METHODS = ("loss trick", "Nadaraya-Watson", "ridge")
@@ -35,20 +33,22 @@ N_TEST = 1000
 CHUNK = 10  # repetitions of a part that is kept
 
 
-def run(
-    progress: Progress | None = None, folder: Path | None = None, repetitions: int = 100, sizes: tuple[int, ...] = SIZES
-) -> tuple[list[Comparison], dict[str, Any]]:
+def units(quick: bool = False) -> list[Unit]:
+    """Return ten repetitions each, 100 for every n; or ten for the first three n."""
+    sizes, repetitions = (SIZES[:3], CHUNK) if quick else (SIZES, 100)
+    parts = [
+        Unit(f"robust-sine-{n}-{first}", _distances, (n, first, first + CHUNK))
+        for n in sizes
+        for first in range(0, repetitions, CHUNK)
+    ]
+    return [*parts, Unit("robust-sine-example", _example, (200,))]
+
+
+def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, Any]]:
     """Return, for every n of at least 100, our distance beside those of the other two, and all distances."""
-    distances = {}
-    for n in sizes:
-        parts = []
-        for first in range(0, repetitions, CHUNK):
-            seeds = range(first, min(first + CHUNK, repetitions))
-            name = f"robust-sine-{n}-{seeds.start}-{seeds.stop}"
-            parts += kept(folder, name, partial(_all_distances, n, seeds))
-            if progress is not None:
-                progress(f"robust-sine, n = {n}", seeds.stop, repetitions)
-        distances[n] = np.array(parts)
+    parts = [found for found in results.values() if "distances" in found]
+    sizes = sorted({part["n"] for part in parts})
+    distances = {n: np.vstack([part["distances"] for part in parts if part["n"] == n]) for n in sizes}
     rows = []
     for n, found in distances.items():
         ours, spread = found.mean(axis=0), found.std(axis=0) / np.sqrt(len(found))
@@ -60,8 +60,7 @@ def run(
     for small, large in pairwise(sizes):
         before, after = (float(distances[n][:, 0].mean()) for n in (small, large))
         rows.append(Comparison(f"n = {large}, below n = {small}", before, after, 0.0, "loss trick", at_most=True))
-    example = {name: values.tolist() for name, values in _example(200).items()}
-    return rows, {"distances": distances, "example": example}
+    return rows, {"distances": distances, "example": results.get("robust-sine-example")}
 
 
 def made(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -76,16 +75,16 @@ def truth(x: np.ndarray) -> np.ndarray:
     return np.sin(6 * np.pi * x)
 
 
-def _all_distances(n: int, seeds: range) -> list[list[float]]:
-    return [list(_distances(n, seed)) for seed in seeds]
-
-
-def _distances(n: int, seed: int) -> tuple[float, ...]:
-    """Return the distance of each method to the sine, for one sample."""
-    rng = np.random.default_rng([n, seed])
-    x, y = made(n, rng)
-    new = rng.uniform(-1, 1, N_TEST)
-    return tuple(float(np.sqrt(np.mean((found - truth(new)) ** 2))) for found in _predictions(x, y, new))
+def _distances(n: int, first: int, end: int) -> dict[str, Any]:
+    """Return the distance of each method to the sine, for some samples."""
+    distances = []
+    for seed in range(first, end):
+        rng = np.random.default_rng([n, seed])
+        x, y = made(n, rng)
+        new = rng.uniform(-1, 1, N_TEST)
+        predictions = _predictions(x, y, new)
+        distances.append([float(np.sqrt(np.mean((found - truth(new)) ** 2))) for found in predictions])
+    return {"n": n, "distances": distances}
 
 
 def _predictions(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> list[np.ndarray]:
