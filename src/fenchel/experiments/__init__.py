@@ -9,6 +9,7 @@ from fenchel.experiments import (
     missing,
     speech,
     synthetic,
+    usps,
     yeast_curves,
     yeast_hamming,
 )
@@ -24,6 +25,7 @@ EXPERIMENTS = {
     "missing": missing,
     "speech": speech,
     "synthetic": synthetic,
+    "usps": usps,
     "yeast-curves": yeast_curves,
     "yeast-hamming": yeast_hamming,
 }
