@@ -9,7 +9,7 @@ rho and the lam of the square loss are chosen by the median of the folds' errors
 the mean of the errors without their largest fifth. The chosen model is fitted on all points, to a gap of 1e-6.
 """
 
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ def run(
 def _part(split: int, kind: str, curve: str, folder: Path | None) -> dict[str, Any]:
     """Return the errors of one curve, from the folder if they are there."""
     name = f"speech-{split}-{kind.replace(' ', '')}-{curve}"
-    return stored(folder, name, partial(_errors, split, kind, curve))
+    return stored(folder, name, lambda: _errors(split, kind, curve))
 
 
 def _errors(split: int, kind: str, curve: str) -> dict[str, Any]:
