@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from fenchel.data import as_curves, load_dti, load_lip_emg, load_speech, load_yeast
+from fenchel.data import as_curves, load_dti, load_lip_emg, load_speech, load_usps, load_yeast
 
-LOADERS = (load_dti, load_lip_emg, load_speech, load_yeast)
+LOADERS = (load_dti, load_lip_emg, load_speech, load_usps, load_yeast)
 
 
 @pytest.fixture
@@ -89,6 +89,40 @@ class TestSpeech:
                 np.testing.assert_array_equal(curves[row, n : n + m], curves[row, n - m : n][::-1])
 
 
+class TestUsps:
+    def test_shapes(self, folder):
+        data = load_usps()
+        assert data.X_train.shape == (7291, 256) and data.X_test.shape == (2007, 256)
+        assert data.X_train.dtype == data.X_test.dtype == np.float64
+        for images in (data.X_train, data.X_test):
+            assert (images.min(), images.max()) == (0, 1)
+        assert np.mean(data.X_train == 0) == pytest.approx(0.59, abs=0.005)  # background, as the data's page says
+
+    def test_digits(self, folder):
+        """The counts of the documentation of the data."""
+        data = load_usps()
+        assert np.issubdtype(data.y_train.dtype, np.integer)
+        np.testing.assert_array_equal(np.bincount(data.y_train), [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644])
+        np.testing.assert_array_equal(np.bincount(data.y_test), [359, 264, 198, 166, 200, 160, 170, 147, 166, 177])
+
+    def test_rows_are_images_from_the_top(self, folder):
+        """A seven has its bar above and only its stem below; a six has its bowl below."""
+        data = load_usps()
+        images = data.X_train.reshape(-1, 16, 16)
+        above = images[:, :8].sum(axis=(1, 2)) / images.sum(axis=(1, 2))
+        assert np.mean(above[data.y_train == 7]) > 0.55 > 0.45 > np.mean(above[data.y_train == 6])
+        one = images[data.y_train == 1].mean(axis=0)  # a stroke from top to bottom
+        assert one.mean(axis=0).max() > 2 * one.mean(axis=1).max()
+
+    @pytest.mark.parametrize("images", [np.zeros((2, 255)), np.zeros((2, 16, 16)), np.full((2, 256), 1.5)])
+    def test_other_images(self, tmp_path, monkeypatch, images):
+        monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
+        (tmp_path / "usps").mkdir()
+        np.savez(tmp_path / "usps/usps.npz", X_train=np.zeros((2, 256)), X_test=images, y_train=[0, 1], y_test=[0, 1])
+        with pytest.raises(ValueError, match=r"X_test of .* must hold rows of 256 numbers from -1 to 1"):
+            load_usps()
+
+
 @pytest.mark.parametrize("load", LOADERS)
 def test_missing_file(tmp_path, monkeypatch, load):
     monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
@@ -104,6 +138,7 @@ def test_missing_file(tmp_path, monkeypatch, load):
         (load_speech, "speech_tada/speech_ext.npz", ("mfcc", "t"), "It lacks tv"),
         (load_speech, "speech_tada/speech_ext.npz", ("mfcc", "t", "tv", "words"), "lacks valid_len, keep413, tv_names"),
         (load_lip_emg, "lip_emg/lip_emg.npz", ("emg",), "It lacks lip_acc, t"),
+        (load_usps, "usps/usps.npz", ("X_train", "y_train"), "It lacks X_test"),
     ],
 )
 def test_missing_arrays(tmp_path, monkeypatch, load, path, held, missing):

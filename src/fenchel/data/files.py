@@ -16,6 +16,7 @@ __all__ = [
     "load_massbank",
     "load_metabolite_fp490",
     "load_speech",
+    "load_usps",
     "load_yeast",
 ]
 
@@ -208,6 +209,31 @@ def load_speech(published_names: bool = False) -> Bunch:
         valid_len=labels["valid_len"][kept],
         names=names,
         words=labels["words"][kept],
+    )
+
+
+def load_usps() -> Bunch:
+    """Load the USPS digits: 9298 images of 16 by 16 grey levels, in their standard split.
+
+    Returns
+    -------
+    data : Bunch
+        ``X_train`` (7291, 256) and ``X_test`` (2007, 256), float64 from 0 (background) to 1 (ink), row after row from
+        the top of each image; ``y_train`` (7291,) and ``y_test`` (2007,), the digits, as integers.
+
+    References
+    ----------
+    Y. Le Cun et al., "Handwritten digit recognition with a back-propagation network", NIPS 1989; T. Hastie,
+    R. Tibshirani and J. Friedman, "The Elements of Statistical Learning", data set ZIP code.
+    """
+    path = _file("usps", "usps.npz")
+    images, digits = _arrays(path, "X_train", "X_test"), _stored(path, "y_train", "y_test")
+    for name, values in images.items():
+        if values.ndim != 2 or values.shape[1] != 256 or np.any(np.abs(values) > 1):
+            raise ValueError(f"{name} of {path} must hold rows of 256 numbers from -1 to 1. Got shape {values.shape}.")
+    return Bunch(
+        **{name: (values + 1) / 2 for name, values in images.items()},
+        **{name: labels.astype(np.int64) for name, labels in digits.items()},
     )
 
 

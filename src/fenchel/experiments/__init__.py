@@ -12,6 +12,7 @@ from fenchel.experiments import (
     robust_sine,
     speech,
     synthetic,
+    usps,
     yeast_curves,
     yeast_hamming,
 )
@@ -28,6 +29,7 @@ EXPERIMENTS: dict[str, Any] = {
     "robust-sine": robust_sine,
     "speech": speech,
     "synthetic": synthetic,
+    "usps": usps,
     "yeast-curves": yeast_curves,
     "yeast-hamming": yeast_hamming,
 }
