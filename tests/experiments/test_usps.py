@@ -1,10 +1,9 @@
-import json
-
 import numpy as np
 import pytest
 
 from fenchel.data import load_usps
 from fenchel.experiments import usps
+from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian
 from fenchel.task_losses import KernelInduced
 
@@ -98,22 +97,19 @@ class TestRun:
         assert part["constant"] < found["H"]
         assert part["true"]["roots"] < 0.2 < found["R"]
 
-    def test_parts_are_kept_and_read(self, small, tmp_path):
-        seen = []
-        rows, parts = usps.run(lambda *step: seen.append(step), tmp_path, runs=1)
-        assert seen == [("usps", 1, 2), ("usps", 2, 2)] and len(rows) == 18
-        assert sorted(file.name for file in tmp_path.iterdir()) == ["usps-black-and-white-0.json", "usps-grey-0.json"]
-        by_name = {row.name: row for row in rows}
-        assert by_name["grey: Hellinger, Delta_H"].ours == pytest.approx(parts[0]["grey"]["losses"]["Hellinger"]["H"])
+    def test_rows(self, small):
+        outcome = run(usps, [unit for unit in usps.units() if unit.args[1] == 0])
+        by_name = {row.name: row for row in outcome.rows}
+        assert len(by_name) == len(outcome.rows) == 18
+        grey = next(part for part in outcome.found if part["kind"] == "grey")
+        assert by_name["grey: Hellinger, Delta_H"].ours == grey["losses"]["Hellinger"]["H"]
         assert by_name["grey: Delta_H, Hellinger beside KDE-Gaussian"].passes
         assert by_name["grey: Delta_G, KDE-Gaussian beside Hellinger"].passes
         pytest.importorskip("matplotlib")
-        assert len(usps.draw(parts).axes) == 2
-        changed = json.loads((tmp_path / "usps-grey-0.json").read_text())
-        changed["losses"]["Hellinger"]["H"] = 1.5
-        (tmp_path / "usps-grey-0.json").write_text(json.dumps(changed))
-        again = {row.name: row for row in usps.run(folder=tmp_path, runs=1)[0]}
-        assert again["grey: Hellinger, Delta_H"].ours == 1.5
+        assert len(usps.draw(outcome.found).axes) == 2
+        grey["losses"]["Hellinger"]["H"] = 1.5
+        again = {row.name: row for row in usps.summary({"one": grey})[0]}
+        assert len(again) == 9
         assert not again["grey: Hellinger, Delta_H"].passes
         assert not again["grey: Delta_H, Hellinger beside KDE-Gaussian"].passes
 
