@@ -2,14 +2,14 @@
 
 import csv
 import gzip
-import os
 from pathlib import Path
 
 import numpy as np
 from sklearn.utils import Bunch
 
+from fenchel.data.store import locate
+
 __all__ = [
-    "data_folder",
     "load_bibtex",
     "load_dti",
     "load_lip_emg",
@@ -26,11 +26,6 @@ _FINGERPRINTS = {"morgan": ("morgan2_2048_packed", 2048), "maccs": ("maccs_167_p
 _PUBLISHED_TRACTS = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")
 
 
-def data_folder() -> Path:
-    """Return the folder that holds the data sets: ``FENCHEL_DATA``, else ``~/fenchel_data``."""
-    return Path(os.environ.get("FENCHEL_DATA", "~/fenchel_data")).expanduser()
-
-
 def load_yeast() -> Bunch:
     """Load the YEAST multi-label set: 2417 genes, 103 features, 14 classes, in its official split.
 
@@ -43,7 +38,7 @@ def load_yeast() -> Bunch:
     ----------
     A. Elisseeff and J. Weston, "A kernel method for multi-labelled classification", NIPS 2001.
     """
-    return Bunch(**_arrays(_file("yeast", "yeast.npz"), "X_train", "Y_train", "X_test", "Y_test"))
+    return Bunch(**_arrays(locate("yeast", "yeast.npz"), "X_train", "Y_train", "X_test", "Y_test"))
 
 
 def load_bibtex() -> Bunch:
@@ -59,7 +54,7 @@ def load_bibtex() -> Bunch:
     ----------
     I. Katakis, G. Tsoumakas and I. Vlahavas, "Multilabel text classification for automated tag suggestion", 2008.
     """
-    path = _file("mulan_multilabel", "bibtex.npz")
+    path = locate("mulan_multilabel", "bibtex.npz")
     names = _stored(path, "feature_names", "label_names")
     return Bunch(**_arrays(path, "X_train", "Y_train", "X_test", "Y_test"), **names)
 
@@ -93,19 +88,19 @@ def load_massbank(fingerprint: str | tuple[str, ...] = "morgan") -> Bunch:
     unknown = [name for name in wanted if name not in _FINGERPRINTS]
     if unknown or not wanted:
         raise ValueError(f"fingerprint must be some of {', '.join(map(repr, _FINGERPRINTS))}. Got {fingerprint!r}.")
-    peaks = _file("massbank_msms", "spectra.npz")
+    peaks = locate("massbank_msms", "spectra.npz")
     molecules = _table("massbank_msms", "molecules.csv.gz", "inchikey14", "smiles", "formula", "precursor_mz", "fold")
     pool = _table("massbank_msms", "candidates.csv.gz", "inchikey14", "smiles", "formula")
     return Bunch(
         **_arrays(peaks, "mz", "intensity"),
         offset=_stored(peaks, "offset")["offset"].astype(np.int64),
         precursor_mz=molecules["precursor_mz"].astype(np.float64),
-        Y=_bits(_file("massbank_msms", "fingerprints.npz"), wanted),
+        Y=_bits(locate("massbank_msms", "fingerprints.npz"), wanted),
         formula=molecules["formula"],
         inchikey=molecules["inchikey14"],
         smiles=molecules["smiles"],
         fold=molecules["fold"].astype(np.int64),
-        candidate_Y=_bits(_file("massbank_msms", "candidate_fingerprints.npz"), wanted),
+        candidate_Y=_bits(locate("massbank_msms", "candidate_fingerprints.npz"), wanted),
         candidate_formula=pool["formula"],
         candidate_inchikey=pool["inchikey14"],
         candidate_smiles=pool["smiles"],
@@ -125,7 +120,7 @@ def load_metabolite_fp490() -> Bunch:
     H. Su and J. Rousu, "Multilabel classification through random graph ensembles", Machine Learning 2015;
     M. Heinonen et al., "Metabolite identification and molecular fingerprint prediction through machine learning", 2012.
     """
-    return Bunch(**_arrays(_file("metabolite_fp490", "fp490.npz"), "K", "Y"))
+    return Bunch(**_arrays(locate("metabolite_fp490", "fp490.npz"), "K", "Y"))
 
 
 def load_lip_emg() -> Bunch:
@@ -140,7 +135,7 @@ def load_lip_emg() -> Bunch:
     ----------
     J. O. Ramsay and B. W. Silverman, "Applied Functional Data Analysis", Springer 2002, chapter 10.
     """
-    stored = _arrays(_file("lip_emg", "lip_emg.npz"), "emg", "lip_acc", "t")
+    stored = _arrays(locate("lip_emg", "lip_emg.npz"), "emg", "lip_acc", "t")
     return Bunch(X=stored["emg"], Y=stored["lip_acc"], t=stored["t"] / 0.64)
 
 
@@ -162,7 +157,7 @@ def load_dti() -> Bunch:
     ----------
     The R package refund, data set DTI; [Lambert2022]_, Sec. 5.2.
     """
-    path = _file("dti", "dti_ms_first_visit.npz")
+    path = locate("dti", "dti_ms_first_visit.npz")
     stored = _arrays(path, "cca", "rcst_raw", "rcst", "pasat")
     X, Y = stored["cca"], stored["rcst_raw"]
     return Bunch(
@@ -196,7 +191,7 @@ def load_speech(published_names: bool = False) -> Bunch:
     ----------
     V. Mitra et al., "From acoustics to vocal tract time functions", ICASSP 2009; [Lambert2022]_, Sec. 5.3.
     """
-    path = _file("speech_tada", "speech_ext.npz")
+    path = locate("speech_tada", "speech_ext.npz")
     reals = _arrays(path, "mfcc", "tv", "t")
     labels = _stored(path, "valid_len", "keep413", "tv_names", "words")
     kept = labels["keep413"].astype(bool)
@@ -226,7 +221,7 @@ def load_usps() -> Bunch:
     Y. Le Cun et al., "Handwritten digit recognition with a back-propagation network", NIPS 1989; T. Hastie,
     R. Tibshirani and J. Friedman, "The Elements of Statistical Learning", data set ZIP code.
     """
-    path = _file("usps", "usps.npz")
+    path = locate("usps", "usps.npz")
     images, digits = _arrays(path, "X_train", "X_test"), _stored(path, "y_train", "y_test")
     for name, values in images.items():
         if values.ndim != 2 or values.shape[1] != 256 or np.any(np.abs(values) > 1):
@@ -262,7 +257,7 @@ def _bits(path: Path, names: tuple[str, ...]) -> np.ndarray:
 
 def _table(folder: str, name: str, *columns: str) -> dict[str, np.ndarray]:
     """Return the named columns of a compressed table, as words."""
-    path = _file(folder, name)
+    path = locate(folder, name)
     with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
         reader = csv.DictReader(stream)
         missing = [column for column in columns if column not in (reader.fieldnames or ())]
@@ -270,13 +265,3 @@ def _table(folder: str, name: str, *columns: str) -> dict[str, np.ndarray]:
             raise ValueError(f"{path} must have the columns {', '.join(columns)}. It lacks {', '.join(missing)}.")
         rows = [[row[column] for column in columns] for row in reader]
     return {column: np.array([row[k] for row in rows]) for k, column in enumerate(columns)}
-
-
-def _file(*parts: str) -> Path:
-    path = data_folder().joinpath(*parts)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no data file {path}. Put it there, or set FENCHEL_DATA to the folder that holds it as "
-            f"{'/'.join(parts)}."
-        )
-    return path
