@@ -17,8 +17,9 @@ class Simplex(Decoder):
     r"""The histogram at which :math:`\sum_i w_i \Delta(y, z_i)` is least.
 
     The squared Hellinger distance has a closed form for weights of any sign. For the :math:`\chi^2` distance projected
-    gradient steps are taken from the closed form of the former and from the best training outputs, and the best end is
-    kept: the global minimum where no weight is negative, since the problem is convex then.
+    gradient steps are taken from the closed form of the former, from the best histogram with a single entry and from
+    the best training outputs, and the best end is kept: the global minimum where no weight is negative, since the
+    problem is convex then, and where none is positive. In between it is the best of these local minima.
 
     Parameters
     ----------
@@ -54,10 +55,10 @@ class Simplex(Decoder):
             return np.asarray(self._loss.minimise(coordinates, outputs))
         scores = self.representation_.distances(coordinates, self._starts)
         order = np.argsort(scores, axis=1, kind="stable")[:, : self.n_starts]
-        smoothed = self._loss.first_guess(coordinates, outputs)
-        best, least = self._descend(coordinates, smoothed, outputs)
-        for column in order.T:
-            found, value = self._descend(coordinates, self._starts[column], outputs)
+        first, *more = self._loss.first_guesses(coordinates, outputs)
+        best, least = self._descend(coordinates, first, outputs)
+        for start in [*more, *(self._starts[column] for column in order.T)]:
+            found, value = self._descend(coordinates, start, outputs)
             better = value < least
             best[better], least[better] = found[better], value[better]
         return best

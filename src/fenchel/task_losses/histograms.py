@@ -88,9 +88,14 @@ class ChiSquare(HistogramLoss):
             found += (y[:, None] - z[None, :]) ** 2 / np.where(both > 0, both, 1.0)
         return found
 
-    def first_guess(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return histograms to start a search from: the best ones for the squared Hellinger distance."""
-        return Hellinger().minimise(weights, Z)
+    def first_guesses(self, weights: np.ndarray, Z: np.ndarray) -> list[np.ndarray]:
+        """Return histograms to start a search from, for each row of weights.
+
+        The best ones for the squared Hellinger distance, and the best of those with a single entry, one of which is the
+        minimum where all weights are negative.
+        """
+        single = weights @ (4 * Z**2 / (1 + Z) - 4 * Z)  # the loss less what all of them share
+        return [Hellinger().minimise(weights, Z), np.eye(Z.shape[1])[np.argmin(single, axis=1)]]
 
     def value_slope(self, weights: np.ndarray, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the weighted loss at one histogram y for each row of weights, (m,), and its gradient, (m, d).
