@@ -193,7 +193,7 @@ class _Cut(_Folds):
         return predictions, *self._keep(solutions)
 
 
-def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool) -> _Folds:
+def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool = False) -> _Folds:
     """Return the way to solve the folds: small ones side by side, large ones on problems of their own."""
     n, p = problem.targets.shape
     is_large = len(folds) <= _FEW_FOLDS and p > _SIDE_BY_SIDE and min(len(fold) for fold in folds) > 0.05 * n

@@ -1,5 +1,6 @@
 """Losses of labels and label sets."""
 
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -182,7 +183,7 @@ def _places(labels: Any, known: np.ndarray, what: str) -> np.ndarray:
     if labels.ndim != 1:
         raise ValueError(f"LossMatrix takes one label for each sample. Got an array of shape {labels.shape} instead.")
     place = {label: k for k, label in enumerate(known.tolist())}
-    found = [place.get(label, -1) for label in labels.tolist()]
+    found = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels.tolist()]
     if -1 in found:
         raise ValueError(f"LossMatrix knows the {what} {known.tolist()}. Got {labels.tolist()[found.index(-1)]!r}.")
     return np.array(found, dtype=int)
