@@ -56,7 +56,10 @@ class Preimage(Decoder):
         """Look whether the output kernel is Gaussian."""
         kernel = getattr(representation, "kernel_", None)
         if not isinstance(kernel, Gaussian):
-            raise IncompatibleError("Preimage is for output_kernel=Gaussian(...). Use Candidates() or TrainingSet().")
+            raise IncompatibleError(
+                "Preimage is for output_kernel=Gaussian(...), or the task loss KernelInduced(Gaussian(...)). "
+                "Use Candidates() or TrainingSet()."
+            )
         self._gamma = float(kernel.gamma)  # type: ignore[arg-type]  # a number since it was resolved
         self._starts = _rows(Y)
         return super().fit(Y, representation)

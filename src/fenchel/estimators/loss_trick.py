@@ -46,8 +46,9 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         Weight of the squared norm; not used where ``lams`` are given.
     surrogate : Loss or str, default="square"
         The loss with which the weights are learnt. ``"square"`` gives the weights above for every kernel of outputs.
-        Any other loss of the norm, such as ``Huber(0.5)``, is solved through its dual in the feature space of
-        ``output_kernel``, and its double expansion gives the weights.
+        Another loss, such as ``Huber(0.5)``, is solved through its dual in the feature space of ``output_kernel``, and
+        the double expansion of the duals gives the weights: :math:`K_x \Omega / (\lambda n)`. For a loss of the norm
+        they are those of a weighted ridge regression, with less weight on outliers.
     decoder : Decoder or str, default="auto"
         ``"auto"`` is the task loss's own. ``"training_set"`` and ``"candidates"`` serve every task loss.
     output_kernel : str, kernel, callable or None, default=None
@@ -304,6 +305,9 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         found: LossTrickPredictor = clone(self).set_params(surrogate=loss, lam=lam, lams=None)
         return found
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "decoder_")  # a fit that failed has looked at X
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -333,7 +337,13 @@ def _gram(kernel: Any, outputs: Any) -> np.ndarray:
     if kernel.is_pairwise:
         raise IncompatibleError("The output kernel of the loss trick takes outputs, not their Gram matrix.")
     points = outputs[:, None] if outputs.ndim == 1 and outputs.dtype.kind in "biuf" else outputs
-    return np.asarray(kernel.resolve(points)(points))
+    try:
+        return np.asarray(kernel.resolve(points)(points))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The kernel {kernel!r} does not take these outputs: {error} Give output_kernel, a kernel of such outputs; "
+            "surrogate='square' needs none."
+        ) from error
 
 
 def _is_auto(decoder: Any) -> bool:
