@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import Array, as_index, as_like, device, host, namespace, row_norms
+from fenchel.exceptions import IncompatibleError
 from fenchel.losses.base import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
@@ -17,6 +18,7 @@ __all__ = ["HeldOut", "approximate_loo", "double_expansion", "held_out", "solve_
 _BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
 _FEW_FOLDS = 20  # with more, a fold is small and shares the factorisation of the whole sample
 _LEAST_MULTIPLIER = 1e-10  # of a sample that is interpolated, as a share of the largest scaled kernel value
+_OFF = 1e-4  # how far from a line a dual may be, as a share of its size: as much as float32 leaves
 _SIDE_BY_SIDE = 4  # with at most so many output columns, problems are solved side by side, else one after the other
 
 
@@ -209,7 +211,7 @@ def double_expansion(problem: DualProblem, solution: Solution) -> tuple[np.ndarr
 
     Where the outputs are not independent there are many such matrices. For a loss of the norm each dual is a multiple
     of its residual: :math:`\Omega` is then that of the ridge regression with these multiples as sample weights,
-    whatever the kernel of the outputs. For another loss it is the one of least norm.
+    whatever the kernel of the outputs. For the maximum margin each is a multiple of its output.
 
     References
     ----------
@@ -218,11 +220,15 @@ def double_expansion(problem: DualProblem, solution: Solution) -> tuple[np.ndarr
     xp, n = namespace(problem.targets), problem.targets.shape[0]
     if problem.loss.profile() is not None:
         active, inverse = _reweighted(problem, solution)
-        spread = as_like(np.eye(n)[active], problem.targets)
-        return active, inverse @ spread
+        return active, inverse @ as_like(np.eye(n)[active], problem.targets)
     active = np.flatnonzero(host(row_norms(solution.duals)[:, 0]) > 0)
-    targets = problem.targets if problem.kept is None else problem.targets * problem.kept
-    return active, xp.take(solution.duals, as_index(active, targets), axis=0) @ xp.linalg.pinv(targets)
+    targets, duals = (xp.take(part, as_index(active, part), axis=0) for part in (problem.targets, solution.duals))
+    multiples = xp.sum(duals * targets, axis=1, keepdims=True) / row_norms(targets) ** 2
+    if len(active) and float(xp.max(row_norms(duals - multiples * targets) / row_norms(duals))) > _OFF:
+        raise IncompatibleError(
+            f"The duals of {problem.loss!r} are multiples of neither the residuals nor the outputs."
+        )
+    return active, multiples * as_like(np.eye(n)[active], targets)
 
 
 def _reweighted(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, Array]:

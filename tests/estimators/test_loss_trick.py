@@ -344,7 +344,7 @@ class TestChoice:
         assert_allclose(found.cv_errors_[0], wanted, rtol=1e-4)
         assert np.all(found.cv_gaps_ <= 1e-11)
         plain = clone(found).set_params(lams=None, lam=found.lam_).fit(X, numbers)
-        assert_allclose(found.weights(X), plain.weights(X), atol=1e-5)
+        assert_allclose(found.weights(X), plain.weights(X), atol=1e-4)  # the root of the gap, over small duals
 
     @pytest.mark.parametrize("surrogate", ["square", Huber(0.3)], ids=repr)
     def test_sample_weights(self, inputs, numbers, surrogate):
