@@ -149,6 +149,12 @@ class TestScalarMinimum:
             [0.5], abs=0.02
         )
 
+    def test_a_narrow_well(self):
+        """Far narrower than a cell of the grid, and than a part of it: the heavier of two is found."""
+        Z = np.array([0.0, 5011.37, 10_000.0])
+        found = decoded(ScalarMinimum(), Cauchy(1e-6), Z, np.array([[1.0, 1.2, 0.01]]))
+        assert found == pytest.approx([5011.37], abs=1e-6)
+
     def test_no_weight(self):
         Z = np.array([2.0, 3.0])
         for loss in INTERVAL:
@@ -277,6 +283,25 @@ class TestSimplex:
         space = TaskSpace(ChiSquare(), Z)
         alone = Simplex().fit(Z[:6], TaskSpace(ChiSquare(), Z[:6])).decode(weights[:, :6])
         assert_allclose(Simplex().fit(Z[:6], space).decode(weights), alone, atol=1e-9)
+
+    def test_steps_that_go_too_far_are_cut(self):
+        """A square whose second derivatives are told ten times too small: full steps would swing around it."""
+
+        class Steep(ChiSquare):
+            def matrix(self, Y, Z):
+                return np.sum((np.asarray(Y)[:, None] - Z[None]) ** 2, axis=2)
+
+            def first_guesses(self, weights, Z):
+                return [np.eye(3)[: len(weights)]]
+
+            def derivatives(self, weights, Y, Z):
+                gaps = Y - weights @ Z
+                return np.sum(gaps**2, axis=1), 2 * gaps, np.full_like(Y, 0.2)
+
+        Z = drawn_histograms()
+        weights = np.abs(drawn_weights("any", (3, 12)))
+        weights /= weights.sum(axis=1, keepdims=True)
+        assert_allclose(decoded(Simplex(), Steep(), Z, weights), weights @ Z, atol=1e-4)
 
     def test_newton_step(self):
         """At the minimum of a convex function on the simplex the slope towards every vertex is not negative."""
