@@ -2,7 +2,7 @@
 
 from inspect import isabstract
 
-from fenchel import decoders, kernels, losses, representations, solvers
+from fenchel import decoders, kernels, losses, representations, solvers, task_losses
 from fenchel._component import Component
 
 
@@ -24,6 +24,7 @@ EVERY_REPRESENTATION = examples(representations, representations.Representation)
 REPRESENTATIONS = [part for part in EVERY_REPRESENTATION if not part.is_functional]
 CURVE_REPRESENTATIONS = [part for part in EVERY_REPRESENTATION if part.is_functional]
 SOLVERS = examples(solvers, solvers.Solver)
+TASK_LOSSES = examples(task_losses, task_losses.TaskLoss)
 ALL = [
     *DECODERS,
     *LOSSES,
@@ -31,6 +32,7 @@ ALL = [
     *OUTPUT_OPERATORS,
     *EVERY_REPRESENTATION,
     *SOLVERS,
+    *TASK_LOSSES,
     *examples(kernels, kernels.ScalarKernel),
 ]
 
@@ -43,5 +45,6 @@ __all__ = [
     "OUTPUT_OPERATORS",
     "REPRESENTATIONS",
     "SOLVERS",
+    "TASK_LOSSES",
     "Component",
 ]

@@ -15,6 +15,7 @@ __all__ = [
     "Array",
     "as_index",
     "as_like",
+    "as_objects",
     "cholesky_solver",
     "device",
     "eps",
@@ -57,6 +58,14 @@ def as_like(values: Any, reference: Array) -> Array:
     """Return ``values`` as an array of the library, dtype and device of ``reference``."""
     xp = namespace(reference)
     return xp.asarray(values, dtype=reference.dtype, device=device(reference))
+
+
+def as_objects(values: Sequence[Any]) -> np.ndarray:
+    """Return any objects, also tuples or arrays of one length, as a one-dimensional array of them."""
+    objects = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):  # a slice would take tuples of one length for rows
+        objects[i] = value
+    return objects
 
 
 def as_index(index: np.ndarray, like: Array) -> Array:

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_index, host, namespace, row_norms
+from fenchel._array import Array, as_index, as_like, device, host, namespace, row_norms
+from fenchel.exceptions import IncompatibleError
 from fenchel.losses.base import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
 
-__all__ = ["HeldOut", "approximate_loo", "held_out", "solve_grid"]
+__all__ = ["HeldOut", "approximate_loo", "double_expansion", "held_out", "solve_grid"]
 
 _BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
 _FEW_FOLDS = 20  # with more, a fold is small and shares the factorisation of the whole sample
+_LEAST_MULTIPLIER = 1e-10  # of a sample that is interpolated, as a share of the largest scaled kernel value
+_OFF = 1e-4  # how far from a line a dual may be, as a share of its size: as much as float32 leaves
 _SIDE_BY_SIDE = 4  # with at most so many output columns, problems are solved side by side, else one after the other
 
 
@@ -60,7 +63,7 @@ class HeldOut:
 
     loss: int
     lam: int
-    predictions: Array  # (n, p), NaN for samples that no fold holds out
+    predictions: Array  # (n, p), or weights of the outputs (n, n); NaN for samples that no fold holds out
     gap: float  # largest relative gap of the folds
     sparsity: float
 
@@ -71,21 +74,24 @@ def held_out(
     lams: Sequence[float],
     folds: Sequence[np.ndarray],
     tol: float = 1e-6,
+    expanded: bool = False,
 ) -> Iterator[HeldOut]:
     """Yield the out-of-sample predictions of every (loss, lam) pair, from one eigendecomposition for all folds.
 
     A small fold is solved on the Gram matrix of the whole sample with the duals of its test part set to zero, so that
     all folds share the factorisation and are solved side by side; a large one on the Gram matrix of its training part,
     with one factorisation of its own. Both are warm-started along lam. The square loss takes no solve at all.
+
+    With ``expanded`` predictions are given as weights of the outputs of the other samples, see ``double_expansion``.
     """
     order = np.argsort(-np.asarray(lams, dtype=float), kind="stable")
     bound = [problem.bind(loss) for loss in losses]
     ridge = _RidgeHeldOut(problem, folds)
     solver: _Folds | None = None  # made when the first loss needs it
     for i, loss in enumerate(bound):
-        is_square = ClosedForm().why_not(problem.with_(loss=loss)) is None
+        is_square = not expanded and ClosedForm().why_not(problem.with_(loss=loss)) is None
         if not is_square:
-            solver = _folds_solver(problem, folds) if solver is None else solver
+            solver = _folds_solver(problem, folds, expanded) if solver is None else solver
             solver.begin(loss)
         for j in order:
             lam = float(lams[j])
@@ -98,9 +104,10 @@ def held_out(
 class _Folds(ABC):
     """The folds of one problem, solved for one loss after the other, warm-started along lam."""
 
-    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
+    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool) -> None:
         self.problem = problem
         self.folds = folds
+        self.expanded = expanded
 
     def begin(self, loss: Loss) -> None:
         """Take another loss, from the start: what is found does not depend on the losses before."""
@@ -110,6 +117,21 @@ class _Folds(ABC):
     @abstractmethod
     def __call__(self, lam: float, tol: float) -> tuple[np.ndarray, float, float]:
         """Return predictions out of sample, the largest gap and the mean share of null duals."""
+
+    def _nothing(self) -> np.ndarray:
+        """Return predictions that are not known yet."""
+        n, p = self.problem.targets.shape
+        return np.full((n, n if self.expanded else p), np.nan)
+
+    def _expand(self, one: DualProblem, solution: Solution, fold: np.ndarray, train: np.ndarray) -> np.ndarray:
+        """Return the weights of all outputs in the predictions of a fold; ``train`` are the samples of ``one``."""
+        like, root = self.problem.targets, self.problem.root
+        active, omega = double_expansion(one, solution)
+        cross = self.problem.gram.part(as_index(fold, like), as_index(train[active], like))
+        assert cross is not None  # an identity operator can be cut
+        found = np.zeros((len(fold), like.shape[0]))
+        found[:, train] = host(cross.matmul(omega)) * one.scale
+        return found if root is None else found * host(root).T / host(root)[fold]
 
     def _keep(self, solutions: list[Solution]) -> tuple[float, float]:
         """Keep where the solves stood, for the next lam; return the largest gap and the mean share of null duals."""
@@ -122,8 +144,8 @@ class _Folds(ABC):
 class _Masked(_Folds):
     """Folds solved side by side on the Gram matrix of the whole sample, with their test parts held out."""
 
-    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
-        super().__init__(problem, folds)
+    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool) -> None:
+        super().__init__(problem, folds, expanded)
         problem.spectrum  # noqa: B018 - shared by all
         self.cut = [problem.holding_out(fold) for fold in folds]
 
@@ -133,17 +155,20 @@ class _Masked(_Folds):
         solutions: list[Solution] = []
         for part in _parts(list(range(len(self.folds))), self.problem):
             solutions += DouglasRachford().solve_all([ones[f] for f in part], tol, [self.states[f] for f in part])
-        predictions = np.full(tuple(self.problem.targets.shape), np.nan)
-        for solution, fold in zip(solutions, self.folds, strict=True):
-            predictions[fold] = host(self.problem.unscale(solution.predictions))[fold]
+        predictions, everyone = self._nothing(), np.arange(self.problem.targets.shape[0])
+        for one, solution, fold in zip(ones, solutions, self.folds, strict=True):
+            if self.expanded:
+                predictions[fold] = self._expand(one, solution, fold, everyone)
+            else:
+                predictions[fold] = host(self.problem.unscale(solution.predictions))[fold]
         return predictions, *self._keep(solutions)
 
 
 class _Cut(_Folds):
     """Folds solved one after the other, each on the Gram matrices of its own training part, which are smaller."""
 
-    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
-        super().__init__(problem, folds)
+    def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool) -> None:
+        super().__init__(problem, folds, expanded)
         everyone = np.arange(problem.targets.shape[0])
         self.train = [np.setdiff1d(everyone, fold) for fold in folds]
         self.alone = [problem.part(train) for train in self.train]
@@ -154,7 +179,7 @@ class _Cut(_Folds):
 
     def __call__(self, lam: float, tol: float) -> tuple[np.ndarray, float, float]:
         """Return predictions out of sample, the largest gap and the mean share of null duals."""
-        solutions, predictions = [], np.full(tuple(self.problem.targets.shape), np.nan)
+        solutions, predictions = [], self._nothing()
         root = None if self.problem.root is None else host(self.problem.root)
         for f, (fold, alone, cross) in enumerate(zip(self.folds, self.alone, self.cross, strict=True)):
             assert alone is not None and cross is not None  # _folds_solver has looked
@@ -162,17 +187,63 @@ class _Cut(_Folds):
             one.spectrum  # noqa: B018 - for every loss and lam
             alone._sharing(one)
             solutions.append(DouglasRachford().solve(one, tol, self.states[f]))
+            if self.expanded:
+                predictions[fold] = self._expand(one, solutions[-1], fold, self.train[f])
+                continue
             found = host(cross.matmul(solutions[-1].duals)) * one.scale
             predictions[fold] = found if root is None else found / root[fold]
         return predictions, *self._keep(solutions)
 
 
-def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray]) -> _Folds:
+def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool = False) -> _Folds:
     """Return the way to solve the folds: small ones side by side, large ones on problems of their own."""
     n, p = problem.targets.shape
     is_large = len(folds) <= _FEW_FOLDS and p > _SIDE_BY_SIDE and min(len(fold) for fold in folds) > 0.05 * n
     rows = as_index(np.arange(1), problem.targets)
-    return _Cut(problem, folds) if is_large and problem.gram.part(rows, rows) is not None else _Masked(problem, folds)
+    kind = _Cut if is_large and problem.gram.part(rows, rows) is not None else _Masked
+    return kind(problem, folds, expanded)
+
+
+def double_expansion(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, Array]:
+    r"""Return the samples S with a dual, and :math:`\Omega` of shape (\|S\|, n) with which their duals are made.
+
+    .. math:: a_i = \sum_j \omega_{ij} y_j, \qquad i \in S.
+
+    Where the outputs are not independent there are many such matrices. For a loss of the norm each dual is a multiple
+    of its residual: :math:`\Omega` is then that of the ridge regression with these multiples as sample weights,
+    whatever the kernel of the outputs. For the maximum margin each is a multiple of its output.
+
+    References
+    ----------
+    [Laforgue2020]_, Thm 3 and section 4.4.
+    """
+    xp, n = namespace(problem.targets), problem.targets.shape[0]
+    if problem.loss.profile() is not None:
+        active, inverse = _reweighted(problem, solution)
+        return active, inverse @ as_like(np.eye(n)[active], problem.targets)
+    active = np.flatnonzero(host(row_norms(solution.duals)[:, 0]) > 0)
+    targets, duals = (xp.take(part, as_index(active, part), axis=0) for part in (problem.targets, solution.duals))
+    multiples = xp.sum(duals * targets, axis=1, keepdims=True) / row_norms(targets) ** 2
+    if len(active) and float(xp.max(row_norms(duals - multiples * targets) / row_norms(duals))) > _OFF:
+        raise IncompatibleError(
+            f"The duals of {problem.loss!r} are multiples of neither the residuals nor the outputs."
+        )
+    return active, multiples * as_like(np.eye(n)[active], targets)
+
+
+def _reweighted(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, Array]:
+    """Return the samples S with a dual, and (scale K_SS + diag(m))^-1 of their multipliers, m = |residual| / |dual|."""
+    K = problem.gram.identity_factor()
+    assert K is not None  # callers have looked
+    xp = namespace(K)
+    sizes, duals = row_norms(problem.targets - solution.predictions)[:, 0], row_norms(solution.duals)[:, 0]
+    active = np.flatnonzero(host(duals) > 0)
+    rows = as_index(active, K)
+    H = xp.take(xp.take(K, rows, axis=0), rows, axis=1) * problem.scale
+    m = xp.take(sizes, rows) / xp.take(duals, rows)
+    if len(active):
+        m = xp.clip(m, min=_LEAST_MULTIPLIER * float(xp.max(xp.linalg.diagonal(H))))
+    return active, xp.linalg.inv(H + m * xp.eye(len(active), dtype=K.dtype, device=device(K)))
 
 
 def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
@@ -187,16 +258,9 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
     if K is None or problem.loss.profile() is None:
         raise ValueError("approximate_loo needs a loss of the Euclidean norm and the identity operator.")
     xp = namespace(K)
-    residuals = problem.targets - solution.predictions
-    sizes, duals = row_norms(residuals)[:, 0], row_norms(solution.duals)[:, 0]
-    active = np.flatnonzero(host(duals) > 0)
-    out = host(problem.unscale(problem.targets - residuals)).copy()
-    if len(active) == 0:
-        return out
-    H = host(K)[np.ix_(active, active)] * problem.scale
-    m = host(sizes)[active] / host(duals)[active]
-    inverse = np.linalg.inv(H + np.diag(m))
-    left = host(solution.duals)[active] / np.diag(inverse)[:, None]
+    active, inverse = _reweighted(problem, solution)
+    out = host(problem.unscale(solution.predictions)).copy()
+    left = host(solution.duals)[active] / np.diag(host(inverse))[:, None]
     root = 1.0 if problem.root is None else host(problem.root)[active]
     out[active] = (host(problem.targets)[active] - left) / root
     return xp.asarray(out) if not isinstance(K, np.ndarray) else out

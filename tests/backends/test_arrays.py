@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fenchel import OperatorKernelRegressor, kernels
+from fenchel import LossTrickPredictor, OperatorKernelRegressor, kernels
 from fenchel._array import host
 from fenchel.kernels import Aligned, Blocks, Covariance, Gaussian, Linear, Matrix, Separable, SeparableSum
 from fenchel.kernels.gram import DenseGram
@@ -350,3 +350,17 @@ class TestRegressor:
         model = OperatorKernelRegressor().fit(native(xp, arrays()[0]), native(xp, Y))
         with pytest.raises(ValueError, match="features"):
             model.predict(native(xp, np.ones((3, 5))))
+
+
+class TestLossTrick:
+    @pytest.mark.parametrize("surrogate", ["square", Huber(0.5), EpsilonRidge(0.3), MaxMargin()], ids=repr)
+    @pytest.mark.parametrize("lams", [None, [0.1, 1.0]])
+    def test_weights_and_predictions(self, xp, surrogate, lams):
+        X, Y, _ = arrays()
+        Z, weights = X[:4] + 0.1, 1.0 + np.arange(N) % 3
+        params = {"surrogate": surrogate, "output_kernel": Linear(), "lams": lams, "cv": 3, "tol": 1e-11}
+        wanted = LossTrickPredictor(Gaussian(0.5), "cauchy", LAM, **params).fit(X, Y, weights)
+        model = LossTrickPredictor(Gaussian(0.5), "cauchy", LAM, **params)
+        model.fit(native(xp, X), native(xp, Y), native(xp, weights))
+        assert_allclose(is_native(xp, model.weights(native(xp, Z))), wanted.weights(Z), atol=1e-4)
+        assert_allclose(is_native(xp, model.predict(native(xp, Z))), wanted.predict(Z), atol=1e-3)

@@ -1,5 +1,7 @@
 """Decoders against brute force: all candidates, all 0/1 vectors, points of the box, finite differences."""
 
+import re
+from contextlib import suppress
 from itertools import pairwise, product
 
 import numpy as np
@@ -7,10 +9,22 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fenchel.decoders import Candidates, Clamp, Preimage, Threshold, TrainingSet
+from fenchel.decoders import (
+    Candidates,
+    Clamp,
+    FeedbackArcSet,
+    LabelVote,
+    Preimage,
+    ScalarMinimum,
+    Simplex,
+    Threshold,
+    TrainingSet,
+    WeightedMean,
+)
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, GaussianTanimoto, Laplacian, Linear
 from fenchel.representations import KernelOutputs, kernel_outputs
+from fenchel.task_losses import Cauchy, ChiSquare, Hamming, Hellinger, LeastSquares, RankLoss, TaskSpace
 from tests.parts import DECODERS
 
 GAMMA = 0.4
@@ -47,14 +61,63 @@ def brute(name, weights, C, n=10):
     return squares - 2 * weights @ k(Y, C) + np.diag(k(C, C))
 
 
+def spaces():
+    """Return training outputs and spaces, of which one at least suits every decoder."""
+    Y, sets = points(5), (points(5) > 0.5).astype(float)
+    return [
+        (Y, KernelOutputs(Linear()).fit(Y)),
+        (Y, KernelOutputs(Gaussian(1.0)).fit(Y)),
+        (Y, TaskSpace(LeastSquares(), Y)),
+        (Y, TaskSpace(Cauchy(), Y)),
+        (Y, TaskSpace(RankLoss(), Y)),
+        (sets, TaskSpace(Hamming(), sets)),
+        *((one, TaskSpace(loss, one)) for loss in (Hellinger(), ChiSquare()) for one in [Y / Y.sum(1, keepdims=True)]),
+    ]
+
+
 @pytest.mark.parametrize("decoder", DECODERS, ids=repr)
 def test_fit_returns_the_decoder_and_keeps_its_parameters(decoder):
+    suitable = []
+    for Y, space in spaces():
+        own = clone(decoder)
+        before = own.get_params()
+        with suppress(IncompatibleError):
+            assert own.fit(Y, space) is own
+            suitable.append(space)
+        assert own.get_params() == before
+    assert suitable
+
+
+@pytest.mark.parametrize(
+    ("decoder", "wanted"),
+    [
+        (WeightedMean(), {"LeastSquares": "squared distances of vectors"}),
+        (ScalarMinimum(), {"Cauchy": "numbers"}),
+        (FeedbackArcSet(), {"RankLoss": "rankings"}),
+        (LabelVote(), {"Hamming": "0/1 label vectors, label by label"}),
+        (Simplex(), {"Hellinger": "histograms", "ChiSquare": "histograms"}),
+    ],
+    ids=repr,
+)
+def test_decoders_of_one_kind_of_task_loss(decoder, wanted):
+    name, what = type(decoder).__name__, next(iter(wanted.values()))
+    for Y, space in spaces():
+        loss = getattr(space, "task_loss", None)
+        if type(loss).__name__ in wanted:
+            assert clone(decoder).fit(Y, space).representation_ is space
+            continue
+        came = "no task loss" if loss is None else re.escape(repr(loss))
+        with pytest.raises(
+            IncompatibleError, match=rf"^{name} is for LossTrickPredictor with a task loss of {what}\. Got {came}\.$"
+        ):
+            clone(decoder).fit(Y, space)
+
+
+@pytest.mark.parametrize("decoder", [Threshold(), Clamp()], ids=repr)
+def test_decoders_of_features_are_not_for_task_losses(decoder):
     Y = points(5)
-    kernel = Gaussian(1.0) if isinstance(decoder, Preimage) else Linear()
-    own = clone(decoder)
-    before = own.get_params()
-    assert own.fit(Y, KernelOutputs(kernel).fit(Y)) is own
-    assert own.get_params() == before
+    with pytest.raises(IncompatibleError, match=r"coordinate by coordinate, which takes output_kernel='linear'"):
+        clone(decoder).fit(Y, TaskSpace(LeastSquares(), Y))
 
 
 class TestCandidates:

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fenchel import FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor
+from fenchel import FunctionalRegressor, FunctionalRegressorCV, LossTrickPredictor, OperatorKernelRegressor
 from fenchel.kernels import Gaussian
 from tests.parts import LOSSES
 
@@ -56,3 +56,15 @@ def test_every_check_runs_on_some_estimator_of_curves():
     """What one of them leaves out, another has."""
     left_out = set.intersection(*(set(expected_failed_checks(estimator)) for estimator in CURVES))
     assert not left_out
+
+
+@parametrize_with_checks(
+    [
+        LossTrickPredictor(Gaussian(0.5)),
+        LossTrickPredictor(Gaussian(0.5), "cauchy", lams=[1e-3, 1e-2], cv=2),
+        LossTrickPredictor(Gaussian(0.5), "absolute", surrogate="huber", output_kernel=Gaussian(0.5)),
+        LossTrickPredictor(Gaussian(0.5), "zero_one"),
+    ]
+)
+def test_scikit_learn_on_the_loss_trick(estimator, check):
+    check(estimator)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_index, host, joined, namespace
+from fenchel._array import Array, as_index, as_objects, host, joined, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.decoders.base import Decoder
 
@@ -191,9 +191,7 @@ def _as_array(objects: Sequence[Any]) -> np.ndarray:
         numbers = np.asarray(objects)
         if numbers.dtype.kind in "biuf":
             return numbers
-    array = np.empty(len(objects), dtype=object)
-    array[:] = list(objects)
-    return array
+    return as_objects(objects)
 
 
 def _smallest(row: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -216,9 +214,10 @@ def _row_smallest(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _distinct(outputs: np.ndarray) -> list[int]:
     """Return the places of the distinct outputs, each where it comes first; what cannot be compared stays."""
+    axis = None if outputs.ndim == 1 else 0  # objects can be sorted without an axis only
     try:
-        return [int(place) for place in np.sort(np.unique(outputs, axis=0, return_index=True)[1])]
-    except TypeError:
+        return [int(place) for place in np.sort(np.unique(outputs, axis=axis, return_index=True)[1])]
+    except (TypeError, ValueError):
         return list(range(len(outputs)))
 
 

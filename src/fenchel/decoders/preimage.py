@@ -56,24 +56,28 @@ class Preimage(Decoder):
         """Look whether the output kernel is Gaussian."""
         kernel = getattr(representation, "kernel_", None)
         if not isinstance(kernel, Gaussian):
-            raise IncompatibleError("Preimage is for output_kernel=Gaussian(...). Use Candidates() or TrainingSet().")
+            raise IncompatibleError(
+                "Preimage is for output_kernel=Gaussian(...), or the task loss KernelInduced(Gaussian(...)). "
+                "Use Candidates() or TrainingSet()."
+            )
         self._gamma = float(kernel.gamma)  # type: ignore[arg-type]  # a number since it was resolved
+        self._starts = _rows(Y)
         return super().fit(Y, representation)
 
     def decode(self, coordinates: Array) -> Array:
         """Return one vector for each prediction."""
         weights = host(self.representation_.weights(coordinates)).astype(np.float64)
-        outputs = host(self.representation_.outputs_).astype(np.float64)
-        K = np.exp(-self._gamma * _squares(outputs, outputs))
-        values = weights @ K
-        starts = np.argsort(-values, axis=1, kind="stable")[:, : self.n_starts]
-        best = outputs[starts[:, 0]].copy()
-        top = np.take_along_axis(values, starts[:, :1], axis=1)[:, 0]
-        for column in starts.T:
-            found, value = self._climb(weights, outputs, outputs[column])
+        is_flat = self.representation_.outputs_.ndim == 1
+        outputs, starts = _rows(self.representation_.outputs_), self._starts
+        values = weights @ np.exp(-self._gamma * _squares(outputs, starts))
+        order = np.argsort(-values, axis=1, kind="stable")[:, : self.n_starts]
+        best = starts[order[:, 0]].copy()
+        top = np.take_along_axis(values, order[:, :1], axis=1)[:, 0]
+        for column in order.T:
+            found, value = self._climb(weights, outputs, starts[column])
             better = value > top
             best[better], top[better] = found[better], value[better]
-        return as_like(best, coordinates)
+        return as_like(best[:, 0] if is_flat else best, coordinates)
 
     def _climb(self, weights: np.ndarray, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Iterate all samples side by side from one start each; a sample that gains nothing any more is left alone."""
@@ -100,6 +104,12 @@ class Preimage(Decoder):
             if len(active) == 0:
                 break
         return y, value
+
+
+def _rows(outputs: Any) -> np.ndarray:
+    """Return outputs as rows of float64; plain numbers are rows of one."""
+    rows = host(outputs).astype(np.float64)
+    return rows[:, None] if rows.ndim == 1 else rows
 
 
 def _squares(A: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -10,24 +10,27 @@ from fenchel.decoders.base import Decoder
 
 __all__ = ["ScalarMinimum"]
 
+_FINE = 1e-4  # how far the loss may fall between two points of the grid, as a share of its range
+_MOST = 2**14  # points of the finest grid
+_EPS = 4 * float(np.finfo(np.float64).eps)
 _BLOCK = 2**22  # losses in memory at a time
-_STEPS = 12  # Newton steps; each that helps about squares the error
+_STEPS = 100  # of Newton or halving; a few are taken, unless the loss is nearly one of lines
 
 
 class ScalarMinimum(Decoder):
     r"""The number of an interval at which :math:`\sum_i w_i \Delta(y, z_i)` is least, for weights of any sign.
 
     Weighted robust losses have many local minima. A loss of lines is least at one of its knots or at an end: all are
-    tried. A smooth one is computed on a grid, by one matrix product; Newton's steps start from every local minimum of
-    the grid near which, by the bounds of the second derivative, the least value can be; the best end is kept. Rows are
-    decoded column by column.
+    tried. A smooth one is computed on a grid and at the outputs, by one matrix product; the grid is made finer until
+    the bounds of the second derivative leave little room between two points. Newton's steps start from every local
+    minimum of the grid near which the least value can be, and the best end is kept. Rows are decoded column by column.
 
     Parameters
     ----------
     low, high : float or None, default=None
-        The interval; ``None`` is the least and the greatest training output.
+        The interval; ``None`` is the least and the greatest training output, in each column.
     n_grid : int, default=512
-        Points of the grid.
+        Points of the first grid.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
@@ -44,24 +47,26 @@ class ScalarMinimum(Decoder):
     def fit(self, Y: Any, representation: Any) -> Self:
         """Look at the task loss and the interval."""
         self._loss = self._task_loss(representation, "knots", "slope", what="numbers")
-        outputs = np.asarray(Y)
-        self.low_ = float(np.min(outputs)) if self.low is None else float(self.low)
-        self.high_ = float(np.max(outputs)) if self.high is None else float(self.high)
-        if not self.low_ <= self.high_:
-            raise ValueError(f"ScalarMinimum needs low <= high. Got {self.low_:g} and {self.high_:g}.")
+        outputs = np.asarray(Y, dtype=np.float64)
+        outputs = outputs[:, None] if outputs.ndim == 1 else outputs
+        low = np.min(outputs, axis=0) if self.low is None else np.full(outputs.shape[1], float(self.low))
+        high = np.max(outputs, axis=0) if self.high is None else np.full(outputs.shape[1], float(self.high))
+        if np.any(low > high):
+            worst = int(np.argmax(low - high))
+            raise ValueError(f"ScalarMinimum needs low <= high. Got {low[worst]:g} and {high[worst]:g}.")
+        self._intervals = np.stack([low, high], axis=1)
         return super().fit(Y, representation)
 
     def decode(self, coordinates: np.ndarray) -> np.ndarray:
         """Return one number, or one row of numbers, for each row of weights."""
         outputs = np.asarray(self.representation_.outputs_)
+        rows = outputs[:, None] if outputs.ndim == 1 else outputs
         search = self._among_knots if hasattr(self._loss, "knots") else self._on_grid
-        if outputs.ndim == 1:
-            return search(coordinates, outputs)
-        return np.stack([search(coordinates, column) for column in outputs.T], axis=1)
+        found = [search(coordinates, z, low, high) for z, (low, high) in zip(rows.T, self._intervals, strict=True)]
+        return found[0] if outputs.ndim == 1 else np.stack(found, axis=1)
 
-    def _among_knots(self, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
-        knots = np.clip(self._loss.knots(z), self.low_, self.high_)
-        points = np.unique(np.concatenate([knots, [self.low_, self.high_]]))
+    def _among_knots(self, weights: np.ndarray, z: np.ndarray, low: float, high: float) -> np.ndarray:
+        points = np.unique(np.concatenate([np.clip(self._loss.knots(z), low, high), [low, high]]))
         return np.asarray(points[np.argmin(self._values(weights, points, z), axis=1)])
 
     def _values(self, weights: np.ndarray, points: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -70,42 +75,51 @@ class ScalarMinimum(Decoder):
         parts = [points[i : i + step] for i in range(0, len(points), step)]
         return np.hstack([weights @ self._loss.value(part[:, None], z).T for part in parts])
 
-    def _on_grid(self, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
-        points = np.linspace(self.low_, self.high_, self.n_grid)
-        values = self._values(weights, points, z)
-        low, high = self._loss.bend_bounds(z)
-        bend = np.maximum(weights, 0.0) @ high + np.maximum(-weights, 0.0) @ -low  # no second derivative is greater
-        width = (self.high_ - self.low_) / (self.n_grid - 1)
-        slack = np.maximum(bend, 0.0) * width**2 / 8  # how far the loss can fall below two neighbours between them
+    def _on_grid(self, weights: np.ndarray, z: np.ndarray, low: float, high: float) -> np.ndarray:
+        below, above = self._loss.bend_bounds(z)
+        bend = np.maximum(np.maximum(weights, 0.0) @ above - np.maximum(-weights, 0.0) @ below, 0.0)
+        n_grid, inside = self.n_grid, z[(z >= low) & (z <= high)]
+        while True:
+            points = np.unique(np.concatenate([np.linspace(low, high, n_grid), inside]))
+            values = self._values(weights, points, z)
+            slack = bend * ((high - low) / (n_grid - 1)) ** 2 / 8  # how far the loss can fall between two points
+            if np.all(slack <= _FINE * np.ptp(values, axis=1)) or n_grid >= _MOST:
+                break
+            n_grid *= 4
         padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.inf)
         is_low = (values < padded[:, :-2]) & (values <= padded[:, 2:])
         rows, nodes = np.nonzero(is_low & (values - slack[:, None] <= np.min(values, axis=1, keepdims=True)))
         y, least = points[nodes], values[rows, nodes]
+        ends = points[np.maximum(nodes - 1, 0)], points[np.minimum(nodes + 1, len(points) - 1)]
         for part in _blocks(len(rows), len(z)):
-            y[part], least[part] = self._newton(weights[rows[part]], y[part], least[part], z, width)
+            w = weights[rows[part]]
+            found = self._stationary(w, y[part], ends[0][part], ends[1][part], z)
+            value = np.einsum("mn,mn->m", w, self._loss.value(found[:, None], z))
+            lower = value < least[part]
+            y[part], least[part] = np.where(lower, found, y[part]), np.where(lower, value, least[part])
         order = np.lexsort((-least, rows))  # within a row the least comes last, and stays
         found = np.empty(len(weights))
         found[rows[order]] = y[order]
         return found
 
-    def _newton(
-        self, weights: np.ndarray, y: np.ndarray, least: np.ndarray, z: np.ndarray, width: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return points and losses after Newton steps of at most a cell, each taken where it lowers the loss."""
-        y, least, todo = y.copy(), least.copy(), np.arange(len(y))
+    def _stationary(
+        self, weights: np.ndarray, y: np.ndarray, left: np.ndarray, right: np.ndarray, z: np.ndarray
+    ) -> np.ndarray:
+        """Return points between two ends at which the loss stops to fall: Newton's steps, halves where they leave."""
+        y, left, right, todo = y.copy(), left.copy(), right.copy(), np.arange(len(y))
         for _ in range(_STEPS):
-            w, at = weights[todo], y[todo, None]
-            slope = np.einsum("mn,mn->m", w, self._loss.slope(at, z))
-            bend = np.abs(np.einsum("mn,mn->m", w, self._loss.bend(at, z)))
-            step = np.clip(slope / np.where(bend > 0, bend, np.inf), -width, width)
-            trial = np.clip(y[todo] - step, self.low_, self.high_)
-            value = np.einsum("mn,mn->m", w, self._loss.value(trial[:, None], z))
-            lower = value < least[todo]
-            todo = todo[lower]
-            y[todo], least[todo] = trial[lower], value[lower]
+            w, at = weights[todo], y[todo]
+            slope = np.einsum("mn,mn->m", w, self._loss.slope(at[:, None], z))
+            bend = np.einsum("mn,mn->m", w, self._loss.bend(at[:, None], z))
+            left[todo], right[todo] = np.where(slope < 0, at, left[todo]), np.where(slope > 0, at, right[todo])
+            trial = at - slope / np.where(bend > 0, bend, np.inf)
+            is_in = (bend > 0) & (trial > left[todo]) & (trial < right[todo])
+            y[todo] = np.where(is_in, trial, (left[todo] + right[todo]) / 2)
+            y[todo[slope == 0]] = at[slope == 0]
+            todo = todo[np.abs(y[todo] - at) > _EPS * (np.abs(at) + np.abs(right[todo] - left[todo]))]
             if len(todo) == 0:
                 break
-        return y, least
+        return y
 
 
 def _blocks(count: int, width: int) -> Iterator[slice]:

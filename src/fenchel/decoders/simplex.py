@@ -11,14 +11,17 @@ from fenchel.decoders.base import Decoder
 __all__ = ["Simplex"]
 
 _HALVINGS = 40
+_ARMIJO = 1e-4  # share of the fall that the slope promises which a step must give
 
 
 class Simplex(Decoder):
     r"""The histogram at which :math:`\sum_i w_i \Delta(y, z_i)` is least.
 
-    The squared Hellinger distance has a closed form for weights of any sign. For the :math:`\chi^2` distance projected
-    gradient steps are taken from the closed form of the former and from the best training outputs, and the best end is
-    kept: the global minimum where no weight is negative, since the problem is convex then.
+    The squared Hellinger distance has a closed form for weights of any sign. For the :math:`\chi^2` distance, a sum of
+    functions of one entry each, projected Newton steps are taken from the closed form of the former, from the best
+    histogram with a single entry and from the best training outputs, and the best end is kept: the global minimum where
+    no weight is negative, since the problem is convex then, and where none is positive. In between it is the best of
+    these local minima.
 
     Parameters
     ----------
@@ -27,7 +30,7 @@ class Simplex(Decoder):
     max_iter : int, default=500
         Most steps of each start.
     tol : float, default=1e-10
-        Relative gain at which steps end.
+        Gain at which steps end, as a share of the sum of the sizes of the weights.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
@@ -43,7 +46,7 @@ class Simplex(Decoder):
 
     def fit(self, Y: Any, representation: Any) -> Self:
         """Look whether the task loss is one of histograms."""
-        self._loss = self._task_loss(representation, "minimise", "value_slope", what="histograms")
+        self._loss = self._task_loss(representation, "minimise", "derivatives", what="histograms")
         self._starts = np.asarray(Y)
         return super().fit(Y, representation)
 
@@ -54,44 +57,49 @@ class Simplex(Decoder):
             return np.asarray(self._loss.minimise(coordinates, outputs))
         scores = self.representation_.distances(coordinates, self._starts)
         order = np.argsort(scores, axis=1, kind="stable")[:, : self.n_starts]
-        smoothed = self._loss.first_guess(coordinates, outputs)
-        best, least = self._descend(coordinates, smoothed, outputs)
-        for column in order.T:
-            found, value = self._descend(coordinates, self._starts[column], outputs)
+        first, *more = self._loss.first_guesses(coordinates, outputs)
+        best, least = self._descend(coordinates, first, outputs)
+        for start in [*more, *(self._starts[column] for column in order.T)]:
+            found, value = self._descend(coordinates, start, outputs)
             better = value < least
             best[better], least[better] = found[better], value[better]
         return best
 
     def _descend(self, weights: np.ndarray, y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends of projected gradient steps from one start for each row, and the losses there."""
-        y, active = y.copy(), np.arange(len(y))
-        value, slope = self._loss.value_slope(weights, y, Z)
-        step = 0.1 / np.maximum(np.max(np.abs(slope), axis=1), 1e-300)
+        """Return the ends of Newton steps from one start for each row, and the losses there."""
+        y, active, enough = y.copy(), np.arange(len(y)), self.tol * np.sum(np.abs(weights), axis=1)
+        value, slope, bend = self._loss.derivatives(weights, y, Z)
         for _ in range(self.max_iter):
-            gain, todo = np.zeros(len(active)), np.arange(len(active))
+            move = newton_on_simplex(y[active], slope[active], bend[active]) - y[active]
+            fall = -np.sum(slope[active] * move, axis=1)
+            going = fall > enough[active]
+            active, move, fall = active[going], move[going], fall[going]
+            todo, share = np.arange(len(active)), 1.0
             for _ in range(_HALVINGS):
-                rows = active[todo]
-                trial = project_on_simplex(y[rows] - step[rows, None] * slope[rows])
-                new, bend = self._loss.value_slope(weights[rows], trial, Z)
-                move = np.sum((trial - y[rows]) ** 2, axis=1)
-                falls = new <= value[rows] - move / (4 * step[rows])
-                done = rows[falls]
-                gain[todo[falls]] = value[done] - new[falls]
-                y[done], value[done], slope[done] = trial[falls], new[falls], bend[falls]
-                step[done] *= 2
-                step[rows[~falls]] /= 4
-                todo = todo[~falls]
                 if len(todo) == 0:
                     break
-            active = active[gain > self.tol * np.maximum(np.abs(value[active]), 1e-300)]
+                rows = active[todo]
+                trial = y[rows] + share * move[todo]
+                new, *more = self._loss.derivatives(weights[rows], trial, Z)
+                falls = new <= value[rows] - _ARMIJO * share * fall[todo]
+                done = rows[falls]
+                y[done], value[done], slope[done], bend[done] = (part[falls] for part in (trial, new, *more))
+                todo, share = todo[~falls], share / 2
+            active = np.delete(active, todo)  # where no step lowers the loss, round-off is reached
             if len(active) == 0:
                 break
         return y, value
 
 
-def project_on_simplex(points: np.ndarray) -> np.ndarray:
-    """Return the nearest histogram of each row."""
-    ordered = -np.sort(-points, axis=1)
-    excess = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, points.shape[1] + 1)
-    last = np.sum(ordered > excess, axis=1) - 1
-    return np.maximum(points - np.take_along_axis(excess, last[:, None], axis=1), 0.0)
+def newton_on_simplex(y: np.ndarray, slope: np.ndarray, bend: np.ndarray) -> np.ndarray:
+    """Return the histogram v of each row at which the sum of slope (v - y) + bend (v - y)^2 / 2 is least."""
+    bend = np.maximum(bend, 1e-12 * np.max(bend, axis=1, keepdims=True) + 1e-300)
+    level = bend * y - slope  # entries above the multiplier of the constraint are positive
+    order = np.argsort(-level, axis=1)
+    level, sizes = np.take_along_axis(level, order, axis=1), 1 / np.take_along_axis(bend, order, axis=1)
+    multiplier = (np.cumsum(level * sizes, axis=1) - 1) / np.cumsum(sizes, axis=1)
+    last = np.sum(level > multiplier, axis=1) - 1
+    found = np.empty_like(y)
+    own = np.maximum(level - np.take_along_axis(multiplier, last[:, None], axis=1), 0.0) * sizes
+    np.put_along_axis(found, order, own, axis=1)
+    return np.asarray(found / np.sum(found, axis=1, keepdims=True))

@@ -59,6 +59,10 @@ class CrossValidatedMixin(ABC):
                 setattr(self, name, value)
         return self
 
+    def _is_expanded(self, sample: Sample) -> bool:
+        """Tell whether held-out predictions are wanted as weights of the outputs."""
+        return False
+
     def _what(self) -> str:
         """Return what the errors depend on beside sample, grid and folds, for the key of a checkpoint."""
         return ""
@@ -104,7 +108,8 @@ class CrossValidatedMixin(ABC):
         counter = {"done": (len(losses) - len(todo)) * len(lams)}
 
         def rows(places: list[int]) -> None:
-            for found in held_out(sample.problem, [losses[i] for i in places], lams, folds, self.tol):
+            chosen, expanded = [losses[i] for i in places], self._is_expanded(sample)
+            for found in held_out(sample.problem, chosen, lams, folds, self.tol, expanded):
                 i = places[found.loss]
                 errors = measure(host(found.predictions))
                 store.errors[i, found.lam] = [np.average(errors[fold], weights=weights[fold]) for fold in folds]

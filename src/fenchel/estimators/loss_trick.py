@@ -11,17 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
 from fenchel import task_losses as task_loss_room
-from fenchel._array import Array, as_like, host, is_numpy, namespace
+from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
 from fenchel._component import from_name
 from fenchel.decoders import Decoder
 from fenchel.estimators.base import part_of
-from fenchel.estimators.core import KernelRegressorMixin, Sample, checked_inputs, is_host, new_inputs, sample_weights
+from fenchel.estimators.core import KernelRegressorMixin, Sample, checked_inputs, is_host, new_inputs
 from fenchel.estimators.cross_validation import CrossValidatedMixin
 from fenchel.estimators.structured_selection import fold_measure
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss, Square
 from fenchel.representations import Euclidean, KernelOutputs
+from fenchel.solvers import Solution
+from fenchel.sweep import double_expansion
 from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 
 __all__ = ["LossTrickPredictor"]
@@ -44,8 +46,9 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         Weight of the squared norm; not used where ``lams`` are given.
     surrogate : Loss or str, default="square"
         The loss with which the weights are learnt. ``"square"`` gives the weights above for every kernel of outputs.
-        Any other loss of the norm, such as ``Huber(0.5)``, is solved through its dual in the feature space of
-        ``output_kernel``, and its double expansion gives the weights.
+        Another loss, such as ``Huber(0.5)``, is solved through its dual in the feature space of ``output_kernel``, and
+        the double expansion of the duals gives the weights: :math:`K_x \Omega / (\lambda n)`. For a loss of the norm
+        they are those of a weighted ridge regression, with less weight on outliers.
     decoder : Decoder or str, default="auto"
         ``"auto"`` is the task loss's own. ``"training_set"`` and ``"candidates"`` serve every task loss.
     output_kernel : str, kernel, callable or None, default=None
@@ -140,14 +143,11 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         self : LossTrickPredictor
             The fitted model.
         """
-        for name in ("best_estimator_", "cv_errors_", "fold_errors_", "cv_gaps_"):
-            if hasattr(self, name):  # of an earlier fit
-                delattr(self, name)
-        if self.lams is None:
-            self.lam_ = self.lam
-            return self._fit(X, y, sample_weight)
-        self._choose(X, y, sample_weight)
-        self.lam_ = self.best_lam_
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit, perhaps with other parts
+        fit = self._fit if self.lams is None else self._choose
+        fit(X, y, sample_weight)
+        self.lam_ = self.lam if self.lams is None else self.best_lam_
         return self
 
     def weights(self, X: Array) -> Array:
@@ -164,8 +164,8 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
             One row for each input.
         """
         check_is_fitted(self)
-        chosen = self._chosen()
-        return chosen._as_weights(chosen._coordinates(new_inputs(chosen, X)), chosen.representation_)
+        X = new_inputs(self._chosen(), X)
+        return namespace(X).astype(self._chosen()._coordinates(X), X.dtype, copy=False)
 
     def predict(self, X: Array, candidates: Any = None) -> Any:
         """Predict objects.
@@ -182,15 +182,16 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         y : array or list
             One object for each sample.
         """
-        weights = self.weights(X)
-        chosen, on_host = self._chosen(), host(weights).astype(np.float64)
+        check_is_fitted(self)
+        chosen = self._chosen()
+        X = new_inputs(chosen, X)
+        weights = host(chosen._coordinates(X)).astype(np.float64)
         if candidates is None:
-            found = chosen.decoder_.decode(on_host)
+            found = chosen.decoder_.decode(weights)
         else:
             space = chosen.decoder_.representation_
-            found = decoder_room.Candidates().fit(space.outputs_, space).decode(on_host, candidates)
-        is_plain = is_numpy(weights) or getattr(found, "dtype", np.dtype(object)).kind not in "biuf"
-        return found if is_plain else as_like(found, weights)
+            found = decoder_room.Candidates().fit(space.outputs_, space).decode(weights, candidates)
+        return chosen._as_outputs(found, X)
 
     def score(self, X: Array, y: Any) -> float:
         """Return minus the mean task loss.
@@ -214,16 +215,17 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         found: LossTrickPredictor = vars(self).get("best_estimator_", self)
         return found
 
-    def _as_weights(self, coordinates: Array, representation: Any) -> Array:
-        """Return predictions in coordinates as weights of the training outputs, with zeros for samples left out."""
-        if isinstance(representation, Euclidean):
-            return coordinates
-        found = representation.weights(coordinates)
-        if self._kept is None:
+    def _as_outputs(self, found: Any, X: Array) -> Any:
+        """Return predictions in the array library and on the device of X; floats in the dtype of the outputs."""
+        kind = getattr(found, "dtype", np.dtype(object)).kind
+        if kind == "f" and self._single:
+            found = found.astype(np.float32)
+        if is_numpy(X) or kind not in "biuf":
             return found
-        spread = np.zeros((len(found), self._n_outputs), dtype=host(found).dtype)
-        spread[:, self._kept] = host(found)
-        return as_like(spread, coordinates)
+        return namespace(X).asarray(found, device=device(X))
+
+    def _is_expanded(self, sample: Sample) -> bool:
+        return not isinstance(sample.representation, Euclidean)
 
     def _sample(
         self,
@@ -248,16 +250,37 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         decoder = (
             task_loss.decoder() if _is_auto(self.decoder) else part_of(self.decoder, decoder_room, "decoder", Decoder)
         )
-        self._kept, self._n_outputs = sample_weights(sample_weight, X)[1], len(outputs)
+        self._single = str(getattr(y, "dtype", "")).endswith("float32")
         if isinstance(loss, Square):
-            targets, representation = namespace(X).eye(X.shape[0], dtype=X.dtype), Euclidean()
+            targets, representation = namespace(X).eye(X.shape[0], dtype=X.dtype, device=device(X)), Euclidean()
         else:
-            output_kernel = as_scalar_kernel(self.output_kernel or task_loss.output_kernel())
-            targets, representation = as_like(_gram(output_kernel, outputs), X), KernelOutputs("precomputed")
+            output_kernel = task_loss.output_kernel() if self.output_kernel is None else self.output_kernel
+            targets = as_like(_gram(as_scalar_kernel(output_kernel).validate(), outputs), X)
+            representation = KernelOutputs("precomputed")
         space = TaskSpace(task_loss, outputs)
         return self._prepared(
             X, targets, sample_weight, loss, kernel, representation, extra=(decoder.validate(), space)
         )
+
+    def _fitted(self, sample: Sample, solution: Solution) -> Self:
+        """Keep of a certified solution what makes weights: for the square loss its duals do, else their expansion."""
+        super()._fitted(sample, solution)
+        if self._is_expanded(sample):
+            problem = sample.problem.with_(lam=self.lam)
+            active, omega = double_expansion(problem, solution)
+            if problem.root is not None:
+                rows = as_index(active, omega)
+                omega = omega * namespace(omega).take(problem.root, rows, axis=0) * problem.root.T
+            self._coef = self._spread(omega * problem.scale, sample)
+        return self
+
+    def _spread(self, weights: Array, sample: Sample) -> Array:
+        """Return weights of the samples that were kept as weights of all."""
+        if sample.kept is None:
+            return weights
+        spread = np.zeros((weights.shape[0], sample.n))
+        spread[:, sample.kept] = host(weights)
+        return as_like(spread, sample.problem.targets)
 
     def _finish(self, sample: Sample) -> None:
         decoder, space = sample.extra
@@ -266,14 +289,12 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
 
     def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         decoder, space = sample.extra
-        kept = np.arange(sample.n) if sample.kept is None else sample.kept
-        representation, like = sample.representation, sample.problem.targets
+        seen = slice(None) if sample.kept is None else sample.kept
 
-        def weights(coordinates: np.ndarray) -> np.ndarray:
-            return host(self._as_weights(as_like(coordinates, like), representation)).astype(np.float64)
+        def weights(predictions: np.ndarray) -> np.ndarray:
+            return host(self._spread(predictions, sample)) if self._is_expanded(sample) else predictions
 
-        self._kept, self._n_outputs = sample.kept, sample.n
-        return fold_measure(decoder, space, space.outputs_[kept], folds, weights, space.task_loss)
+        return fold_measure(decoder, space, space.outputs_[seen], folds, weights, space.task_loss)
 
     @property
     def losses(self) -> Sequence[Loss | str]:  # type: ignore[override]
@@ -282,8 +303,10 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
 
     def _estimator(self, loss: Loss | str, lam: float) -> "LossTrickPredictor":
         found: LossTrickPredictor = clone(self).set_params(surrogate=loss, lam=lam, lams=None)
-        found.lam_ = lam
         return found
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "decoder_")  # a fit that failed has looked at X
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -314,7 +337,13 @@ def _gram(kernel: Any, outputs: Any) -> np.ndarray:
     if kernel.is_pairwise:
         raise IncompatibleError("The output kernel of the loss trick takes outputs, not their Gram matrix.")
     points = outputs[:, None] if outputs.ndim == 1 and outputs.dtype.kind in "biuf" else outputs
-    return np.asarray(kernel.resolve(points)(points))
+    try:
+        return np.asarray(kernel.resolve(points)(points))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The kernel {kernel!r} does not take these outputs: {error} Give output_kernel, a kernel of such outputs; "
+            "surrogate='square' needs none."
+        ) from error
 
 
 def _is_auto(decoder: Any) -> bool:

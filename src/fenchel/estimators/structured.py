@@ -10,7 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_like, host
+from fenchel._array import Array, as_like, as_objects, host
 from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.base import part_of
@@ -255,9 +255,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
             if numbers is not None and numbers.dtype == object and all(isinstance(v, Real) for v in numbers.flat):
                 numbers = numbers.astype(np.float64)  # numbers kept as objects, as tables may have them
             if numbers is None or numbers.dtype.kind not in "biuf":
-                objects = np.empty(len(y), dtype=object)
-                objects[:] = list(y)
-                return objects
+                return as_objects(y)
             y = numbers
         y = y[:, None] if y.ndim == 1 else y
         return check_array(as_like(y, X), "y", ndim=tuple(range(2, y.ndim + 1)))

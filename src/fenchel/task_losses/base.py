@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import is_numpy
+from fenchel._array import as_objects, is_numpy
 from fenchel._component import Component
 from fenchel.decoders import Decoder, TrainingSet
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
@@ -24,13 +24,18 @@ class TaskLoss(Component, ABC):
     gives the loss of each: it is a ``task_loss`` of ``StructuredPredictorCV`` too.
     """
 
+    _together: ClassVar[int] = 16  # samples of which a call takes one matrix, for its diagonal; 1 where pairs are dear
+
     @abstractmethod
     def matrix(self, Y: Any, Z: Any) -> np.ndarray:
         """Return the losses of predicted outputs Y against true outputs Z, shape (len(Y), len(Z))."""
 
     def check(self, Z: Any) -> Any:
         """Return true outputs in the form in which the loss takes them, else raise."""
-        return as_outputs(Z)
+        Z = as_outputs(Z)
+        if Z.dtype.kind == "f":
+            numbers(Z, type(self).__name__, tuple(range(1, Z.ndim + 1)))
+        return Z
 
     def resolve(self, Z: Any) -> "TaskLoss":
         """Return the loss with every parameter that depends on the training outputs replaced by its number."""
@@ -53,8 +58,9 @@ class TaskLoss(Component, ABC):
         truth = self.check(truth)
         if len(truth) != len(predicted):
             raise ValueError(f"truth and predicted must have as many samples. Got {len(truth)} and {len(predicted)}.")
-        predicted, loss = as_outputs(predicted), self.resolve(truth)
-        return np.array([float(loss.matrix(predicted[i : i + 1], truth[i : i + 1])[0, 0]) for i in range(len(truth))])
+        predicted, loss, step = as_outputs(predicted), self.resolve(truth), self._together
+        parts = [slice(first, first + step) for first in range(0, len(truth), step)]
+        return np.concatenate([np.diagonal(loss.matrix(predicted[part], truth[part])) for part in parts])
 
 
 class Delta(TaskLoss):
@@ -76,6 +82,8 @@ class Delta(TaskLoss):
     >>> Delta(lambda y, z: abs(len(y) - len(z)))(["ab", "c"], ["abc", "d"])
     array([1., 0.])
     """
+
+    _together = 1
 
     def __init__(self, function: Callable[[Any, Any], float]) -> None:
         self.function = function
@@ -133,11 +141,9 @@ def as_outputs(Y: Any) -> Any:
         return np.asarray(Y)
     with suppress(ValueError):
         regular = np.asarray(Y)
-        if regular.dtype.kind in "biufUS":
+        if regular.dtype.kind in "biuf" or all(isinstance(label, str) for label in Y):
             return regular
-    objects = np.empty(len(Y), dtype=object)
-    objects[:] = list(Y)
-    return objects
+    return as_objects(Y)
 
 
 def is_array(Y: Any) -> bool:

@@ -1,5 +1,6 @@
 """Losses of labels and label sets."""
 
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -179,12 +180,10 @@ def _places(labels: Any, known: np.ndarray, what: str) -> np.ndarray:
     """Return the place of each label among the known ones."""
     labels = np.asarray(labels)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    order = np.argsort(known, kind="stable")
-    try:
-        place = order[np.clip(np.searchsorted(known, labels, sorter=order), 0, len(known) - 1)]
-        wrong = known[place] != labels
-    except TypeError:
-        wrong = np.ones(len(labels), dtype=bool)
-    if np.any(wrong):
-        raise ValueError(f"LossMatrix knows the {what} {known.tolist()}. Got {labels[np.argmax(wrong)]!r}.")
-    return np.asarray(place)
+    if labels.ndim != 1:
+        raise ValueError(f"LossMatrix takes one label for each sample. Got an array of shape {labels.shape} instead.")
+    place = {label: k for k, label in enumerate(known.tolist())}
+    found = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels.tolist()]
+    if -1 in found:
+        raise ValueError(f"LossMatrix knows the {what} {known.tolist()}. Got {labels.tolist()[found.index(-1)]!r}.")
+    return np.array(found, dtype=int)

@@ -88,19 +88,30 @@ class ChiSquare(HistogramLoss):
             found += (y[:, None] - z[None, :]) ** 2 / np.where(both > 0, both, 1.0)
         return found
 
-    def first_guess(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return histograms to start a search from: the best ones for the squared Hellinger distance."""
-        return Hellinger().minimise(weights, Z)
+    def first_guesses(self, weights: np.ndarray, Z: np.ndarray) -> list[np.ndarray]:
+        """Return histograms to start a search from, for each row of weights.
 
-    def value_slope(self, weights: np.ndarray, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return the weighted loss at one histogram y for each row of weights, (m,), and its gradient, (m, d).
-
-        :math:`(y - z)^2 / (y + z) = y - 3z + 4 z^2 / (y + z)`: on the simplex only the last part depends on y.
+        The best ones for the squared Hellinger distance, and the best of those with a single entry, one of which is the
+        minimum where all weights are negative.
         """
-        value, slope = np.zeros(len(Y)), np.zeros_like(Y)
+        single = weights @ (4 * Z**2 / (1 + Z) - 4 * Z)  # the loss less what all of them share
+        return [Hellinger().minimise(weights, Z), np.eye(Z.shape[1])[np.argmin(single, axis=1)]]
+
+    def derivatives(
+        self, weights: np.ndarray, Y: np.ndarray, Z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        r"""Return the weighted loss at one histogram y for each row of weights, (m,), its slopes and bends, (m, d).
+
+        :math:`(y - z)^2 / (y + z) = y - 3z + 4 z^2 / (y + z)`: on the simplex only the last part depends on y. Where
+        negative weights make a second derivative negative, or nearly so, that of their sizes stands for it.
+        """
+        value, slope, bend = np.zeros(len(Y)), np.zeros_like(Y), np.zeros_like(Y)
         for j, z in enumerate(Z.T):
             seen = z > 0
-            part = z[seen] / (Y[:, j, None] + z[seen])
-            value += 4 * np.sum(weights[:, seen] * z[seen] * part, axis=1)
-            slope[:, j] = -4 * np.sum(weights[:, seen] * part**2, axis=1)
-        return value, slope
+            w, part = weights[:, seen], z[seen] / (Y[:, j, None] + z[seen])
+            value += 4 * np.sum(w * z[seen] * part, axis=1)
+            slope[:, j] = -4 * np.sum(w * part**2, axis=1)
+            cubes = 8 * part**3 / z[seen]
+            own, most = np.sum(w * cubes, axis=1), np.sum(np.abs(w) * cubes, axis=1)
+            bend[:, j] = np.where(own > most / 8, own, most)
+        return value, slope, bend

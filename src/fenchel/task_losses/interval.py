@@ -51,6 +51,8 @@ class IntervalLoss(TaskLoss, ABC):
     def __call__(self, truth: Any, predicted: Any) -> np.ndarray:
         """Return the loss of each prediction, summed over columns."""
         truth, predicted = columns(self.check(truth)), columns(self.check(predicted))
+        if len(truth) != len(predicted):
+            raise ValueError(f"truth and predicted must have as many samples. Got {len(truth)} and {len(predicted)}.")
         if truth.shape != predicted.shape:
             raise ValueError(f"truth and predicted must have one shape. Got {truth.shape} and {predicted.shape}.")
         return np.sum(self.value(predicted, truth), axis=1)

@@ -17,7 +17,8 @@ class RankLoss(TaskLoss):
 
     .. math:: \Delta(y, z) = \sum_{i,j} \max(z_i - z_j, 0) \, \tfrac12 \bigl(1 - \mathrm{sign}(y_i - y_j)\bigr),
 
-    over the pairs of items that z rates. A ranking y gives each of the M items a number, the greatest to the best one.
+    over the pairs of items that z rates. A ranking y gives each of the M items a number, the greatest to the best one;
+    an item without one (NaN) is as good as any other.
 
     Parameters
     ----------
@@ -41,6 +42,8 @@ class RankLoss(TaskLoss):
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"normalize": Options((False, True))}
 
+    _together = 1
+
     def __init__(self, normalize: bool = True) -> None:
         self.normalize = normalize
 
@@ -57,7 +60,7 @@ class RankLoss(TaskLoss):
             total = better.sum() if self.normalize else 1.0
             if total > 0:
                 for i, y in enumerate(Y[:, rated]):
-                    found[i, k] = np.sum(better * (1 - np.sign(y[:, None] - y))) / (2 * total)
+                    found[i, k] = np.sum(better * (1 - np.nan_to_num(np.sign(y[:, None] - y)))) / (2 * total)
         return found
 
     def preferences(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
@@ -81,7 +84,8 @@ class RankLoss(TaskLoss):
         if not self.normalize:
             return np.ones(len(Z))
         count = np.sum(~np.isnan(Z), axis=1)
-        ordered = np.nan_to_num(np.sort(Z, axis=1))  # NaN come last
+        ordered = np.sort(Z, axis=1)  # NaN come last
+        ordered = np.nan_to_num(ordered - ordered[:, :1])  # equal ratings leave exact zeros
         place = np.arange(Z.shape[1])
         signs = np.where(place < count[:, None], 2 * place + 1 - count[:, None], 0)
         total = np.sum(signs * ordered, axis=1)  # the sum of all differences

@@ -53,13 +53,21 @@ class LeastSquares(SquaredDistance):
         """Look whether outputs are numbers."""
         return numbers(Z, "LeastSquares")
 
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return squared distances, from differences: numbers far from zero lose no digit."""
+        Y, Z = _vectors(Y), _vectors(Z)
+        found = np.zeros((len(Y), len(Z)))
+        for y, z in zip(Y.T, Z.T, strict=True):
+            found += (y[:, None] - z[None, :]) ** 2
+        return found
+
     def products(self, Y: Any, Z: Any) -> np.ndarray:
         """Return the products of the vectors."""
-        return np.asarray(columns(Y) @ columns(Z).T)
+        return np.asarray(_vectors(Y) @ _vectors(Z).T)
 
     def norms(self, Y: Any) -> np.ndarray:
         """Return the squared lengths of the vectors."""
-        return np.sum(columns(Y) ** 2, axis=1)
+        return np.sum(_vectors(Y) ** 2, axis=1)
 
     def decoder(self) -> Decoder:
         """Return the weighted sum of the training outputs."""
@@ -123,7 +131,11 @@ class KernelInduced(SquaredDistance):
         return as_scalar_kernel(self.kernel)
 
 
+def _vectors(Y: Any) -> np.ndarray:
+    return columns(Y).astype(np.float64)  # small integers would overflow
+
+
 def _points(Y: Any) -> Any:
     """Return outputs as a kernel takes them: numbers in rows, other objects as they are."""
     Y = as_outputs(Y)
-    return Y if Y.dtype.kind not in "biuf" else columns(Y).astype(np.float64)
+    return Y if Y.dtype.kind not in "biuf" else _vectors(Y)
