@@ -19,7 +19,7 @@ _STEPS = 12  # Newton steps; each that helps about squares the error
 class CircleMinimum(Decoder):
     r"""The angle at which :math:`\sum_i w_i \Delta(y, z_i)` is least on the whole circle, for weights of any sign.
 
-    The circle is cut into arcs at a grid and wherever a loss has a kink. The loss says by how much it may lie below its
+    The circle is cut into arcs by a grid, and wherever a loss has a kink. The loss says by how much it may lie below its
     chord on an arc: arcs that cannot hold the minimum are left out, the others are cut finer, and Newton's steps finish
     at the best point. Predictions are in [-pi, pi).
 
@@ -42,7 +42,7 @@ class CircleMinimum(Decoder):
     def decode(self, coordinates: np.ndarray) -> np.ndarray:
         """Return one angle for each row of weights."""
         z = np.asarray(self.representation_.outputs_)
-        cuts = np.unique(np.concatenate([np.linspace(-np.pi, np.pi, self.n_grid + 1)[:-1], self._loss.kinks(z)]))
+        cuts = np.unique(np.concatenate([np.linspace(-np.pi, np.pi, self.n_grid + 1)[:-1], self._loss.cuts(z)]))
         left, width = cuts, np.diff(np.append(cuts, cuts[0] + 2 * np.pi))
         values, bounds = np.empty((2, len(coordinates), len(cuts)))
         for part in _blocks(len(cuts), len(z)):

@@ -10,7 +10,7 @@ from fenchel.decoders.base import Decoder
 
 __all__ = ["RiemannianDescent"]
 
-_HALVINGS = 30
+_QUARTERINGS = 15
 _BLOCK = 2**21  # numbers of an array in memory at a time
 
 
@@ -80,7 +80,7 @@ class RiemannianDescent(Decoder):
         value, slope, length, size = self._loss.descent(weights, y, Z)
         for _ in range(self.max_iter):
             gain, todo = np.zeros(len(active)), np.arange(len(active))
-            for _ in range(_HALVINGS):
+            for _ in range(_QUARTERINGS):
                 rows = active[todo]
                 step = factor[rows] * length[rows]
                 trial = region(manifold.exp(y[rows], -_times(step, slope[rows])))

@@ -34,9 +34,9 @@ class CircleLoss(TaskLoss, ABC):
     def sag(self, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return bounds of how far the loss lies below, and above, its chord on arcs without kinks."""
 
-    def kinks(self, z: np.ndarray) -> np.ndarray:
-        """Return the angles in [-pi, pi) at which the loss has no second derivative."""
-        return np.empty(0)
+    @abstractmethod
+    def cuts(self, z: np.ndarray) -> np.ndarray:
+        """Return angles in [-pi, pi): all at which the loss has a kink, and others at which arcs should end."""
 
     def check(self, Z: Any) -> Any:
         """Return the angles in [-pi, pi)."""
@@ -92,15 +92,15 @@ class CircleGeodesic(CircleLoss):
         Below it they are by at most :math:`p (p - 1) d^{p - 2} h^2 / 8` with d the distance of the nearer end, and by
         at most :math:`h^p \max_u (u - u^p)`, which is the case of d = 0, as the second derivative falls with d.
         """
-        p = self.power
+        p, none = self.power, np.zeros(np.broadcast_shapes(left.shape, z.shape))
         if p == 1:
-            return np.zeros(np.broadcast_shapes(left.shape, z.shape)), np.zeros(z.shape)
+            return none, none
         near = np.minimum(np.abs(wrap(left - z)), np.abs(wrap(left + width - z)))
         top = (p - 1) * p ** (-p / (p - 1)) * width**p
         curved = p * (p - 1) * np.maximum(near, np.finfo(np.float64).tiny) ** (p - 2) * width**2 / 8
-        return np.minimum(top, curved), np.zeros(near.shape)
+        return np.minimum(top, curved), none
 
-    def kinks(self, z: np.ndarray) -> np.ndarray:
+    def cuts(self, z: np.ndarray) -> np.ndarray:
         """Return the angles opposite to the outputs, and the outputs themselves for powers below 2."""
         return wrap(z + np.pi) if self.power == 2 else np.concatenate([wrap(z + np.pi), wrap(z)])
 
@@ -157,6 +157,10 @@ class CircleDiffusion(CircleLoss):
         most = -circle_heat(np.zeros(1), self.time, 2)[0]
         bound = np.broadcast_to(most * width**2 / 8, np.broadcast_shapes(left.shape, z.shape))
         return bound, bound
+
+    def cuts(self, z: np.ndarray) -> np.ndarray:
+        """Return a grid that is fine enough for a narrow kernel, such that few arcs must be cut again."""
+        return np.arange(-np.pi, np.pi, np.sqrt(self.time) / 2)
 
     def output_kernel(self) -> ScalarKernel:
         """Return the heat kernel."""
