@@ -10,7 +10,6 @@ from fenchel.decoders.base import Decoder
 
 __all__ = ["ScalarMinimum"]
 
-_PARTS = 16  # parts into which a cell of the grid that may hold the minimum is cut
 _BLOCK = 2**22  # losses in memory at a time
 _STEPS = 12  # Newton steps; each that helps about squares the error
 
@@ -19,16 +18,16 @@ class ScalarMinimum(Decoder):
     r"""The number of an interval at which :math:`\sum_i w_i \Delta(y, z_i)` is least, for weights of any sign.
 
     Weighted robust losses have many local minima. A loss of lines is least at one of its knots or at an end: all are
-    tried. A smooth one is computed on a grid; cells that by the bounds of its second derivative cannot hold the minimum
-    are left out, the others are cut finer, and Newton's steps finish at the best point. Rows are decoded column by
-    column.
+    tried. A smooth one is computed on a grid, by one matrix product; Newton's steps start from every local minimum of
+    the grid near which, by the bounds of the second derivative, the least value can be; the best end is kept. Rows are
+    decoded column by column.
 
     Parameters
     ----------
     low, high : float or None, default=None
         The interval; ``None`` is the least and the greatest training output.
-    n_grid : int, default=256
-        Points of the first grid.
+    n_grid : int, default=512
+        Points of the grid.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
@@ -37,7 +36,7 @@ class ScalarMinimum(Decoder):
         "n_grid": Interval(2, float("inf"), "left", integer=True),
     }
 
-    def __init__(self, low: float | None = None, high: float | None = None, n_grid: int = 256) -> None:
+    def __init__(self, low: float | None = None, high: float | None = None, n_grid: int = 512) -> None:
         self.low = low
         self.high = high
         self.n_grid = n_grid
@@ -74,49 +73,39 @@ class ScalarMinimum(Decoder):
     def _on_grid(self, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
         points = np.linspace(self.low_, self.high_, self.n_grid)
         values = self._values(weights, points, z)
-        best = np.argmin(values, axis=1)
-        y, least = points[best], np.min(values, axis=1)
         low, high = self._loss.bend_bounds(z)
         bend = np.maximum(weights, 0.0) @ high + np.maximum(-weights, 0.0) @ -low  # no second derivative is greater
         width = (self.high_ - self.low_) / (self.n_grid - 1)
-        bound = np.minimum(values[:, 1:], values[:, :-1]) - np.maximum(bend, 0.0)[:, None] * width**2 / 8
-        rows, cells = np.nonzero(bound < least[:, None])
-        inner = np.arange(1, _PARTS) / _PARTS * width
-        for part in _blocks(len(rows), len(z) * _PARTS):
-            finer = points[cells[part], None] + inner
-            found = self._at(weights[rows[part]], finer, z)
-            where, value = _row_least(finer, found)
-            lower = np.flatnonzero(value < least[rows[part]])
-            lower = lower[np.argsort(-value[lower], kind="stable")]  # of several cells of a row the least comes last
-            y[rows[part][lower]], least[rows[part][lower]] = where[lower], value[lower]
-        return self._newton(weights, y, least, z)
+        slack = np.maximum(bend, 0.0) * width**2 / 8  # how far the loss can fall below two neighbours between them
+        padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.inf)
+        is_low = (values < padded[:, :-2]) & (values <= padded[:, 2:])
+        rows, nodes = np.nonzero(is_low & (values - slack[:, None] <= np.min(values, axis=1, keepdims=True)))
+        y, least = points[nodes], values[rows, nodes]
+        for part in _blocks(len(rows), len(z)):
+            y[part], least[part] = self._newton(weights[rows[part]], y[part], least[part], z, width)
+        order = np.lexsort((-least, rows))  # within a row the least comes last, and stays
+        found = np.empty(len(weights))
+        found[rows[order]] = y[order]
+        return found
 
-    def _at(self, weights: np.ndarray, points: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the weighted losses at points of each row's own, (m, k)."""
-        return np.einsum("mkn,mn->mk", self._loss.value(points[:, :, None], z), weights)
-
-    def _newton(self, weights: np.ndarray, y: np.ndarray, least: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the points after Newton steps, each taken where it lowers the loss."""
-        for part in _blocks(len(y), len(z)):
-            todo = np.arange(len(y))[part]
-            for _ in range(_STEPS):
-                w, at = weights[todo], y[todo, None]
-                slope = np.sum(w * self._loss.slope(at, z), axis=1)
-                bend = np.sum(w * self._loss.bend(at, z), axis=1)
-                trial = np.clip(y[todo] - slope / np.where(bend > 0, bend, np.inf), self.low_, self.high_)
-                value = self._at(w, trial[:, None], z)[:, 0]
-                lower = value < least[todo]
-                todo = todo[lower]
-                y[todo], least[todo] = trial[lower], value[lower]
-                if len(todo) == 0:
-                    break
-        return y
-
-
-def _row_least(points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the point of each row with the least value, and the value."""
-    place = np.argmin(values, axis=1)[:, None]
-    return np.take_along_axis(points, place, axis=1)[:, 0], np.take_along_axis(values, place, axis=1)[:, 0]
+    def _newton(
+        self, weights: np.ndarray, y: np.ndarray, least: np.ndarray, z: np.ndarray, width: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return points and losses after Newton steps of at most a cell, each taken where it lowers the loss."""
+        y, least, todo = y.copy(), least.copy(), np.arange(len(y))
+        for _ in range(_STEPS):
+            w, at = weights[todo], y[todo, None]
+            slope = np.einsum("mn,mn->m", w, self._loss.slope(at, z))
+            bend = np.abs(np.einsum("mn,mn->m", w, self._loss.bend(at, z)))
+            step = np.clip(slope / np.where(bend > 0, bend, np.inf), -width, width)
+            trial = np.clip(y[todo] - step, self.low_, self.high_)
+            value = np.einsum("mn,mn->m", w, self._loss.value(trial[:, None], z))
+            lower = value < least[todo]
+            todo = todo[lower]
+            y[todo], least[todo] = trial[lower], value[lower]
+            if len(todo) == 0:
+                break
+        return y, least
 
 
 def _blocks(count: int, width: int) -> Iterator[slice]:

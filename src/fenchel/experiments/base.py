@@ -1,9 +1,12 @@
 """What an experiment gives back."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-__all__ = ["Comparison", "Progress"]
+__all__ = ["Comparison", "Progress", "kept"]
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many units are finished, of how many
 
@@ -25,3 +28,21 @@ class Comparison:
         if self.at_most:
             return self.ours <= self.published + self.tolerance
         return abs(self.ours - self.published) <= self.tolerance * abs(self.published)
+
+
+def kept(folder: Path | None, name: str, compute: Callable[[], Any]) -> Any:
+    """Return what is computed, from the folder if it is there; else keep it there, whole or not at all.
+
+    Numbers, lists and dictionaries of them: what JSON holds.
+    """
+    if folder is None:
+        return compute()
+    file = folder / f"{name}.json"
+    if file.exists():
+        return json.loads(file.read_text())
+    found = compute()
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".part")
+    partial.write_text(json.dumps(found))
+    partial.replace(file)
+    return found

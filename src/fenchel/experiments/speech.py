@@ -9,7 +9,6 @@ rho and the lam of the square loss are chosen by the median of the folds' errors
 the mean of the errors without their largest fifth. The chosen model is fitted on all points, to a gap of 1e-6.
 """
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from sklearn.utils import Bunch
 
 from fenchel.data import contaminate, load_speech
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
-from fenchel.experiments.base import Comparison, Progress
+from fenchel.experiments.base import Comparison, Progress, kept
 from fenchel.kernels import IntegralGaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.report import plots
@@ -103,16 +102,8 @@ def run(
 
 def _part(split: int, kind: str, curve: str, folder: Path | None) -> dict[str, Any]:
     """Return the errors of one curve, from the folder if they are there."""
-    file = None if folder is None else folder / f"speech-{split}-{kind.replace(' ', '')}-{curve}.json"
-    if file is not None and file.exists():
-        found: dict[str, Any] = json.loads(file.read_text())
-        return found
-    found = _errors(split, kind, curve)
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(".part")
-        partial.write_text(json.dumps(found))
-        partial.replace(file)
+    name = f"speech-{split}-{kind.replace(' ', '')}-{curve}"
+    found: dict[str, Any] = kept(folder, name, lambda: _errors(split, kind, curve))
     return found
 
 

@@ -48,6 +48,13 @@ class IntervalLoss(TaskLoss, ABC):
             found += self.value(y[:, None], z[None, :])
         return found
 
+    def __call__(self, truth: Any, predicted: Any) -> np.ndarray:
+        """Return the loss of each prediction, summed over columns."""
+        truth, predicted = columns(self.check(truth)), columns(self.check(predicted))
+        if truth.shape != predicted.shape:
+            raise ValueError(f"truth and predicted must have one shape. Got {truth.shape} and {predicted.shape}.")
+        return np.sum(self.value(predicted, truth), axis=1)
+
     def decoder(self) -> Decoder:
         """Return a global search on the interval of the training outputs."""
         return ScalarMinimum()
