@@ -19,9 +19,9 @@ _STEPS = 12  # Newton steps; each that helps about squares the error
 class CircleMinimum(Decoder):
     r"""The angle at which :math:`\sum_i w_i \Delta(y, z_i)` is least on the whole circle, for weights of any sign.
 
-    The circle is cut into arcs by a grid, and wherever a loss has a kink. The loss says by how much it may lie below its
-    chord on an arc: arcs that cannot hold the minimum are left out, the others are cut finer, and Newton's steps finish
-    at the best point. Predictions are in [-pi, pi).
+    The circle is cut into arcs by a grid, and wherever a loss has a kink. The loss says by how much it may lie below
+    its chord on an arc: arcs that cannot hold the minimum are left out, the others are cut finer, and Newton's steps
+    finish at the best point. Predictions are in [-pi, pi).
 
     Parameters
     ----------
@@ -121,6 +121,6 @@ def _weighted(weights: np.ndarray, losses: np.ndarray) -> np.ndarray:
 
 
 def wrap(angles: np.ndarray) -> np.ndarray:
-    """Return angles in [-pi, pi)."""
+    """Return angles in [-pi, pi); those that are there already keep their last digit."""
     found = (angles + np.pi) % (2 * np.pi) - np.pi
-    return np.where(found < np.pi, found, -np.pi)
+    return np.where((angles >= -np.pi) & (angles < np.pi), angles, np.where(found < np.pi, found, -np.pi))

@@ -11,6 +11,7 @@ from fenchel.decoders.base import Decoder
 __all__ = ["RiemannianDescent"]
 
 _QUARTERINGS = 15
+_REACH = 3.0  # no step is longer: less than half a great circle, and a factor of exp(3) for eigenvalues
 _BLOCK = 2**21  # numbers of an array in memory at a time
 
 
@@ -76,13 +77,14 @@ class RiemannianDescent(Decoder):
     def _descend(self, weights: np.ndarray, y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of steps from one start for each row, and the losses there."""
         manifold, region = self._loss.manifold, self._loss.manifold.region(Z)
-        y, active, factor = y.copy(), np.arange(len(y)), np.ones(len(y))
+        y, active, factor = np.array(region(y)), np.arange(len(y)), np.ones(len(y))
         value, slope, length, size = self._loss.descent(weights, y, Z)
+        least = np.maximum(self.tol * size, np.finfo(np.float64).eps * np.sum(np.abs(weights), axis=1))
         for _ in range(self.max_iter):
             gain, todo = np.zeros(len(active)), np.arange(len(active))
             for _ in range(_QUARTERINGS):
                 rows = active[todo]
-                step = factor[rows] * length[rows]
+                step = np.minimum(factor[rows] * length[rows], _REACH / np.maximum(_norms(slope[rows]), 1e-300))
                 trial = region(manifold.exp(y[rows], -_times(step, slope[rows])))
                 new, *others = self._loss.descent(weights[rows], trial, Z)
                 falls = new < value[rows] - manifold.distance(y[rows], trial) ** 2 / (4 * step)
@@ -95,10 +97,15 @@ class RiemannianDescent(Decoder):
                 todo = todo[~falls]
                 if len(todo) == 0:
                     break
-            active = active[gain > self.tol * size[active]]
+            active = active[gain > least[active]]
             if len(active) == 0:
                 break
         return y, value
+
+
+def _norms(rows: np.ndarray) -> np.ndarray:
+    """Return the length of each row, of any shape."""
+    return np.asarray(np.linalg.norm(rows.reshape(len(rows), -1), axis=1))
 
 
 def _times(factors: np.ndarray, rows: np.ndarray) -> np.ndarray:

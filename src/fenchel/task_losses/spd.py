@@ -14,6 +14,7 @@ from fenchel.task_losses.squared import SquaredDistance
 __all__ = ["AffineInvariant", "LogEuclidean", "PositiveDefinite"]
 
 _SYMMETRY_TOL = 1e-6  # how far from symmetric an entry may be, as a part of the greatest entry
+_MEAN_STEPS, _MEAN_TOL = 500, 1e-10  # of the mean of all outputs
 _CONDITION = 1e-13  # a least eigenvalue that is less than this part of the greatest is null to round-off
 
 
@@ -71,14 +72,14 @@ class PositiveDefinite(Manifold):
         """Return the log-Euclidean mean, with weights that sum to one; that of all alike where they sum to none."""
         sums = np.sum(weights, axis=1, keepdims=True)
         weights = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), 1 / len(Z))
-        return self.region(Z)(_of(np.tensordot(weights, _of(Z, np.log), axes=1), np.exp))
+        return _of(np.tensordot(weights, _of(Z, _log), axes=1), np.exp)
 
     def region(self, Z: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the projection on a ball that holds all of Z.
+        """Return the projection on the least ball around the mean of Z that holds all of it.
 
         Where the weights sum to less than zero their sum of squared distances falls without end.
         """
-        centre = _of(np.mean(_of(Z, np.log), axis=0)[None], np.exp)
+        centre = self._mean(Z)
         radius = np.max(self.distance(centre, Z))
 
         def project(Y: np.ndarray) -> np.ndarray:
@@ -86,12 +87,23 @@ class PositiveDefinite(Manifold):
             if len(outside) == 0:
                 return Y
             found = Y.copy()
-            logs = _of(_between(_power(centre, -0.5), Y[outside]), np.log)
+            logs = _of(_between(_power(centre, -0.5), Y[outside]), _log)
             logs *= (radius / np.linalg.norm(logs, axis=(1, 2)))[:, None, None]
             found[outside] = self.exp(centre, logs)
             return found
 
         return project
+
+    def _mean(self, Z: np.ndarray) -> np.ndarray:
+        """Return the Karcher mean, as a single point: it moves with Z under congruences, as no mean of logarithms."""
+        centre = self.guess(np.ones((1, len(Z))), Z)
+        for _ in range(_MEAN_STEPS):
+            distances, pull = self.view(centre, Z)
+            move = pull(distances / len(Z))
+            centre = self.exp(centre, move / max(1.0, np.max(distances)))  # farther away the sum bends the more
+            if np.linalg.norm(move) <= _MEAN_TOL * np.max(distances):
+                break
+        return centre
 
 
 def _of(A: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -101,7 +113,7 @@ def _of(A: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarr
 
 
 def _power(A: np.ndarray, power: float) -> np.ndarray:
-    return _of(A, lambda values: np.maximum(values, np.finfo(np.float64).tiny) ** power)
+    return _of(A, lambda values: np.exp(power * _log(values)))
 
 
 def _between(root: np.ndarray, A: np.ndarray) -> np.ndarray:
@@ -111,8 +123,8 @@ def _between(root: np.ndarray, A: np.ndarray) -> np.ndarray:
 
 
 def _log(values: np.ndarray) -> np.ndarray:
-    """Return logarithms of numbers that are positive but for round-off."""
-    return np.log(np.maximum(values, np.finfo(np.float64).tiny))
+    """Return logarithms of eigenvalues, which are positive but for round-off."""
+    return np.log(np.maximum(values, np.finfo(np.float64).eps * values[..., -1:]))
 
 
 class AffineInvariant(PowerLoss):
@@ -128,7 +140,7 @@ class AffineInvariant(PowerLoss):
 
     Notes
     -----
-    Predictions are looked for in the least ball around the log-Euclidean mean that holds the training outputs.
+    Predictions are looked for in the least ball around the mean of the training outputs that holds all of them.
 
     References
     ----------
@@ -179,7 +191,7 @@ class LogEuclidean(SquaredDistance):
 
     def norms(self, Y: Any) -> np.ndarray:
         """Return the squared norms of the logarithms."""
-        return np.asarray(np.sum(np.log(np.linalg.eigvalsh(np.asarray(Y, dtype=np.float64))) ** 2, axis=1))
+        return np.asarray(np.sum(_log(np.linalg.eigvalsh(np.asarray(Y, dtype=np.float64))) ** 2, axis=1))
 
     def decoder(self) -> Decoder:
         """Return the closed form."""
@@ -187,7 +199,7 @@ class LogEuclidean(SquaredDistance):
 
     def combine(self, weights: np.ndarray, Z: Any) -> np.ndarray:
         """Return the exponentials of the weighted sums of logarithms, which are the best predictions."""
-        return _of(np.tensordot(weights, _of(Z, np.log), axes=1), np.exp)
+        return _of(np.tensordot(weights, _of(Z, _log), axes=1), np.exp)
 
     def output_kernel(self) -> ScalarKernel:
         """Return the products of the logarithms, a kernel."""
@@ -195,7 +207,7 @@ class LogEuclidean(SquaredDistance):
 
 
 def _log_products(Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    logs = [_of(points, np.log).reshape(len(points), -1) for points in (Y, Z)]
+    logs = [_of(points, _log).reshape(len(points), -1) for points in (Y, Z)]
     return np.asarray(logs[0] @ logs[1].T)
 
 
