@@ -61,9 +61,9 @@ for name, loss in losses.items():
     print(f"{name:26} median error {np.median(errors):.2f}, area {np.median(areas):.1f} times the true one")
 
 # %%
-# Means of the entries are thick and round, the more so by the readings that have failed. The squared distances of matrices
-# average on the manifold, where those readings count less, but count. The median, which is the answer to the last loss,
-# leaves them out.
+# Means of the entries are thick and round, the more so by the readings that have failed. The squared distances of
+# matrices average on the manifold, where those readings count less, but count. The median, which is the answer to the
+# last loss, leaves them out.
 
 fig, axes = plt.subplots(len(found), 1, figsize=(10, 7), layout="constrained", sharex=True, sharey=True)
 for ax, (name, matrices) in zip(axes, found.items(), strict=True):
