@@ -396,6 +396,20 @@ class TestRiemannianDescent:
         for loss in SPHERE:
             assert_allclose(decoded(loss, np.array([[-1.0]]), z), -z, atol=1e-5)
 
+    def test_minimum_at_the_antipode_of_a_training_output(self):
+        """It has no gradient there: the squared angle to the first output falls from all sides."""
+        Z = directions(3)
+        found = decoded(SphereGeodesic(), np.array([[-1.0, 0.3, 0.2]]), Z)
+        assert_allclose(found, -Z[:1], atol=1e-15)
+
+    def test_weights_with_a_small_sum(self):
+        """Divided by their sum they would ask for the exponential of thousands."""
+        Z, weights = matrices(6), weights_of_sign("any", 5, 6)
+        weights[:, 0] += 1e-4 - weights.sum(axis=1)
+        found = decoded(AffineInvariant(), weights, Z)
+        best = np.min(weights @ AffineInvariant().matrix(Z, Z).T, axis=1)
+        assert np.all(weighted(AffineInvariant(), weights, found, Z) <= best)
+
     def test_negative_weights_of_matrices_stay_in_the_ball(self):
         """Their sum of squared distances has no minimum; in the ball it has one, at its boundary."""
         Z = matrices(6)
@@ -428,6 +442,15 @@ class TestRiemannianDescent:
             inside = np.sum(weights, axis=1) > 0.5
             assert inside.any()
             assert_allclose(values[0][inside], values[1][inside], rtol=1e-6)
+
+    @pytest.mark.parametrize("loss", [*SPHERE, *MATRICES], ids=repr)
+    def test_outputs_held_out_do_not_matter(self, loss):
+        """In a fold they have no weight, and the decoder has not seen them; far ones would widen the ball."""
+        Z = directions(14) if loss in SPHERE else matrices(14) * np.geomspace(1, 1e4, 14)[:, None, None]
+        weights = weights_of_sign("any", 9, 10)
+        padded = np.hstack([weights, np.zeros((9, 4))])
+        found = loss.decoder().fit(Z[:10], TaskSpace(loss, Z)).decode(padded)
+        assert_allclose(found, decoded(loss, weights, Z[:10]), rtol=1e-3, atol=1e-3)
 
     def test_small_blocks(self, monkeypatch):
         Z, weights = directions(9), weights_of_sign("any", 7, 9)

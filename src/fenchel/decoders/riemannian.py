@@ -1,6 +1,7 @@
 """The point of a manifold at which a weighted loss is least."""
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,7 +56,7 @@ class RiemannianDescent(Decoder):
     def fit(self, Y: Any, representation: Any) -> Self:
         """Look whether the task loss is one of points of a manifold."""
         self._loss = self._task_loss(representation, "manifold", what="points of a manifold")
-        self._starts = self._loss.manifold.landmarks(np.asarray(Y))
+        self._seen = np.asarray(Y)
         return super().fit(Y, representation)
 
     def decode(self, coordinates: np.ndarray) -> np.ndarray:
@@ -63,21 +64,27 @@ class RiemannianDescent(Decoder):
         outputs = np.asarray(self.representation_.outputs_)
         step = max(1, _BLOCK // (outputs.size * (self.n_starts + 1)))
         parts = [coordinates[first : first + step] for first in range(0, len(coordinates), step)]
-        return np.concatenate([self._best(part, outputs) for part in parts])
+        region = self._loss.manifold.region(self._seen)
+        return np.concatenate([self._best(part, outputs, region) for part in parts])
 
-    def _best(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    def _best(self, weights: np.ndarray, outputs: np.ndarray, region: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Return the best end of all starts."""
-        scores = self.representation_.distances(weights, self._starts)
+        manifold = self._loss.manifold
+        landmarks = manifold.landmarks(self._seen)
+        scores = self.representation_.distances(weights, landmarks)
         order = np.argsort(scores, axis=1, kind="stable")[:, : self.n_starts]
-        starts = [self._loss.manifold.guess(weights, outputs), *(self._starts[column] for column in order.T)]
-        ends, values = self._descend(np.tile(weights, (len(starts), 1)), np.concatenate(starts), outputs)
-        best = np.argmin(values.reshape(len(starts), -1), axis=0)
+        starts = np.concatenate([manifold.guess(weights, outputs), *(landmarks[column] for column in order.T)])
+        many = len(starts) // len(weights)
+        ends, values = self._descend(np.tile(weights, (many, 1)), region(starts), outputs, region)
+        best = np.argmin(values.reshape(many, -1), axis=0)
         return np.asarray(ends[best * len(weights) + np.arange(len(weights))])
 
-    def _descend(self, weights: np.ndarray, y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _descend(
+        self, weights: np.ndarray, y: np.ndarray, Z: np.ndarray, region: Callable[[np.ndarray], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of steps from one start for each row, and the losses there."""
-        manifold, region = self._loss.manifold, self._loss.manifold.region(Z)
-        y, active, factor = np.array(region(y)), np.arange(len(y)), np.ones(len(y))
+        manifold = self._loss.manifold
+        y, active, factor = y.copy(), np.arange(len(y)), np.ones(len(y))
         value, slope, length, size = self._loss.descent(weights, y, Z)
         least = np.maximum(self.tol * size, np.finfo(np.float64).eps * np.sum(np.abs(weights), axis=1))
         for _ in range(self.max_iter):

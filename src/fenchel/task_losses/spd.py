@@ -69,9 +69,15 @@ class PositiveDefinite(Manifold):
         return _between(_power(Y, 0.5), _of(V, np.exp))
 
     def guess(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return the log-Euclidean mean, with weights that sum to one; that of all alike where they sum to none."""
-        sums = np.sum(weights, axis=1, keepdims=True)
-        weights = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), 1 / len(Z))
+        """Return the log-Euclidean mean, with weights that sum to one.
+
+        Weights whose sum is small count with their sizes: the mean would be far away, beyond all numbers perhaps.
+        """
+        sizes = np.abs(weights)
+        sums, most = (np.sum(one, axis=1, keepdims=True) for one in (weights, sizes))
+        weights = np.where(sums > most / 2, weights, sizes)
+        sums = np.where(sums > most / 2, sums, most)
+        weights = weights / np.where(sums > 0, sums, 1.0)
         return _of(np.tensordot(weights, _of(Z, _log), axes=1), np.exp)
 
     def region(self, Z: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

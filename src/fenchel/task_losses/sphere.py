@@ -51,7 +51,7 @@ class Sphere(Manifold):
 
         def pull(coefficients: np.ndarray) -> np.ndarray:
             shares = np.where(sines > NEAR, coefficients, 0.0) / np.where(sines > NEAR, sines, 1.0)
-            return _tangent(Y, shares @ Z - np.sum(shares * np.cos(angles), axis=1, keepdims=True) * Y)
+            return _tangent(Y, shares @ Z)
 
         return angles, pull
 
