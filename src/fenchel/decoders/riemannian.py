@@ -25,7 +25,7 @@ class RiemannianDescent(Decoder):
 
     Parameters
     ----------
-    n_starts : int, default=3
+    n_starts : int, default=5
         Training outputs, the best ones, from which steps start.
     max_iter : int, default=200
         Most steps of each start.
@@ -36,6 +36,9 @@ class RiemannianDescent(Decoder):
     -----
     The first length that is tried is that of Weiszfeld's step: for the squared geodesic distance and weights that are
     not negative this is the iteration of Karcher means.
+
+    On the sphere of three coordinates, with random weights of both signs, 1 end in 400 was above the least of 16
+    starts with ``n_starts=3``, and none of 2400 with 5.
 
     References
     ----------
@@ -48,7 +51,7 @@ class RiemannianDescent(Decoder):
         "tol": Interval(0, math.inf),
     }
 
-    def __init__(self, n_starts: int = 3, max_iter: int = 200, tol: float = 1e-12) -> None:
+    def __init__(self, n_starts: int = 5, max_iter: int = 200, tol: float = 1e-12) -> None:
         self.n_starts = n_starts
         self.max_iter = max_iter
         self.tol = tol
