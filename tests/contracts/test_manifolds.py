@@ -305,6 +305,13 @@ class TestMatrices:
         assert np.all(rest > 0)
         assert_allclose(manifold.distance(near, far), rest, rtol=1e-6)
 
+    def test_mean_of_matrices_that_are_far_apart(self):
+        """Eigenvalues of exp(-5) to exp(5) in all directions: the undamped iteration does not arrive."""
+        R = special_ortho_group.rvs(3, size=6, random_state=0)
+        Z = R @ np.diag(np.exp([5.0, 0.0, -5.0])) @ np.swapaxes(R, 1, 2)
+        distances, pull = PositiveDefinite().view(PositiveDefinite()._mean(Z), Z)
+        assert_allclose(pull(distances), 0, atol=1e-7)
+
     def test_log_euclidean_closed_form(self):
         Z, weights = matrices(5), weights_of_sign("any", 3, 5)
         wanted = [expm(sum(w * logm(z) for w, z in zip(row, Z, strict=True))) for row in weights]
