@@ -69,3 +69,15 @@ def test_the_page_on_structured_outputs_runs():
     assert (names["same"] == names["labels"]).all()
     assert "higher" in names["found"]
     assert names["ranked"].shape == (50, 2)
+
+
+def test_the_section_on_manifolds_runs():
+    page = ROOT / "docs" / "loss_trick_manifolds.rst"
+    if not page.exists():
+        pytest.skip("no pages beside the tests")
+    (block,) = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
+    names = {}
+    exec(compile(block, "loss_trick_manifolds.rst", "exec"), names)
+    assert abs(names["turned"][0] - (4 - 2 * 3.14159265)) < 0.01  # as its comment says
+    assert abs((names["directions"] ** 2).sum(axis=1) - 1).max() < 1e-12
+    assert names["means"].shape == (1, 2, 2)

@@ -1,18 +1,26 @@
 """Task losses of the loss trick: what a prediction costs, and what its decoder needs."""
 
-from fenchel.task_losses import base, finite, histograms, interval, ranking, squared
+from fenchel.task_losses import base, circle, finite, histograms, interval, manifold, ranking, spd, sphere, squared
 from fenchel.task_losses.base import *  # noqa: F403
+from fenchel.task_losses.circle import *  # noqa: F403
 from fenchel.task_losses.finite import *  # noqa: F403
 from fenchel.task_losses.histograms import *  # noqa: F403
 from fenchel.task_losses.interval import *  # noqa: F403
+from fenchel.task_losses.manifold import *  # noqa: F403
 from fenchel.task_losses.ranking import *  # noqa: F403
+from fenchel.task_losses.spd import *  # noqa: F403
+from fenchel.task_losses.sphere import *  # noqa: F403
 from fenchel.task_losses.squared import *  # noqa: F403
 
 __all__ = [
     *base.__all__,
+    *circle.__all__,
     *finite.__all__,
     *histograms.__all__,
     *interval.__all__,
+    *manifold.__all__,
     *ranking.__all__,
+    *spd.__all__,
+    *sphere.__all__,
     *squared.__all__,
 ]

@@ -1,0 +1,126 @@
+"""The angle at which a weighted loss is least: a global search on the circle."""
+
+import math
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fenchel._check import Interval, Options
+from fenchel.decoders.base import Decoder
+from fenchel.decoders.scalar import _blocks
+
+__all__ = ["CircleMinimum"]
+
+_PARTS = 8  # parts into which an arc that may hold the minimum is cut
+_ROUNDS = 3  # of cutting: arcs are then so short that the least point found is within 1e-9 of the minimum
+_STEPS = 12  # Newton steps; each that helps about squares the error
+
+
+class CircleMinimum(Decoder):
+    r"""The angle at which :math:`\sum_i w_i \Delta(y, z_i)` is least on the whole circle, for weights of any sign.
+
+    The circle is cut into arcs by a grid, and wherever a loss has a kink. The loss says by how much it may lie below
+    its chord on an arc: arcs that cannot hold the minimum are left out, the others are cut finer, and Newton's steps
+    finish at the best point. Predictions are in [-pi, pi).
+
+    Parameters
+    ----------
+    n_grid : int, default=256
+        Points of the first grid.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"n_grid": Interval(2, math.inf, "left", integer=True)}
+
+    def __init__(self, n_grid: int = 256) -> None:
+        self.n_grid = n_grid
+
+    def fit(self, Y: Any, representation: Any) -> Self:
+        """Look whether the task loss is one of angles."""
+        self._loss = self._task_loss(representation, "sag", what="angles")
+        return super().fit(Y, representation)
+
+    def decode(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return one angle for each row of weights."""
+        z = np.asarray(self.representation_.outputs_)
+        cuts = np.unique(np.concatenate([np.linspace(-np.pi, np.pi, self.n_grid + 1)[:-1], self._loss.cuts(z)]))
+        left, width = cuts, np.diff(np.append(cuts, cuts[0] + 2 * np.pi))
+        values, bounds = np.empty((2, len(coordinates), len(cuts)))
+        for part in _blocks(len(cuts), len(z)):
+            values[:, part] = coordinates @ self._loss.value(cuts[part, None], z).T
+            bounds[:, part] = -_sags(self._loss, coordinates, left[part], width[part], z)
+        bounds += np.minimum(values, np.roll(values, -1, axis=1))
+        best = np.argmin(values, axis=1)
+        y, least = cuts[best], np.min(values, axis=1)
+        rows, places = np.nonzero(bounds < least[:, None])
+        arcs: tuple[np.ndarray, ...] = rows, left[places], width[places], bounds[rows, places]
+        for _ in range(_ROUNDS):
+            arcs = self._cut(coordinates, arcs, y, least, z)
+        return wrap(self._newton(coordinates, y, least, z))
+
+    def _cut(
+        self,
+        weights: np.ndarray,
+        arcs: tuple[np.ndarray, ...],
+        y: np.ndarray,
+        least: np.ndarray,
+        z: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
+        """Return the parts of arcs that may hold the minimum; write the best points found to y and least."""
+        found = []
+        for part in _blocks(len(arcs[0]), len(z) * (_PARTS + 1)):
+            rows, left, width, _ = (one[part] for one in arcs)
+            points = left[:, None] + width[:, None] * np.arange(_PARTS + 1) / _PARTS
+            values = _weighted(weights[rows], self._loss.value(points[:, :, None], z))
+            place = np.argmin(values, axis=1)
+            inner, lowest = points[np.arange(len(rows)), place], values[np.arange(len(rows)), place]
+            lower = np.flatnonzero(lowest < least[rows])
+            lower = lower[np.argsort(-lowest[lower], kind="stable")]  # of several arcs of a row the least comes last
+            y[rows[lower]], least[rows[lower]] = inner[lower], lowest[lower]
+            sags = _sags(self._loss, weights[rows], points[:, :-1], width[:, None] / _PARTS, z)
+            bounds = np.minimum(values[:, 1:], values[:, :-1]) - sags
+            arc, piece = np.nonzero(bounds < least[rows, None])
+            found.append((rows[arc], points[arc, piece], width[arc] / _PARTS, bounds[arc, piece]))
+        joined = [np.concatenate(one) for one in zip(*found, strict=True)] if found else list(arcs)
+        alive = joined[3] < least[joined[0]]
+        return tuple(one[alive] for one in joined)
+
+    def _newton(self, weights: np.ndarray, y: np.ndarray, least: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the points after Newton steps, each taken where it lowers the loss."""
+        reach = 2 * np.pi / self.n_grid
+        for part in _blocks(len(y), len(z)):
+            todo = np.arange(len(y))[part]
+            for _ in range(_STEPS):
+                slope, bend = (
+                    _weighted(weights[todo], one(y[todo, None, None], z))[:, 0]
+                    for one in (self._loss.slope, self._loss.bend)
+                )
+                curved = np.isfinite(bend) & (bend > 0)
+                move = np.clip(slope / np.where(curved, bend, np.inf), -reach, reach)
+                trial = y[todo] - move
+                value = _weighted(weights[todo], self._loss.value(trial[:, None, None], z))[:, 0]
+                lower = value < least[todo]
+                todo = todo[lower]
+                y[todo], least[todo] = trial[lower], value[lower]
+                if len(todo) == 0:
+                    break
+        return y
+
+
+def _sags(loss: Any, weights: np.ndarray, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return by how much weighted losses may lie below their chords: on all arcs (E,), or on each row's own (m, k)."""
+    below, above = loss.sag(left[..., None], width[..., None], z)
+    plus, minus = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
+    if left.ndim == 1:
+        return np.asarray(plus @ below.T + minus @ above.T)
+    return _weighted(plus, below) + _weighted(minus, above)
+
+
+def _weighted(weights: np.ndarray, losses: np.ndarray) -> np.ndarray:
+    """Return the sums over the samples of losses (m, k, n) at points of each row's own, (m, k)."""
+    return np.asarray((losses @ weights[:, :, None])[:, :, 0])
+
+
+def wrap(angles: np.ndarray) -> np.ndarray:
+    """Return angles in [-pi, pi); those that are there already keep their last digit."""
+    found = (angles + np.pi) % (2 * np.pi) - np.pi
+    return np.where((angles >= -np.pi) & (angles < np.pi), angles, np.where(found < np.pi, found, -np.pi))

@@ -1,0 +1,123 @@
+"""The point of a manifold at which a weighted loss is least."""
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fenchel._check import Interval, Options
+from fenchel.decoders.base import Decoder
+
+__all__ = ["RiemannianDescent"]
+
+_QUARTERINGS = 15
+_REACH = 3.0  # no step is longer: less than half a great circle, and a factor of exp(3) for eigenvalues
+_BLOCK = 2**21  # numbers of an array in memory at a time
+
+
+class RiemannianDescent(Decoder):
+    r"""The point of a manifold at which :math:`\sum_i w_i \Delta(y, z_i)` is least, by steps along geodesics.
+
+    Weights of any sign make the sum have several minima. Descent starts from the best of the training outputs (on a
+    sphere of their antipodes too) and from the mean in coordinates, with a line search at each step, and the best end
+    is taken: it is never worse than the best training output.
+
+    Parameters
+    ----------
+    n_starts : int, default=5
+        Training outputs, the best ones, from which steps start.
+    max_iter : int, default=200
+        Most steps of each start.
+    tol : float, default=1e-12
+        Relative gain at which steps end.
+
+    Notes
+    -----
+    The first length that is tried is that of Weiszfeld's step: for the squared geodesic distance and weights that are
+    not negative this is the iteration of Karcher means.
+
+    On the sphere of three coordinates, with random weights of both signs, 1 end in 400 was above the least of 16
+    starts with ``n_starts=3``, and none of 2400 with 5.
+
+    References
+    ----------
+    [Absil2008]_; [Pennec2006]_.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        "n_starts": Interval(1, math.inf, "left", integer=True),
+        "max_iter": Interval(1, math.inf, "left", integer=True),
+        "tol": Interval(0, math.inf),
+    }
+
+    def __init__(self, n_starts: int = 5, max_iter: int = 200, tol: float = 1e-12) -> None:
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, Y: Any, representation: Any) -> Self:
+        """Look whether the task loss is one of points of a manifold."""
+        self._loss = self._task_loss(representation, "manifold", what="points of a manifold")
+        self._seen = np.asarray(Y)
+        return super().fit(Y, representation)
+
+    def decode(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return one point for each row of weights."""
+        outputs = np.asarray(self.representation_.outputs_)
+        step = max(1, _BLOCK // (outputs.size * (self.n_starts + 1)))
+        parts = [coordinates[first : first + step] for first in range(0, len(coordinates), step)]
+        region = self._loss.manifold.region(self._seen)
+        return np.concatenate([self._best(part, outputs, region) for part in parts])
+
+    def _best(self, weights: np.ndarray, outputs: np.ndarray, region: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return the best end of all starts."""
+        manifold = self._loss.manifold
+        landmarks = manifold.landmarks(self._seen)
+        scores = self.representation_.distances(weights, landmarks)
+        order = np.argsort(scores, axis=1, kind="stable")[:, : self.n_starts]
+        starts = np.concatenate([manifold.guess(weights, outputs), *(landmarks[column] for column in order.T)])
+        many = len(starts) // len(weights)
+        ends, values = self._descend(np.tile(weights, (many, 1)), region(starts), outputs, region)
+        best = np.argmin(values.reshape(many, -1), axis=0)
+        return np.asarray(ends[best * len(weights) + np.arange(len(weights))])
+
+    def _descend(
+        self, weights: np.ndarray, y: np.ndarray, Z: np.ndarray, region: Callable[[np.ndarray], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of steps from one start for each row, and the losses there."""
+        manifold = self._loss.manifold
+        y, active, factor = y.copy(), np.arange(len(y)), np.ones(len(y))
+        value, slope, length, size = self._loss.descent(weights, y, Z)
+        least = np.maximum(self.tol * size, np.finfo(np.float64).eps * np.sum(np.abs(weights), axis=1))
+        for _ in range(self.max_iter):
+            gain, todo = np.zeros(len(active)), np.arange(len(active))
+            for _ in range(_QUARTERINGS):
+                rows = active[todo]
+                step = np.minimum(factor[rows] * length[rows], _REACH / np.maximum(_norms(slope[rows]), 1e-300))
+                trial = region(manifold.exp(y[rows], -_times(step, slope[rows])))
+                new, *others = self._loss.descent(weights[rows], trial, Z)
+                falls = new < value[rows] - manifold.distance(y[rows], trial) ** 2 / (4 * step)
+                done = rows[falls]
+                gain[todo[falls]] = value[done] - new[falls]
+                y[done], value[done] = trial[falls], new[falls]
+                slope[done], length[done] = others[0][falls], others[1][falls]
+                factor[done] *= 2
+                factor[rows[~falls]] /= 4
+                todo = todo[~falls]
+                if len(todo) == 0:
+                    break
+            active = active[gain > least[active]]
+            if len(active) == 0:
+                break
+        return y, value
+
+
+def _norms(rows: np.ndarray) -> np.ndarray:
+    """Return the length of each row, of any shape."""
+    return np.asarray(np.linalg.norm(rows.reshape(len(rows), -1), axis=1))
+
+
+def _times(factors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return each row times its factor."""
+    return np.asarray(factors.reshape(-1, *[1] * (rows.ndim - 1)) * rows)

@@ -1,0 +1,170 @@
+"""Losses of angles."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fenchel._check import Interval, Options
+from fenchel.decoders import CircleMinimum, Decoder
+from fenchel.decoders.circle import wrap
+from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.base import TaskLoss, numbers
+from fenchel.task_losses.heat import TIMES, circle_heat
+
+__all__ = ["CircleDiffusion", "CircleGeodesic", "CircleLoss"]
+
+
+class CircleLoss(TaskLoss, ABC):
+    """A loss of angles in radians, which are numbers up to multiples of 2 pi; predictions are in [-pi, pi)."""
+
+    @abstractmethod
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the losses of predictions y against z, elementwise, with broadcasting."""
+
+    @abstractmethod
+    def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the derivatives in y."""
+
+    @abstractmethod
+    def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the second derivatives in y."""
+
+    @abstractmethod
+    def sag(self, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds of how far the loss lies below, and above, its chord on arcs without kinks."""
+
+    @abstractmethod
+    def cuts(self, z: np.ndarray) -> np.ndarray:
+        """Return angles in [-pi, pi): all at which the loss has a kink, and others at which arcs should end."""
+
+    def check(self, Z: Any) -> Any:
+        """Return the angles in [-pi, pi)."""
+        return wrap(numbers(Z, type(self).__name__, (1,)))
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the losses of all pairs."""
+        return self.value(np.asarray(Y, dtype=np.float64)[:, None], np.asarray(Z, dtype=np.float64))
+
+    def decoder(self) -> Decoder:
+        """Return a global search on the circle."""
+        return CircleMinimum()
+
+
+class CircleGeodesic(CircleLoss):
+    r"""Angles: a power of the length of the shorter arc between them, :math:`\Delta(y, z) = d(y, z)^p`.
+
+    Parameters
+    ----------
+    power : float, default=2.0
+        The exponent p, from 1 to 2: 2 predicts a weighted mean on the circle, 1 a median, which outliers hardly move.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import CircleGeodesic
+    >>> CircleGeodesic()([0.1, 3.0], [0.3, -3.0]).round(4)
+    array([0.04  , 0.0802])
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"power": Interval(1, 2, "both")}
+
+    def __init__(self, power: float = 2.0) -> None:
+        self.power = power
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return powers of the arcs."""
+        return np.asarray(np.abs(wrap(y - z)) ** self.power)
+
+    def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return their derivatives."""
+        arc = wrap(y - z)
+        return np.asarray(np.sign(arc) * self.power * np.abs(arc) ** (self.power - 1))
+
+    def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return their second derivatives; at z itself there is none for powers below 2, and 0 stands for it."""
+        arc = np.abs(wrap(y - z))
+        p = self.power
+        return np.asarray(p * (p - 1) * np.where(arc > 0, arc, 1.0) ** (p - 2) * ((arc > 0) | (p == 2)))
+
+    def sag(self, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return bounds for convex pieces: they are never above their chord.
+
+        Below it they are by at most :math:`p (p - 1) d^{p - 2} h^2 / 8` with d the distance of the nearer end, and by
+        at most :math:`h^p \max_u (u - u^p)`, which is the case of d = 0, as the second derivative falls with d.
+        """
+        p, none = self.power, np.zeros(np.broadcast_shapes(left.shape, z.shape))
+        if p == 1:
+            return none, none
+        near = np.minimum(np.abs(wrap(left - z)), np.abs(wrap(left + width - z)))
+        top = (p - 1) * p ** (-p / (p - 1)) * width**p
+        curved = p * (p - 1) * np.maximum(near, np.finfo(np.float64).tiny) ** (p - 2) * width**2 / 8
+        return np.minimum(top, curved), none
+
+    def cuts(self, z: np.ndarray) -> np.ndarray:
+        """Return the angles opposite to the outputs, and the outputs themselves for powers below 2."""
+        return wrap(z + np.pi) if self.power == 2 else np.concatenate([wrap(z + np.pi), wrap(z)])
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return the heat kernel at its default time."""
+        return CircleDiffusion().output_kernel()
+
+
+class CircleDiffusion(CircleLoss):
+    r"""Angles: the diffusion distance of the heat kernel, :math:`\Delta(y, z) = 1 - k_t(y, z) / k_t(y, y)`.
+
+    It grows like :math:`d^2 / 4t` for small arcs d and is nearly 1 beyond a few :math:`\sqrt{2t}`: an outlier costs the
+    same wherever it is.
+
+    Parameters
+    ----------
+    time : float, default=0.1
+        The time t for which heat spreads, at least 1e-4; :math:`\sqrt{2t}` is the width of the kernel in radians.
+
+    Notes
+    -----
+    For what [Ciliberto2016]_ has instead see ``SphereDiffusion``; predictions are the same.
+
+    References
+    ----------
+    [Ciliberto2016]_, Example 1 and appendix C.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import CircleDiffusion
+    >>> CircleDiffusion(0.1)([0.1, 3.0], [0.3, -3.0]).round(4)
+    array([0.0952, 0.1817])
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"time": TIMES}
+
+    def __init__(self, time: float = 0.1) -> None:
+        self.time = time
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the losses of arcs."""
+        return 1 - circle_heat(wrap(y - z), self.time)
+
+    def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return their derivatives."""
+        return -circle_heat(wrap(y - z), self.time, 1)
+
+    def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return their second derivatives."""
+        return -circle_heat(wrap(y - z), self.time, 2)
+
+    def sag(self, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the bound of the second derivative, which is greatest at zero: so it is for every sum of cosines."""
+        most = -circle_heat(np.zeros(1), self.time, 2)[0]
+        bound = np.broadcast_to(most * width**2 / 8, np.broadcast_shapes(left.shape, z.shape))
+        return bound, bound
+
+    def cuts(self, z: np.ndarray) -> np.ndarray:
+        """Return a grid that is fine enough for a narrow kernel, such that few arcs must be cut again."""
+        return np.arange(-np.pi, np.pi, np.sqrt(self.time) / 2)
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return the heat kernel."""
+        return as_scalar_kernel(self._kernel)
+
+    def _kernel(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return 1 - self.matrix(np.ravel(Y), np.ravel(Z))

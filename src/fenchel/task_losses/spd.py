@@ -1,0 +1,222 @@
+"""Losses of symmetric positive definite matrices, such as covariances and diffusion tensors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fenchel.decoders import Decoder, WeightedMean
+from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.base import numbers
+from fenchel.task_losses.manifold import NEAR, Manifold, PowerLoss
+from fenchel.task_losses.squared import SquaredDistance
+
+__all__ = ["AffineInvariant", "LogEuclidean", "PositiveDefinite"]
+
+_SYMMETRY_TOL = 1e-6  # how far from symmetric an entry may be, as a part of the greatest entry
+_MEAN_STEPS, _MEAN_TOL = 500, 1e-10  # of the mean of all outputs
+_CONDITION = 1e-13  # a least eigenvalue that is less than this part of the greatest is null to round-off
+
+
+class PositiveDefinite(Manifold):
+    r"""Symmetric positive definite matrices with the affine-invariant metric.
+
+    A tangent vector at Y is :math:`Y^{1/2} S Y^{1/2}`; its coordinates are the symmetric matrix S.
+    """
+
+    def check(self, Z: Any, name: str) -> np.ndarray:
+        """Look whether outputs are symmetric positive definite matrices."""
+        found = numbers(Z, name, (3,))
+        if found.shape[1] != found.shape[2] or found.shape[1] == 0:
+            raise ValueError(f"{name} takes square matrices, in an array of shape (n, d, d). Got shape {found.shape}.")
+        turned = np.swapaxes(found, 1, 2)
+        sizes = np.max(np.abs(found), axis=(1, 2))
+        apart = np.max(np.abs(found - turned), axis=(1, 2))
+        if np.any(apart > _SYMMETRY_TOL * sizes):
+            worst = int(np.argmax(apart / np.where(sizes > 0, sizes, 1.0)))
+            raise ValueError(f"{name} takes symmetric matrices. Matrix {worst} differs from its transpose.")
+        found = (found + turned) / 2
+        values = np.linalg.eigvalsh(found)
+        bad = np.flatnonzero(values[:, 0] <= _CONDITION * np.abs(values[:, -1]))
+        if len(bad):
+            raise ValueError(
+                f"{name} takes positive definite matrices. Matrix {bad[0]} has the eigenvalue {values[bad[0], 0]:.3e} "
+                f"(its greatest is {values[bad[0], -1]:.3e}); add a small multiple of the identity."
+            )
+        return found
+
+    def distance(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return the norms of the logarithms of the matrices Z as seen from Y."""
+        values = np.linalg.eigvalsh(_between(_power(Y, -0.5), Z))
+        return np.linalg.norm(_log(values), axis=-1)
+
+    def view(self, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """Return the same distances, and sums of the logarithms divided by them."""
+        values, vectors = np.linalg.eigh(_between(_power(Y, -0.5)[:, None], Z[None]))
+        logs = _log(values)
+        distances = np.linalg.norm(logs, axis=-1)
+
+        def pull(coefficients: np.ndarray) -> np.ndarray:
+            far = distances > NEAR
+            shares = np.where(far, coefficients, 0.0) / np.where(far, distances, 1.0)
+            scaled = vectors * (shares[..., None] * logs)[..., None, :]
+            return np.asarray(np.einsum("mnij,mnkj->mik", scaled, vectors))
+
+        return distances, pull
+
+    def exp(self, Y: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Return the points at the ends of geodesics."""
+        return _between(_power(Y, 0.5), _of(V, np.exp))
+
+    def guess(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return the log-Euclidean mean, with weights that sum to one.
+
+        Weights whose sum is small count with their sizes: the mean would be far away, beyond all numbers perhaps.
+        """
+        sizes = np.abs(weights)
+        sums, most = (np.sum(one, axis=1, keepdims=True) for one in (weights, sizes))
+        weights = np.where(sums > most / 2, weights, sizes)
+        sums = np.where(sums > most / 2, sums, most)
+        weights = weights / np.where(sums > 0, sums, 1.0)
+        return _of(np.tensordot(weights, _of(Z, _log), axes=1), np.exp)
+
+    def region(self, Z: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the projection on the least ball around the mean of Z that holds all of it.
+
+        Where the weights sum to less than zero their sum of squared distances falls without end.
+        """
+        centre = self._mean(Z)
+        radius = np.max(self.distance(centre, Z))
+
+        def project(Y: np.ndarray) -> np.ndarray:
+            outside = np.flatnonzero(self.distance(centre, Y) > radius)
+            if len(outside) == 0:
+                return Y
+            found = Y.copy()
+            logs = _of(_between(_power(centre, -0.5), Y[outside]), _log)
+            logs *= (radius / np.linalg.norm(logs, axis=(1, 2)))[:, None, None]
+            found[outside] = self.exp(centre, logs)
+            return found
+
+        return project
+
+    def _mean(self, Z: np.ndarray) -> np.ndarray:
+        """Return the Karcher mean, as a single point: it moves with Z under congruences, as no mean of logarithms."""
+        centre = self.guess(np.ones((1, len(Z))), Z)
+        for _ in range(_MEAN_STEPS):
+            distances, pull = self.view(centre, Z)
+            move = pull(distances / len(Z))
+            centre = self.exp(centre, move / max(1.0, np.max(distances)))  # farther away the sum bends the more
+            if np.linalg.norm(move) <= _MEAN_TOL * np.max(distances):
+                break
+        return centre
+
+
+def _of(A: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return the function of symmetric matrices, by their eigenvalues."""
+    values, vectors = np.linalg.eigh(A)
+    return (vectors * function(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def _power(A: np.ndarray, power: float) -> np.ndarray:
+    return _of(A, lambda values: np.exp(power * _log(values)))
+
+
+def _between(root: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """Return root A root, symmetric to the last digit."""
+    found = root @ A @ root
+    return (found + np.swapaxes(found, -1, -2)) / 2
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    """Return logarithms of eigenvalues, which are positive but for round-off."""
+    return np.log(np.maximum(values, np.finfo(np.float64).eps * values[..., -1:]))
+
+
+class AffineInvariant(PowerLoss):
+    r"""Positive definite matrices: :math:`\Delta(y, z) = \|\log(y^{-1/2} z y^{-1/2})\|_F^p`.
+
+    The distance does not change when both matrices become :math:`A y A^\top` and :math:`A z A^\top`, as covariances do
+    in other coordinates.
+
+    Parameters
+    ----------
+    power : float, default=2.0
+        The exponent p, from 1 to 2: 2 predicts a weighted Karcher mean, 1 a median, which outliers hardly move.
+
+    Notes
+    -----
+    Predictions are looked for in the least ball around the mean of the training outputs that holds all of them.
+
+    References
+    ----------
+    [Pennec2006]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import AffineInvariant
+    >>> AffineInvariant()([np.eye(2)], [np.diag([np.e, 1.0])])
+    array([1.])
+    """
+
+    manifold = PositiveDefinite()
+
+    def __init__(self, power: float = 2.0) -> None:
+        self.power = power
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return a Gaussian of the log-Euclidean distance."""
+        return as_scalar_kernel(_log_gaussian)
+
+
+class LogEuclidean(SquaredDistance):
+    r"""Positive definite matrices: :math:`\Delta(y, z) = \|\log y - \log z\|_F^2`.
+
+    The prediction is :math:`\exp \sum_i \alpha_i(x) \log z_i`: kernel ridge regression of the logarithms.
+
+    References
+    ----------
+    [Arsigny2006]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import LogEuclidean
+    >>> LogEuclidean()([np.eye(2)], [np.diag([np.e, 1.0])])
+    array([1.])
+    """
+
+    def check(self, Z: Any) -> Any:
+        """Look whether outputs are symmetric positive definite matrices."""
+        return PositiveDefinite().check(Z, "LogEuclidean")
+
+    def products(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the products of the logarithms."""
+        return _log_products(np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64))
+
+    def norms(self, Y: Any) -> np.ndarray:
+        """Return the squared norms of the logarithms."""
+        return np.asarray(np.sum(_log(np.linalg.eigvalsh(np.asarray(Y, dtype=np.float64))) ** 2, axis=1))
+
+    def decoder(self) -> Decoder:
+        """Return the closed form."""
+        return WeightedMean()
+
+    def combine(self, weights: np.ndarray, Z: Any) -> np.ndarray:
+        """Return the exponentials of the weighted sums of logarithms, which are the best predictions."""
+        return _of(np.tensordot(weights, _of(Z, _log), axes=1), np.exp)
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return the products of the logarithms, a kernel."""
+        return as_scalar_kernel(_log_products)
+
+
+def _log_products(Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    logs = [_of(points, _log).reshape(len(points), -1) for points in (Y, Z)]
+    return np.asarray(logs[0] @ logs[1].T)
+
+
+def _log_gaussian(Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Return exp of minus the log-Euclidean distance squared, over the number of free entries."""
+    return np.exp(-LogEuclidean().matrix(Y, Z) * 2 / (Y.shape[1] * (Y.shape[1] + 1)))
