@@ -14,7 +14,9 @@ lam are chosen by 5-fold cross-validation on the training images, each method by
 - :math:`\Delta_R`: the share of wrong answers of the support vector machine on images made of the true upper half and
   the predicted lower half. A histogram does not tell how much ink there is: the machine sees the square roots of both
   halves' histograms, in training as in test. Two others, which see the histograms themselves, and grey levels with the
-  mean ink of the training outputs, stand in the notes.
+  mean ink of the training outputs, stand in the notes. Of the three, that of the roots errs least on its own grey
+  images, held out in turn. It minds the haze around a blurred stroke, which the pre-images of a Gaussian have; to the
+  other two both methods are about the same.
 
 The published images are those of another file, of 11000 digits. On ours no scaling of eq. 23 gives its Table 2: the
 best constant histogram has .58, below the published .647 of a method that recognises four digits of five. The same
@@ -54,7 +56,7 @@ WINNERS = {"G": KDE, "H": HELLINGER, "R": HELLINGER}
 WIDTHS = (2.0, 4.0, 8.0)  # input gamma over that of the median heuristic
 LAMS = (1e-4, 3e-4, 1e-3, 3e-3)
 NARROWER = (2.0, 4.0)  # output gamma over that of the loss
-NEAR = {"G": 0.15, "H": 0.15, "R": 0.4}  # relative tolerances of the black and white images
+NEAR = 0.1  # relative tolerance of the black and white images; the published deviations are 3 to 9 %
 VIEWS = ("roots", "histograms", "ink")  # what the support vector machine sees
 
 
@@ -115,7 +117,7 @@ def _published(kind: str, method: str, loss: str, means: _Means) -> Comparison:
     name, ours = f"{kind}: {method}, Delta_{key}", float(means.values(method, key).mean())
     if kind == SETS[0] or loss == "R":
         return Comparison(name, published, ours, deviation, note, at_most=True)
-    return Comparison(name, published, ours, NEAR[loss], note)
+    return Comparison(name, published, ours, NEAR, note)
 
 
 def _settings(means: _Means) -> str:
