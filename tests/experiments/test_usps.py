@@ -67,6 +67,16 @@ class TestRun:
         assert set(part["losses"]) == {*usps.PUBLISHED, *usps.OTHERS}
         assert part["losses"]["narrower"]["G"] < 1.1 * part["losses"]["KDE-Gaussian"]["G"]
 
+    def test_a_gaussian_that_is_too_narrow_is_not_chosen(self, small, monkeypatch):
+        images, digits = usps._images("grey")
+        train, _, _ = usps.split(digits, 0)
+        outputs = usps.histograms(images[train, 128:])
+        gaussian = KernelInduced(Gaussian("median")).resolve(outputs)
+        monkeypatch.setattr(usps, "NARROWER", (1e4,))
+        models, settings = usps._models(images[train, :128], outputs, gaussian)
+        assert models["narrower"] is models["KDE-Gaussian"] is not models["training set"]
+        assert settings["Hellinger"] == (4.0, models["Hellinger"].lam_)
+
     def test_losses_of_known_predictions(self, small, monkeypatch):
         """Predictions that are the training mean, whatever the input."""
 

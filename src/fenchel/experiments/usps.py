@@ -14,11 +14,14 @@ lam are chosen by 5-fold cross-validation on the training images, each method by
 - :math:`\Delta_R`: the share of wrong answers of the support vector machine on images made of the true upper half and
   the predicted lower half. A histogram does not tell how much ink there is: the machine sees the square roots of both
   halves' histograms, in training as in test. Two others, which see the histograms themselves, and grey levels with the
-  mean ink of the training outputs, stand in the notes.
+  mean ink of the training outputs, stand in the notes. Of the three, that of the roots errs least on its own grey
+  images, held out in turn. It minds the haze around a blurred stroke, which the pre-images of a Gaussian have; to the
+  other two both methods are about the same.
 
-The published images are those of another file, of 11000 digits. On ours no scaling of eq. 23 gives its Table 2: the
-best constant histogram has .58, below the published .647 of a method that recognises four digits of five. The same
-protocol on images that are made black and white, with the *root* of eq. 23, comes near; it is the second set here.
+The published images are those of another file, of 11000 digits. On ours neither printed scaling of eq. 23 gives the
+:math:`\Delta_H` of Table 2: the best constant histogram has .58, less than the published .647 of a method whose digits
+are recognised four times of five. The ratio of the two methods is the published one. The same protocol on images that
+are made black and white, with the *root* of eq. 23, comes near the published numbers; it is the second set here.
 """
 
 from functools import cache
@@ -53,7 +56,7 @@ WINNERS = {"G": KDE, "H": HELLINGER, "R": HELLINGER}
 WIDTHS = (2.0, 4.0, 8.0)  # input gamma over that of the median heuristic
 LAMS = (1e-4, 3e-4, 1e-3, 3e-3)
 NARROWER = (2.0, 4.0)  # output gamma over that of the loss
-NEAR = {"G": 0.15, "H": 0.15, "R": 0.4}  # relative tolerances of the black and white images
+NEAR = 0.1  # relative tolerance of the black and white images; the published deviations are 3 to 9 %
 VIEWS = ("roots", "histograms", "ink")  # what the support vector machine sees
 
 
@@ -111,7 +114,7 @@ def _published(kind: str, method: str, loss: str, means: _Means) -> Comparison:
     name, ours = f"{kind}: {method}, Delta_{key}", float(means.values(method, key).mean())
     if kind == SETS[0] or loss == "R":
         return Comparison(name, published, ours, deviation, note, at_most=True)
-    return Comparison(name, published, ours, NEAR[loss], note)
+    return Comparison(name, published, ours, NEAR, note)
 
 
 def _settings(means: _Means) -> str:
@@ -130,7 +133,8 @@ def _winner(kind: str, loss: str, means: _Means) -> Comparison:
     other = next(method for method in PUBLISHED if method != winner)
     ours, bar = means.values(winner, loss), means.values(other, loss)
     difference = bar - ours
-    note = f"better in {int(np.sum(difference > 0))} of {len(ours)} runs, by {difference.mean():.4f}"
+    ratio, theirs = bar.mean() / ours.mean(), PUBLISHED[other][loss][0] / PUBLISHED[winner][loss][0]
+    note = f"better in {int(np.sum(difference > 0))} of {len(ours)} runs, ratio {ratio:.3f}, published {theirs:.3f}"
     if loss == "R":
         for view in VIEWS[1:]:
             gain = means.values(other, f"R, {view}") - means.values(winner, f"R, {view}")
