@@ -68,7 +68,7 @@ def order_items(preferences: np.ndarray) -> np.ndarray:
     graphs = preferences.reshape(-1, *preferences.shape[-2:])
     m, M = graphs.shape[:2]
     score = graphs.sum(axis=2)
-    n_wins, n_losses = (np.sum(arcs, axis=2, dtype=np.int32) for arcs in (graphs > 0, graphs < 0))
+    n_wins, n_losses = (np.count_nonzero(arcs, axis=2) for arcs in (graphs > 0, graphs < 0))
     order, everyone = np.empty((m, M), dtype=np.int64), np.arange(m)
     first, last = np.zeros(m, dtype=np.int64), np.full(m, M - 1)  # the places that are still free
     for _ in range(M):
@@ -82,8 +82,8 @@ def order_items(preferences: np.ndarray) -> np.ndarray:
         score += row  # less what each item won against this one: the matrix is antisymmetric
         n_wins -= row < 0
         n_losses -= row > 0
-        score[everyone, item] = -np.inf  # an item that has its place is not chosen again
-        n_wins[everyone, item] = n_losses[everyone, item] = np.iinfo(np.int32).max
+        score[everyone, item] = -np.inf
+        n_wins[everyone, item] = n_losses[everyone, item] = 2 * M  # never null again: at most M are subtracted
     return order.reshape(preferences.shape[:-1])
 
 
