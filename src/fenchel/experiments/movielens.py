@@ -5,8 +5,8 @@ and what it says of them ("profession, age, similarity of previous ratings") lea
 test user. Here the ratings of every user fall at random into two halves. The first is input: features see no other
 rating. Test users are scored on the second half, which no model has seen. Of training users all ratings are outputs.
 
-Features of a user, under a linear kernel; each group but the first is multiplied by its entry of ``SCALES``, set once on
-another draw of users:
+Features of a user, under a linear kernel; each group but the first is multiplied by its entry of ``SCALES``, which were
+set once, on another random split:
 
 - the constant 1;
 - age, gender and occupation (21 indicators), each centred, over the root of their mean squared norm;
