@@ -79,7 +79,7 @@ class RankLoss(TaskLoss):
 
     def decoder(self) -> Decoder:
         """Return the heuristic of Eades, Lin and Smyth, made better by insertions."""
-        return FeedbackArcSet(sweeps=2)
+        return FeedbackArcSet(sweeps=1)
 
     def output_kernel(self) -> ScalarKernel:
         """Return the kernel of equal directions of centred ratings."""
