@@ -24,6 +24,7 @@ ROOMS = (
     "fenchel.problem",
     "fenchel.solvers",
     "fenchel.decoders",
+    "fenchel.task_losses",
     "fenchel.data",
     "fenchel.report.labels",
     "fenchel.report.metrics",

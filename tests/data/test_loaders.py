@@ -1,9 +1,11 @@
+import gzip
+
 import numpy as np
 import pytest
 
-from fenchel.data import as_curves, load_dti, load_lip_emg, load_speech, load_usps, load_yeast
+from fenchel.data import as_curves, load_dti, load_lip_emg, load_movielens100k, load_speech, load_usps, load_yeast
 
-LOADERS = (load_dti, load_lip_emg, load_speech, load_usps, load_yeast)
+LOADERS = (load_dti, load_lip_emg, load_movielens100k, load_speech, load_usps, load_yeast)
 
 
 @pytest.fixture
@@ -121,6 +123,28 @@ class TestUsps:
         np.savez(tmp_path / "usps/usps.npz", X_train=np.zeros((2, 256)), X_test=images, y_train=[0, 1], y_test=[0, 1])
         with pytest.raises(ValueError, match=r"X_test of .* must hold rows of 256 numbers from -1 to 1"):
             load_usps()
+
+
+class TestMovieLens:
+    def test_shapes(self, folder):
+        """The counts of the data's page."""
+        data = load_movielens100k()
+        assert data.ratings.shape == (943, 1682) and data.title.shape == (1682,)
+        values, counts = np.unique(data.ratings[~np.isnan(data.ratings)], return_counts=True)
+        assert values.tolist() == [1, 2, 3, 4, 5] and counts.tolist() == [6110, 11370, 27145, 34174, 21201]
+        assert np.min(np.sum(~np.isnan(data.ratings), axis=1)) == 20
+        assert data.age.shape == data.gender.shape == data.occupation.shape == (943,)
+        assert data.age.dtype == np.float64 and set(data.gender) == {"M", "F"} and len(set(data.occupation)) == 21
+
+    def test_ratings_are_where_the_table_says(self, folder):
+        with gzip.open(folder / "movielens100k" / "ratings.csv.gz", "rt") as stream:
+            lines = stream.readlines()[1::9973]
+        data = load_movielens100k()
+        for line in lines:
+            user, item, rating = map(int, line.split(",")[:3])
+            assert data.ratings[user - 1, item - 1] == rating
+        assert data.title[0] == "Toy Story (1995)"
+        assert (data.age[0], data.gender[0], data.occupation[0]) == (24, "M", "technician")
 
 
 @pytest.mark.parametrize("load", LOADERS)

@@ -15,6 +15,7 @@ __all__ = [
     "load_lip_emg",
     "load_massbank",
     "load_metabolite_fp490",
+    "load_movielens100k",
     "load_speech",
     "load_usps",
     "load_yeast",
@@ -121,6 +122,39 @@ def load_metabolite_fp490() -> Bunch:
     M. Heinonen et al., "Metabolite identification and molecular fingerprint prediction through machine learning", 2012.
     """
     return Bunch(**_arrays(locate("metabolite_fp490", "fp490.npz"), "K", "Y"))
+
+
+def load_movielens100k() -> Bunch:
+    """Load MovieLens-100k: 100 000 ratings from 1 to 5 of 1682 films by 943 users, each with at least 20.
+
+    Returns
+    -------
+    data : Bunch
+        ``ratings`` (943, 1682), NaN where a user has not rated a film; of the users ``age`` (943,), ``gender`` (943,),
+        ``M`` or ``F``, and ``occupation`` (943,) words; of the films ``title`` (1682,).
+
+    Notes
+    -----
+    For research only: the data may neither be redistributed nor used for revenue without permission of GroupLens.
+
+    References
+    ----------
+    F. M. Harper and J. A. Konstan, "The MovieLens datasets: history and context", ACM TiiS 2015.
+    """
+    users = _table("movielens100k", "users.csv.gz", "user", "age", "gender", "occupation")
+    films = _table("movielens100k", "items.csv.gz", "item", "title")
+    given = _table("movielens100k", "ratings.csv.gz", "user", "item", "rating")
+    rows, columns = ({name: k for k, name in enumerate(names)} for names in (users["user"], films["item"]))
+    ratings = np.full((len(rows), len(columns)), np.nan)
+    places = [rows[user] for user in given["user"]], [columns[item] for item in given["item"]]
+    ratings[places] = given["rating"].astype(np.float64)
+    return Bunch(
+        ratings=ratings,
+        age=users["age"].astype(np.float64),
+        gender=users["gender"],
+        occupation=users["occupation"],
+        title=films["title"],
+    )
 
 
 def load_lip_emg() -> Bunch:

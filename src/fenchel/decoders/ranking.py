@@ -1,12 +1,15 @@
 """Rankings from weighted preferences."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fenchel._check import Interval, Options
 from fenchel.decoders.base import Decoder
 
-__all__ = ["FeedbackArcSet", "order_items"]
+__all__ = ["FeedbackArcSet", "insert_items", "order_items"]
+
+_BLOCK = 2**25  # entries of the preferences that are in memory at a time
 
 
 class FeedbackArcSet(Decoder):
@@ -15,10 +18,21 @@ class FeedbackArcSet(Decoder):
     The best ranking is a minimum feedback arc set of the graph of preferences, which is hard to find; items are put in
     order by the heuristic of [Eades1993]_, in O(M²) for M items.
 
+    Parameters
+    ----------
+    sweeps : int, default=0
+        How often each item is then put where it goes against least preference, the others staying as they are; O(M²)
+        each. A sweep never makes a ranking worse, and the first one wins much where many pairs are unknown.
+
     Notes
     -----
     A prediction gives each item a number of 1, ..., M, the greatest to the best.
     """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"sweeps": Interval(0, float("inf"), "left", integer=True)}
+
+    def __init__(self, sweeps: int = 0) -> None:
+        self.sweeps = sweeps
 
     def fit(self, Y: Any, representation: Any) -> Self:
         """Look whether the task loss is one of rankings."""
@@ -28,9 +42,12 @@ class FeedbackArcSet(Decoder):
     def decode(self, coordinates: np.ndarray) -> np.ndarray:
         """Return one ranking for each row of weights, (m, M)."""
         outputs = np.asarray(self.representation_.outputs_)
-        ranks = np.empty((len(coordinates), outputs.shape[1]), dtype=np.int64)
-        for row, weights in zip(ranks, coordinates, strict=True):
-            row[order_items(self._loss.preferences(weights, outputs))] = np.arange(len(row), 0, -1)
+        M = outputs.shape[1]
+        ranks, step = np.empty((len(coordinates), M), dtype=np.int64), max(1, _BLOCK // M**2)
+        for start in range(0, len(ranks), step):
+            preferences = self._loss.preferences(coordinates[start : start + step], outputs)
+            for k, order in enumerate(order_items(preferences), start):
+                ranks[k, insert_items(preferences[k - start], order, self.sweeps)] = np.arange(M, 0, -1)
         return ranks
 
 
@@ -39,29 +56,73 @@ def order_items(preferences: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
+    preferences : array of shape (M, M) or (m, M, M)
+        Antisymmetric: what is won by item i coming before item j. Several matrices are put in order side by side.
+
+    Returns
+    -------
+    order : array of shape (M,) or (m, M)
+        Items that lose against no other go first, those that win against no other last; when there is neither, the item
+        with the greatest sum of preferences goes first.
+    """
+    graphs = preferences.reshape(-1, *preferences.shape[-2:])
+    m, M = graphs.shape[:2]
+    score = graphs.sum(axis=2)
+    n_wins, n_losses = (np.count_nonzero(arcs, axis=2) for arcs in (graphs > 0, graphs < 0))
+    order, everyone = np.empty((m, M), dtype=np.int64), np.arange(m)
+    first, last = np.zeros(m, dtype=np.int64), np.full(m, M - 1)  # the places that are still free
+    for _ in range(M):
+        sink, source = np.argmin(n_wins, axis=1), np.argmin(n_losses, axis=1)
+        is_sink, is_source = n_wins[everyone, sink] == 0, n_losses[everyone, source] == 0
+        item = np.where(is_sink, sink, np.where(is_source, source, np.argmax(score, axis=1)))
+        order[everyone, np.where(is_sink, last, first)] = item
+        last -= is_sink
+        first += ~is_sink
+        row = graphs[everyone, item]
+        score += row  # less what each item won against this one: the matrix is antisymmetric
+        n_wins -= row < 0
+        n_losses -= row > 0
+        score[everyone, item] = -np.inf
+        n_wins[everyone, item] = n_losses[everyone, item] = 2 * M  # never null again: at most M are subtracted
+    return order.reshape(preferences.shape[:-1])
+
+
+def insert_items(preferences: np.ndarray, order: np.ndarray, sweeps: int) -> np.ndarray:
+    """Return an order that goes against no more preference: each item in turn moves to its best place.
+
+    Parameters
+    ----------
     preferences : array of shape (M, M)
         Antisymmetric: what is won by item i coming before item j.
+    order : array of shape (M,)
+        The items, the best first.
+    sweeps : int
+        How often all items are tried; it stops before when none moves.
 
     Returns
     -------
     order : array of shape (M,)
-        Items that lose against no other go first, those that win against no other last; when there is neither, the item
-        with the greatest sum of preferences goes first.
+        The items, the best first.
     """
-    M = len(preferences)
-    wins, losses = preferences > 0, preferences < 0
-    total, n_wins, n_losses = preferences.sum(axis=1), wins.sum(axis=1), losses.sum(axis=1)
-    left: list[int] = []
-    right: list[int] = []
-    remaining = np.ones(M, dtype=bool)
-    score = total.copy()  # minus infinity once an item has its place
-    for _ in range(M):
-        last = np.flatnonzero(remaining & (n_wins == 0))
-        first = np.flatnonzero(remaining & (n_losses == 0)) if len(last) == 0 else last
-        item = int(first[0]) if len(first) else int(np.argmax(score))
-        (right if len(last) else left).append(item)
-        remaining[item], score[item] = False, -np.inf
-        score += preferences[item]  # less what each item won against this one: the matrix is antisymmetric
-        n_wins -= losses[item]
-        n_losses -= wins[item]
-    return np.array(left + right[::-1])
+    order = order.copy()
+    least = np.finfo(np.float64).eps * np.sum(np.abs(preferences), axis=1)  # a smaller win is round-off
+    for _ in range(sweeps):
+        has_moved = False
+        for item in order.copy():
+            here = int(np.argmax(order == item))
+            won = np.cumsum(preferences[item].take(order))  # against the items up to each place
+            place = int(np.argmin(won))
+            if won[place] > 0:
+                place = -1  # the very first place, before which nothing is won or lost
+            if won[here] - (won[place] if place >= 0 else 0.0) <= least[item]:
+                continue
+            has_moved = True
+            if place < here:
+                order[place + 2 : here + 1] = order[place + 1 : here]
+                order[place + 1] = item
+            else:
+                order[here:place] = order[here + 1 : place + 1]
+                order[place] = item
+        if not has_moved:
+            break
+    return order

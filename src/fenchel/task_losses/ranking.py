@@ -64,16 +64,25 @@ class RankLoss(TaskLoss):
         return found
 
     def preferences(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return how much is won by ranking item i above item j, (M, M), antisymmetric, for one row of weights."""
-        rated = ~np.isnan(Z)
-        used = (weights != 0) & np.any(rated, axis=1)
-        ratings, rated = np.where(rated, Z, 0.0)[used], rated[used].astype(np.float64)
-        products = (ratings * (weights[used] / self._totals(Z[used]))[:, None]).T @ rated
-        return np.asarray(products - products.T)
+        """Return how much is won by ranking item i above item j, antisymmetric.
+
+        Shape (M, M) for one row of weights (n,), and (m, M, M) for several, (m, n).
+        """
+        rows, M = np.atleast_2d(weights), Z.shape[1]
+        used = np.any(rows != 0, axis=0)
+        rows, Z = rows[:, used] / self._totals(Z[used]), Z[used]
+        is_rated = ~np.isnan(Z)
+        ratings, rated = np.where(is_rated, Z, 0.0), is_rated.astype(np.float64)
+        found = np.empty((len(rows), M, M))
+        for i in range(M):  # only the few who rated the item have a part in its row
+            by = np.flatnonzero(is_rated[:, i])
+            np.matmul(rows[:, by] * ratings[by, i], rated[by], out=found[:, i])
+        _subtract_transposed(found)
+        return found.reshape(*np.shape(weights)[:-1], M, M)
 
     def decoder(self) -> Decoder:
-        """Return the heuristic of Eades, Lin and Smyth."""
-        return FeedbackArcSet()
+        """Return the heuristic of Eades, Lin and Smyth, made better by insertions."""
+        return FeedbackArcSet(sweeps=1)
 
     def output_kernel(self) -> ScalarKernel:
         """Return the kernel of equal directions of centred ratings."""
@@ -90,6 +99,17 @@ class RankLoss(TaskLoss):
         signs = np.where(place < count[:, None], 2 * place + 1 - count[:, None], 0)
         total = np.sum(signs * ordered, axis=1)  # the sum of all differences
         return np.where(total > 0, total, 1.0)
+
+
+def _subtract_transposed(matrices: np.ndarray, size: int = 128) -> None:
+    """Subtract from each square matrix its transpose, in place, tile by tile: whole columns would miss the cache."""
+    M = matrices.shape[1]
+    for i in range(0, M, size):
+        for j in range(i, M, size):
+            here, there = np.s_[:, i : i + size, j : j + size], np.s_[:, j : j + size, i : i + size]
+            tile = matrices[here] - matrices[there].transpose(0, 2, 1)
+            matrices[here] = tile
+            matrices[there] = -tile.transpose(0, 2, 1)
 
 
 def _cosines(Y: np.ndarray, Z: np.ndarray) -> np.ndarray:

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from sklearn.utils import Bunch
+
+from fenchel.experiments import movielens
+from fenchel.experiments.base import run
+from fenchel.task_losses import RankLoss
+
+
+@pytest.fixture
+def data():
+    """Made ratings: two tastes, told by the occupation as well, and films of different quality."""
+    rng = np.random.default_rng(0)
+    n, M = 60, 24
+    taste = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    quality, lean = 0.6 * rng.standard_normal(M), rng.standard_normal(M)
+    ratings = np.clip(np.round(3 + quality + taste[:, None] * lean + 0.5 * rng.standard_normal((n, M))), 1, 5)
+    ratings[rng.random((n, M)) < 0.4] = np.nan
+    return Bunch(
+        ratings=ratings,
+        age=rng.uniform(18, 70, n),
+        gender=rng.choice(["M", "F"], n),
+        occupation=np.where(taste > 0, "artist", "engineer"),
+    )
+
+
+def test_halves(data):
+    known, hidden = movielens.halves(data.ratings, np.random.RandomState(0))
+    assert not np.any(~np.isnan(known) & ~np.isnan(hidden))
+    np.testing.assert_array_equal(np.where(np.isnan(known), hidden, known), data.ratings)
+    sizes = [np.sum(~np.isnan(half), axis=1) for half in (known, hidden)]
+    assert np.all((sizes[1] - sizes[0] == 0) | (sizes[1] - sizes[0] == 1))
+
+
+def test_film_means():
+    ratings = np.array([[1.0, 5.0, np.nan], [3.0, np.nan, np.nan]])
+    np.testing.assert_allclose(movielens.film_means(ratings, 0.0), [2, 5, 3])
+    np.testing.assert_allclose(movielens.film_means(ratings, 2.0), [(1 + 3 + 6) / 4, (5 + 6) / 3, 3])
+
+
+class TestFeatures:
+    def test_they_see_no_hidden_rating(self, data, monkeypatch):
+        """Other hidden ratings of the test users change no prediction."""
+        seen = []
+        monkeypatch.setattr(movielens, "LAMS", (0.1,))
+        monkeypatch.setattr(movielens, "RIDGE_LAMS", (3.0,))
+        monkeypatch.setattr(movielens, "RankLoss", _recording(seen))
+        movielens._losses(data, 0, n_train=40)
+        rng = np.random.RandomState(0)
+        test = rng.permutation(60)[40:]
+        _, hidden = movielens.halves(data.ratings, rng)
+        other = Bunch(**{**data, "ratings": data.ratings.copy()})
+        places = np.zeros_like(other.ratings, dtype=bool)
+        places[test] = ~np.isnan(hidden[test])
+        other.ratings[places] = 6 - other.ratings[places]
+        first, seen[:] = list(seen), []
+        movielens._losses(other, 0, n_train=40)
+        assert len(first) == len(seen) >= 5
+        for one, two in zip(first, seen, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+    def test_groups(self, data):
+        known, _ = movielens.halves(data.ratings, np.random.RandomState(0))
+        X, train = movielens.features(data, known, np.arange(40)), np.arange(40)
+        assert X.shape == (60, 1 + 2 + 2 + 24 + 24)
+        np.testing.assert_array_equal(X[:, 0], 1)
+        scales = movielens.SCALES
+        np.testing.assert_allclose(X[train, 1:5].mean(axis=0), 0, atol=1e-12)
+        assert np.mean(np.sum(X[train, 1:5] ** 2, axis=1)) == pytest.approx(scales["person"] ** 2)
+        np.testing.assert_allclose(np.linalg.norm(X[:, 5:29], axis=1), scales["tastes"])
+        np.testing.assert_allclose(np.linalg.norm(X[:, 29:], axis=1), scales["habits"])
+        assert np.all((X[:, 5:29] == 0) | ~np.isnan(known)) and np.all((X[:, 29:] > 0) == ~np.isnan(known))
+
+
+def _recording(seen):
+    class Recording(RankLoss):
+        def __call__(self, truth, predicted):
+            seen.append(np.array(predicted))
+            return super().__call__(truth, predicted)
+
+    return Recording
+
+
+def test_ridge_is_that_of_each_film(data):
+    """The primal solution of one film, from its normal equations."""
+    rng = np.random.default_rng(1)
+    X, train, new, film = rng.standard_normal((60, 3)), np.arange(50), np.arange(50, 60), 7
+    means = movielens.film_means(data.ratings[train], movielens.SHRINKAGE)
+    differences = data.ratings[train] - means
+    y = (differences - np.nanmean(differences, axis=1, keepdims=True))[:, film]
+    rated = ~np.isnan(y)
+    A = X[train][rated]
+    w = np.linalg.solve(A.T @ A + 2.0 * np.eye(3), A.T @ y[rated])
+    found = movielens._ridge(X, data.ratings, train, new, 2.0)
+    np.testing.assert_allclose(found[:, film], means[film] + X[new] @ w, rtol=1e-10)
+
+
+def test_a_small_version(data, monkeypatch):
+    """On made tastes the loss trick is far below popularity."""
+    monkeypatch.setattr(movielens, "load_movielens100k", lambda: data)
+    units = [movielens.Unit(f"movielens-{trial}", movielens._losses, (trial, 40)) for trial in range(2)]
+    outcome = run(movielens, units)
+    rows, parts = outcome.rows, outcome.found
+    assert rows[0].ours == pytest.approx(np.mean([part["trick"] for part in parts]))
+    assert rows[0].ours < 0.7 * rows[1].published and rows[1].name == "beside mean ratings"
+    assert all(0 < part[name] < 0.5 for part in parts for name in movielens.METHODS)
+    pytest.importorskip("matplotlib")
+    assert len(movielens.draw(parts).axes) == 1
+
+
+def test_popularity_of_a_trial(data_folder, monkeypatch):
+    """Shrunken means on the real ratings, pair by pair of each test user's films."""
+    monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
+    data = movielens.load_movielens100k()
+    rng = np.random.RandomState(0)
+    users = rng.permutation(943)
+    _, hidden = movielens.halves(data.ratings, rng)
+    scores = movielens.film_means(data.ratings[users[:643]], movielens.SHRINKAGE)
+    wrong = []
+    for row in hidden[users[643:]]:
+        rated = np.flatnonzero(~np.isnan(row))
+        pairs = rated[np.array(np.triu_indices(len(rated), 1))]
+        gains, order = (-np.diff(values[pairs], axis=0)[0] for values in (row, scores))
+        wrong.append(np.sum(np.abs(gains) * (1 - np.sign(gains * order)) / 2) / max(np.sum(np.abs(gains)), 1))
+    everyone = np.ones((300, 1)) * scores
+    assert np.mean(RankLoss()(hidden[users[643:]], everyone)) == pytest.approx(np.mean(wrong), rel=1e-12)
+    assert 0.27 < np.mean(wrong) < 0.30
