@@ -280,6 +280,12 @@ class TestSampleWeights:
         if lams is not None:
             assert_allclose(found.cv_errors_, wanted.cv_errors_, rtol=1e-6)
 
+    def test_outputs_of_weight_zero_are_not_predicted(self):
+        """The one in the middle is the best of the three, and was left out."""
+        found = model(decoder="training_set").fit(np.zeros((3, 1)), [0.0, 0.9, 0.5], [1.0, 1.0, 0.0])
+        assert found.predict(np.zeros((1, 1))) == [0.0]
+        assert model(decoder="training_set").fit(np.zeros((3, 1)), [0.0, 0.9, 0.5]).predict(np.zeros((1, 1))) == [0.5]
+
 
 CASES = {
     "least_squares": (LeastSquares(), "numbers"),
@@ -337,12 +343,14 @@ class TestChoice:
     def test_other_surrogates(self, inputs, numbers, surrogate, output_kernel, n_folds):
         """Few folds have problems of their own, many are solved side by side."""
         X, _ = inputs
+        lams = (1.0, 1e-2)  # the second is the better one
         settings = {"surrogate": surrogate, "output_kernel": output_kernel, "tol": 1e-11}
-        found = model(Cauchy(0.1), lams=self.LAMS[1:], cv=KFold(n_folds), **settings).fit(X, numbers)
+        found = model(Cauchy(0.1), lams=lams, cv=KFold(n_folds), **settings).fit(X, numbers)
         folds = list(KFold(n_folds).split(X))
-        wanted = [np.mean(self.refits(found, X, numbers, folds, lam)) for lam in self.LAMS[1:]]
+        wanted = [np.mean(self.refits(found, X, numbers, folds, lam)) for lam in lams]
         assert_allclose(found.cv_errors_[0], wanted, rtol=1e-4)
         assert np.all(found.cv_gaps_ <= 1e-11)
+        assert found.lam_ == 1e-2
         plain = clone(found).set_params(lams=None, lam=found.lam_).fit(X, numbers)
         assert_allclose(found.weights(X), plain.weights(X), atol=1e-4)  # the root of the gap, over small duals
 
