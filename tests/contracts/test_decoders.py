@@ -11,10 +11,12 @@ from sklearn.base import clone
 
 from fenchel.decoders import (
     Candidates,
+    CircleMinimum,
     Clamp,
     FeedbackArcSet,
     LabelVote,
     Preimage,
+    RiemannianDescent,
     ScalarMinimum,
     Simplex,
     Threshold,
@@ -24,7 +26,17 @@ from fenchel.decoders import (
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, GaussianTanimoto, Laplacian, Linear
 from fenchel.representations import KernelOutputs, kernel_outputs
-from fenchel.task_losses import Cauchy, ChiSquare, Hamming, Hellinger, LeastSquares, RankLoss, TaskSpace
+from fenchel.task_losses import (
+    Cauchy,
+    ChiSquare,
+    CircleGeodesic,
+    Hamming,
+    Hellinger,
+    LeastSquares,
+    RankLoss,
+    SphereGeodesic,
+    TaskSpace,
+)
 from tests.parts import DECODERS
 
 GAMMA = 0.4
@@ -71,6 +83,8 @@ def spaces():
         (Y, TaskSpace(Cauchy(), Y)),
         (Y, TaskSpace(RankLoss(), Y)),
         (sets, TaskSpace(Hamming(), sets)),
+        (Y[:, 0], TaskSpace(CircleGeodesic(), Y[:, 0])),
+        *((one, TaskSpace(SphereGeodesic(), one)) for one in [Y / np.linalg.norm(Y, axis=1, keepdims=True)]),
         *((one, TaskSpace(loss, one)) for loss in (Hellinger(), ChiSquare()) for one in [Y / Y.sum(1, keepdims=True)]),
     ]
 
@@ -94,6 +108,8 @@ def test_fit_returns_the_decoder_and_keeps_its_parameters(decoder):
         (WeightedMean(), {"LeastSquares": "squared distances of vectors"}),
         (ScalarMinimum(), {"Cauchy": "numbers"}),
         (FeedbackArcSet(), {"RankLoss": "rankings"}),
+        (CircleMinimum(), {"CircleGeodesic": "angles"}),
+        (RiemannianDescent(), {"SphereGeodesic": "points of a manifold"}),
         (LabelVote(), {"Hamming": "0/1 label vectors, label by label"}),
         (Simplex(), {"Hellinger": "histograms", "ChiSquare": "histograms"}),
     ],

@@ -42,10 +42,9 @@ class TestFeatures:
     def test_they_see_no_hidden_rating(self, data, monkeypatch):
         """Other hidden ratings of the test users change no prediction."""
         seen = []
-        monkeypatch.setattr(movielens, "LAMS", (0.1,))
-        monkeypatch.setattr(movielens, "RIDGE_LAMS", (3.0,))
         monkeypatch.setattr(movielens, "RankLoss", _recording(seen))
-        movielens._losses(data, 0, n_train=40)
+        monkeypatch.setattr(movielens, "load_movielens100k", lambda: data)
+        movielens._losses(0, 40, (0.1, 0.2), (3.0,))
         rng = np.random.RandomState(0)
         test = rng.permutation(60)[40:]
         _, hidden = movielens.halves(data.ratings, rng)
@@ -54,7 +53,8 @@ class TestFeatures:
         places[test] = ~np.isnan(hidden[test])
         other.ratings[places] = 6 - other.ratings[places]
         first, seen[:] = list(seen), []
-        movielens._losses(other, 0, n_train=40)
+        monkeypatch.setattr(movielens, "load_movielens100k", lambda: other)
+        movielens._losses(0, 40, (0.1, 0.2), (3.0,))
         assert len(first) == len(seen) >= 5
         for one, two in zip(first, seen, strict=True):
             np.testing.assert_array_equal(one, two)
