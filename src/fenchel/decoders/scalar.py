@@ -46,7 +46,7 @@ class ScalarMinimum(Decoder):
 
     def fit(self, Y: Any, representation: Any) -> Self:
         """Look at the task loss and the interval."""
-        self._loss = self._task_loss(representation, "knots", "slope", what="numbers")
+        self._loss = self._task_loss(representation, "knots", "bend_bounds", what="numbers")
         outputs = np.asarray(Y, dtype=np.float64)
         outputs = outputs[:, None] if outputs.ndim == 1 else outputs
         low = np.min(outputs, axis=0) if self.low is None else np.full(outputs.shape[1], float(self.low))
