@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from fenchel.estimators import (
         FunctionalRegressor,
         FunctionalRegressorCV,
+        KernelAutoencoder,
         OperatorKernelRegressor,
         OperatorKernelRegressorCV,
         RegularizationPath,
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FunctionalRegressor",
     "FunctionalRegressorCV",
+    "KernelAutoencoder",
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
     "RegularizationPath",

@@ -1,6 +1,15 @@
 """Estimators: scikit-learn conventions over the dual problem."""
 
-from fenchel.estimators import cross_validation, functional, regression, selection, structured, structured_selection
+from fenchel.estimators import (
+    autoencoder,
+    cross_validation,
+    functional,
+    regression,
+    selection,
+    structured,
+    structured_selection,
+)
+from fenchel.estimators.autoencoder import *  # noqa: F403
 from fenchel.estimators.cross_validation import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
 from fenchel.estimators.regression import *  # noqa: F403
@@ -9,6 +18,7 @@ from fenchel.estimators.structured import *  # noqa: F403
 from fenchel.estimators.structured_selection import *  # noqa: F403
 
 __all__ = [
+    *autoencoder.__all__,
     *cross_validation.__all__,
     *functional.__all__,
     *regression.__all__,

@@ -85,6 +85,11 @@ class Sum(_PairKernel):
         _check_parts(self, left=self.left, right=self.right)
         return self.left.slope(X, Z) + self.right.slope(X, Z)
 
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        _check_parts(self, left=self.left, right=self.right)
+        return self.left.weighted_gradient(X, Z, weights) + self.right.weighted_gradient(X, Z, weights)
+
     @staticmethod
     def _combine(left: Array, right: Array) -> Array:
         return left + right
@@ -105,6 +110,12 @@ class Product(_PairKernel):
         """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
         _check_parts(self, left=self.left, right=self.right)
         return self.left.slope(X, Z) * self.right(X, Z) + self.left(X, Z) * self.right.slope(X, Z)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        _check_parts(self, left=self.left, right=self.right)
+        first = self.left.weighted_gradient(X, Z, weights * self.right(X, Z))
+        return first + self.right.weighted_gradient(X, Z, weights * self.left(X, Z))
 
     @staticmethod
     def _combine(left: Array, right: Array) -> Array:
@@ -144,6 +155,11 @@ class Scaled(ScalarKernel):
         """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
         _check_parts(self, kernel=self.kernel)
         return float(self.scale) * self.kernel.slope(X, Z)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        _check_parts(self, kernel=self.kernel)
+        return float(self.scale) * self.kernel.weighted_gradient(X, Z, weights)
 
     def resolve(self, X: Array) -> "Scaled":
         """Return the kernel made of the resolved part."""
