@@ -1,9 +1,12 @@
-"""What an experiment gives back."""
+"""What an experiment gives back, and how a long one keeps its finished parts."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-__all__ = ["Comparison", "Progress"]
+__all__ = ["Comparison", "Progress", "kept"]
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many units are finished, of how many
 
@@ -25,3 +28,18 @@ class Comparison:
         if self.at_most:
             return self.ours <= self.published + self.tolerance
         return abs(self.ours - self.published) <= self.tolerance * abs(self.published)
+
+
+def kept(folder: Path | None, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the numbers of one part of an experiment, from the folder if they are there, else put them there."""
+    file = None if folder is None else folder / f"{name}.json"
+    if file is not None and file.exists():
+        found: dict[str, Any] = json.loads(file.read_text())
+        return found
+    found = compute()
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(".part")
+        partial.write_text(json.dumps(found))
+        partial.replace(file)
+    return found
