@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fenchel import decoders as decoder_room
 from fenchel._array import Array, as_index, as_like, eps, host, namespace, row_norms
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
-from fenchel.decoders import Candidates, Clamp, Decoder, Preimage, TrainingSet
+from fenchel.decoders import Candidates, Decoder
+from fenchel.decoders.choice import fitted_decoder
 from fenchel.estimators.base import CertifiedMixin, part_of
-from fenchel.estimators.core import is_host
+from fenchel.estimators.core import is_host, is_regular
 from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
@@ -65,13 +66,14 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         Whether the mean in the feature space is subtracted first and added to reconstructions, as ``KernelPCA`` does.
     init : {"pca", "random"}, default="pca"
         First codes: principal components in the feature space, or random projections.
-    decoder : Decoder or str, default="auto"
-        What ``inverse_transform`` makes of an element of the feature space. ``"auto"``: the vector itself for a linear
+    decoder : Decoder, str or None, default=None
+        What ``inverse_transform`` makes of an element of the feature space. ``None``: the vector itself for a linear
         kernel, a pre-image for a Gaussian one, else the nearest training point.
     solver : Solver or str, default="auto"
         Solver of the outer layer.
     tol : float, default=1e-6
-        The relative duality gap to which the outer layer is solved, each time.
+        The relative duality gap to which the outer layer is solved; on the way to the codes, to ``inner_tol`` if that
+        is larger.
     max_iter : int or None, default=None
         Most iterations of the solver in one solve; ``None`` is the solver's default.
     inner_tol : float, default=1e-5
@@ -145,7 +147,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         inner_lam: float | None = None,
         center: bool = False,
         init: str = "pca",
-        decoder: Any = "auto",
+        decoder: Any = None,
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -176,8 +178,8 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
 
         Parameters
         ----------
-        X : array of shape (n, d)
-            Data, or their Gram matrix with ``kernel="precomputed"``.
+        X : array of shape (n, d) or list
+            Data; any objects for a kernel that is a function of them; their Gram matrix with ``kernel="precomputed"``.
         y : None
             Ignored.
 
@@ -188,8 +190,8 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         """
         loss, solver = self._parts()
         sizes, hidden = self._checked()
-        X = self._data(X, reset=True)
-        X = namespace(X).astype(X, namespace(X).float64, copy=False)
+        decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
+        X = _double(self._data(X, reset=True))
         kernel = as_scalar_kernel(self.kernel).validate()
         if hasattr(self, "feature_names_in_"):
             kernel = kernel.named(self.feature_names_in_)
@@ -198,7 +200,8 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         check_memory(48 * X.shape[0] ** 2, f"The Gram matrix of {X.shape[0]} samples", "Fit on a part of the sample.")
         representation = KernelOutputs(kernel, center=self.center).fit(X)
         # norms are known to the round-off of the factor: where the insensitive zone is as large, duals are to be null
-        V = representation.targets_ * (1 - X.shape[0] * eps(X))
+        V = representation.targets_
+        V = V * (1 - V.shape[0] * eps(V))
         if loss.pointwise and not representation.has_points:
             raise IncompatibleError(f"{loss!r} looks at single values, which this kernel has none of. Use p=2.")
         is_warm = self.warm_start and hasattr(self, "_network")
@@ -206,12 +209,13 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         if layers is None:
             layers = first_layers(V, sizes, hidden, self.init, check_random_state(self.random_state))
         inner_lam = self.lam if self.inner_lam is None else self.inner_lam
-        objective = Reduced(V, loss, self.lam, inner_lam, solver, self.tol)
+        # on the way, a gap below what a step may gain is enough
+        objective = Reduced(V, loss, self.lam, inner_lam, solver, max(self.tol, self.inner_tol))
         layers, self.objective_history_, self.inner_status_ = descend(
             objective, layers, self.max_inner_iter, self.inner_tol
         )
         self.n_inner_iter_ = len(self.objective_history_) - 1
-        self._finish(objective, layers, representation)
+        self._finish(objective, layers, representation, decoder)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -228,12 +232,12 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
             Codes, in the dtype of X.
         """
         X = self._data(X)
-        return self._in_dtype_of(X, self._network.codes(self._coordinates(X) - self.representation_.mean_))
+        return _like(self._network.codes(self._coordinates(X) - self.representation_.mean_), X)
 
     def embed(self, X: Any) -> Array:
         """Return the reconstructions in the coordinates of the feature space, shape (m, p)."""
         X = self._data(X)
-        return self._in_dtype_of(X, self._reconstructed(self._coordinates(X)))
+        return _like(self._reconstructed(self._coordinates(X)), X)
 
     def reconstruct(self, X: Any, squared_norms: Array | None = None) -> Array:
         r"""Return the distances :math:`\|\phi(x) - h(f(x))\|` between data and their reconstructions.
@@ -252,11 +256,10 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         """
         X = self._data(X)
         V = self._coordinates(X)
-        xp, norms = namespace(V), self._squared_norms(X, V, squared_norms)
+        xp, norms = namespace(V), self.representation_.known_norms(_double(X), squared_norms)
         # what is outside the span of the training data is orthogonal to both
         outside = xp.clip(norms - row_norms(V)[:, 0] ** 2, min=0.0)
-        found = xp.sqrt(row_norms(V - self._reconstructed(V))[:, 0] ** 2 + outside)
-        return self._in_dtype_of(X, found)
+        return _like(xp.sqrt(row_norms(V - self._reconstructed(V))[:, 0] ** 2 + outside), X)
 
     def inverse_transform(self, X: Any, candidates: Any = None) -> Any:
         """Return data whose images are nearest to those that codes stand for.
@@ -318,11 +321,14 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
             raise ValueError("The 'hidden_kernel' parameter must be a kernel of vectors. Got a precomputed one.")
         return tuple(int(size) for size in sizes), hidden
 
-    def _finish(self, objective: Reduced, layers: Layers, representation: KernelOutputs) -> None:
+    def _finish(
+        self, objective: Reduced, layers: Layers, representation: KernelOutputs, decoder: Decoder | None
+    ) -> None:
         """Solve the outer layer once more, and keep what new points need."""
         V = objective.V
         codes = layers.codes(V)
         problem = objective.problem(layers.kernels[-1], codes[-1])
+        objective.tol = self.tol
         solution = objective.solve(problem)
         self._certify(problem, solution, self._info(problem, objective.solver, solution))
         if solution.status is not Status.CONVERGED:
@@ -336,21 +342,16 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         self.hidden_kernel_ = layers.kernels[-1]
         self.objective_ = self.primal_objective_ + objective.inner_lam * float(layers.penalty(codes))
         self.representation_ = representation
-        self.decoder_ = self._fitted_decoder(representation)
-
-    def _fitted_decoder(self, representation: KernelOutputs) -> Decoder:
-        if self.decoder != "auto":
-            decoder: Decoder = part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
-            return decoder.fit(representation.outputs_, representation)
-        for decoder in (Clamp(-math.inf, math.inf), Preimage()):
-            with suppress(IncompatibleError):
-                return decoder.fit(representation.outputs_, representation)
-        return TrainingSet().fit(representation.outputs_, representation)
+        self.decoder_ = fitted_decoder(decoder, representation)
 
     def _data(self, X: Any, reset: bool = False) -> Array:
         """Return checked data, in their own dtype."""
         if not reset:
             check_is_fitted(self)
+        if is_host(X) and as_scalar_kernel(self.kernel).takes_objects and not is_regular(X):
+            objects = np.empty(len(X), dtype=object)
+            objects[:] = list(X)
+            return objects
         if is_host(X):
             X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         else:
@@ -363,38 +364,14 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
 
     def _coordinates(self, X: Array) -> Array:
         """Return the coordinates of checked data, of their projections on the span of the training data."""
-        xp, size = namespace(X), self.representation_.targets_.shape
-        rows = max(1, _BLOCK_BYTES // (8 * max(size)))
-        parts = [
-            self.representation_.encode(xp.astype(X[first : first + rows, ...], xp.float64))
-            for first in range(0, X.shape[0], rows)
-        ]
-        return parts[0] if len(parts) == 1 else xp.concat(parts)
+        rows = max(1, _BLOCK_BYTES // (8 * max(self.representation_.targets_.shape)))
+        starts = range(0, X.shape[0], rows)
+        parts = [self.representation_.encode(_double(X[first : first + rows, ...])) for first in starts]
+        return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
 
     def _reconstructed(self, V: Array) -> Array:
         mean = self.representation_.mean_
         return self._network.decoded(self._network.codes(V - mean)) + mean
-
-    def _squared_norms(self, X: Array, V: Array, given: Array | None) -> Array:
-        """Return k(x, x) of data; of points of a Gram matrix as they are given, or as all training points have it."""
-        if given is not None:
-            norms = as_like(given, V)
-            if tuple(norms.shape) != (V.shape[0],):
-                raise ValueError(f"squared_norms must have shape ({V.shape[0]},). Got {tuple(norms.shape)} instead.")
-            return norms
-        xp, representation = namespace(V), self.representation_
-        if not representation.is_pairwise:
-            return as_like(representation.squared_norms(xp.astype(X, xp.float64)), V)
-        own = host(xp.linalg.diagonal(representation.outputs_))
-        if np.ptp(own) > 1e-8 * np.max(np.abs(own)):
-            raise IncompatibleError(
-                "Points of this Gram matrix have different norms, which products with the training points do not "
-                "tell. Give squared_norms, k(x, x) of each point."
-            )
-        return as_like(np.full(V.shape[0], own[0]), V)
-
-    def _in_dtype_of(self, X: Array, found: Array) -> Array:
-        return namespace(found).astype(found, X.dtype, copy=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -402,3 +379,17 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
             tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
         return tags
+
+
+def _double(X: Array) -> Array:
+    """Return numbers in float64, other objects as they are."""
+    return X if _holds_objects(X) else namespace(X).astype(X, namespace(X).float64, copy=False)
+
+
+def _like(found: Array, X: Array) -> Array:
+    """Return numbers in the dtype of X, as they are where that holds objects."""
+    return found if _holds_objects(X) else namespace(found).astype(found, X.dtype, copy=False)
+
+
+def _holds_objects(X: Array) -> bool:
+    return getattr(X.dtype, "kind", "f") == "O"

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ from fenchel.problem import DualProblem
 from fenchel.representations import Representation
 from fenchel.solvers import Solution, Status
 
-__all__ = ["KernelRegressorMixin", "Sample", "is_host"]
+__all__ = ["KernelRegressorMixin", "Sample", "is_host", "is_regular"]
 
 _BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
 
@@ -166,6 +167,13 @@ def is_host(X: Any) -> bool:
         return is_numpy(X)
     except TypeError:
         return True
+
+
+def is_regular(y: Any) -> bool:
+    """Tell whether a list is one of numbers, or of rows of numbers of one length."""
+    with suppress(ValueError):
+        return np.asarray(y).dtype.kind in "biuf"
+    return False
 
 
 def _is_single(sample: Sample) -> bool:

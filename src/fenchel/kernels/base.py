@@ -81,6 +81,11 @@ class ScalarKernel(Component, ABC):
         return False
 
     @property
+    def takes_objects(self) -> bool:
+        """Tell whether inputs may be anything, not only arrays of numbers."""
+        return False
+
+    @property
     def is_trusted(self) -> bool:
         """Tell whether the kernel is positive semidefinite by construction; others are checked on the sample."""
         return True

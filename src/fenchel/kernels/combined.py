@@ -241,6 +241,11 @@ class Wrapped(ScalarKernel):
         return np.concatenate([np.diagonal(self(block)) for block in blocks])
 
     @property
+    def takes_objects(self) -> bool:
+        """Tell whether the kernel is a function, which gets its arguments as they are."""
+        return not isinstance(self.kernel, str) and not self._is_process_kernel
+
+    @property
     def _is_process_kernel(self) -> bool:
         """Tell whether the kernel follows scikit-learn's Gaussian-process protocol: ``k(X)``, ``k.diag(X)``."""
         return hasattr(self.kernel, "diag")
@@ -253,9 +258,8 @@ class Wrapped(ScalarKernel):
             )
         if X.ndim == 0 or len(X) == 0:
             raise ValueError(f"{name} must have at least one sample. Got shape {X.shape} instead.")
-        is_function = not isinstance(self.kernel, str) and not self._is_process_kernel
         # scikit-learn's DotProduct would multiply booleans as booleans
-        return X if is_function or X.dtype.kind not in "biu" else X.astype(np.float64)
+        return X if self.takes_objects or X.dtype.kind not in "biu" else X.astype(np.float64)
 
     def _raw(self, X: Array, Z: Array) -> Any:
         if isinstance(self.kernel, str):
