@@ -113,7 +113,7 @@ class TestNciCancer:
         data = load_nci_cancer("morgan")
         rows = [0, 100, 2101]
         np.testing.assert_array_equal(morgan_fingerprints(data.smiles[rows].tolist()), data.X[rows])
-        with pytest.raises(ValueError, match="fingerprint must be one of 'path', 'morgan'. Got 'maccs'"):
+        with pytest.raises(ValueError, match=r"fingerprint must be one of 'path', 'morgan'\. Got 'maccs'"):
             load_nci_cancer("maccs")
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import KernelAutoencoder, StructuredPredictor
 from fenchel.decoders import Clamp, Preimage, TrainingSet
-from fenchel.estimators.layers import Layers, Network, Reduced, first_layers
+from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, GaussianTanimoto, Laplacian, Linear, Matern, Polynomial, Precomputed
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Norm, Square
@@ -26,8 +26,8 @@ ROUND_OFF = 1e-10
 GAMMA = 0.2
 
 
-@pytest.fixture
-def X(rng):
+@pytest.fixture(name="X")
+def curve(rng):
     """A curve in four dimensions, with noise."""
     t = rng.uniform(0, 6, 40)
     return np.column_stack([np.cos(t), np.sin(t), t / 3, 0.1 * t**2]) + 0.05 * rng.standard_normal((40, 4))
@@ -76,24 +76,27 @@ class TestKernelPCA:
 
 
 class TestGradient:
-    @pytest.mark.parametrize("sizes", [(2,), (3, 2), (2, 3, 2)])
     @pytest.mark.parametrize(
-        ("loss", "kernel"),
+        ("loss", "kernel", "sizes"),
         [
-            (Square(), Gaussian(0.3)),
-            (Huber(0.3), Gaussian(0.3)),
-            (EpsilonRidge(0.4), Matern(1.0, 2.5)),
-            (Huber(0.3), Polynomial(2, 0.5) + Linear()),
-            (Square(), Gaussian(0.3) * Polynomial(1, 1.0)),
+            (Square(), Gaussian(0.3), (2,)),
+            (Square(), Gaussian(0.3), (2, 3, 2)),
+            (Huber(0.3), Gaussian(0.3), (2,)),
+            (Huber(0.3), Gaussian(0.3), (3, 2)),
+            (Huber(0.3), Polynomial(2, 0.5) + Linear(), (2,)),
+            (Huber(0.3), Polynomial(2, 0.5) + Linear(), (3, 2)),
+            (EpsilonRidge(0.4), Matern(1.0, 2.5), (2,)),
+            (EpsilonRidge(0.4), Matern(1.0, 2.5), (2, 3, 2)),
+            (Square(), Gaussian(0.3) * Polynomial(1, 1.0), (3, 2)),
         ],
         ids=repr,
     )
-    def test_of_the_reduced_objective(self, X, sizes, loss, kernel):
+    def test_of_the_reduced_objective(self, X, loss, kernel, sizes):
         """Along a random direction and along itself, by a difference of fourth order."""
         random = np.random.default_rng(1)
         V = KernelOutputs(Gaussian(GAMMA)).fit(X).targets_
         layers = first_layers(V, sizes, kernel, "pca", np.random.RandomState(0))
-        point = layers.flat() * random.uniform(0.8, 1.2, layers.flat().shape)
+        point = layers.flat()
         objective = Reduced(V, loss, 0.1, 1e-2, Auto(), 1e-14)
         gradient = layers.flat(objective(layers.moved(point))[1])
         size = np.linalg.norm(gradient)
@@ -193,6 +196,23 @@ class TestObjective:
     def test_a_loss_without_curvature(self, X):
         fitted = model(2, loss=Norm(), lam=1e-2, max_inner_iter=5).fit(X)
         assert fitted.duality_gap_ <= 1e-6
+
+    def test_a_step_that_leads_nowhere_is_shortened(self, X):
+        """Codes of a polynomial layer can grow until the outer problem has no factorisation."""
+        V = KernelOutputs(Gaussian(GAMMA)).fit(X).targets_
+        layers = first_layers(V, (2,), Gaussian(1.0), "pca", np.random.RandomState(0))
+        exact, calls = Reduced(V, Square(), 1e-3, 1e-3, Auto(), 1e-6), []
+
+        def objective(trial):
+            calls.append(trial)
+            if len(calls) == 2:
+                raise np.linalg.LinAlgError("too long")
+            return exact(trial)
+
+        _, history, status = descend(objective, layers, 20, 1e-6)
+        assert len(history) > 5 and np.all(np.diff(history) <= 0) and status.startswith("converged")
+        step, shorter = (np.linalg.norm(calls[k].flat() - layers.flat()) for k in (1, 2))
+        assert shorter < step
 
     def test_no_iterations_leave_the_principal_components(self, X):
         fitted = model(2, max_inner_iter=0).fit(X)
@@ -407,7 +427,7 @@ class TestConventions:
         fitted = model(max_inner_iter=1).fit(X)
         with pytest.raises(ValueError, match="X has 2 features, but KernelAutoencoder is expecting 4"):
             fitted.transform(X[:, :2])
-        with pytest.raises(ValueError, match="X must have 2 columns, those of codes. Got 4"):
+        with pytest.raises(ValueError, match=r"X must have 2 columns, those of codes\. Got 4"):
             fitted.inverse_transform(X)
         with pytest.raises(ValueError, match="X has 3 features, but the model was fitted with 4"):
             fitted.transform(torch.ones((2, 3), dtype=torch.float64))

@@ -22,6 +22,7 @@ _ENDS = {
     1: "not converged: stopped at max_inner_iter",
     2: "stopped: no step along the gradient gains anything, to the accuracy of the outer solves",
 }
+_TOO_LONG = 1e3  # objective, over the first one, of codes that the outer layer cannot be solved for
 _LEAST, _MOST = 1e-6, 1e6  # multipliers of a start; a null dual has the largest
 _SHIFT = 1e-6  # ridge of the fit that gives deeper layers their first codes
 
@@ -231,22 +232,27 @@ def descend(
     objective: Callable[[Layers], tuple[float, tuple[Array, ...]]], layers: Layers, max_iter: int, tol: float
 ) -> tuple[Layers, list[float], str]:
     """Minimise by L-BFGS; return the layers, the objective after each iteration, and how it ended."""
-    first, _ = objective(layers)
-    history, best = [first], (first, layers)
+    first, slopes = objective(layers)
+    history, best, begin = [first], (first, layers), layers.flat()
     if max_iter == 0 or not first > 0:
         return layers, history, _ENDS[0 if first <= 0 else 1]
 
     def scaled(point: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best
+        if np.array_equal(point, begin):  # known already
+            return 1.0, layers.flat(slopes) / first
         trial = layers.moved(point)
-        value, gradients = objective(trial)
+        try:
+            value, gradients = objective(trial)
+        except np.linalg.LinAlgError:  # codes so large that the outer system has no factor: the step was too long
+            return _TOO_LONG, np.zeros_like(point)
         if value < best[0]:
             best = (value, trial)
-        return value / first, layers.flat(gradients).astype(np.float64) / first
+        return value / first, layers.flat(gradients) / first
 
     def note(intermediate_result: Any) -> None:
         history.append(first * float(intermediate_result.fun))
 
     options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-12, "maxcor": 20}
-    found = minimize(scaled, layers.flat(), jac=True, method="L-BFGS-B", callback=note, options=options)
+    found = minimize(scaled, begin, jac=True, method="L-BFGS-B", callback=note, options=options)
     return best[1], history, _ENDS.get(found.status, _ENDS[2])
