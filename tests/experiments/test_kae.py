@@ -42,9 +42,15 @@ def test_shape_on_a_part_of_the_molecules(few):
     assert max(one["gap"] for one in (square, wide, all_null)) <= 1e-6
 
 
+def test_torch_finds_the_same(few):
+    pytest.importorskip("torch")
+    here, there = (kae._curve(EpsilonRidge(0.5), device) for device in (None, "cpu"))
+    assert there["test"] == pytest.approx(here["test"], rel=0.02) and there["gap"] <= 1e-6
+
+
 def test_outliers_leave_the_test_molecules_alone(few, monkeypatch):
     seen = []
-    monkeypatch.setattr(kae, "_errors", lambda loss, K, across: seen.append((K, across)))
+    monkeypatch.setattr(kae, "_errors", lambda loss, K, across, device: seen.append((K, across)))
     kae._with_outliers(Square())
     (K, across), (train, test) = seen[0], kae._split()
     changed = np.any(np.abs(across - kae._gram()[np.ix_(test, train)]) > 1e-9, axis=0)
@@ -61,8 +67,7 @@ def test_finished_parts_are_kept(few, tmp_path, monkeypatch):
     assert calls[-1] == ("kae", 9, 9)
     assert len(rows) == 8 and [row.passes for row in rows if "epsilon 1" in row.name] == [True, True]
     assert rows[0].ours == pytest.approx(found["epsilon-0.4"]["test"] / found["epsilon-0"]["test"])
-    for name in ("_curve", "_with_outliers", "_codes", "_timed"):
-        monkeypatch.setattr(kae, name, None)  # nothing is computed again
+    monkeypatch.setattr(kae, "_model", None)  # nothing is computed again
     again, same = kae.run(folder=tmp_path)
     assert same == found and [row.ours for row in again] == [row.ours for row in rows]
     assert len(pytest.importorskip("matplotlib") and kae.draw(found).axes) == 3

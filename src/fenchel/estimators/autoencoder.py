@@ -78,7 +78,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         Most iterations of the solver in one solve; ``None`` is the solver's default.
     inner_tol : float, default=1e-5
         The decrease in one iteration, as a share of the first objective, at which the inner layers are done.
-    max_inner_iter : int, default=100
+    max_inner_iter : int, default=30
         Most iterations of L-BFGS; 0 leaves the first codes as they are.
     warm_start : bool, default=False
         Whether ``fit`` starts from the layers of the last fit, if that was to as many samples.
@@ -152,7 +152,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         tol: float = 1e-6,
         max_iter: int | None = None,
         inner_tol: float = 1e-5,
-        max_inner_iter: int = 100,
+        max_inner_iter: int = 30,
         warm_start: bool = False,
         random_state: Any = None,
     ) -> None:

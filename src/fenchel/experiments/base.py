@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Comparison", "Progress", "kept"]
+import numpy as np
+
+from fenchel._check import require
+
+__all__ = ["Comparison", "Progress", "kept", "on_device"]
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many units are finished, of how many
 
@@ -43,3 +47,9 @@ def kept(folder: Path | None, name: str, compute: Callable[[], dict[str, Any]]) 
         partial.write_text(json.dumps(found))
         partial.replace(file)
     return found
+
+
+def on_device(device: str | None, array: np.ndarray) -> Any:
+    """Return the array in double precision, on the device if there is one."""
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    return array if device is None else require("torch", extra="torch").as_tensor(array, device=device)

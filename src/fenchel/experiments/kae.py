@@ -8,7 +8,8 @@ rows, and at epsilon = 1 all are null. Also: the same against kappa; molecules o
 training part; and a forest on the codes for the 59 activities, beside one on as many components of ``KernelPCA``.
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,9 +19,10 @@ from sklearn.decomposition import KernelPCA
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
+from fenchel._array import host
 from fenchel.data import load_nci_cancer
 from fenchel.estimators import KernelAutoencoder
-from fenchel.experiments.base import Comparison, Progress, kept
+from fenchel.experiments.base import Comparison, Progress, kept, on_device
 from fenchel.kernels import GaussianTanimoto
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.report import plots
@@ -40,22 +42,23 @@ SECONDS = 300.0
 
 
 def run(
-    progress: Progress | None = None, folder: Path | None = None
+    progress: Progress | None = None, folder: Path | None = None, device: str | None = None
 ) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
     """Return what is wanted beside our numbers, and the numbers of every fit.
 
-    Finished fits are kept in ``folder``, one file each; a second call goes on from there.
+    Finished fits are kept in ``folder``, one file each; a second call goes on from there. With a ``device`` such as
+    ``"cuda"`` models are fitted there, by torch.
     """
-    tasks: dict[str, Any] = {}
+    tasks: dict[str, Callable[[], dict[str, Any]]] = {}
     for epsilon in PUBLISHED:
-        tasks[f"epsilon-{epsilon:g}"] = lambda epsilon=epsilon: _curve(EpsilonRidge(epsilon) if epsilon else Square())
+        tasks[f"epsilon-{epsilon:g}"] = partial(_curve, EpsilonRidge(epsilon) if epsilon else Square(), device)
     for kappa in KAPPAS:
-        tasks[f"kappa-{kappa:g}"] = lambda kappa=kappa: _curve(Huber(kappa))
+        tasks[f"kappa-{kappa:g}"] = partial(_curve, Huber(kappa), device)
     for name, loss in (("square", Square()), ("huber", Huber(ROBUST))):
-        tasks[f"outliers-{name}"] = lambda loss=loss: _with_outliers(loss)
+        tasks[f"outliers-{name}"] = partial(_with_outliers, loss, device)
     for fold in range(FOLDS):
-        tasks[f"codes-{fold}"] = lambda fold=fold: _codes(fold)
-    tasks["seconds"] = _timed
+        tasks[f"codes-{fold}"] = partial(_codes, fold, device)
+    tasks["seconds"] = partial(_timed, device)
     found: dict[str, dict[str, Any]] = {}
     for done, (name, compute) in enumerate(tasks.items()):
         found[name] = kept(folder, f"kae-{name}", compute)
@@ -153,13 +156,14 @@ def _model(loss: Loss, lam: float, inner_lam: float | None = None) -> KernelAuto
     )
 
 
-def _curve(loss: Loss) -> dict[str, Any]:
+def _curve(loss: Loss, device: str | None = None) -> dict[str, Any]:
     """Return train and test errors, null rows and the gap of one loss."""
     train, test = _split()
-    return _errors(loss, _gram()[np.ix_(train, train)], _gram()[np.ix_(test, train)])
+    return _errors(loss, _gram()[np.ix_(train, train)], _gram()[np.ix_(test, train)], device)
 
 
-def _errors(loss: Loss, K: np.ndarray, across: np.ndarray) -> dict[str, Any]:
+def _errors(loss: Loss, inside: np.ndarray, outside: np.ndarray, device: str | None) -> dict[str, Any]:
+    K, across = on_device(device, inside), on_device(device, outside)
     start = perf_counter()
     model = _model(loss, SMALL_LAM).fit(K)
     return {
@@ -172,36 +176,38 @@ def _errors(loss: Loss, K: np.ndarray, across: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _with_outliers(loss: Loss) -> dict[str, Any]:
+def _with_outliers(loss: Loss, device: str | None = None) -> dict[str, Any]:
     """Return the errors where a tenth of the training molecules are bits drawn at random."""
     train, test = _split()
     random, X = np.random.RandomState(1), load_nci_cancer().X.astype(np.float64)
     dirty, rows = X[train], random.permutation(N_TRAIN)[: int(OUTLIERS * N_TRAIN)]
     dirty[rows] = random.randint(0, 2, dirty[rows].shape)
-    return _errors(loss, KERNEL(dirty), KERNEL(X[test], dirty))
+    return _errors(loss, KERNEL(dirty), KERNEL(X[test], dirty), device)
 
 
-def _codes(fold: int) -> dict[str, Any]:
+def _codes(fold: int, device: str | None = None) -> dict[str, Any]:
     """Return the normalised errors of forests on two kinds of codes of one fold, fitted on the others."""
     K, scores = _gram(), load_nci_cancer().scores
     train, test = list(KFold(FOLDS, shuffle=True, random_state=0).split(K))[fold]
     inside, across = K[np.ix_(train, train)], K[np.ix_(test, train)]
     variance = np.mean((scores[test] - scores[train].mean(axis=0)) ** 2)
-    models = {
-        "autoencoder": _model(Square(), *CODE_LAMS),
-        "kernel_pca": KernelPCA(COMPONENTS, kernel="precomputed"),
+    ours, theirs = _model(Square(), *CODE_LAMS), KernelPCA(COMPONENTS, kernel="precomputed").fit(inside)
+    ours.fit(on_device(device, inside))
+    codes = {
+        "autoencoder": [host(ours.transform(on_device(device, K))) for K in (inside, across)],
+        "kernel_pca": [theirs.transform(K) for K in (inside, across)],
     }
     found = {}
-    for name, model in models.items():
+    for name, (known, new) in codes.items():
         forest = RandomForestRegressor(TREES, min_samples_leaf=3, max_features=1 / 3, random_state=0)
-        forest.fit(model.fit(inside).transform(inside), scores[train])
-        found[name] = float(np.mean((forest.predict(model.transform(across)) - scores[test]) ** 2) / variance)
+        wrong = forest.fit(known, scores[train]).predict(new) - scores[test]
+        found[name] = float(np.mean(wrong**2) / variance)
     return found
 
 
-def _timed() -> dict[str, Any]:
+def _timed(device: str | None = None) -> dict[str, Any]:
     """Return the seconds of fits with the square loss and with two others."""
-    K, found = _gram()[:N_TIMED, :N_TIMED], {}
+    K, found = on_device(device, _gram()[:N_TIMED, :N_TIMED]), {}
     for name, loss in (("square", Square()), ("epsilon 0.4", EpsilonRidge(0.4)), ("kappa 0.3", Huber(0.3))):
         start = perf_counter()
         _model(loss, SMALL_LAM).fit(K)
