@@ -4,11 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fenchel import decoders, kernels, losses, representations, solvers
+    from fenchel import decoders, kernels, losses, representations, solvers, task_losses
     from fenchel.estimators import (
         FunctionalRegressor,
         FunctionalRegressorCV,
         KernelAutoencoder,
+        LossTrickPredictor,
         OperatorKernelRegressor,
         OperatorKernelRegressorCV,
         RegularizationPath,
@@ -23,6 +24,7 @@ __all__ = [
     "FunctionalRegressor",
     "FunctionalRegressorCV",
     "KernelAutoencoder",
+    "LossTrickPredictor",
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
     "RegularizationPath",
@@ -35,9 +37,10 @@ __all__ = [
     "path",
     "representations",
     "solvers",
+    "task_losses",
 ]
 
-_ROOMS = ("decoders", "kernels", "losses", "representations", "solvers")
+_ROOMS = ("decoders", "kernels", "losses", "representations", "solvers", "task_losses")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """The array-API seam: every array library is met here and nowhere else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -22,6 +22,7 @@ __all__ = [
     "host",
     "indicator",
     "is_numpy",
+    "joined",
     "namespace",
     "pivoted_cholesky",
     "row_norms",
@@ -72,6 +73,13 @@ def host(array: Array) -> np.ndarray:
     if hasattr(array, "get"):  # CuPy
         return np.asarray(array.get())
     return np.asarray(array)
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return arrays, or lists, one after the other."""
+    if not hasattr(parts[0], "shape"):
+        return [one for part in parts for one in part]
+    return namespace(parts[0]).concat(parts)
 
 
 def few_threads(array: Array, inner: int) -> AbstractContextManager[Any]:

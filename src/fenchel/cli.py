@@ -1,11 +1,11 @@
 """The command line; the only module that prints."""
 
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fenchel._check import require
 from fenchel.experiments import EXPERIMENTS, demo
+from fenchel.experiments.base import run
 from fenchel.report import page as pages
 from fenchel.report import plots
 
@@ -103,10 +103,10 @@ def reproduce_command(names: tuple[str, ...], output: Path) -> None:
                 bar.update(tasks[what], completed=done)
 
             try:
-                rows, surfaces = _run(EXPERIMENTS[name], advance, output / "parts")
+                outcome = run(EXPERIMENTS[name], EXPERIMENTS[name].units(), output / "parts", advance)
             except FileNotFoundError as error:
                 raise click.ClickException(str(error)) from error
-        EXPERIMENTS[name].draw(surfaces).savefig(output / f"{name}.png", dpi=110)
+        EXPERIMENTS[name].draw(outcome.found).savefig(output / f"{name}.png", dpi=110)
         header = ["number", "wanted", "ours", "tolerance", "", "note"]
         cells = [
             [
@@ -117,17 +117,11 @@ def reproduce_command(names: tuple[str, ...], output: Path) -> None:
                 "PASS" if row.passes else "MISS",
                 row.note,
             ]
-            for row in rows
+            for row in outcome.rows
         ]
-        missed += sum(not row.passes for row in rows)
+        missed += sum(not row.passes for row in outcome.rows)
         _print_table(name, header, cells)
     raise SystemExit(1 if missed else 0)
-
-
-def _run(experiment: Any, advance: Any, folder: Path) -> Any:
-    """Run an experiment; a long one keeps its finished parts in a folder, and goes on from there."""
-    is_long = "folder" in signature(experiment.run).parameters
-    return experiment.run(advance, folder=folder) if is_long else experiment.run(advance)
 
 
 def _print_table(title: str, header: list[str], rows: list[list[str]], parted: bool = False) -> None:

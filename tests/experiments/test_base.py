@@ -1,6 +1,10 @@
+import json
+
+import numpy as np
 import pytest
 
-from fenchel.experiments.base import Comparison
+from fenchel.experiments import EXPERIMENTS, base
+from fenchel.experiments.base import Comparison, Unit, run
 
 
 @pytest.mark.parametrize(
@@ -14,3 +18,95 @@ def test_a_relative_tolerance_holds_on_both_sides():
     assert Comparison("a", 2.0, 1.5, 0.25).passes
     assert not Comparison("a", 2.0, 1.49, 0.25).passes
     assert not Comparison("a", 2.0, 2.51, 0.25).passes
+
+
+class Squares:
+    """An experiment of three units; the second may fail."""
+
+    __name__ = "fenchel.experiments.some_squares"
+
+    @staticmethod
+    def summary(results):
+        """Return one row for each unit."""
+        return [Comparison(name, 0.0, sum(found["values"]), 1.0) for name, found in results.items()], results
+
+
+def square(k, broken=None):
+    """Return numbers of every kind that a unit may give."""
+    if broken is not None and broken.exists():
+        raise RuntimeError("stopped")
+    return {"values": np.array([k**2, 1 / 3]), "k": np.int64(k), "name": f"unit {k}"}
+
+
+def units(*more):
+    return [Unit(f"square-{k}", square, (k, *(more if k == 2 else ()))) for k in (1, 2, 3)]
+
+
+def test_units_are_summed_up_in_their_order():
+    steps = []
+    outcome = run(Squares(), units(), progress=lambda *step: steps.append(step))
+    assert [row.name for row in outcome.rows] == ["square-1", "square-2", "square-3"]
+    assert [row.ours for row in outcome.rows] == [1 + 1 / 3, 4 + 1 / 3, 9 + 1 / 3]  # to the last bit
+    assert outcome.found["square-2"] == {"values": [4.0, 1 / 3], "k": 2, "name": "unit 2"}
+    assert steps == [("some-squares", 1, 3), ("some-squares", 2, 3), ("some-squares", 3, 3)]
+    assert outcome.seconds >= 0
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    flag = tmp_path / "flag"
+    flag.touch()
+    with pytest.raises(RuntimeError, match="stopped"):
+        run(Squares(), units(flag), tmp_path / "parts")
+    assert [file.name for file in (tmp_path / "parts").iterdir()] == ["square-1.json"]
+    flag.unlink()
+    before = (tmp_path / "parts" / "square-1.json").stat().st_mtime_ns
+    outcome = run(Squares(), units(flag), tmp_path / "parts")
+    assert (tmp_path / "parts" / "square-1.json").stat().st_mtime_ns == before
+    assert outcome.rows == run(Squares(), units()).rows
+    assert sorted(file.name for file in (tmp_path / "parts").iterdir()) == [f"square-{k}.json" for k in (1, 2, 3)]
+    steps = []
+    monkeypatch.setattr(base, "_compute", None)  # would fail if it were called
+    assert run(Squares(), units(flag), tmp_path / "parts", lambda *s: steps.append(s)).rows == outcome.rows
+    assert steps == []
+
+
+def test_results_of_other_code_are_computed_anew(tmp_path):
+    run(Squares(), units(), tmp_path)
+    file = tmp_path / "square-2.json"
+    kept = json.loads(file.read_text())
+    file.write_text(json.dumps({**kept, "code": "0.0.1 0", "result": {"values": [99.0], "k": 2, "name": ""}}))
+    assert run(Squares(), units(), tmp_path).rows[1].ours == 4 + 1 / 3
+    assert json.loads(file.read_text())["code"] == kept["code"]
+
+
+def test_processes_give_the_same(tmp_path):
+    assert run(Squares(), units(), tmp_path, jobs=2).rows == run(Squares(), units()).rows
+    assert len(list(tmp_path.glob("*.json"))) == 3
+
+
+def test_workers_of_dask_give_the_same():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        found = run(Squares(), units(), dask=cluster.scheduler_address)
+    assert found.rows == run(Squares(), units()).rows
+
+
+def imaginary():
+    return 1j
+
+
+def test_a_result_that_json_cannot_hold():
+    with pytest.raises(TypeError, match=r"numbers, strings, lists and arrays\. Got complex"):
+        run(Squares(), [Unit("one", imaginary)])
+
+
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS))
+def test_every_experiment_has_units_of_different_names(name):
+    module = EXPERIMENTS[name]
+    full, quick = module.units(), module.units(quick=True)
+    for found in (full, quick):
+        assert found
+        assert len({unit.name for unit in found}) == len(found)
+        assert all(unit.name.startswith(name) for unit in found)
+    assert len(quick) <= len(full)
+    assert module.__doc__

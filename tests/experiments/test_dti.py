@@ -5,6 +5,7 @@ from sklearn.model_selection import KFold
 from fenchel import FunctionalRegressor
 from fenchel.data import load_dti
 from fenchel.experiments import EXPERIMENTS, dti
+from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Square
 from fenchel.representations import Eigen, Spline
@@ -55,7 +56,8 @@ def test_ridge_regression_is_the_recomputed_number(data):
 
 
 def test_one_split(few):
-    rows, cells = dti.run(n_splits=1)
+    outcome = run(dti, dti.units()[:1])
+    rows, cells = outcome.rows, outcome.found
     assert len(rows) == 11
     assert all(row.at_most for row in rows)
     train, test = dti.splits(1)[0]

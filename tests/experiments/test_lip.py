@@ -1,12 +1,14 @@
 import pytest
 
 from fenchel.experiments import lip
+from fenchel.experiments.base import run
 
 
 def test_every_published_number(data_folder, monkeypatch):
     """Ridge and Huber leave-one-out errors for the five numbers of basis functions, kappa at the same grid point."""
     monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
-    rows, curves = lip.run()
+    outcome = run(lip, lip.units())
+    rows, curves = outcome.rows, outcome.found
     assert len(rows) == 15
     for row in rows:
         assert row.passes, row

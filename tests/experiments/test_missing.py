@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 
 from fenchel.experiments import missing
+from fenchel.experiments.base import run
 
 
 @pytest.fixture
 def tasks(data_folder, monkeypatch):
     monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
-    return list(missing.tasks(1))
+    return list(missing.tasks())
 
 
 def test_points_are_removed_curve_by_curve(tasks):
@@ -32,9 +33,11 @@ def test_one_split_needs_no_interpolation(tasks, monkeypatch):
         missing._Task(task.name, task.X, task.Y, task.t, task.kernels[-2:-1], task.lams[1:6:2], task.splits)
         for task in tasks
     ]
-    monkeypatch.setattr(missing, "tasks", lambda n_splits: few)
+    monkeypatch.setattr(missing, "tasks", lambda: few)
     monkeypatch.setattr(missing, "KAPPAS", (1.0,))
-    rows, found = missing.run(n_splits=1)
+    units = [unit for unit in missing.units() if unit.args[1] == 0]
+    outcome = run(missing, units)
+    rows, found = outcome.rows, outcome.found
     assert [row.name for row in rows if "over full" in row.name] == [
         f"{name}, {share} removed, over full" for name in ("DTI", "lip") for share in ("80%", "90%")
     ]

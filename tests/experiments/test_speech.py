@@ -1,6 +1,4 @@
-"""The speech experiment on one split of one curve, and how it goes on after a stop."""
-
-import json
+"""The speech experiment on one split of one curve."""
 
 import numpy as np
 
@@ -18,8 +16,8 @@ def test_the_published_table():
     np.testing.assert_array_equal(speech.PUBLISHED["type 3", "H1"][7], [6.36, 0.39])
 
 
-def test_one_part(data_folder, tmp_path, monkeypatch):
-    """TTCL, first split: the square loss is spoilt by wrong curves, Huber's less; a finished part is read, not made."""
+def test_one_part(data_folder, monkeypatch):
+    """TTCL, first split: the square loss is spoilt by wrong curves, Huber's less."""
     monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
     monkeypatch.setattr(speech, "RHOS", speech.RHOS[2:3])
     monkeypatch.setattr(speech, "LAMS", [1e-8, 1e-6, 1e-7, 1e-6])
@@ -27,15 +25,19 @@ def test_one_part(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(speech, "PUBLISHED", {key: speech.PUBLISHED[key] for key in (("clean", "square"),
                         ("type 1", "square"), ("type 1", "H2"))})  # fmt: skip
     speech._inputs.cache_clear()
-    clean = speech._part(0, "clean", "TTCL", tmp_path)
-    wrong = speech._part(0, "type 1", "TTCL", tmp_path)
+    clean = speech._errors(0, "clean", "TTCL")
+    wrong = speech._errors(0, "type 1", "TTCL")
     speech._inputs.cache_clear()
     mean, deviation = speech.PUBLISHED["clean", "square"][6]
     assert abs(clean["errors"]["square"] - mean) < 2 * deviation
     assert wrong["errors"]["square"] > 3 * clean["errors"]["square"]
     assert wrong["errors"]["H2"] < 0.7 * wrong["errors"]["square"]
     assert max(clean["gap"], wrong["gap"]) <= 1e-6
-    file = tmp_path / "speech-0-clean-TTCL.json"
-    assert json.loads(file.read_text()) == clean
-    monkeypatch.setattr(speech, "_errors", None)  # would fail if it were called
-    assert speech._part(0, "clean", "TTCL", tmp_path) == clean
+    rows, columns = speech.summary({"one": clean, "other": wrong})
+    assert [row.name for row in rows] == ["TTCL, clean, square", "TTCL, type 1, square", "TTCL, type 1, H2"]
+    assert rows[0].ours == columns["clean", "square"][0, 6] == clean["errors"]["square"]
+
+
+def test_units():
+    assert len(speech.units()) == 10 * 3 * 8 == len({unit.name for unit in speech.units()})
+    assert len(speech.units(quick=True)) == 6

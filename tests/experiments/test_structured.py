@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -7,6 +5,7 @@ from fenchel.data import load_bibtex, load_massbank, load_metabolite_fp490, load
 from fenchel.data.spectra import binned_spectra, spectrum_products
 from fenchel.estimators import StructuredPredictor
 from fenchel.experiments import bibtex, fp490, metabolites, yeast_hamming
+from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian, GaussianTanimoto
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.report.labels import f1_scores, hamming_losses, ranks_of, top_k_accuracies
@@ -128,7 +127,8 @@ class TestBibtex:
         data.update(X_train=data.X_train[::4], Y_train=data.Y_train[::4])
         data.update(X_test=data.X_test[::4], Y_test=data.Y_test[::4])
         monkeypatch.setattr(bibtex, "load_bibtex", lambda: data)
-        (row,), found = bibtex.run()
+        outcome = run(bibtex, bibtex.units())
+        (row,), found = outcome.rows, outcome.found
         sets, counts = np.unique(data.Y_train, axis=0, return_counts=True)
         most = np.broadcast_to(sets[np.argmax(counts)], data.Y_test.shape)
         assert row.ours == pytest.approx(100 * np.mean(found["f1"]))
@@ -138,7 +138,7 @@ class TestBibtex:
 
     @pytest.mark.slow
     def test_published_number(self, folder):
-        (row,), _ = bibtex.run()
+        (row,) = run(bibtex, bibtex.units()).rows
         assert row.passes and row.ours == pytest.approx(44.87, abs=0.01)
 
 
@@ -168,14 +168,11 @@ class TestMetabolites:
         blind = np.ones((len(test), len(train)))
         assert top(gram(test)) > 0.5 > 0.4 > top(blind)
 
-    def test_finished_folds_are_read(self, tmp_path):
+    def test_rows(self):
         one = {name: {"top": [0.67, 0.9, 0.98], "gap": 1e-7, "seconds": 9.0} for name in metabolites.LOSSES}
-        for fold in range(metabolites.FOLDS):
-            part = {"kernel": "mean", "lam": 1e-5, "sets": 9, "factored": 2.0, "small": one, "tuned": one}
-            (tmp_path / f"metabolites-{fold}.json").write_text(json.dumps(part))
-        seen = []
-        rows, parts = metabolites.run(lambda *step: seen.append(step), tmp_path)
-        assert len(parts) == len(seen) == metabolites.FOLDS
+        part = {"device": None, "factored": 2.0, "small": one, "tuned": one}
+        rows, parts = metabolites.summary({unit.name: part for unit in metabolites.units()})
+        assert len(parts) == metabolites.FOLDS
         assert [row.ours for row in rows] == pytest.approx([33.0, 33.0, 33.0, 11.0]) and all(row.passes for row in rows)
         assert "67.0 / 90.0 / 98.0" in rows[0].note
         pytest.importorskip("matplotlib")
@@ -185,8 +182,8 @@ class TestMetabolites:
 def test_fp490_from_its_gram_matrix(data_folder, monkeypatch):
     """The square loss reaches the numbers of a kernel ridge regression with a threshold."""
     monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
-    monkeypatch.setattr(fp490, "LOSSES", {"square": fp490.LOSSES["square"]})
-    rows, wrong = fp490.run()
+    outcome = run(fp490, fp490.units(quick=True))
+    rows, wrong = outcome.rows, outcome.found
     assert [row.name for row in rows] == ["square, right bits", "square, micro F1"]
     assert all(row.passes for row in rows), rows
     assert wrong["square"].shape == (490,)

@@ -3,6 +3,7 @@ import pytest
 
 from fenchel import FunctionalRegressor
 from fenchel.experiments import synthetic
+from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber, Square
 from fenchel.representations import Eigen, Spline
@@ -48,7 +49,9 @@ def test_shape_of_the_table(monkeypatch):
     monkeypatch.setattr(synthetic, "LAMS", np.logspace(-6, -4, 4).tolist())
     monkeypatch.setattr(synthetic, "KAPPAS", [0.02])
     monkeypatch.setattr(synthetic, "EPSILONS", [0.1, 0.5])
-    rows, found = synthetic.run(draws=1, short=1)
+    first = [synthetic.Unit("synthetic-0", synthetic._draw, (0, True)), synthetic.units()[-1]]
+    outcome = run(synthetic, first)
+    rows, found = outcome.rows, outcome.found
     kernel, linear = found["means"]["kernel"], found["means"]["linear"]
     clean, everywhere, outliers = synthetic.CLEAN, synthetic.EVERYWHERE, synthetic.GLOBAL
 

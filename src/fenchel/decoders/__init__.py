@@ -1,9 +1,22 @@
-"""Decoders: from predictions in a feature space back to objects."""
+"""Decoders: from predictions in a feature space, or weights on the training outputs, back to objects."""
 
-from fenchel.decoders import candidates, preimage, vectors
+from fenchel.decoders import candidates, preimage, ranking, scalar, simplex, vectors, weighted
 from fenchel.decoders.base import Decoder
 from fenchel.decoders.candidates import *  # noqa: F403
 from fenchel.decoders.preimage import *  # noqa: F403
+from fenchel.decoders.ranking import *  # noqa: F403
+from fenchel.decoders.scalar import *  # noqa: F403
+from fenchel.decoders.simplex import *  # noqa: F403
 from fenchel.decoders.vectors import *  # noqa: F403
+from fenchel.decoders.weighted import *  # noqa: F403
 
-__all__ = [*candidates.__all__, *preimage.__all__, *vectors.__all__, "Decoder"]
+__all__ = [
+    *candidates.__all__,
+    *preimage.__all__,
+    *ranking.__all__,
+    *scalar.__all__,
+    *simplex.__all__,
+    *vectors.__all__,
+    *weighted.__all__,
+    "Decoder",
+]

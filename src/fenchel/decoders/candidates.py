@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, host, namespace, row_norms
+from fenchel._array import Array, as_index, host, joined, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.decoders.base import Decoder
 
@@ -120,7 +120,7 @@ class Candidates(Decoder):
         )
 
     def _of_each(self, coordinates: Array, candidates: Sequence[Any]) -> list[Array]:
-        """Return the distances to one set for each sample, all sets in one product."""
+        """Return the distances to one set for each sample."""
         if len(candidates) != coordinates.shape[0]:
             raise ValueError(
                 f"A list of candidates must hold one set for each of the {coordinates.shape[0]} samples. "
@@ -130,17 +130,10 @@ class Candidates(Decoder):
         if empty:
             raise ValueError(f"Each set of candidates must hold at least one. That of sample {empty[0]} is empty.")
         sets = [self.known(one) for one in candidates]
-        sizes = [len(one.outputs) for one in sets]
-        xp = namespace(coordinates)
-        outputs = _joined([one.outputs for one in sets])
-        own, squared_norms = self.representation_.own, self.representation_.squared_norms
-        norms = [squared_norms(own(one.outputs)) if one.norms is None else one.norms for one in sets]
-        owner = as_index(np.repeat(np.arange(len(sets)), sizes), coordinates)
-        products = self.representation_.paired_products(coordinates, outputs, owner)
-        found = xp.take(row_norms(coordinates)[:, 0] ** 2, owner) - 2 * products
-        found = found + xp.concat([as_like(one, coordinates) for one in norms])
-        ends = np.cumsum(sizes)
-        return [found[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        found: list[Array] = self.representation_.paired_distances(
+            coordinates, [one.outputs for one in sets], [one.norms for one in sets]
+        )
+        return found
 
     def _picked(self, places: list[list[int]], candidates: Any, single: bool = False) -> Any:
         """Return the candidates at some places of each sample's set."""
@@ -148,7 +141,7 @@ class Candidates(Decoder):
         if isinstance(candidates, list):
             outputs = [one[0] if isinstance(one, tuple) else one for one in candidates]
             found = [_rows(one, order) for one, order in zip(outputs, places, strict=True)]
-            return _joined(found) if single else found
+            return joined(found) if single else found
         known = self._set(candidates)
         flat = _rows(known.outputs, [k for order in places for k in order])
         if single or not hasattr(flat, "shape"):
@@ -233,9 +226,3 @@ def _rows(outputs: Any, places: list[int]) -> Any:
     if not hasattr(outputs, "shape"):
         return [outputs[k] for k in places]
     return namespace(outputs).take(outputs, as_index(np.asarray(places), outputs), axis=0)
-
-
-def _joined(parts: list[Any]) -> Any:
-    if not hasattr(parts[0], "shape"):
-        return [one for part in parts for one in part]
-    return namespace(parts[0]).concat(parts)

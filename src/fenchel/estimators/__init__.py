@@ -4,6 +4,7 @@ from fenchel.estimators import (
     autoencoder,
     cross_validation,
     functional,
+    loss_trick,
     regression,
     selection,
     structured,
@@ -12,6 +13,7 @@ from fenchel.estimators import (
 from fenchel.estimators.autoencoder import *  # noqa: F403
 from fenchel.estimators.cross_validation import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
+from fenchel.estimators.loss_trick import *  # noqa: F403
 from fenchel.estimators.regression import *  # noqa: F403
 from fenchel.estimators.selection import *  # noqa: F403
 from fenchel.estimators.structured import *  # noqa: F403
@@ -21,6 +23,7 @@ __all__ = [
     *autoencoder.__all__,
     *cross_validation.__all__,
     *functional.__all__,
+    *loss_trick.__all__,
     *regression.__all__,
     *selection.__all__,
     *structured.__all__,

@@ -9,15 +9,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_index, as_like, eps, host, namespace, row_norms
+from fenchel._array import Array, as_index, as_like, eps, host, joined, namespace, row_norms
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
 from fenchel.estimators.base import CertifiedMixin, part_of
-from fenchel.estimators.core import is_host, is_regular
+from fenchel.estimators.core import checked_inputs, is_host, is_regular, new_inputs
 from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
@@ -191,10 +191,11 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         loss, solver = self._parts()
         sizes, hidden = self._checked()
         decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
-        X = _double(self._data(X, reset=True))
         kernel = as_scalar_kernel(self.kernel).validate()
-        if hasattr(self, "feature_names_in_"):
-            kernel = kernel.named(self.feature_names_in_)
+        if _are_objects(X, kernel):
+            X = _objects(X)
+        else:
+            X, kernel = checked_inputs(self, X, kernel, double=True)
         if kernel.is_pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
         check_memory(48 * X.shape[0] ** 2, f"The Gram matrix of {X.shape[0]} samples", "Fit on a part of the sample.")
@@ -231,12 +232,12 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         codes : array of shape (m, d)
             Codes, in the dtype of X.
         """
-        X = self._data(X)
+        X = self._inputs(X)
         return _like(self._network.codes(self._coordinates(X) - self.representation_.mean_), X)
 
     def embed(self, X: Any) -> Array:
         """Return the reconstructions in the coordinates of the feature space, shape (m, p)."""
-        X = self._data(X)
+        X = self._inputs(X)
         return _like(self._reconstructed(self._coordinates(X)), X)
 
     def reconstruct(self, X: Any, squared_norms: Array | None = None) -> Array:
@@ -254,7 +255,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         distances : array of shape (m,)
             Distances in the feature space.
         """
-        X = self._data(X)
+        X = self._inputs(X)
         V = self._coordinates(X)
         xp, norms = namespace(V), self.representation_.known_norms(_double(X), squared_norms)
         # what is outside the span of the training data is orthogonal to both
@@ -344,30 +345,17 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         self.representation_ = representation
         self.decoder_ = fitted_decoder(decoder, representation)
 
-    def _data(self, X: Any, reset: bool = False) -> Array:
-        """Return checked data, in their own dtype."""
-        if not reset:
-            check_is_fitted(self)
-        if is_host(X) and as_scalar_kernel(self.kernel).takes_objects and not is_regular(X):
-            objects = np.empty(len(X), dtype=object)
-            objects[:] = list(X)
-            return objects
-        if is_host(X):
-            X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
-        else:
-            X = check_array(X, "X")
-            if reset:
-                self.n_features_in_ = int(X.shape[1])
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.n_features_in_}.")
-        return X
+    def _inputs(self, X: Any) -> Array:
+        """Return data to encode, in their own dtype."""
+        check_is_fitted(self)
+        return _objects(X) if _are_objects(X, self.representation_.kernel_) else new_inputs(self, X)
 
     def _coordinates(self, X: Array) -> Array:
         """Return the coordinates of checked data, of their projections on the span of the training data."""
         rows = max(1, _BLOCK_BYTES // (8 * max(self.representation_.targets_.shape)))
         starts = range(0, X.shape[0], rows)
         parts = [self.representation_.encode(_double(X[first : first + rows, ...])) for first in starts]
-        return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+        return joined(parts)
 
     def _reconstructed(self, V: Array) -> Array:
         mean = self.representation_.mean_
@@ -379,6 +367,17 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
             tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
         return tags
+
+
+def _are_objects(X: Any, kernel: ScalarKernel) -> bool:
+    """Tell whether data are a list of anything but numbers, which only a kernel that is a function takes."""
+    return kernel.takes_objects and is_host(X) and not is_regular(X)
+
+
+def _objects(X: Any) -> np.ndarray:
+    found = np.empty(len(X), dtype=object)
+    found[:] = list(X)
+    return found
 
 
 def _double(X: Array) -> Array:

@@ -1,7 +1,7 @@
 """What every estimator of a convex problem does: parts from parameters, one solve, the fitted attributes."""
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -27,10 +27,11 @@ _LIMITS = {
 class CertifiedMixin:
     """Solves the dual problem of an estimator and writes down the certificate.
 
-    The estimator has the parameters ``loss``, ``lam``, ``solver``, ``tol`` and ``max_iter``.
+    The estimator has the parameters ``loss`` (under the name of ``_loss_parameter``), ``lam``, ``solver``, ``tol`` and
+    ``max_iter``.
     """
 
-    loss: Any
+    _loss_parameter: ClassVar[str] = "loss"  # the name of the parameter that is the loss of the dual problem
     lam: float
     solver: Any
     tol: float
@@ -40,7 +41,7 @@ class CertifiedMixin:
         """Return the loss and the solver as checked instances of their own."""
         for name, wanted in _LIMITS.items():
             check_parameter(type(self).__name__, name, getattr(self, name), wanted)
-        loss = part_of(self.loss, loss_room, "loss", Loss)
+        loss = part_of(getattr(self, self._loss_parameter), loss_room, self._loss_parameter, Loss)
         solver = part_of(self.solver, solver_room, "solver", Solver)
         if self.max_iter is not None and "max_iter" in solver.get_params():
             solver.set_params(max_iter=self.max_iter)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
-from fenchel._check import check_memory
+from fenchel._check import check_array, check_memory
 from fenchel.estimators.base import CertifiedMixin
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel
@@ -18,7 +19,7 @@ from fenchel.problem import DualProblem
 from fenchel.representations import Representation
 from fenchel.solvers import Solution, Status
 
-__all__ = ["KernelRegressorMixin", "Sample", "is_host", "is_regular"]
+__all__ = ["KernelRegressorMixin", "Sample", "checked_inputs", "is_host", "is_regular", "new_inputs", "sample_weights"]
 
 _BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
 
@@ -174,6 +175,26 @@ def is_regular(y: Any) -> bool:
     with suppress(ValueError):
         return np.asarray(y).dtype.kind in "biuf"
     return False
+
+
+def checked_inputs(estimator: Any, X: Any, kernel: Any, double: bool) -> tuple[Array, Any]:
+    """Return training inputs, of which the estimator keeps the features, and the kernel that knows their names."""
+    if is_host(X):
+        X = validate_data(estimator, X, dtype=[np.float64, np.float32])
+    else:
+        X = check_array(X, "X")
+        estimator.n_features_in_ = int(X.shape[1])
+    if hasattr(estimator, "feature_names_in_"):
+        kernel = kernel.named(estimator.feature_names_in_)
+    return (namespace(X).astype(X, namespace(X).float64) if double else X), kernel
+
+
+def new_inputs(estimator: Any, X: Any) -> Array:
+    """Return inputs to predict for, with the features that the estimator was fitted with."""
+    X = validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]) if is_host(X) else check_array(X, "X")
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {estimator.n_features_in_}.")
+    return X
 
 
 def _is_single(sample: Sample) -> bool:

@@ -32,9 +32,9 @@ class CrossValidatedMixin(ABC):
     cv: Any
     aggregate: str
     tol: float
-    n_jobs: int | None
-    checkpoint: Any
-    progress: Progress | None
+    n_jobs: int | None = None
+    checkpoint: Any = None
+    progress: Progress | None = None
 
     @abstractmethod
     def _estimator(self, loss: Loss | str, lam: float) -> Any:
@@ -51,7 +51,7 @@ class CrossValidatedMixin(ABC):
         self._cross_validate(sample, losses, lams, folds)
         i, j = divmod(int(np.argmin(self.cv_errors_)), len(lams))
         self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
-        self.best_estimator_ = estimator.set_params(loss=clone(losses[i]), lam=lams[j])
+        self.best_estimator_ = estimator.set_params(**{estimator._loss_parameter: clone(losses[i]), "lam": lams[j]})
         problem = sample.problem.with_(loss=sample.problem.bind(losses[i]), lam=lams[j])
         self.best_estimator_._fitted(sample, estimator._solve(problem, estimator._parts()[1]))
         for name, value in vars(self.best_estimator_).items():

@@ -11,7 +11,7 @@ from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import check_array
 from fenchel.estimators.base import part_of
-from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host
+from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, new_inputs
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel
 from fenchel.losses import Loss
@@ -177,9 +177,7 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
             Predictions.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32]) if is_host(X) else check_array(X, "X")
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.n_features_in_}.")
+        X = new_inputs(self, X)
         decoded = self.representation_.decode(self._coordinates(X))
         decoded = namespace(X).astype(decoded, X.dtype, copy=False)
         return decoded[:, 0] if self._is_flat else decoded

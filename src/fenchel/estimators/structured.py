@@ -7,14 +7,22 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_like, host, namespace
+from fenchel._array import Array, as_like, host
 from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.base import part_of
-from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, is_regular, sample_weights
+from fenchel.estimators.core import (
+    KernelRegressorMixin,
+    Sample,
+    checked_inputs,
+    is_host,
+    is_regular,
+    new_inputs,
+    sample_weights,
+)
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss
@@ -187,10 +195,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
     def embed(self, X: Array) -> Array:
         """Return the predictions in the coordinates of the output space, shape (m, p)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32]) if is_host(X) else check_array(X, "X")
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.n_features_in_}.")
-        return self._coordinates(X) + self.representation_.mean_
+        return self._coordinates(new_inputs(self, X)) + self.representation_.mean_
 
     def score(self, X: Array, y: Any) -> float:
         """Return minus the mean squared distance, in the output space, between predicted and true outputs.
@@ -239,15 +244,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
             raise TypeError("StructuredPredictor has no grid. Use FunctionalRegressor for curves.")
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        kernel = as_operator_kernel(self.kernel, self.operator).validate()
-        if is_host(X):
-            X = validate_data(self, X, dtype=[np.float64, np.float32])
-        else:
-            X = check_array(X, "X")
-            self.n_features_in_ = int(X.shape[1])
-        if hasattr(self, "feature_names_in_"):
-            kernel = kernel.named(self.feature_names_in_)
-        X = namespace(X).astype(X, namespace(X).float64) if double else X
+        X, kernel = checked_inputs(self, X, as_operator_kernel(self.kernel, self.operator).validate(), double)
         outputs = self._outputs(y, X)
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(outputs)}.")

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, as_index, as_like
+from fenchel._array import Array, as_index, as_like, namespace
 from fenchel.estimators.core import Sample
 from fenchel.estimators.cross_validation import CrossValidatedMixin
 from fenchel.estimators.selection import Progress
@@ -131,21 +131,11 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
             raise IncompatibleError(
                 "A task loss compares outputs, and a Gram matrix has none. Use task_loss=None, or an output kernel."
             )
-        outputs, everyone = representation.outputs_, np.arange(sample.problem.targets.shape[0])
-        decoders = []
-        for fold in folds:  # what decodes a fold has not seen its outputs
-            seen = as_index(np.setdiff1d(everyone, fold), representation.targets_)
-            decoders.append(clone(sample.extra).fit(representation.take(outputs, seen), representation))
 
-        def measure(predictions: np.ndarray) -> np.ndarray:
-            losses = np.full(len(everyone), np.nan)
-            for fold, decoder in zip(folds, decoders, strict=True):
-                decoded = decoder.decode(as_like(predictions[fold], representation.targets_) + representation.mean_)
-                truth = representation.take(outputs, as_index(fold, representation.targets_))
-                losses[fold] = np.asarray(task_loss(truth, decoded), dtype=np.float64)
-            return losses
+        def coordinates(predictions: np.ndarray) -> Array:
+            return as_like(predictions, representation.targets_) + representation.mean_
 
-        return measure
+        return fold_measure(sample.extra, representation, representation.outputs_, folds, coordinates, task_loss)
 
     def _what(self) -> str:
         name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
@@ -161,3 +151,33 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         inner = self._estimator("square", 1.0).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
+
+
+def fold_measure(
+    decoder: Any,
+    space: Any,
+    outputs: Any,
+    folds: list[np.ndarray],
+    coordinates: Callable[[np.ndarray], Array],
+    task_loss: Callable[[Any, Any], np.ndarray],
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function that decodes held-out predictions and gives the task loss of each sample, (n,).
+
+    What decodes a fold has not seen the outputs of the fold; ``coordinates`` turns predictions into what is decoded.
+    """
+    everyone, decoders = np.arange(len(outputs)), []
+
+    def take(places: np.ndarray) -> Any:
+        return namespace(outputs).take(outputs, as_index(places, outputs), axis=0)
+
+    for fold in folds:
+        decoders.append(clone(decoder).fit(take(np.setdiff1d(everyone, fold)), space))
+
+    def measure(predictions: np.ndarray) -> np.ndarray:
+        losses = np.full(len(everyone), np.nan)
+        for fold, one in zip(folds, decoders, strict=True):
+            decoded = one.decode(coordinates(predictions[fold]))
+            losses[fold] = np.asarray(task_loss(take(fold), decoded), dtype=np.float64)
+        return losses
+
+    return measure

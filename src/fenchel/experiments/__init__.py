@@ -1,4 +1,6 @@
-"""Published experiments, one module each: ``run(progress)`` computes every number beside the one that is wanted."""
+"""Published experiments, one module each: units of work, the numbers that are wanted beside ours, a figure."""
+
+from typing import Any
 
 from fenchel.experiments import (
     bibtex,
@@ -8,6 +10,7 @@ from fenchel.experiments import (
     lip,
     metabolites,
     missing,
+    robust_sine,
     speech,
     synthetic,
     yeast_curves,
@@ -16,7 +19,7 @@ from fenchel.experiments import (
 
 __all__ = ["EXPERIMENTS"]
 
-EXPERIMENTS = {
+EXPERIMENTS: dict[str, Any] = {
     "bibtex": bibtex,
     "dti": dti,
     "fp490": fp490,
@@ -24,6 +27,7 @@ EXPERIMENTS = {
     "lip": lip,
     "metabolites": metabolites,
     "missing": missing,
+    "robust-sine": robust_sine,
     "speech": speech,
     "synthetic": synthetic,
     "yeast-curves": yeast_curves,

@@ -1,16 +1,21 @@
-"""What an experiment gives back, and how a long one keeps its finished parts."""
+"""What an experiment is: independent units of work, a summary of their results, a figure."""
 
+import hashlib
+import inspect
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from joblib import Parallel, delayed
 
+from fenchel import __version__
 from fenchel._check import require
 
-__all__ = ["Comparison", "Progress", "kept", "on_device"]
+__all__ = ["Comparison", "Experiment", "Outcome", "Progress", "Unit", "on_device", "run"]
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many units are finished, of how many
 
@@ -34,19 +39,135 @@ class Comparison:
         return abs(self.ours - self.published) <= self.tolerance * abs(self.published)
 
 
-def kept(folder: Path | None, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return the numbers of one part of an experiment, from the folder if they are there, else put them there."""
-    file = None if folder is None else folder / f"{name}.json"
-    if file is not None and file.exists():
-        found: dict[str, Any] = json.loads(file.read_text())
-        return found
-    found = compute()
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(".part")
-        partial.write_text(json.dumps(found))
-        partial.replace(file)
-    return found
+@dataclass(frozen=True)
+class Unit:
+    """A part of an experiment that needs no other part: a function of a module, and its arguments.
+
+    What it returns is kept as JSON: numbers, strings, lists, arrays, dictionaries with strings as keys.
+    """
+
+    name: str
+    compute: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+
+
+class Experiment(Protocol):
+    """A module of this package."""
+
+    def units(self, quick: bool = False) -> list[Unit]:
+        """Return the units of the experiment, or with ``quick`` those of a reduced version."""
+
+    def summary(self, results: dict[str, Any]) -> tuple[list[Comparison], Any]:
+        """Return the published numbers beside ours, and what the figure shows, from the results of some units."""
+
+    def draw(self, found: Any) -> Any:
+        """Return the figure."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished experiment."""
+
+    rows: list[Comparison]
+    found: Any
+    seconds: float  # of all units, added up
+
+
+def run(
+    experiment: Any,
+    units: list[Unit],
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    jobs: int = 1,
+    dask: str | None = None,
+) -> Outcome:
+    """Compute the units and sum them up.
+
+    Parameters
+    ----------
+    experiment : module
+        One of this package.
+    units : list of Unit
+        All that it has, or some.
+    folder : path or None, default=None
+        Where the result of each unit is kept as soon as it is there, in a file of its own that is written whole or not
+        at all. Units that are there already, computed by the same code, are read.
+    progress : callable or None, default=None
+        Called with a title, the number of finished units and that of all.
+    jobs : int, default=1
+        Processes.
+    dask : str or None, default=None
+        Address of a Dask scheduler, whose workers compute the units instead.
+
+    Returns
+    -------
+    outcome : Outcome
+        The same, to the last bit, however the units were computed.
+    """
+    kept = {unit.name: found for unit in units if (found := _read(folder, unit)) is not None}
+    todo = [unit for unit in units if unit.name not in kept]
+    title = experiment.__name__.rsplit(".", 1)[-1].replace("_", "-")
+    for name, text in _computed(todo, jobs, dask):
+        kept[name] = json.loads(text)
+        _write(folder, name, text)
+        if progress is not None:
+            progress(title, len(kept), len(units))
+    rows, found = experiment.summary({unit.name: kept[unit.name]["result"] for unit in units})
+    return Outcome(rows, found, sum(kept[unit.name]["seconds"] for unit in units))
+
+
+def _computed(units: list[Unit], jobs: int, dask: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the name of each unit and its result as text, as they come."""
+    if dask is not None:
+        distributed = require("distributed", extra="dask")
+        with distributed.Client(dask) as client:
+            futures = [client.submit(_compute, unit, pure=False) for unit in units]
+            for _, found in distributed.as_completed(futures, with_results=True):
+                yield found
+    elif jobs == 1 or len(units) < 2:
+        for unit in units:
+            yield _compute(unit)
+    else:
+        work = (delayed(_compute)(unit) for unit in units)
+        yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(work)
+
+
+def _compute(unit: Unit) -> tuple[str, str]:
+    start = time.perf_counter()
+    result = unit.compute(*unit.args)
+    return unit.name, json.dumps(
+        {"code": _code(unit), "seconds": time.perf_counter() - start, "result": result}, default=_plain
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"A unit's result must be made of numbers, strings, lists and arrays. Got {type(value).__name__}.")
+
+
+def _code(unit: Unit) -> str:
+    """Return what tells the code of a unit: the version of the library, and a digest of the unit's module."""
+    source = inspect.getsource(inspect.getmodule(unit.compute) or unit.compute)
+    return f"{__version__} {hashlib.sha256(source.encode()).hexdigest()[:12]}"
+
+
+def _read(folder: Path | None, unit: Unit) -> Any:
+    """Return what is kept of a unit, or ``None`` where nothing is, or of other code."""
+    file = None if folder is None else folder / f"{unit.name}.json"
+    if file is None or not file.exists():
+        return None
+    found = json.loads(file.read_text(encoding="utf-8"))
+    return found if found["code"] == _code(unit) else None
+
+
+def _write(folder: Path | None, name: str, text: str) -> None:
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{name}.part"
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(folder / f"{name}.json")
 
 
 def on_device(device: str | None, array: np.ndarray) -> Any:

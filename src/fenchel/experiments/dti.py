@@ -20,13 +20,13 @@ from sklearn.utils import Bunch
 
 from fenchel.data import load_dti
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
-from fenchel.experiments.base import Comparison, Progress
+from fenchel.experiments.base import Comparison, Unit
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.report import plots
 from fenchel.representations import CurveRepresentation, Eigen, Spline
 
-__all__ = ["draw", "run", "splits"]
+__all__ = ["draw", "splits", "summary", "units"]
 
 N_TRAIN = 70
 KAPPAS = np.logspace(-4, -1, 13)
@@ -78,15 +78,14 @@ def splits(count: int = 10) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(order[:N_TRAIN], order[N_TRAIN:]) for order in orders[:count]]
 
 
-def run(
-    progress: Progress | None = None, n_splits: int = 10
-) -> tuple[list[Comparison], dict[tuple[Any, ...], np.ndarray]]:
+def units(quick: bool = False) -> list[Unit]:
+    """Return the ten splits, or two of them."""
+    return [Unit(f"dti-{k}", _split, (k,)) for k in range(2 if quick else 10)]
+
+
+def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[tuple[Any, ...], np.ndarray]]:
     """Return the published numbers beside ours, and the errors and shares of null duals of every split."""
-    data, found = load_dti(), []
-    for done, (train, test) in enumerate(splits(n_splits)):
-        found.append(_split(data, train, test))
-        if progress is not None:
-            progress("dti", done + 1, n_splits)
+    found = [{tuple(cell): pair for cell, pair in one} for one in results.values()]
     cells = {cell: np.array([one[cell] for one in found]) for cell in found[0]}
     rows = []
     for lam, columns in PUBLISHED.items():
@@ -102,8 +101,9 @@ def run(
     return rows, cells
 
 
-def _split(data: Bunch, train: np.ndarray, test: np.ndarray) -> dict[tuple[Any, ...], tuple[float, float]]:
-    """Return (error, share of null duals) of every model of one split."""
+def _split(k: int) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
+    """Return (error, share of null duals) of every model of one split, each after what it is."""
+    data, (train, test) = load_dti(), splits()[k]
     X, filled, raw, spline = data.X[train], data.Y_interpolated[train], data.Y[train], Spline("monte_carlo")
     names, lams = list(LOSSES), list(PUBLISHED)
     table = _candidates(X, filled, data.t_out, [name for name in names if _has_points(name)], lams, spline)
@@ -118,7 +118,7 @@ def _split(data: Bunch, train: np.ndarray, test: np.ndarray) -> dict[tuple[Any, 
                 best = _best(one for one in candidates if (one.lam, one.name) == (lam, name))
                 out[kind, lam, name] = _tested(best, X, Y, data, test)
     out["best",] = _tested(_best(gaps), X, raw, data, test)
-    return out
+    return list(out.items())
 
 
 def _has_points(name: str) -> bool:

@@ -8,9 +8,7 @@ rows, and at epsilon = 1 all are null. Also: the same against kappa; molecules o
 training part; and a forest on the codes for the 59 activities, beside one on as many components of ``KernelPCA``.
 """
 
-from collections.abc import Callable
-from functools import cache, partial
-from pathlib import Path
+from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -22,12 +20,12 @@ from sklearn.model_selection import KFold
 from fenchel._array import host
 from fenchel.data import load_nci_cancer
 from fenchel.estimators import KernelAutoencoder
-from fenchel.experiments.base import Comparison, Progress, kept, on_device
+from fenchel.experiments.base import Comparison, Unit, on_device
 from fenchel.kernels import GaussianTanimoto
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.report import plots
 
-__all__ = ["draw", "run"]
+__all__ = ["draw", "summary", "units"]
 
 KERNEL = GaussianTanimoto(1.0)
 N_TRAIN, N_TIMED, COMPONENTS, STEPS = 1681, 2000, 10, 10
@@ -41,39 +39,37 @@ FOLDS, TREES = 5, 200
 SECONDS = 300.0
 
 
-def run(
-    progress: Progress | None = None, folder: Path | None = None, device: str | None = None
-) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
-    """Return what is wanted beside our numbers, and the numbers of every fit.
+def units(quick: bool = False, device: str | None = None) -> list[Unit]:
+    """Return one unit for each fit; or all with a quarter of the molecules, few steps and fewer losses.
 
-    Finished fits are kept in ``folder``, one file each; a second call goes on from there. With a ``device`` such as
-    ``"cuda"`` models are fitted there, by torch.
+    With a ``device`` such as ``"cuda"`` models are fitted there, by torch.
     """
-    tasks: dict[str, Callable[[], dict[str, Any]]] = {}
-    for epsilon in PUBLISHED:
-        tasks[f"epsilon-{epsilon:g}"] = partial(_curve, EpsilonRidge(epsilon) if epsilon else Square(), device)
-    for kappa in KAPPAS:
-        tasks[f"kappa-{kappa:g}"] = partial(_curve, Huber(kappa), device)
-    for name, loss in (("square", Square()), ("huber", Huber(ROBUST))):
-        tasks[f"outliers-{name}"] = partial(_with_outliers, loss, device)
-    for fold in range(FOLDS):
-        tasks[f"codes-{fold}"] = partial(_codes, fold, device)
-    tasks["seconds"] = partial(_timed, device)
-    found: dict[str, dict[str, Any]] = {}
-    for done, (name, compute) in enumerate(tasks.items()):
-        found[name] = kept(folder, f"kae-{name}", compute)
-        if progress is not None:
-            progress("kae", done + 1, len(tasks))
+    every, steps = (4, 5) if quick else (1, STEPS)
+    epsilons, kappas = ((0.0, 0.4, 1.0), (0.3,)) if quick else (tuple(PUBLISHED), KAPPAS)
+    setting, end = (every, steps, device), "-reduced" if quick else ""
+    found = [Unit(f"kae-epsilon-{epsilon:g}{end}", _curve, ("epsilon", epsilon, *setting)) for epsilon in epsilons]
+    found += [Unit(f"kae-kappa-{kappa:g}{end}", _curve, ("kappa", kappa, *setting)) for kappa in kappas]
+    found += [
+        Unit(f"kae-outliers-{name}{end}", _with_outliers, (kind, value, *setting))
+        for name, kind, value in (("square", "epsilon", 0.0), ("huber", "kappa", ROBUST))
+    ]
+    found += [Unit(f"kae-codes-{fold}{end}", _codes, (fold, *setting)) for fold in range(FOLDS)]
+    return [*found, Unit(f"kae-seconds{end}", _timed, setting)]
+
+
+def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, Any]]:
+    """Return what is wanted beside our numbers, and the numbers of every fit."""
+    found = {name.removeprefix("kae-").removesuffix("-reduced"): result for name, result in results.items()}
     return [*_shape(found), *_uses(found)], found
 
 
 def _shape(found: dict[str, dict[str, Any]]) -> list[Comparison]:
     """Return the comparisons of the curves against epsilon and kappa."""
-    curve = {epsilon: found[f"epsilon-{epsilon:g}"] for epsilon in PUBLISHED}
+    curve, robust = _values(found, "epsilon"), _values(found, "kappa")
     tests = {epsilon: one["test"] for epsilon, one in curve.items()}
     best = min((epsilon for epsilon in tests if epsilon > 0), key=lambda epsilon: tests[epsilon])
     nulls = [one["null"] for one in curve.values()]
-    by_kappa = {kappa: found[f"kappa-{kappa:g}"]["test"] for kappa in KAPPAS}
+    by_kappa = {kappa: one["test"] for kappa, one in robust.items()}
     least = min(by_kappa, key=lambda kappa: by_kappa[kappa])
     theirs = ", ".join(f"{error:g} ({epsilon:g})" for epsilon, error in PUBLISHED.items())
     ours = ", ".join(f"{error:.4f} ({epsilon:g})" for epsilon, error in tests.items())
@@ -89,13 +85,13 @@ def _shape(found: dict[str, dict[str, Any]]) -> list[Comparison]:
             at_most=True,
         ),
         Comparison("test error for epsilon 1", 1.0, tests[1.0], 1e-9, f"largest gap of all fits {gap:.0e}"),
-        Comparison("null rows for epsilon 1, as a share", 1.0, nulls[-1] / N_TRAIN, 0.0, "published: all"),
+        Comparison("null rows for epsilon 1, as a share", 1.0, nulls[-1] / curve[1.0]["size"], 0.0, "published: all"),
         Comparison(
             "steps of epsilon at which null rows become fewer",
             0.0,
             float(np.sum(np.diff(nulls) < 0)),
             0.0,
-            f"null rows of {N_TRAIN}: {', '.join(map(str, nulls))}; published 0 to 57 of 1844 at 0.4, all at 1",
+            f"of {curve[1.0]['size']} rows {', '.join(map(str, nulls))}; published 0 to 57 of 1844 at 0.4, all at 1",
             at_most=True,
         ),
         Comparison(
@@ -107,6 +103,12 @@ def _shape(found: dict[str, dict[str, Any]]) -> list[Comparison]:
             at_most=True,
         ),
     ]
+
+
+def _values(found: dict[str, dict[str, Any]], kind: str) -> dict[float, dict[str, Any]]:
+    """Return the numbers of the fits for each epsilon or kappa, in order."""
+    pairs = [(float(name.removeprefix(f"{kind}-")), one) for name, one in found.items() if name.startswith(f"{kind}-")]
+    return dict(sorted(pairs, key=lambda pair: pair[0]))
 
 
 def _uses(found: dict[str, dict[str, Any]]) -> list[Comparison]:
@@ -143,7 +145,7 @@ def _uses(found: dict[str, dict[str, Any]]) -> list[Comparison]:
     ]
 
 
-def _model(loss: Loss, lam: float, inner_lam: float | None = None) -> KernelAutoencoder:
+def _model(loss: Loss, steps: int, lam: float, inner_lam: float | None = None) -> KernelAutoencoder:
     return KernelAutoencoder(
         COMPONENTS,
         "precomputed",
@@ -151,51 +153,60 @@ def _model(loss: Loss, lam: float, inner_lam: float | None = None) -> KernelAuto
         lam=lam,
         inner_lam=inner_lam,
         inner_tol=STEP_TOL,
-        max_inner_iter=STEPS,
+        max_inner_iter=steps,
         random_state=0,
     )
 
 
-def _curve(loss: Loss, device: str | None = None) -> dict[str, Any]:
-    """Return train and test errors, null rows and the gap of one loss."""
-    train, test = _split()
-    return _errors(loss, _gram()[np.ix_(train, train)], _gram()[np.ix_(test, train)], device)
+def _loss(kind: str, value: float) -> Loss:
+    """Return the loss with an insensitive zone (none for 0: the square loss) or with a bound."""
+    if kind == "kappa":
+        return Huber(value)
+    return EpsilonRidge(value) if value else Square()
 
 
-def _errors(loss: Loss, inside: np.ndarray, outside: np.ndarray, device: str | None) -> dict[str, Any]:
+def _curve(kind: str, value: float, every: int, steps: int, device: str | None) -> dict[str, Any]:
+    """Return train and test errors, null rows and the gap of one loss, fitted to one molecule in so many."""
+    train, test = _split(every)
+    K = _gram()
+    return _errors(
+        _model(_loss(kind, value), steps, SMALL_LAM), K[np.ix_(train, train)], K[np.ix_(test, train)], device
+    )
+
+
+def _errors(model: KernelAutoencoder, inside: np.ndarray, outside: np.ndarray, device: str | None) -> dict[str, Any]:
     K, across = on_device(device, inside), on_device(device, outside)
-    start = perf_counter()
-    model = _model(loss, SMALL_LAM).fit(K)
+    model.fit(K)
     return {
         "train": -model.score(K),
         "test": -model.score(across),
         "null": len(K) - len(model.support_),
+        "size": len(K),
         "gap": model.duality_gap_,
         "objective": model.objective_,
-        "seconds": perf_counter() - start,
     }
 
 
-def _with_outliers(loss: Loss, device: str | None = None) -> dict[str, Any]:
+def _with_outliers(kind: str, value: float, every: int, steps: int, device: str | None) -> dict[str, Any]:
     """Return the errors where a tenth of the training molecules are bits drawn at random."""
-    train, test = _split()
+    train, test = _split(every)
     random, X = np.random.RandomState(1), load_nci_cancer().X.astype(np.float64)
-    dirty, rows = X[train], random.permutation(N_TRAIN)[: int(OUTLIERS * N_TRAIN)]
+    dirty, rows = X[train], random.permutation(len(train))[: int(OUTLIERS * len(train))]
     dirty[rows] = random.randint(0, 2, dirty[rows].shape)
-    return _errors(loss, KERNEL(dirty), KERNEL(X[test], dirty), device)
+    return _errors(_model(_loss(kind, value), steps, SMALL_LAM), KERNEL(dirty), KERNEL(X[test], dirty), device)
 
 
-def _codes(fold: int, device: str | None = None) -> dict[str, Any]:
+def _codes(fold: int, every: int, steps: int, device: str | None) -> dict[str, Any]:
     """Return the normalised errors of forests on two kinds of codes of one fold, fitted on the others."""
-    K, scores = _gram(), load_nci_cancer().scores
+    K, scores = _gram()[::every, ::every], load_nci_cancer().scores[::every]
     train, test = list(KFold(FOLDS, shuffle=True, random_state=0).split(K))[fold]
     inside, across = K[np.ix_(train, train)], K[np.ix_(test, train)]
     variance = np.mean((scores[test] - scores[train].mean(axis=0)) ** 2)
-    ours, theirs = _model(Square(), *CODE_LAMS), KernelPCA(COMPONENTS, kernel="precomputed").fit(inside)
+    ours, theirs = _model(Square(), steps, *CODE_LAMS), KernelPCA(COMPONENTS, kernel="precomputed").fit(inside)
     ours.fit(on_device(device, inside))
     codes = {
-        "autoencoder": [host(ours.transform(on_device(device, K))) for K in (inside, across)],
-        "kernel_pca": [theirs.transform(K) for K in (inside, across)],
+        "autoencoder": [host(ours.transform(on_device(device, part))) for part in (inside, across)],
+        "kernel_pca": [theirs.transform(part) for part in (inside, across)],
     }
     found = {}
     for name, (known, new) in codes.items():
@@ -205,12 +216,12 @@ def _codes(fold: int, device: str | None = None) -> dict[str, Any]:
     return found
 
 
-def _timed(device: str | None = None) -> dict[str, Any]:
+def _timed(every: int, steps: int, device: str | None) -> dict[str, Any]:
     """Return the seconds of fits with the square loss and with two others."""
-    K, found = on_device(device, _gram()[:N_TIMED, :N_TIMED]), {}
+    K, found = on_device(device, _gram()[:N_TIMED:every, :N_TIMED:every]), {}
     for name, loss in (("square", Square()), ("epsilon 0.4", EpsilonRidge(0.4)), ("kappa 0.3", Huber(0.3))):
         start = perf_counter()
-        _model(loss, SMALL_LAM).fit(K)
+        _model(loss, steps, SMALL_LAM).fit(K)
         found[name] = perf_counter() - start
     return found
 
@@ -221,20 +232,20 @@ def _gram() -> np.ndarray:
     return found
 
 
-def _split() -> tuple[np.ndarray, np.ndarray]:
+def _split(every: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Return one training molecule in so many, and all test molecules."""
     order = np.random.RandomState(0).permutation(len(_gram()))
-    return order[:N_TRAIN], order[N_TRAIN:]
+    return order[:N_TRAIN:every], order[N_TRAIN:]
 
 
-def draw(found: dict[str, dict[str, Any]]) -> Any:
+def draw(found: dict[str, Any]) -> Any:
     """Draw train and test errors and null rows against epsilon and kappa, with the published curve."""
     fig, axes = plots.figure(3)
-    epsilons = list(PUBLISHED)
-    curve = [found[f"epsilon-{epsilon:g}"] for epsilon in epsilons]
-    errors = {"test": [one["test"] for one in curve], "train": [one["train"] for one in curve]}
-    plots.plot_lines(axes[0], epsilons, errors | {"test, published": list(PUBLISHED.values())}, "epsilon", "error")
-    plots.plot_lines(axes[1], epsilons, {"ours": [one["null"] for one in curve]}, "epsilon", "null rows")
-    robust = [found[f"kappa-{kappa:g}"] for kappa in KAPPAS]
-    lines = {name: [one[name] for one in robust] for name in ("test", "train")}
-    plots.plot_lines(axes[2], list(KAPPAS), lines, "kappa", "error")
+    curve, robust = _values(found, "epsilon"), _values(found, "kappa")
+    lines = {name: [one[name] for one in curve.values()] for name in ("test", "train")}
+    lines["test, published"] = [PUBLISHED[epsilon] for epsilon in curve]
+    plots.plot_lines(axes[0], list(curve), lines, "epsilon", "error")
+    plots.plot_lines(axes[1], list(curve), {"ours": [one["null"] for one in curve.values()]}, "epsilon", "null rows")
+    lines = {name: [one[name] for one in robust.values()] for name in ("test", "train")}
+    plots.plot_lines(axes[2], list(robust), lines, "kappa", "error")
     return fig

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from fenchel.data import load_lip_emg
-from fenchel.experiments.base import Comparison, Progress
+from fenchel.experiments.base import Comparison, Unit
 from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import Huber, Square
 from fenchel.problem import DualProblem
 from fenchel.report import plots
 from fenchel.sweep import held_out
 
-__all__ = ["draw", "run"]
+__all__ = ["draw", "summary", "units"]
 
 LAMS = np.logspace(-3, 0, 10).tolist()
 KAPPAS = np.linspace(0.05, 2, 50)
@@ -34,27 +34,28 @@ PUBLISHED = {
 }
 
 
-def run(progress: Progress | None = None) -> tuple[list[Comparison], dict[int, dict[str, Any]]]:
+def units(quick: bool = False) -> list[Unit]:
+    """Return one unit for each number of basis functions; all of them take seconds."""
+    return [Unit(f"lip-{m}", _curve, (m,)) for m in PUBLISHED]
+
+
+def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[int, dict[str, Any]]]:
     """Return the published numbers beside ours, and the error curves."""
-    data = load_lip_emg()
-    outliers = [7, 9, 18, 26]
-    X, Y = np.vstack([data.X, data.X[outliers]]), np.vstack([data.Y, -1.2 * data.Y[outliers]])
-    K = np.stack([np.mean(np.exp(-7 * np.abs(x - X)), axis=1) for x in X])
-    rows, curves = [], {}
-    for done, (m, published) in enumerate(PUBLISHED.items()):
-        curves[m] = found = _curve(K, Y, data.t, m)
-        best = int(np.argmin(found["huber"]))
+    rows, curves = [], {found["m"]: found for found in results.values()}
+    for m, found in curves.items():
+        published, best = PUBLISHED[m], int(np.argmin(found["huber"]))
         note = f"lam {found['lam']:.3g}; largest gap {found['gap']:.1e}"
         rows.append(Comparison(f"m = {m}, ridge", published[0], found["ridge"], TOLERANCE, note))
         rows.append(Comparison(f"m = {m}, Huber", published[1], float(found["huber"][best]), TOLERANCE, note))
         rows.append(Comparison(f"m = {m}, kappa", published[2], float(KAPPAS[best]), TOLERANCE, "the grid point"))
-        if progress is not None:
-            progress("lip", done + 1, len(PUBLISHED))
     return rows, curves
 
 
-def _curve(K: np.ndarray, Y: np.ndarray, t: np.ndarray, m: int) -> dict[str, Any]:
+def _curve(m: int) -> dict[str, Any]:
     """Return the leave-one-out errors for 2 m basis functions."""
+    data, outliers = load_lip_emg(), [7, 9, 18, 26]
+    X, Y, t = np.vstack([data.X, data.X[outliers]]), np.vstack([data.Y, -1.2 * data.Y[outliers]]), data.t
+    K = np.stack([np.mean(np.exp(-7 * np.abs(x - X)), axis=1) for x in X])
     order = np.arange(m)
     phase = 2 * np.pi * order[:, None] * t
     basis = np.sqrt(2) * np.vstack([np.cos(phase), np.sin(phase)])
@@ -71,7 +72,7 @@ def _curve(K: np.ndarray, Y: np.ndarray, t: np.ndarray, m: int) -> dict[str, Any
     for found in held_out(problem, [Huber(float(kappa)) for kappa in KAPPAS], [LAMS[lam]], folds):
         huber[found.loss] = error(found.predictions)
         gap = max(gap, found.gap)
-    return {"lam": LAMS[lam], "ridge": ridge[lam], "huber": huber, "gap": gap}
+    return {"m": m, "lam": LAMS[lam], "ridge": ridge[lam], "huber": huber, "gap": gap}
 
 
 def draw(curves: dict[int, dict[str, Any]]) -> Any:

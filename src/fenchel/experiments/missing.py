@@ -20,12 +20,12 @@ from sklearn.model_selection import KFold
 from fenchel.data import load_dti, load_lip_emg
 from fenchel.estimators import FunctionalRegressorCV
 from fenchel.experiments import dti
-from fenchel.experiments.base import Comparison, Progress
+from fenchel.experiments.base import Comparison, Unit
 from fenchel.kernels import Gaussian, IntegralGaussian, Laplacian, ScalarKernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.report import plots
 
-__all__ = ["draw", "run"]
+__all__ = ["draw", "summary", "units"]
 
 BARS = {0.8: 1.10, 0.9: 1.15}  # share of points that are removed: error over that of full curves
 KAPPAS = (0.3, 1.0)  # times the root of the square loss's held-out error
@@ -46,41 +46,46 @@ class _Task:
     splits: list[tuple[np.ndarray, np.ndarray]]
 
 
-def tasks(n_splits: int | None = None) -> Iterator[_Task]:
-    """Yield the two data sets, with so many of their splits."""
+def tasks() -> Iterator[_Task]:
+    """Yield the two data sets."""
     data = load_dti()
     kernels: list[Any] = [(Gaussian(gamma), Laplacian(10.0)) for gamma in (0.08, 0.32, 1.25)]
-    yield _Task("DTI", data.X, data.Y, data.t_out, kernels, np.logspace(-4, -1, 7).tolist(), dti.splits()[:n_splits])
+    yield _Task("DTI", data.X, data.Y, data.t_out, kernels, np.logspace(-4, -1, 7).tolist(), dti.splits())
     data = load_lip_emg()
     outputs = (Gaussian(300.0), Laplacian(10.0))
     kernels = [(IntegralGaussian(gamma), output) for gamma in (1.0, 3.0) for output in outputs]
     splits = 2 * list(KFold(8, shuffle=True, random_state=0).split(data.X))
     lams = np.logspace(-5, -2, 7).tolist()
-    yield _Task("lip", data.X, data.Y[:, ::3], data.t[::3], kernels, lams, splits[:n_splits])
+    yield _Task("lip", data.X, data.Y[:, ::3], data.t[::3], kernels, lams, splits)
 
 
-def run(progress: Progress | None = None, n_splits: int | None = None) -> tuple[list[Comparison], dict[str, Any]]:
+def units(quick: bool = False) -> list[Unit]:
+    """Return the splits of both data sets, or two of each."""
+    counts = {"DTI": 2 if quick else 10, "lip": 2 if quick else 16}
+    return [Unit(f"missing-{name}-{k}", _errors, (name, k)) for name, count in counts.items() for k in range(count)]
+
+
+def _errors(name: str, k: int) -> dict[str, Any]:
+    """Return the test error of every kind of training curves, for one split."""
+    task = next(task for task in tasks() if task.name == name)
+    train, test = task.splits[k]
+    models = (_selected(task, task.X[train], Y) for Y in _versions(task.Y[train], task.t, seed=k))
+    errors = [float(np.nanmean((task.Y[test] - model.predict(task.X[test])) ** 2)) for model in models]
+    return {"task": name, "errors": errors}
+
+
+def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, np.ndarray]]:
     """Return the bars beside our ratios, and the errors of every split."""
-    rows, found = [], {}
-    for task in tasks(n_splits):
-        errors = np.zeros((len(task.splits), len(KINDS)))
-        for k, (train, test) in enumerate(task.splits):
-            X, truth = task.X[test], task.Y[test]
-            for j, Y in enumerate(_versions(task.Y[train], task.t, seed=k)):
-                model = _selected(task, task.X[train], Y)
-                errors[k, j] = np.nanmean((truth - model.predict(X)) ** 2)
-            if progress is not None:
-                progress(f"missing, {task.name}", k + 1, len(task.splits))
-        found[task.name] = errors
+    rows, names = [], dict.fromkeys(one["task"] for one in results.values())
+    found = {name: np.array([one["errors"] for one in results.values() if one["task"] == name]) for name in names}
+    for name, errors in found.items():
         means = dict(zip(KINDS, errors.mean(axis=0).tolist(), strict=True))
         for share, bar in BARS.items():
             kind = f"{share:.0%} removed"
             ours, joined, note = means[kind], means[f"{kind}, interpolated"], f"full curves {means['full']:.5f}"
-            rows.append(
-                Comparison(f"{task.name}, {kind}, over full", bar, ours / means["full"], 0.0, note, at_most=True)
-            )
-            name = f"{task.name}, {kind}, beside interpolation"
-            rows.append(Comparison(name, joined, ours, 0.0, f"{joined / means['full']:.3f} over full", at_most=True))
+            rows.append(Comparison(f"{name}, {kind}, over full", bar, ours / means["full"], 0.0, note, at_most=True))
+            title = f"{name}, {kind}, beside interpolation"
+            rows.append(Comparison(title, joined, ours, 0.0, f"{joined / means['full']:.3f} over full", at_most=True))
     return rows, found
 
 

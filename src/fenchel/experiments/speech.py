@@ -9,9 +9,7 @@ rho and the lam of the square loss are chosen by the median of the folds' errors
 the mean of the errors without their largest fifth. The chosen model is fitted on all points, to a gap of 1e-6.
 """
 
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +17,13 @@ from sklearn.utils import Bunch
 
 from fenchel.data import contaminate, load_speech
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
-from fenchel.experiments.base import Comparison, Progress
+from fenchel.experiments.base import Comparison, Unit
 from fenchel.kernels import IntegralGaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.report import plots
 from fenchel.representations import Spline
 
-__all__ = ["draw", "run"]
+__all__ = ["draw", "summary", "units"]
 
 N_TRAIN = 250
 EVERY, FOLDS = 8, 3  # points between those that selection looks at, folds of its cross-validation
@@ -72,48 +70,33 @@ def _published() -> dict[tuple[str, str], np.ndarray]:
 PUBLISHED = _published()
 
 
-def run(
-    progress: Progress | None = None, folder: Path | None = None, splits: int = 10
-) -> tuple[list[Comparison], dict[tuple[str, str], np.ndarray]]:
-    """Return the published numbers beside ours, and all errors, (splits, curves) for each table column.
+def units(quick: bool = False) -> list[Unit]:
+    """Return every split, kind and curve; or one split of two curves."""
+    splits, curves = (1, ("TBCL", "TTCL")) if quick else (10, CURVES)
+    return [
+        Unit(f"speech-{split}-{kind.replace(' ', '')}-{curve}", _errors, (split, kind, curve))
+        for split in range(splits)
+        for kind in KINDS
+        for curve in curves
+    ]
 
-    Finished parts are kept in ``folder``, one file for each split, kind and curve; a second call goes on from there.
-    """
+
+def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[tuple[str, str], np.ndarray]]:
+    """Return the published numbers beside ours, and all errors, (splits, curves) for each table column."""
+    splits = 1 + max(found["split"] for found in results.values())
     columns = {key: np.full((splits, len(CURVES)), np.nan) for key in PUBLISHED}
-    gap, done, total = 0.0, 0, splits * len(KINDS) * len(CURVES)
-    for split in range(splits):
-        for kind in KINDS:
-            for k, curve in enumerate(CURVES):
-                found = _part(split, kind, curve, folder)
-                for loss, value in found["errors"].items():
-                    columns[kind, loss][split, k] = value
-                gap = max(gap, found["gap"])
-                done += 1
-                if progress is not None:
-                    progress("speech", done, total)
-    rows = []
+    for found in results.values():
+        for loss, value in found["errors"].items():
+            columns[found["kind"], loss][found["split"], CURVES.index(found["curve"])] = value
+    gap, rows = max(found["gap"] for found in results.values()), []
     for (kind, loss), numbers in PUBLISHED.items():
         for k, (curve, (mean, deviation)) in enumerate(zip(CURVES, numbers, strict=True)):
             errors = columns[kind, loss][:, k]
-            note = f"± {np.std(errors):.2f} over {splits} splits; largest gap {gap:.0e}"
-            name = f"{curve}, {kind}, {loss}"
-            rows.append(Comparison(name, mean, float(errors.mean()), deviation, note, at_most=True))
+            if not np.isnan(errors).all():
+                note = f"± {np.std(errors):.2f} over {splits} splits; largest gap {gap:.0e}"
+                name = f"{curve}, {kind}, {loss}"
+                rows.append(Comparison(name, mean, float(errors.mean()), deviation, note, at_most=True))
     return rows, columns
-
-
-def _part(split: int, kind: str, curve: str, folder: Path | None) -> dict[str, Any]:
-    """Return the errors of one curve, from the folder if they are there."""
-    file = None if folder is None else folder / f"speech-{split}-{kind.replace(' ', '')}-{curve}.json"
-    if file is not None and file.exists():
-        found: dict[str, Any] = json.loads(file.read_text())
-        return found
-    found = _errors(split, kind, curve)
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(".part")
-        partial.write_text(json.dumps(found))
-        partial.replace(file)
-    return found
 
 
 def _errors(split: int, kind: str, curve: str) -> dict[str, Any]:
@@ -154,7 +137,7 @@ def _errors(split: int, kind: str, curve: str) -> dict[str, Any]:
         errors[name] = float(np.mean(np.sum(missed * inside, axis=1)))
         parameters[name] = f"{picked.best_loss_!r}, lam {picked.best_lam_:.0e}, rho {RHOS[best]:.3g}"
         gap = max(gap, model.duality_gap_)
-    return {"errors": errors, "parameters": parameters, "gap": gap}
+    return {"split": split, "kind": kind, "curve": curve, "errors": errors, "parameters": parameters, "gap": gap}
 
 
 @cache

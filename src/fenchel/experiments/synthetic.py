@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.linear_model import HuberRegressor, Ridge
 
 from fenchel.data import contaminate, make_functional
-from fenchel.experiments.base import Comparison, Progress
+from fenchel.experiments.base import Comparison, Unit
 from fenchel.kernels import Gaussian
 from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
@@ -27,7 +27,7 @@ from fenchel.problem import DualProblem
 from fenchel.report import plots
 from fenchel.sweep import solve_grid
 
-__all__ = ["draw", "robustness_ratios", "run"]
+__all__ = ["draw", "robustness_ratios", "summary", "units"]
 
 T = np.linspace(0, 1, 100)
 LENGTHS, OUTLIER_LENGTHS = (0.05, 0.1, 0.5, 0.7), (0.01, 0.05, 1.0, 4.0)
@@ -37,6 +37,7 @@ EPSILONS = np.logspace(-2, 0, 7)
 ORDERS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 QUANTILES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 N_COMPONENTS = 25
+DRAWS = 20
 TOL = 1e-3  # of the duality gap
 TOLERANCE = 0.3
 
@@ -58,32 +59,46 @@ Sample = tuple[np.ndarray, np.ndarray]
 Table = dict[tuple[str, Any], float]  # of settings and losses
 
 
-def run(progress: Progress | None = None, draws: int = 20, short: int = 2) -> tuple[list[Comparison], dict[str, Any]]:
-    """Return the reference beside ours, and what the figures show.
+def units(quick: bool = False) -> list[Unit]:
+    """Return 20 draws, of which two have the linear models, the nonlinear link and the study of p; or 3 and 1."""
+    draws, more = (3, 1) if quick else (DRAWS, 2)
+    return [*(Unit(f"synthetic-{k}", _draw, (k, k < more)) for k in range(draws)), Unit("synthetic-figures", _figures)]
 
-    ``draws`` are those of the reference table, ``short`` those of the linear models, of the nonlinear link and of the
-    study of p.
-    """
-    tables: dict[str, list[Table]] = {"kernel": [], "linear": [], "orders": [], "nonlinear": [], "nonlinear linear": []}
-    for k, (train, test, seed) in enumerate(_draws(draws)):
-        settings = _contaminated(train[1], seed)
-        tables["kernel"].append(_errors(train[0], settings, test, LOSSES))
-        if k < short:
-            tables["linear"].append(_linear_errors(train[0], settings, test))
-            extremes = {setting: settings[setting] for setting in (CLEAN, GLOBAL, EVERYWHERE)}
-            tables["orders"].append(_errors(train[0], extremes, test, ANY_ORDER))
-            (X, Y), test = _nonlinear(seed), _nonlinear(seed + 1)
-            tables["nonlinear"].append(_errors(X, _contaminated(Y, seed), test, LOSSES))
-            tables["nonlinear linear"].append(_linear_errors(X, _contaminated(Y, seed), test))
-        if progress is not None:
-            progress("synthetic", k + 1, draws)
-    means = {
-        name: {cell: float(np.mean([one[cell] for one in found])) for cell in found[0]}
-        for name, found in tables.items()
-    }
-    ratios = robustness_ratios()
-    rows = [*_reference_rows(means), *_figure_rows(means["orders"], ratios), *_nonlinear_rows(means)]
-    return rows, {"means": means, "ratios": ratios, "surfaces": _surfaces(), "sparse": _sparse()}
+
+def _draw(k: int, more: bool) -> dict[str, Any]:
+    """Return the tables of one draw, each as a list of cells and numbers."""
+    train, test, seed = list(_draws(DRAWS))[k]
+    settings = _contaminated(train[1], seed)
+    tables = {"kernel": _errors(train[0], settings, test, LOSSES)}
+    if more:
+        tables["linear"] = _linear_errors(train[0], settings, test)
+        extremes = {setting: settings[setting] for setting in (CLEAN, GLOBAL, EVERYWHERE)}
+        tables["orders"] = _errors(train[0], extremes, test, ANY_ORDER)
+        (X, Y), test = _nonlinear(seed), _nonlinear(seed + 1)
+        tables["nonlinear"] = _errors(X, _contaminated(Y, seed), test, LOSSES)
+        tables["nonlinear linear"] = _linear_errors(X, _contaminated(Y, seed), test)
+    return {name: list(table.items()) for name, table in tables.items()}
+
+
+def _figures() -> dict[str, Any]:
+    """Return what the figures show beside the tables."""
+    return {"ratios": robustness_ratios(), "surfaces": _surfaces(), "sparse": _sparse()}
+
+
+def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, Any]]:
+    """Return the reference beside ours, and what the figures show."""
+    drawn = {name: {key: np.array(part) for key, part in one.items()} for name, one in _drawn(results).items()}
+    means: dict[str, Table] = {}
+    for name in ("kernel", "linear", "orders", "nonlinear", "nonlinear linear"):
+        tables = [{tuple(cell): value for cell, value in one[name]} for one in results.values() if name in one]
+        means[name] = {cell: float(np.mean([table[cell] for table in tables])) for cell in tables[0]}
+    rows = [*_reference_rows(means), *_figure_rows(means["orders"], drawn["ratios"]), *_nonlinear_rows(means)]
+    return rows, {"means": means, **drawn}
+
+
+def _drawn(results: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = results["synthetic-figures"]
+    return found
 
 
 def _reference_rows(means: dict[str, Table]) -> Iterator[Comparison]:

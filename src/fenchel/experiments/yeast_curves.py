@@ -13,12 +13,12 @@ from sklearn.model_selection import train_test_split
 
 from fenchel.data import load_yeast
 from fenchel.estimators import OperatorKernelRegressor
-from fenchel.experiments.base import Comparison, Progress
+from fenchel.experiments.base import Comparison, Unit
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
 from fenchel.report import plots
 
-__all__ = ["draw", "errors", "run"]
+__all__ = ["draw", "errors", "summary", "units"]
 
 LAMS = np.logspace(-8, -1, 20)
 EPSILONS = np.linspace(0.1, 1, 10)
@@ -36,7 +36,16 @@ PUBLISHED_BEST = {"ridge": 2.1029, "epsilon-ridge": 2.1045, "epsilon-SVR": 2.082
 PUBLISHED_SMALL_LAM = {"ridge": 2.2177, "epsilon-ridge": 2.1568, "epsilon-SVR": 2.1559, "Huber": 2.2154}
 
 
-def errors(losses: list[Loss], lams: Any, progress: Progress | None = None, title: str = "") -> dict[str, np.ndarray]:
+def units(quick: bool = False) -> list[Unit]:
+    """Return one unit for each loss; they take half a minute together."""
+    return [Unit(f"yeast-curves-{name}", _surface, (name,)) for name in LOSSES]
+
+
+def _surface(name: str) -> dict[str, Any]:
+    return {"loss": name, **errors(LOSSES[name], LAMS)}
+
+
+def errors(losses: list[Loss], lams: Any) -> dict[str, np.ndarray]:
     """Return test error, sparsity and relative gap, each of shape (losses, lams), means over the splits."""
     data = load_yeast()
     X, Y = data.X_test[:300], data.Y_test[:300]
@@ -49,14 +58,14 @@ def errors(losses: list[Loss], lams: Any, progress: Progress | None = None, titl
                 out["error"][i, j] += np.mean(np.sum((Y_test - model.predict(X_test)) ** 2, axis=1)) / len(splits)
                 out["sparsity"][i, j] += model.sparsity_ / len(splits)
                 out["gap"][i, j] = max(out["gap"][i, j], model.duality_gap_)
-            if progress is not None:
-                progress(f"yeast-curves {title}", i * len(lams) + j + 1, len(losses) * len(lams))
     return out
 
 
-def run(progress: Progress | None = None) -> tuple[list[Comparison], dict[str, dict[str, np.ndarray]]]:
+def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, dict[str, np.ndarray]]]:
     """Return the published numbers beside ours, and the whole surfaces."""
-    surfaces = {name: errors(losses, LAMS, progress, name) for name, losses in LOSSES.items()}
+    surfaces = {
+        found["loss"]: {key: np.array(found[key]) for key in ("error", "sparsity", "gap")} for found in results.values()
+    }
     rows = []
     for name, surface in surfaces.items():
         i, j = divmod(int(np.argmin(surface["error"])), len(LAMS))

@@ -1,11 +1,22 @@
 """Outputs of any kind, in the feature space of a kernel."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_like, host, is_numpy, namespace, pivoted_cholesky, row_norms, triangular_solve
+from fenchel._array import (
+    Array,
+    as_index,
+    as_like,
+    host,
+    is_numpy,
+    joined,
+    namespace,
+    pivoted_cholesky,
+    row_norms,
+    triangular_solve,
+)
 from fenchel._check import check_psd
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
@@ -201,6 +212,19 @@ class KernelOutputs(Representation):
         for rows, block in self._blocks(left, outputs):
             own = self.squared_norms(self.own(outputs[rows])) if norms is None else norms[rows]
             yield sizes + as_like(own, coordinates)[None, :] - 2 * (left @ block.T)
+
+    def paired_distances(self, coordinates: Array, sets: Sequence[Any], norms: Sequence[Array | None]) -> list[Array]:
+        """Return the squared distances between each element (m, p) and the outputs of its own set, in one product."""
+        xp, sizes = namespace(coordinates), [len(one) for one in sets]
+        owner = as_index(np.repeat(np.arange(len(sets)), sizes), coordinates)
+        own = [
+            as_like(self.squared_norms(self.own(one)) if norm is None else norm, coordinates)
+            for one, norm in zip(sets, norms, strict=True)
+        ]
+        products = self.paired_products(coordinates, joined(sets), owner)
+        found = xp.take(row_norms(coordinates)[:, 0] ** 2, owner) - 2 * products + xp.concat(own)
+        ends = np.cumsum(sizes)
+        return [found[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
     def _dual(self, coordinates: Array) -> Array:
         """Return what the blocks of outputs are multiplied with: coordinates of features, or weights on the outputs."""

@@ -1,0 +1,42 @@
+"""Closed forms of the loss trick: sums and votes of the training outputs."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel.decoders.base import Decoder
+
+__all__ = ["LabelVote", "WeightedMean"]
+
+
+class WeightedMean(Decoder):
+    r"""Numbers and vectors under least squares: the weighted sum of the training outputs, :math:`\sum_i w_i z_i`.
+
+    Notes
+    -----
+    The weights of kernel ridge regression need not sum to one; the sum is not divided by theirs. See ``LeastSquares``.
+    """
+
+    def fit(self, Y: Any, representation: Any) -> Self:
+        """Look whether the task loss is one of sums."""
+        self._loss = self._task_loss(representation, "combine", what="squared distances of vectors")
+        return super().fit(Y, representation)
+
+    def decode(self, coordinates: np.ndarray) -> Any:
+        """Return one weighted sum for each row of weights."""
+        return self._loss.combine(coordinates, self.representation_.outputs_)
+
+
+class LabelVote(Decoder):
+    """0/1 label vectors under the Hamming loss: each label that has more than half of the weights."""
+
+    def fit(self, Y: Any, representation: Any) -> Self:
+        """Look whether the task loss counts labels."""
+        self._task_loss(representation, "labelwise", what="0/1 label vectors, label by label")
+        return super().fit(Y, representation)
+
+    def decode(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return label vectors; of equal halves the label 0."""
+        outputs = np.asarray(self.representation_.outputs_)
+        votes = coordinates @ outputs - coordinates @ (1 - outputs)
+        return (votes > 0).astype(np.float64)

@@ -1,0 +1,168 @@
+"""The protocol of a task loss, losses from a function, and the space in which decoders search."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import is_numpy
+from fenchel._component import Component
+from fenchel.decoders import Decoder, TrainingSet
+from fenchel.kernels import ScalarKernel, as_scalar_kernel
+
+__all__ = ["Delta", "TaskLoss", "TaskSpace"]
+
+_BLOCK = 2**23  # entries of a block of the loss matrix
+
+
+class TaskLoss(Component, ABC):
+    r"""What a prediction costs, :math:`\Delta(y, z)` of a predicted y and a true z.
+
+    A new loss writes ``matrix``; the rest has defaults. A task loss is called with true and predicted outputs, and
+    gives the loss of each: it is a ``task_loss`` of ``StructuredPredictorCV`` too.
+    """
+
+    @abstractmethod
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the losses of predicted outputs Y against true outputs Z, shape (len(Y), len(Z))."""
+
+    def check(self, Z: Any) -> Any:
+        """Return true outputs in the form in which the loss takes them, else raise."""
+        return as_outputs(Z)
+
+    def resolve(self, Z: Any) -> "TaskLoss":
+        """Return the loss with every parameter that depends on the training outputs replaced by its number."""
+        return self
+
+    def scores(self, weights: np.ndarray, Y: Any, Z: Any) -> np.ndarray:
+        r"""Return :math:`\sum_i w_i \Delta(y, z_i)` for every row of weights (m, n) and every y, shape (m, len(Y))."""
+        return np.asarray(weights @ self.matrix(Y, Z).T)
+
+    def decoder(self) -> Decoder:
+        """Return the decoder that ``decoder="auto"`` means."""
+        return TrainingSet()
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return the kernel of outputs through which surrogates other than the square loss give weights."""
+        return as_scalar_kernel("gaussian")
+
+    def __call__(self, truth: Any, predicted: Any) -> np.ndarray:
+        """Return the loss of each prediction, shape (n,); the true outputs come first."""
+        truth = self.check(truth)
+        if len(truth) != len(predicted):
+            raise ValueError(f"truth and predicted must have as many samples. Got {len(truth)} and {len(predicted)}.")
+        predicted, loss = as_outputs(predicted), self.resolve(truth)
+        return np.array([float(loss.matrix(predicted[i : i + 1], truth[i : i + 1])[0, 0]) for i in range(len(truth))])
+
+
+class Delta(TaskLoss):
+    """A task loss from a function of two outputs.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(y, z)`` is what predicting y costs where z is true, a number.
+
+    Notes
+    -----
+    The function is called for every pair of a candidate and a training output: for large sets write a class with
+    ``matrix``.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import Delta
+    >>> Delta(lambda y, z: abs(len(y) - len(z)))(["ab", "c"], ["abc", "d"])
+    array([1., 0.])
+    """
+
+    def __init__(self, function: Callable[[Any, Any], float]) -> None:
+        self.function = function
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the function of every pair."""
+        found = np.array([[self.function(y, z) for z in Z] for y in Y], dtype=np.float64)
+        if not np.all(np.isfinite(found)):
+            raise ValueError(f"The task loss {self.function!r} must give finite numbers. Got NaN or infinity.")
+        return found.reshape(len(Y), len(Z))
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return an instance for the contract tests."""
+        return [cls(lambda y, z: float(np.any(y != z)))]
+
+
+class TaskSpace:
+    """What a decoder sees of the loss trick: weights on the training outputs are coordinates, losses are distances."""
+
+    is_pairwise = False
+    has_points = False
+
+    def __init__(self, task_loss: TaskLoss, outputs: Any) -> None:
+        self.task_loss = task_loss
+        self.outputs_ = outputs
+
+    @property
+    def kernel_(self) -> Any:
+        """Return the kernel of a loss that is induced by one."""
+        return getattr(self.task_loss, "kernel", None)
+
+    def weights(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the weights of the training outputs."""
+        return coordinates
+
+    def distances(self, weights: np.ndarray, outputs: Any, norms: Any = None) -> np.ndarray:
+        """Return the weighted losses of candidates, shape (m, C)."""
+        return np.hstack(list(self.distance_blocks(weights, outputs, norms)))
+
+    def distance_blocks(self, weights: np.ndarray, outputs: Any, norms: Any = None) -> Iterator[np.ndarray]:
+        """Yield the same for some candidates after the others, so that only a part of the matrix is in memory."""
+        step = max(1, _BLOCK // max(weights.shape))
+        for first in range(0, len(outputs), step):
+            yield self.task_loss.scores(weights, outputs[first : first + step], self.outputs_)
+
+    def paired_distances(self, weights: np.ndarray, sets: Sequence[Any], norms: Any = None) -> list[np.ndarray]:
+        """Return the weighted losses of one set of candidates for each row of weights."""
+        return [self.distances(row[None, :], one)[0] for row, one in zip(weights, sets, strict=True)]
+
+
+def as_outputs(Y: Any) -> Any:
+    """Return outputs as an array that can be indexed: regular ones as they are, others as an array of objects."""
+    if is_array(Y):
+        return np.asarray(Y)
+    with suppress(ValueError):
+        regular = np.asarray(Y)
+        if regular.dtype.kind in "biufUS":
+            return regular
+    objects = np.empty(len(Y), dtype=object)
+    objects[:] = list(Y)
+    return objects
+
+
+def is_array(Y: Any) -> bool:
+    """Tell whether outputs are an array of NumPy, or a table of pandas."""
+    try:
+        return hasattr(Y, "dtype") or hasattr(Y, "iloc") or is_numpy(Y)
+    except TypeError:
+        return False
+
+
+def numbers(Z: Any, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = False) -> np.ndarray:
+    """Return outputs as finite floating-point numbers, else raise; the name is that of the loss."""
+    try:
+        found = np.asarray(Z, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} takes outputs that are numbers. Got {type(Z).__name__} of something else.") from error
+    if found.ndim not in ndim:
+        wanted = " or ".join(f"{d}-dimensional" for d in ndim)
+        raise ValueError(f"{name} takes outputs that are {wanted}. Got an array of shape {found.shape} instead.")
+    if not np.all(np.isfinite(found) | (np.isnan(found) if nan else False)):
+        raise ValueError(f"{name} takes finite outputs. They hold NaN or infinity; drop those samples.")
+    return found
+
+
+def columns(Y: Any) -> np.ndarray:
+    """Return outputs with one row for each: a single column where they are plain numbers."""
+    Y = np.asarray(Y)
+    return Y[:, None] if Y.ndim == 1 else Y

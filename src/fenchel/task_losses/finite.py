@@ -1,0 +1,190 @@
+"""Losses of labels and label sets."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fenchel.decoders import Candidates, Decoder, LabelVote
+from fenchel.kernels import Gaussian, ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.base import TaskLoss, as_outputs, columns, numbers
+
+__all__ = ["F1", "Hamming", "LossMatrix", "ZeroOne"]
+
+
+class ZeroOne(TaskLoss):
+    r"""Any label: :math:`\Delta(y, z) = 1` where y is not z, else 0. Its loss trick is the least-squares classifier.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import ZeroOne
+    >>> ZeroOne()(["cat", "dog"], ["cat", "cat"])
+    array([0., 1.])
+    """
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return 1.0 for outputs that differ."""
+        return 1.0 - equal(Y, Z)
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return the kernel that is 1 for equal outputs."""
+        return as_scalar_kernel(equal)
+
+
+class LossMatrix(TaskLoss):
+    r"""Any loss on a finite set: :math:`\Delta(y, z)` is the entry at the row of the decision y and the class z.
+
+    Parameters
+    ----------
+    costs : array of shape (D, T)
+        ``costs[a, b]`` is what decision a costs where the class is b. There may be more decisions than classes.
+    classes : array of shape (T,) or None, default=None
+        Names of the classes; ``None`` is 0, ..., T - 1.
+    decisions : array of shape (D,) or None, default=None
+        Names of the decisions; ``None`` is the classes, or 0, ..., D - 1 where there are more.
+
+    Examples
+    --------
+    Missing an illness costs more than a false alarm, and a doctor may be asked:
+
+    >>> from fenchel.task_losses import LossMatrix
+    >>> loss = LossMatrix([[0, 10], [1, 0], [0.5, 0.5]], classes=["well", "ill"], decisions=["well", "ill", "ask"])
+    >>> loss(["ill", "ill", "well"], ["well", "ask", "ill"])
+    array([10. ,  0.5,  1. ])
+    """
+
+    def __init__(self, costs: Any, classes: Any = None, decisions: Any = None) -> None:
+        self.costs = costs
+        self.classes = classes
+        self.decisions = decisions
+
+    def validate(self) -> "LossMatrix":
+        """Look at the matrix and the names."""
+        costs = self._costs()
+        for name, found, wanted in (("classes", self._classes(), 1), ("decisions", self._decisions(), 0)):
+            if len(found) != costs.shape[wanted] or len(np.unique(found)) != len(found):
+                raise ValueError(
+                    f"The {name!r} parameter of LossMatrix must hold {costs.shape[wanted]} distinct names, one for "
+                    f"each {'column' if wanted else 'row'} of costs. Got {found!r} instead."
+                )
+        return self
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the entries of the matrix."""
+        rows, places = _places(Y, self._decisions(), "decisions"), _places(Z, self._classes(), "classes")
+        return np.asarray(self._costs()[rows][:, places])
+
+    def check(self, Z: Any) -> Any:
+        """Look whether every label is a class."""
+        Z = as_outputs(Z)
+        _places(Z, self._classes(), "classes")
+        return Z
+
+    def decoder(self) -> Decoder:
+        """Return a search among the decisions, also those that no training output is."""
+        return Candidates(self._decisions())
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return the kernel that is 1 for equal outputs."""
+        return as_scalar_kernel(equal)
+
+    def _costs(self) -> np.ndarray:
+        costs = numbers(self.costs, "The 'costs' parameter of LossMatrix", (2,))
+        if costs.size == 0:
+            raise ValueError(f"The 'costs' parameter of LossMatrix must not be empty. Got shape {costs.shape} instead.")
+        return costs
+
+    def _classes(self) -> np.ndarray:
+        return np.arange(self._costs().shape[1]) if self.classes is None else np.asarray(self.classes)
+
+    def _decisions(self) -> np.ndarray:
+        if self.decisions is not None:
+            return np.asarray(self.decisions)
+        shape = self._costs().shape
+        return self._classes() if shape[0] == shape[1] else np.arange(shape[0])
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances for the contract tests."""
+        return [cls([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0], [1.0, 1.0, 0.0]])]
+
+
+class Hamming(TaskLoss):
+    r"""0/1 label vectors: the share of wrong labels, :math:`\Delta(y, z) = \tfrac1d \#\{j : y_j \ne z_j\}`.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import Hamming
+    >>> Hamming()([[1, 0, 1, 0]], [[1, 0, 0, 0]])
+    array([0.25])
+    """
+
+    labelwise: ClassVar[bool] = True
+
+    def check(self, Z: Any) -> Any:
+        """Look whether every entry is 0 or 1."""
+        return _label_sets(Z, "Hamming")
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the shares of labels that differ."""
+        Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+        return np.asarray((Y @ (1 - Z).T + (1 - Y) @ Z.T) / Z.shape[1])
+
+    def decoder(self) -> Decoder:
+        """Return the vote of the weights, label by label."""
+        return LabelVote()
+
+
+class F1(TaskLoss):
+    r"""0/1 label vectors: :math:`\Delta(y, z) = 1 - 2 |y \cap z| / (|y| + |z|)`; two empty sets agree.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import F1
+    >>> F1()([[1, 1, 1, 0], [0, 0, 0, 0]], [[1, 0, 0, 0], [0, 0, 0, 0]])
+    array([0.5, 0. ])
+    """
+
+    def check(self, Z: Any) -> Any:
+        """Look whether every entry is 0 or 1."""
+        return _label_sets(Z, "F1")
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return 1 minus the F1 scores."""
+        Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+        sizes = Y.sum(axis=1)[:, None] + Z.sum(axis=1)
+        return np.where(sizes > 0, 1 - 2 * (Y @ Z.T) / np.maximum(sizes, 1), 0.0)
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return a Gaussian of the number of differing labels."""
+        return Gaussian("median")
+
+
+def equal(Y: Any, Z: Any) -> np.ndarray:
+    """Return 1.0 for outputs that are equal, shape (len(Y), len(Z))."""
+    Y, Z = as_outputs(Y), as_outputs(Z)
+    if Y.dtype == object or Z.dtype == object:
+        return np.array([[float(np.all(y == z)) for z in Z] for y in Y]).reshape(len(Y), len(Z))
+    same = columns(Y)[:, None] == columns(Z)[None]
+    return np.all(same, axis=tuple(range(2, same.ndim))).astype(np.float64)
+
+
+def _label_sets(Z: Any, name: str) -> np.ndarray:
+    found = numbers(Z, name, (2,))
+    if not np.all((found == 0) | (found == 1)):
+        raise ValueError(f"{name} takes 0/1 label vectors. Got other numbers; binarise the labels.")
+    return found
+
+
+def _places(labels: Any, known: np.ndarray, what: str) -> np.ndarray:
+    """Return the place of each label among the known ones."""
+    labels = np.asarray(labels)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    order = np.argsort(known, kind="stable")
+    try:
+        place = order[np.clip(np.searchsorted(known, labels, sorter=order), 0, len(known) - 1)]
+        wrong = known[place] != labels
+    except TypeError:
+        wrong = np.ones(len(labels), dtype=bool)
+    if np.any(wrong):
+        raise ValueError(f"LossMatrix knows the {what} {known.tolist()}. Got {labels[np.argmax(wrong)]!r}.")
+    return np.asarray(place)

@@ -1,0 +1,106 @@
+"""Losses of histograms."""
+
+from abc import ABC
+from typing import Any
+
+import numpy as np
+
+from fenchel.decoders import Decoder, Simplex
+from fenchel.task_losses.base import TaskLoss, numbers
+
+__all__ = ["ChiSquare", "Hellinger", "HistogramLoss"]
+
+_SUM_TOL = 1e-5  # how far from 1 the sum of a histogram may be: that of one kept in float32 is about 1e-6 off
+
+
+class HistogramLoss(TaskLoss, ABC):
+    """A loss of histograms: rows of non-negative numbers that sum to one."""
+
+    def check(self, Z: Any) -> Any:
+        """Look whether outputs are histograms."""
+        name = type(self).__name__
+        found = numbers(Z, name, (2,))
+        if np.any(found < 0):
+            raise ValueError(f"{name} takes histograms. Got a negative entry, {found.min():g}.")
+        sums = found.sum(axis=1)
+        worst = int(np.argmax(np.abs(sums - 1)))
+        if abs(sums[worst] - 1) > _SUM_TOL:
+            raise ValueError(
+                f"{name} takes histograms that sum to 1. Row {worst} sums to {sums[worst]:g}; divide each by its sum."
+            )
+        return found
+
+    def decoder(self) -> Decoder:
+        """Return a search on the simplex."""
+        return Simplex()
+
+
+class Hellinger(HistogramLoss):
+    r"""The squared Hellinger distance, :math:`\Delta(y, z) = \sum_j (\sqrt{y_j} - \sqrt{z_j})^2`, in [0, 2].
+
+    Notes
+    -----
+    This is eq. 23 of [Ciliberto2016]_; its appendix has the same times :math:`1 / \sqrt 2`.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import Hellinger
+    >>> Hellinger()([[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]])
+    array([2., 0.])
+    """
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the squared distances of the roots."""
+        Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+        products = np.sqrt(Y) @ np.sqrt(Z).T
+        return np.maximum(Y.sum(axis=1)[:, None] + Z.sum(axis=1) - 2 * products, 0.0)
+
+    def minimise(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return the best histogram for each row of weights, of any sign, (m, d).
+
+        With u = sqrt(y) on the sphere the loss is linear: u is the positive part of the weighted sum of roots, and
+        where there is none the vertex at which that sum is greatest.
+        """
+        sums = weights @ np.sqrt(Z)
+        roots = np.maximum(sums, 0.0)
+        none = ~np.any(roots > 0, axis=1)
+        roots[none, np.argmax(sums[none], axis=1)] = 1.0
+        roots /= np.max(roots, axis=1, keepdims=True)  # keeps tiny numbers from vanishing in their squares
+        return np.asarray(roots**2 / np.sum(roots**2, axis=1, keepdims=True))
+
+
+class ChiSquare(HistogramLoss):
+    r"""The :math:`\chi^2` distance, :math:`\Delta(y, z) = \sum_j (y_j - z_j)^2 / (y_j + z_j)`, in [0, 2].
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import ChiSquare
+    >>> ChiSquare()([[1.0, 0.0], [0.75, 0.25]], [[0.0, 1.0], [0.25, 0.75]])
+    array([2. , 0.5])
+    """
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the distances; an entry that is null in both counts nothing."""
+        Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+        found = np.zeros((len(Y), len(Z)))
+        for y, z in zip(Y.T, Z.T, strict=True):
+            both = y[:, None] + z[None, :]
+            found += (y[:, None] - z[None, :]) ** 2 / np.where(both > 0, both, 1.0)
+        return found
+
+    def first_guess(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return histograms to start a search from: the best ones for the squared Hellinger distance."""
+        return Hellinger().minimise(weights, Z)
+
+    def value_slope(self, weights: np.ndarray, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return the weighted loss at one histogram y for each row of weights, (m,), and its gradient, (m, d).
+
+        :math:`(y - z)^2 / (y + z) = y - 3z + 4 z^2 / (y + z)`: on the simplex only the last part depends on y.
+        """
+        value, slope = np.zeros(len(Y)), np.zeros_like(Y)
+        for j, z in enumerate(Z.T):
+            seen = z > 0
+            part = z[seen] / (Y[:, j, None] + z[seen])
+            value += 4 * np.sum(weights[:, seen] * z[seen] * part, axis=1)
+            slope[:, j] = -4 * np.sum(weights[:, seen] * part**2, axis=1)
+        return value, slope

@@ -1,0 +1,317 @@
+"""Losses of numbers: those of regression and classification, and the robust ones, which are not convex."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from fenchel._check import Interval, Options
+from fenchel.decoders import Decoder, ScalarMinimum
+from fenchel.task_losses.base import TaskLoss, columns, numbers
+
+__all__ = [
+    "L2L1",
+    "Absolute",
+    "Cauchy",
+    "EpsilonInsensitive",
+    "Fair",
+    "GemanMcClure",
+    "Hinge",
+    "Huber",
+    "IntervalLoss",
+    "Logistic",
+    "PiecewiseLinear",
+    "Pinball",
+    "SmoothLoss",
+]
+
+_POSITIVE = Interval(0, float("inf"))
+
+
+class IntervalLoss(TaskLoss, ABC):
+    """A loss of numbers of an interval; of a row of numbers it is the sum over the row."""
+
+    @abstractmethod
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the losses of predictions y against z, elementwise, with broadcasting."""
+
+    def check(self, Z: Any) -> Any:
+        """Look whether outputs are numbers."""
+        return numbers(Z, type(self).__name__)
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the losses, summed over columns."""
+        Y, Z = columns(Y), columns(Z)
+        found = np.zeros((len(Y), len(Z)))
+        for y, z in zip(Y.T, Z.T, strict=True):
+            found += self.value(y[:, None], z[None, :])
+        return found
+
+    def __call__(self, truth: Any, predicted: Any) -> np.ndarray:
+        """Return the loss of each prediction, summed over columns."""
+        truth, predicted = columns(self.check(truth)), columns(self.check(predicted))
+        if truth.shape != predicted.shape:
+            raise ValueError(f"truth and predicted must have one shape. Got {truth.shape} and {predicted.shape}.")
+        return np.sum(self.value(predicted, truth), axis=1)
+
+    def decoder(self) -> Decoder:
+        """Return a global search on the interval of the training outputs."""
+        return ScalarMinimum()
+
+
+class SmoothLoss(IntervalLoss, ABC):
+    """A loss with a derivative, and with bounds of the second derivative that make a grid search global."""
+
+    @abstractmethod
+    def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the derivatives in y."""
+
+    @abstractmethod
+    def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the second derivatives in y."""
+
+    @abstractmethod
+    def bend_bounds(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return a lower and an upper bound of the second derivative for each z, shape (n,) each."""
+
+
+class PiecewiseLinear(IntervalLoss, ABC):
+    """A loss made of lines: whatever the signs of the weights, a minimum is at a knot or at an end."""
+
+    @abstractmethod
+    def knots(self, z: np.ndarray) -> np.ndarray:
+        """Return the points at which the line changes, of any shape."""
+
+
+class _Residual(SmoothLoss, ABC):
+    """A smooth loss of the distance r = |y - z| alone."""
+
+    _bounds: ClassVar[tuple[float, float]]
+
+    @abstractmethod
+    def _of(self, r: np.ndarray) -> np.ndarray:
+        """Return the losses of signed distances."""
+
+    @abstractmethod
+    def _slope(self, r: np.ndarray) -> np.ndarray:
+        """Return their derivatives."""
+
+    @abstractmethod
+    def _bend(self, r: np.ndarray) -> np.ndarray:
+        """Return their second derivatives."""
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the losses of y - z."""
+        return self._of(y - z)
+
+    def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the derivatives in y."""
+        return self._slope(y - z)
+
+    def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the second derivatives in y."""
+        return self._bend(y - z)
+
+    def bend_bounds(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same two bounds for every z."""
+        return np.full(z.shape, self._bounds[0]), np.full(z.shape, self._bounds[1])
+
+
+class Huber(_Residual):
+    r"""Half the square up to a threshold, a line beyond: :math:`\tfrac12 r^2` for :math:`|r| \le \kappa`, else
+    :math:`\kappa |r| - \tfrac12 \kappa^2`.
+
+    Parameters
+    ----------
+    kappa : float, default=1.0
+        The threshold.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"kappa": _POSITIVE}
+    _bounds = (0.0, 1.0)
+
+    def __init__(self, kappa: float = 1.0) -> None:
+        self.kappa = kappa
+
+    def _of(self, r: np.ndarray) -> np.ndarray:
+        inner = np.minimum(np.abs(r), self.kappa)
+        return np.asarray(inner * (np.abs(r) - inner / 2))
+
+    def _slope(self, r: np.ndarray) -> np.ndarray:
+        return np.clip(r, -self.kappa, self.kappa)
+
+    def _bend(self, r: np.ndarray) -> np.ndarray:
+        return (np.abs(r) <= self.kappa).astype(np.float64)
+
+
+class Cauchy(_Residual):
+    r""":math:`\gamma \log(1 + r^2 / \gamma)`, which grows so slowly that far outliers hardly count.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Square of the scale beyond which a distance is far.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": _POSITIVE}
+    _bounds = (-0.25, 2.0)
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    def _of(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray(self.gamma * np.log1p(r**2 / self.gamma))
+
+    def _slope(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray(2 * r / (1 + r**2 / self.gamma))
+
+    def _bend(self, r: np.ndarray) -> np.ndarray:
+        square = r**2 / self.gamma
+        return np.asarray(2 * (1 - square) / (1 + square) ** 2)
+
+
+class GemanMcClure(_Residual):
+    r""":math:`r^2 / (1 + r^2)`, bounded by 1: an outlier costs the same wherever it is."""
+
+    _bounds = (-0.5, 2.0)
+
+    def _of(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray(r**2 / (1 + r**2))
+
+    def _slope(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray(2 * r / (1 + r**2) ** 2)
+
+    def _bend(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray((2 - 6 * r**2) / (1 + r**2) ** 3)
+
+
+class Fair(_Residual):
+    r""":math:`\gamma |r| - \gamma^2 \log(1 + |r| / \gamma)`, convex, of slope at most :math:`\gamma`.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        The scale.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": _POSITIVE}
+    _bounds = (0.0, 1.0)
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    def _of(self, r: np.ndarray) -> np.ndarray:
+        r = np.abs(r)
+        return np.asarray(self.gamma * r - self.gamma**2 * np.log1p(r / self.gamma))
+
+    def _slope(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray(r / (1 + np.abs(r) / self.gamma))
+
+    def _bend(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray(1 / (1 + np.abs(r) / self.gamma) ** 2)
+
+
+class L2L1(_Residual):
+    r""":math:`\sqrt{1 + r^2} - 1`, a square near zero and a line far from it."""
+
+    _bounds = (0.0, 1.0)
+
+    def _of(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray(r**2 / (np.sqrt(1 + r**2) + 1))
+
+    def _slope(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray(r / np.sqrt(1 + r**2))
+
+    def _bend(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray((1 + r**2) ** -1.5)
+
+
+class Logistic(SmoothLoss):
+    r"""Labels of -1 and 1 as scores: :math:`\log(1 + e^{-yz})`."""
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the losses of scores."""
+        return np.logaddexp(0.0, -y * z)
+
+    def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the derivatives in y."""
+        return np.asarray(-z * expit(-y * z))
+
+    def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the second derivatives in y."""
+        return np.asarray(z**2 * expit(y * z) * expit(-y * z))
+
+    def bend_bounds(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return zero, and the bend at zero."""
+        return np.zeros(z.shape), z**2 / 4
+
+
+class Absolute(PiecewiseLinear):
+    r""":math:`|y - z|`, whose loss trick is a weighted median."""
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the distances."""
+        return np.abs(y - z)
+
+    def knots(self, z: np.ndarray) -> np.ndarray:
+        """Return the outputs."""
+        return z
+
+
+class EpsilonInsensitive(PiecewiseLinear):
+    r""":math:`\max(0, |y - z| - \epsilon)`.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Half the width of the zone without loss.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, float("inf"), "left")}
+
+    def __init__(self, epsilon: float = 0.1) -> None:
+        self.epsilon = epsilon
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the distances beyond the zone."""
+        return np.maximum(np.abs(y - z) - self.epsilon, 0.0)
+
+    def knots(self, z: np.ndarray) -> np.ndarray:
+        """Return both ends of the zone."""
+        return np.concatenate([z - self.epsilon, z + self.epsilon])
+
+
+class Pinball(PiecewiseLinear):
+    r""":math:`\tau (z - y)` below z and :math:`(1 - \tau) (y - z)` above: its loss trick is a quantile.
+
+    Parameters
+    ----------
+    tau : float, default=0.5
+        The level of the quantile.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"tau": Interval(0, 1)}
+
+    def __init__(self, tau: float = 0.5) -> None:
+        self.tau = tau
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the tilted distances."""
+        return np.maximum(self.tau * (z - y), (self.tau - 1) * (z - y))
+
+    def knots(self, z: np.ndarray) -> np.ndarray:
+        """Return the outputs."""
+        return z
+
+
+class Hinge(PiecewiseLinear):
+    r"""Labels of -1 and 1 as scores: :math:`\max(0, 1 - yz)`."""
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the losses of scores."""
+        return np.maximum(1 - y * z, 0.0)
+
+    def knots(self, z: np.ndarray) -> np.ndarray:
+        """Return the scores with margin one."""
+        return 1 / z[z != 0]

@@ -1,0 +1,129 @@
+"""Squared distances of a feature space: least squares, and losses that a kernel induces."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from fenchel.decoders import Decoder, TrainingSet, WeightedMean
+from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.base import TaskLoss, as_outputs, columns, numbers
+
+__all__ = ["KernelInduced", "LeastSquares", "SquaredDistance"]
+
+
+class SquaredDistance(TaskLoss, ABC):
+    r"""A squared distance of a feature space, :math:`\Delta(y, z) = \|\psi(y)\|^2 - 2 \langle\psi(y), \psi(z)\rangle
+    + \|\psi(z)\|^2`.
+
+    The part that does not depend on z is known: it counts once, not :math:`\sum_i \alpha_i(x)` times. This leaves the
+    decisions of a normalised kernel as they are, and makes the loss trick that of [Brouard2016]_ for every kernel,
+    kernel ridge regression for the linear one.
+    """
+
+    @abstractmethod
+    def products(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the products of features, shape (len(Y), len(Z))."""
+
+    @abstractmethod
+    def norms(self, Y: Any) -> np.ndarray:
+        """Return the squared norms of features, shape (len(Y),)."""
+
+    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return squared distances."""
+        return np.maximum(self.norms(Y)[:, None] + self.norms(Z) - 2 * self.products(Y, Z), 0.0)
+
+    def scores(self, weights: np.ndarray, Y: Any, Z: Any) -> np.ndarray:
+        """Return the squared distances to the weighted sum of features, less its squared norm, plus a constant."""
+        constant = weights @ self.norms(Z)
+        return np.asarray(self.norms(Y) + constant[:, None] - 2 * weights @ self.products(Y, Z).T)
+
+
+class LeastSquares(SquaredDistance):
+    r"""Numbers and vectors: :math:`\Delta(y, z) = \|y - z\|^2`. Its loss trick is kernel ridge regression.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import LeastSquares
+    >>> LeastSquares()([[0.0, 1.0]], [[3.0, 5.0]])
+    array([25.])
+    """
+
+    def check(self, Z: Any) -> Any:
+        """Look whether outputs are numbers."""
+        return numbers(Z, "LeastSquares")
+
+    def products(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the products of the vectors."""
+        return np.asarray(columns(Y) @ columns(Z).T)
+
+    def norms(self, Y: Any) -> np.ndarray:
+        """Return the squared lengths of the vectors."""
+        return np.sum(columns(Y) ** 2, axis=1)
+
+    def decoder(self) -> Decoder:
+        """Return the weighted sum of the training outputs."""
+        return WeightedMean()
+
+    def combine(self, weights: np.ndarray, Z: Any) -> np.ndarray:
+        """Return the weighted sums of outputs, which are the best predictions."""
+        return np.asarray(weights @ Z)
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return the linear kernel."""
+        return as_scalar_kernel("linear")
+
+
+class KernelInduced(SquaredDistance):
+    r"""The squared distance that a kernel of outputs induces, :math:`\Delta(y, z) = h(y, y) - 2 h(y, z) + h(z, z)`.
+
+    Parameters
+    ----------
+    kernel : str, kernel or callable, default="gaussian"
+        The kernel h.
+
+    Notes
+    -----
+    The decoder may be ``"training_set"`` (which ``"auto"`` means), ``"candidates"``, or ``"preimage"`` for a Gaussian.
+
+    References
+    ----------
+    [Ciliberto2016]_, eq. 3; [Weston2003]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.task_losses import KernelInduced
+    >>> KernelInduced(Gaussian(0.5))(np.array([[0.0]]), np.array([[1.0]])).round(4)
+    array([0.7869])
+    """
+
+    def __init__(self, kernel: Any = "gaussian") -> None:
+        self.kernel = kernel
+
+    def resolve(self, Z: Any) -> "KernelInduced":
+        """Return the loss with the median bandwidth as a number."""
+        return KernelInduced(self.output_kernel().resolve(_points(Z)))
+
+    def products(self, Y: Any, Z: Any) -> np.ndarray:
+        """Return the values of the kernel."""
+        return np.asarray(self.output_kernel()(_points(Y), _points(Z)))
+
+    def norms(self, Y: Any) -> np.ndarray:
+        """Return the values of the kernel of each output with itself."""
+        return np.asarray(self.output_kernel().diag(_points(Y)))
+
+    def decoder(self) -> Decoder:
+        """Return a search among the training outputs."""
+        return TrainingSet()
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return the kernel itself."""
+        return as_scalar_kernel(self.kernel)
+
+
+def _points(Y: Any) -> Any:
+    """Return outputs as a kernel takes them: numbers in rows, other objects as they are."""
+    Y = as_outputs(Y)
+    return Y if Y.dtype.kind not in "biuf" else columns(Y).astype(np.float64)
