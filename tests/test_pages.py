@@ -21,7 +21,7 @@ def readme_blocks():
 def test_the_readme_has_its_examples():
     if not (ROOT / "README.md").exists():
         pytest.skip("no README beside the tests")
-    assert len(readme_blocks()) == 4
+    assert len(readme_blocks()) == 5
 
 
 @pytest.mark.parametrize(("code", "output"), readme_blocks())
@@ -69,3 +69,18 @@ def test_the_page_on_structured_outputs_runs():
     assert (names["same"] == names["labels"]).all()
     assert "higher" in names["found"]
     assert names["ranked"].shape == (50, 2)
+
+
+def test_the_page_on_autoencoders_runs():
+    page = ROOT / "docs" / "autoencoders.rst"
+    if not page.exists():
+        pytest.skip("no pages beside the tests")
+    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
+    assert len(blocks) == 4
+    names = {}
+    for block in blocks:  # each goes on where the last one ended
+        exec(compile(block, "autoencoders.rst", "exec"), names)
+    assert names["codes"].shape == (50, 5) and names["distances"].shape == (50,) and names["images"].shape == (50, 64)
+    assert names["falls"].all() and 0 < len(names["suspicious"]) < 300
+    assert names["places"].shape == (50,) and 0 < names["error"] < 1
+    assert names["accuracy"] > 0.7
