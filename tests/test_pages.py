@@ -21,7 +21,7 @@ def readme_blocks():
 def test_the_readme_has_its_examples():
     if not (ROOT / "README.md").exists():
         pytest.skip("no README beside the tests")
-    assert len(readme_blocks()) == 5
+    assert len(readme_blocks()) == 6
 
 
 @pytest.mark.parametrize(("code", "output"), readme_blocks())

@@ -23,7 +23,7 @@ from fenchel.losses import Huber
 # Two codes of an image
 # ---------------------
 #
-# 400 images of digits, two codes each: little for ten classes. ``KernelPCA`` has the same kernel and as many components.
+# 400 images of digits, two codes each: little for ten classes. ``KernelPCA`` has the same kernel and as many codes.
 
 digits = load_digits()
 order = np.random.default_rng(0).permutation(len(digits.data))[:400]
