@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import NotFittedError
@@ -246,9 +247,10 @@ class TestNewPoints:
             assert_allclose(fitted.reconstruct(points) ** 2, feature_distances(fitted, X, points), atol=1e-6)
         assert fitted.score(new) == pytest.approx(-np.mean(fitted.reconstruct(new) ** 2))
 
-    def test_linear_kernel_by_hand(self, X, new):
+    @pytest.mark.parametrize("center", [False, True])
+    def test_linear_kernel_by_hand(self, X, new, center):
         """Distances in the feature space of a linear kernel are those of the vectors."""
-        fitted = model(2, kernel="linear").fit(X)
+        fitted = model(2, kernel="linear", center=center).fit(X)
         back = fitted.inverse_transform(fitted.transform(new))
         assert_allclose(fitted.embed(new), back)
         assert_allclose(fitted.reconstruct(new), np.linalg.norm(new - back, axis=1))
@@ -348,6 +350,13 @@ class TestConventions:
         assert few.codes_.shape == (40, 3)
         cold = model(2, max_inner_iter=5).fit(X).fit(X)
         assert cold.objective_ == ended
+
+    def test_a_median_bandwidth_is_that_of_the_first_codes(self, X):
+        fitted = model(2, hidden_kernel=Gaussian("median"), max_inner_iter=3, warm_start=True).fit(X)
+        first = model(2, max_inner_iter=0).fit(X).codes_
+        assert fitted.hidden_kernel_.gamma == pytest.approx(1 / (2 * np.median(pdist(first)) ** 2))
+        codes = fitted.codes_
+        assert fitted.fit(X).hidden_kernel_.gamma == pytest.approx(1 / (2 * np.median(pdist(codes)) ** 2))
 
     @pytest.mark.parametrize("loss", [Square(), Huber(0.2)], ids=repr)
     @pytest.mark.parametrize("kernel", [Gaussian(GAMMA), "linear"], ids=repr)
