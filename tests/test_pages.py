@@ -21,7 +21,7 @@ def readme_blocks():
 def test_the_readme_has_its_examples():
     if not (ROOT / "README.md").exists():
         pytest.skip("no README beside the tests")
-    assert len(readme_blocks()) == 5
+    assert len(readme_blocks()) == 6
 
 
 @pytest.mark.parametrize(("code", "output"), readme_blocks())
@@ -71,13 +71,16 @@ def test_the_page_on_structured_outputs_runs():
     assert names["ranked"].shape == (50, 2)
 
 
-def test_the_section_on_manifolds_runs():
-    page = ROOT / "docs" / "loss_trick_manifolds.rst"
+def test_the_page_on_autoencoders_runs():
+    page = ROOT / "docs" / "autoencoders.rst"
     if not page.exists():
         pytest.skip("no pages beside the tests")
-    (block,) = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
+    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
+    assert len(blocks) == 4
     names = {}
-    exec(compile(block, "loss_trick_manifolds.rst", "exec"), names)
-    assert abs(names["turned"][0] - (4 - 2 * 3.14159265)) < 0.01  # as its comment says
-    assert abs((names["directions"] ** 2).sum(axis=1) - 1).max() < 1e-12
-    assert names["means"].shape == (1, 2, 2)
+    for block in blocks:  # each goes on where the last one ended
+        exec(compile(block, "autoencoders.rst", "exec"), names)
+    assert names["codes"].shape == (50, 5) and names["distances"].shape == (50,) and names["images"].shape == (50, 64)
+    assert names["falls"].all() and 0 < len(names["suspicious"]) < 300
+    assert names["places"].shape == (50,) and 0 < names["error"] < 1
+    assert names["accuracy"] > 0.7

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from fenchel.estimators import (
         FunctionalRegressor,
         FunctionalRegressorCV,
+        KernelAutoencoder,
         LossTrickPredictor,
         OperatorKernelRegressor,
         OperatorKernelRegressorCV,
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FunctionalRegressor",
     "FunctionalRegressorCV",
+    "KernelAutoencoder",
     "LossTrickPredictor",
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",

@@ -737,3 +737,49 @@ def test_slope_wants_points_of_the_line():
     with pytest.raises(ValueError, match="'gamma' parameter of Gaussian"):
         Gaussian(-1.0).slope(X[:, :1], X[:, :1])
     assert Gaussian(0.5).slope(X[:, :1].astype(np.float32), X[:3, :1]).dtype == np.float64
+
+
+# Gradients in vectors
+
+
+@every_smooth
+def test_weighted_gradient_is_the_finite_difference(kernel):
+    random = np.random.default_rng(0)
+    X, Z, weights, step = random.uniform(-1, 1, (7, 3)), random.uniform(-1, 1, (5, 3)), random.normal(size=(7, 5)), 1e-4
+    found = kernel.weighted_gradient(X, Z, weights)
+    assert found.shape == (7, 3)
+    for k in range(3):
+        move = step * np.eye(3)[k]
+        ahead, further = (kernel(X + j * move, Z) - kernel(X - j * move, Z) for j in (1, 2))
+        expected = np.sum(weights * (8 * ahead - further) / (12 * step), axis=1)
+        assert_allclose(found[:, k], expected, rtol=1e-8, atol=1e-8)
+
+
+@every_smooth
+def test_weighted_gradient_on_the_line_is_the_slope(kernel):
+    X, Z, weights = line(9), line(6, seed=1), np.random.default_rng(2).normal(size=(9, 6))
+    expected = np.sum(weights * kernel.slope(X, Z), axis=1, keepdims=True)
+    assert_allclose(kernel.weighted_gradient(X, Z, weights), expected, rtol=1e-12, atol=1e-13)
+
+
+@every_dtype
+@every_smooth
+def test_weighted_gradient_in_other_libraries_and_dtypes(kernel, dtype, xp):
+    random = np.random.default_rng(0)
+    X, Z, weights = (random.uniform(-1, 1, shape).astype(dtype) for shape in ((7, 3), (5, 3), (7, 5)))
+    found = kernel.weighted_gradient(*(xp.asarray(array) for array in (X, Z, weights)))
+    assert type(found) is type(xp.asarray(X)) and found.dtype == xp.asarray(X).dtype
+    expected = kernel.weighted_gradient(*(array.astype(np.float64) for array in (X, Z, weights)))
+    assert_allclose(host(found), expected, rtol=0, atol=256 * np.finfo(dtype).eps * np.max(np.abs(expected)))
+
+
+def test_kernels_without_a_gradient_say_so():
+    X = np.abs(curves(5, 2))
+    for kernel in (Laplacian(), Tanimoto(), Matern(1.0, 0.5), Gaussian() + Laplacian(), Precomputed(), Wrapped("rbf")):
+        with pytest.raises(IncompatibleError, match="is not smooth, or its derivative is not written"):
+            kernel.weighted_gradient(X, X, np.ones((5, 5)))
+
+
+def test_functions_take_objects():
+    assert Wrapped(lambda X, Z: np.ones((len(X), len(Z)))).takes_objects
+    assert not any(kernel.takes_objects for kernel in (Gaussian(), Wrapped("rbf"), Linear() + Gaussian()))

@@ -3,9 +3,19 @@ import gzip
 import numpy as np
 import pytest
 
-from fenchel.data import as_curves, load_dti, load_lip_emg, load_movielens100k, load_speech, load_usps, load_yeast
+from fenchel.data import (
+    as_curves,
+    load_dti,
+    load_lip_emg,
+    load_movielens100k,
+    load_nci_cancer,
+    load_speech,
+    load_usps,
+    load_yeast,
+    morgan_fingerprints,
+)
 
-LOADERS = (load_dti, load_lip_emg, load_movielens100k, load_speech, load_usps, load_yeast)
+LOADERS = (load_dti, load_lip_emg, load_movielens100k, load_nci_cancer, load_speech, load_usps, load_yeast)
 
 
 @pytest.fixture
@@ -145,6 +155,26 @@ class TestMovieLens:
             assert data.ratings[user - 1, item - 1] == rating
         assert data.title[0] == "Toy Story (1995)"
         assert (data.age[0], data.gender[0], data.occupation[0]) == (24, "M", "technician")
+
+
+class TestNciCancer:
+    def test_shapes(self, folder):
+        data = load_nci_cancer()
+        assert data.X.shape == (2102, 2048) and data.X.dtype == np.uint8 and set(np.unique(data.X)) == {0, 1}
+        assert data.scores.shape == data.Y.shape == (2102, 59)
+        np.testing.assert_array_equal(data.Y, data.scores >= 60)
+        assert data.scores.min() >= 17 and data.scores.max() <= 147
+        assert np.all(data.Y.any(axis=1))  # active in at least one line
+        assert data.Y.mean() == pytest.approx(0.36, abs=5e-3)  # as the data's page says
+        assert len(data.cell_lines) == 59 and data.cell_lines[0] == "NCI-H23"
+
+    def test_fingerprints_are_those_of_the_structures(self, folder):
+        pytest.importorskip("rdkit")
+        data = load_nci_cancer("morgan")
+        rows = [0, 100, 2101]
+        np.testing.assert_array_equal(morgan_fingerprints(data.smiles[rows].tolist()), data.X[rows])
+        with pytest.raises(ValueError, match=r"fingerprint must be one of 'path', 'morgan'\. Got 'maccs'"):
+            load_nci_cancer("maccs")
 
 
 @pytest.mark.parametrize("load", LOADERS)

@@ -1,6 +1,7 @@
 """Estimators: scikit-learn conventions over the dual problem."""
 
 from fenchel.estimators import (
+    autoencoder,
     cross_validation,
     functional,
     loss_trick,
@@ -9,6 +10,7 @@ from fenchel.estimators import (
     structured,
     structured_selection,
 )
+from fenchel.estimators.autoencoder import *  # noqa: F403
 from fenchel.estimators.cross_validation import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
 from fenchel.estimators.loss_trick import *  # noqa: F403
@@ -18,6 +20,7 @@ from fenchel.estimators.structured import *  # noqa: F403
 from fenchel.estimators.structured_selection import *  # noqa: F403
 
 __all__ = [
+    *autoencoder.__all__,
     *cross_validation.__all__,
     *functional.__all__,
     *loss_trick.__all__,

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from fenchel.problem import DualProblem
 from fenchel.representations import Representation
 from fenchel.solvers import Solution, Status
 
-__all__ = ["KernelRegressorMixin", "Sample", "checked_inputs", "is_host", "new_inputs", "sample_weights"]
+__all__ = ["KernelRegressorMixin", "Sample", "checked_inputs", "is_host", "is_regular", "new_inputs", "sample_weights"]
 
 _BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
 
@@ -169,7 +170,14 @@ def is_host(X: Any) -> bool:
         return True
 
 
-def checked_inputs(estimator: Any, X: Any, kernel: OperatorKernel, double: bool) -> tuple[Array, OperatorKernel]:
+def is_regular(y: Any) -> bool:
+    """Tell whether a list is one of numbers, or of rows of numbers of one length."""
+    with suppress(ValueError):
+        return np.asarray(y).dtype.kind in "biuf"
+    return False
+
+
+def checked_inputs(estimator: Any, X: Any, kernel: Any, double: bool) -> tuple[Array, Any]:
     """Return training inputs, of which the estimator keeps the features, and the kernel that knows their names."""
     if is_host(X):
         X = validate_data(estimator, X, dtype=[np.float64, np.float32])

@@ -14,7 +14,15 @@ from fenchel._array import Array, as_like, as_objects, host
 from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.base import part_of
-from fenchel.estimators.core import KernelRegressorMixin, Sample, checked_inputs, is_host, new_inputs, sample_weights
+from fenchel.estimators.core import (
+    KernelRegressorMixin,
+    Sample,
+    checked_inputs,
+    is_host,
+    is_regular,
+    new_inputs,
+    sample_weights,
+)
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss
@@ -251,7 +259,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
     def _outputs(self, y: Any, X: Array) -> Any:
         """Return outputs as an array that can be indexed: numbers in the dtype of X, other objects as they are."""
         if is_host(y):
-            numbers = np.asarray(y) if hasattr(y, "dtype") or _is_regular(y) else None
+            numbers = np.asarray(y) if hasattr(y, "dtype") or is_regular(y) else None
             if numbers is not None and numbers.dtype == object and all(isinstance(v, Real) for v in numbers.flat):
                 numbers = numbers.astype(np.float64)  # numbers kept as objects, as tables may have them
             if numbers is None or numbers.dtype.kind not in "biuf":
@@ -271,10 +279,3 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
             tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise
         return tags
-
-
-def _is_regular(y: Any) -> bool:
-    """Tell whether a list is one of numbers, or of rows of numbers of one length."""
-    with suppress(ValueError):
-        return np.asarray(y).dtype.kind in "biuf"
-    return False

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from fenchel import __version__
 from fenchel._check import require
 
-__all__ = ["Comparison", "Experiment", "Outcome", "Progress", "Unit", "run"]
+__all__ = ["Comparison", "Experiment", "Outcome", "Progress", "Unit", "on_device", "run"]
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many units are finished, of how many
 
@@ -168,3 +168,9 @@ def _write(folder: Path | None, name: str, text: str) -> None:
     partial = folder / f"{name}.part"
     partial.write_text(text, encoding="utf-8")
     partial.replace(folder / f"{name}.json")
+
+
+def on_device(device: str | None, array: np.ndarray) -> Any:
+    """Return the array in double precision, on the device if there is one."""
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    return array if device is None else require("torch", extra="torch").as_tensor(array, device=device)

@@ -18,11 +18,10 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import Bunch
 
 from fenchel._array import host
-from fenchel._check import require
 from fenchel.data import load_massbank
 from fenchel.data.spectra import binned_spectra, spectrum_products
 from fenchel.decoders import Candidates
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Comparison, Unit, on_device
 from fenchel.kernels import GaussianTanimoto
 from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
@@ -99,15 +98,16 @@ def _tops(fold: int, device: str | None, every: int = 1, choice: tuple[str, floa
     name, lam = choice or _chosen(fold)
     train, test = np.flatnonzero(data.fold != fold)[::every], _ranked(data, fold)
     start = perf_counter()
-    representation = KernelOutputs(OUTPUT_KERNEL).fit(_on(device, data.Y[train]))
+    representation = KernelOutputs(OUTPUT_KERNEL).fit(on_device(device, data.Y[train]))
     targets = representation.targets_
-    gram = DenseGram(_on(device, grams[name][np.ix_(train, train)]))
-    problem = DualProblem.build(SeparableGram(gram, _on(device, np.ones(targets.shape[1]))), targets, Square(), lam)
+    gram = DenseGram(on_device(device, grams[name][np.ix_(train, train)]))
+    ones = on_device(device, np.ones(targets.shape[1]))
+    problem = DualProblem.build(SeparableGram(gram, ones), targets, Square(), lam)
     problem.spectrum  # noqa: B018 - once for all losses
     factored = perf_counter() - start
     decoder = Candidates().fit(None, representation)
-    sets = [_on(device, data.candidate_Y[data.sets[i]]) for i in test]
-    across = _on(device, grams[name][np.ix_(test, train)])
+    sets = [on_device(device, data.candidate_Y[data.sets[i]]) for i in test]
+    across = on_device(device, grams[name][np.ix_(test, train)])
     found: dict[str, Any] = {"kernel": name, "lam": lam, "sets": len(test), "factored": factored, "device": device}
     for which, value in (("small", SMALL_LAM), ("tuned", lam)):
         found[which], residuals = {}, np.zeros(1)  # of the square loss, which comes first
@@ -134,12 +134,6 @@ def _loss(title: str, residuals: np.ndarray) -> Loss:
     """Return the loss whose parameter is a quantile of the residual norms of the square loss at the same lam."""
     make, quantile = LOSSES[title]
     return make(float(np.quantile(residuals, quantile)))
-
-
-def _on(device: str | None, array: np.ndarray) -> Any:
-    """Return the array in double precision, on the device if there is one."""
-    array = np.ascontiguousarray(array, dtype=np.float64)
-    return array if device is None else require("torch", extra="torch").as_tensor(array, device=device)
 
 
 def _chosen(fold: int) -> tuple[str, float]:

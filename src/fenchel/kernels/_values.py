@@ -118,11 +118,6 @@ def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
     return products
 
 
-def gaussian_slopes(differences: Array, gamma: float) -> Array:
-    """Return the derivatives of exp(-gamma d^2) in the differences d."""
-    return (-2 * gamma) * differences * exp(differences * differences, -gamma)
-
-
 def tanimoto(X: Array, Z: Array | None) -> Array:
     """Return the Tanimoto similarities of non-negative rows, at most 1."""
     products = inner_products(X, Z)

@@ -64,13 +64,25 @@ class ScalarKernel(Component, ABC):
 
     def slope(self, X: Array, Z: Array) -> Array:
         """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
-        raise IncompatibleError(
+        raise self._no_derivative()
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        r"""Return :math:`\sum_j w_{ij} \nabla_{x_i} k(x_i, z_j)`, shape (n, d), for vectors and weights (n, m)."""
+        raise self._no_derivative()
+
+    def _no_derivative(self) -> IncompatibleError:
+        return IncompatibleError(
             f"{self!r} is not smooth, or its derivative is not written. Use Gaussian() or Matern(nu=1.5) or smoother."
         )
 
     @property
     def is_pairwise(self) -> bool:
         """Tell whether inputs are Gram matrices rather than points."""
+        return False
+
+    @property
+    def takes_objects(self) -> bool:
+        """Tell whether inputs may be anything, not only arrays of numbers."""
         return False
 
     @property

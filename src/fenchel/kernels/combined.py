@@ -85,6 +85,11 @@ class Sum(_PairKernel):
         _check_parts(self, left=self.left, right=self.right)
         return self.left.slope(X, Z) + self.right.slope(X, Z)
 
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        _check_parts(self, left=self.left, right=self.right)
+        return self.left.weighted_gradient(X, Z, weights) + self.right.weighted_gradient(X, Z, weights)
+
     @staticmethod
     def _combine(left: Array, right: Array) -> Array:
         return left + right
@@ -105,6 +110,12 @@ class Product(_PairKernel):
         """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
         _check_parts(self, left=self.left, right=self.right)
         return self.left.slope(X, Z) * self.right(X, Z) + self.left(X, Z) * self.right.slope(X, Z)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        _check_parts(self, left=self.left, right=self.right)
+        first = self.left.weighted_gradient(X, Z, weights * self.right(X, Z))
+        return first + self.right.weighted_gradient(X, Z, weights * self.left(X, Z))
 
     @staticmethod
     def _combine(left: Array, right: Array) -> Array:
@@ -144,6 +155,11 @@ class Scaled(ScalarKernel):
         """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
         _check_parts(self, kernel=self.kernel)
         return float(self.scale) * self.kernel.slope(X, Z)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        _check_parts(self, kernel=self.kernel)
+        return float(self.scale) * self.kernel.weighted_gradient(X, Z, weights)
 
     def resolve(self, X: Array) -> "Scaled":
         """Return the kernel made of the resolved part."""
@@ -225,6 +241,11 @@ class Wrapped(ScalarKernel):
         return np.concatenate([np.diagonal(self(block)) for block in blocks])
 
     @property
+    def takes_objects(self) -> bool:
+        """Tell whether the kernel is a function, which gets its arguments as they are."""
+        return not isinstance(self.kernel, str) and not self._is_process_kernel
+
+    @property
     def _is_process_kernel(self) -> bool:
         """Tell whether the kernel follows scikit-learn's Gaussian-process protocol: ``k(X)``, ``k.diag(X)``."""
         return hasattr(self.kernel, "diag")
@@ -237,9 +258,8 @@ class Wrapped(ScalarKernel):
             )
         if X.ndim == 0 or len(X) == 0:
             raise ValueError(f"{name} must have at least one sample. Got shape {X.shape} instead.")
-        is_function = not isinstance(self.kernel, str) and not self._is_process_kernel
         # scikit-learn's DotProduct would multiply booleans as booleans
-        return X if is_function or X.dtype.kind not in "biu" else X.astype(np.float64)
+        return X if self.takes_objects or X.dtype.kind not in "biu" else X.astype(np.float64)
 
     def _raw(self, X: Array, Z: Array) -> Any:
         if isinstance(self.kernel, str):

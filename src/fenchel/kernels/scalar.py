@@ -13,7 +13,6 @@ from fenchel.kernels._values import (
     distances,
     exp,
     gaussian,
-    gaussian_slopes,
     inner_products,
     inverse_width,
     matern_of,
@@ -58,15 +57,25 @@ class _VectorKernel(ScalarKernel, ABC):
         X, Z = self._check_pair(self._check_points(X, "X"), Z)
         if X.shape[1] != 1:
             raise ValueError(f"X must have one column for a derivative. Got shape {tuple(X.shape)} instead.")
-        return self._slopes(X, Z)
+        along, across = self._derivative(X, Z)
+        return along * (X - Z.T) + across * Z.T
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        self.validate()
+        X, Z = self._check_pair(self._check_points(X, "X"), Z)
+        along, across = self._derivative(X, Z)
+        moved = namespace(X).mean(X, axis=0, keepdims=True)  # differences lose fewer digits near the origin
+        along, across = weights * along, weights * across
+        return namespace(X).sum(along, axis=1, keepdims=True) * (X - moved) - along @ (Z - moved) + across @ Z
 
     @abstractmethod
     def _values(self, X: Array, Z: Array | None) -> Array:
         """Return the kernel matrix of checked arguments."""
 
-    def _slopes(self, X: Array, Z: Array) -> Array:
-        """Return the derivatives for checked points of the line; an error unless overridden."""
-        return ScalarKernel.slope(self, X, Z)
+    def _derivative(self, X: Array, Z: Array) -> tuple[Array | float, Array | float]:
+        """Return c and e, the gradient of k(x_i, z_j) in x_i being c_ij (x_i - z_j) + e_ij z_j."""
+        raise self._no_derivative()
 
     def _diagonal(self, X: Array) -> Array:
         """Return the diagonal for a checked argument; one for every row unless overridden."""
@@ -104,8 +113,8 @@ class Linear(_VectorKernel):
     def _values(self, X: Array, Z: Array | None) -> Array:
         return inner_products(X, Z)
 
-    def _slopes(self, X: Array, Z: Array) -> Array:
-        return namespace(X).ones_like(X) * Z.T
+    def _derivative(self, X: Array, Z: Array) -> tuple[Array | float, Array | float]:
+        return 0.0, 1.0
 
     def _diagonal(self, X: Array) -> Array:
         return squared_norms(X)
@@ -145,9 +154,9 @@ class Polynomial(_VectorKernel):
     def _values(self, X: Array, Z: Array | None) -> Array:
         return self._power(inner_products(X, Z), X, int(self.degree))
 
-    def _slopes(self, X: Array, Z: Array) -> Array:
+    def _derivative(self, X: Array, Z: Array) -> tuple[Array | float, Array | float]:
         degree = int(self.degree)
-        return (degree * inverse_width(self.gamma, X)) * Z.T * self._power(X * Z.T, X, degree - 1)
+        return 0.0, (degree * inverse_width(self.gamma, X)) * self._power(X @ Z.T, X, degree - 1)
 
     def _diagonal(self, X: Array) -> Array:
         return self._power(squared_norms(X), X, int(self.degree))
@@ -187,8 +196,9 @@ class Gaussian(_VectorKernel):
     def _values(self, X: Array, Z: Array | None) -> Array:
         return gaussian(X, Z, self._inverse_width(X, Z))
 
-    def _slopes(self, X: Array, Z: Array) -> Array:
-        return gaussian_slopes(X - Z.T, self._inverse_width(X, Z))
+    def _derivative(self, X: Array, Z: Array) -> tuple[Array | float, Array | float]:
+        gamma = self._inverse_width(X, Z)
+        return gaussian(X, Z, gamma) * (-2 * gamma), 0.0
 
     def _inverse_width(self, X: Array, Z: Array | None = None) -> float:
         if self.gamma == "median":
@@ -275,14 +285,14 @@ class Matern(_VectorKernel):
             return gaussian(X, Z, 1 / (2 * scale**2))
         return self._profile(distances(X, Z, "euclidean") * (math.sqrt(2 * nu) / scale), nu)
 
-    def _slopes(self, X: Array, Z: Array) -> Array:
-        scale, nu, differences = float(self.length_scale), float(self.nu), X - Z.T
+    def _derivative(self, X: Array, Z: Array) -> tuple[Array | float, Array | float]:
+        scale, nu = float(self.length_scale), float(self.nu)
         if nu <= 1:
-            return super()._slopes(X, Z)
+            return super()._derivative(X, Z)
         if nu == math.inf:
-            return gaussian_slopes(differences, 1 / (2 * scale**2))
-        t = namespace(X).abs(differences) * (math.sqrt(2 * nu) / scale)
-        return differences * (-nu / ((nu - 1) * scale**2)) * self._profile(t, nu - 1)
+            return gaussian(X, Z, 1 / (2 * scale**2)) / -(scale**2), 0.0
+        t = distances(X, Z, "euclidean") * (math.sqrt(2 * nu) / scale)
+        return self._profile(t, nu - 1) * (-nu / ((nu - 1) * scale**2)), 0.0
 
     @staticmethod
     def _profile(t: Array, nu: float) -> Array:

@@ -9,6 +9,7 @@ from fenchel._array import (
     Array,
     as_index,
     as_like,
+    host,
     is_numpy,
     joined,
     namespace,
@@ -25,6 +26,7 @@ from fenchel.representations.gram_factor import GramFactor
 __all__ = ["KernelOutputs"]
 
 _BLOCK = 2**23  # entries of a block of kernel values
+_SAME = 1e-8  # relative difference of norms that are equal
 _LEFT = 1e-6  # what may be left of a positive semidefinite matrix beside its factor, as a share of its size
 
 
@@ -150,6 +152,25 @@ class KernelOutputs(Representation):
                 "pair (products, squared norms), or decode among the training outputs."
             )
         return self.kernel_.diag(outputs)
+
+    def known_norms(self, outputs: Any, given: Array | None = None) -> Array:
+        """Return the squared norms of outputs (C,): as given, else by the kernel.
+
+        Outputs of a Gram matrix whose training outputs all have one norm are taken to have that one too.
+        """
+        if given is not None:
+            if tuple(np.shape(given)) != (outputs.shape[0],):
+                raise ValueError(f"squared_norms must have shape ({outputs.shape[0]},). Got {np.shape(given)} instead.")
+            return as_like(given, self.targets_)
+        if not self.is_pairwise:
+            return as_like(self.squared_norms(outputs), self.targets_)
+        own = host(namespace(self.outputs_).linalg.diagonal(self.outputs_))
+        if np.ptp(own) > _SAME * np.max(np.abs(own)):
+            raise IncompatibleError(
+                "The training points of this Gram matrix have different norms, so products with them do not tell those "
+                "of other points. Give squared_norms, k(x, x) of each point."
+            )
+        return as_like(np.full(outputs.shape[0], own[0]), self.targets_)
 
     def products(self, coordinates: Array, outputs: Any) -> Array:
         """Return the products of elements of the feature space (m, p) with outputs (C, ...), shape (m, C)."""

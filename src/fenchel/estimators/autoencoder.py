@@ -1,0 +1,394 @@
+"""Kernel autoencoders: codes of any data, from which their images in a feature space are reconstructed."""
+
+import math
+import warnings
+from contextlib import suppress
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel import decoders as decoder_room
+from fenchel._array import Array, as_index, as_like, eps, host, joined, namespace, row_norms
+from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
+from fenchel.decoders import Candidates, Decoder
+from fenchel.decoders.choice import fitted_decoder
+from fenchel.estimators.base import CertifiedMixin, part_of
+from fenchel.estimators.core import checked_inputs, is_host, is_regular, new_inputs
+from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.representations import KernelOutputs
+from fenchel.solvers import Status
+
+__all__ = ["KernelAutoencoder"]
+
+_BLOCK_BYTES = 2**28  # kernel values of new points stay below 256 MiB
+_LIMITS: dict[str, Interval | Options] = {
+    "inner_lam": Interval(0, math.inf, "left", also=(None,)),
+    "inner_tol": Interval(0, math.inf, "left"),
+    "max_inner_iter": Interval(0, math.inf, "left", integer=True),
+    "init": Options(("pca", "random")),
+    "center": Options((True, False)),
+    "warm_start": Options((True, False)),
+}
+
+
+class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CertifiedMixin, BaseEstimator):
+    r"""Codes of any data with a kernel, from which their images in its feature space are reconstructed.
+
+    .. math:: \min_{f, h} \frac1n \sum_i \ell\bigl(\phi(x_i) - h(f(x_i))\bigr) + \frac\lambda2 \|h\|^2
+        + \frac\mu2 \|f\|^2, \qquad f(x) = \sum_j k(x, x_j) \varphi_j \in \mathbb{R}^d .
+
+    The outer layer h maps codes into the feature space of ``kernel``, which may be infinite-dimensional: it is solved
+    through its dual, to a certified gap, with any loss. The inner layers are chosen by L-BFGS on the exact objective,
+    the outer layer being at its optimum for every value of theirs.
+
+    Parameters
+    ----------
+    n_components : int or tuple of int, default=2
+        Size of the hidden layer, or sizes of several. Codes are those of the narrowest one, the last of equal ones.
+    kernel : str, kernel or callable, default="gaussian"
+        Kernel of the data; with ``"precomputed"``, X is their Gram matrix.
+    hidden_kernel : str or kernel, default="gaussian"
+        Kernel of the codes, smooth: ``"linear"``, ``"gaussian"``, ``"polynomial"``, ``Matern(nu=1.5)``, their sums and
+        products. A bandwidth ``"median"`` is that of the first codes.
+    loss : Loss or str, default="square"
+        Any loss of the norm in the feature space, such as ``Huber(0.5)`` or ``EpsilonRidge(0.1)``.
+    lam : float, default=1e-3
+        Weight :math:`\lambda` of the squared norm of the outer layer.
+    inner_lam : float or None, default=None
+        Weight :math:`\mu` of the squared norms of the inner layers; ``None`` is ``lam``.
+    center : bool, default=False
+        Whether the mean in the feature space is subtracted first and added to reconstructions, as ``KernelPCA`` does.
+    init : {"pca", "random"}, default="pca"
+        First codes: principal components in the feature space, or random projections.
+    decoder : Decoder, str or None, default=None
+        What ``inverse_transform`` makes of an element of the feature space. ``None``: the vector itself for a linear
+        kernel, a pre-image for a Gaussian one, else the nearest training point.
+    solver : Solver or str, default="auto"
+        Solver of the outer layer.
+    tol : float, default=1e-6
+        The relative duality gap to which the outer layer is solved; on the way to the codes, to ``inner_tol`` if that
+        is larger.
+    max_iter : int or None, default=None
+        Most iterations of the solver in one solve; ``None`` is the solver's default.
+    inner_tol : float, default=1e-5
+        The decrease in one iteration, as a share of the first objective, at which the inner layers are done.
+    max_inner_iter : int, default=30
+        Most iterations of L-BFGS; 0 leaves the first codes as they are.
+    warm_start : bool, default=False
+        Whether ``fit`` starts from the layers of the last fit, if that was to as many samples.
+    random_state : int, RandomState or None, default=None
+        Seed of random projections.
+
+    Attributes
+    ----------
+    dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, outlier_score_
+        Of the outer layer given the codes, as for ``StructuredPredictor`` fitted to map them to the data.
+    codes_ : array of shape (n, d)
+        Codes of the training data.
+    inner_coef_ : list of arrays
+        Coefficients of the inner layers: (p, d_1) in the coordinates of the feature space, then (n, d_l) on the codes
+        of the layer below.
+    objective_ : float
+        The whole objective.
+    objective_history_ : list of float
+        Its values at the start and after each iteration of L-BFGS; they do not rise.
+    n_inner_iter_, inner_status_ : int and str
+        Iterations of L-BFGS, and how they ended. The objective is not convex: what is found is a local minimum.
+    hidden_kernel_ : ScalarKernel
+        Kernel of the last hidden layer, with its numbers filled in.
+    representation_ : KernelOutputs
+        The feature space of the data.
+    decoder_ : Decoder
+        The fitted decoder.
+
+    Notes
+    -----
+    At the optimum of the outer layer, with duals :math:`a_i`, the derivative of the objective in the Gram matrix of the
+    codes is :math:`-\langle a_i, a_j \rangle / (2 \lambda n^2)`. The published algorithm alternates gradient steps on
+    the inner layer with steps of the dual solver; here each step of the inner layers sees the solved outer layer.
+
+    With the square loss, a linear ``hidden_kernel`` and ``center=True`` the reconstruction tends to that of
+    ``KernelPCA`` as ``lam`` and ``inner_lam`` tend to 0. Computations are in float64; results are in the dtype of X.
+
+    New points of a Gram matrix have no norm of their own in ``reconstruct`` and ``score``: it is taken to be that of
+    the training points where these have all the same one, and must be given otherwise.
+
+    References
+    ----------
+    [Laforgue2020]_, section 4.2; [Laforgue2019]_, Algorithm 3; [LaforgueKAE2019]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import KernelAutoencoder
+    >>> from fenchel.losses import Huber
+    >>> t = np.linspace(0, 6, 60)
+    >>> X = np.column_stack([np.cos(t), np.sin(t), t / 3])
+    >>> model = KernelAutoencoder(1, lam=1e-4, loss=Huber(0.5)).fit(X)
+    >>> model.transform(X).shape
+    (60, 1)
+    >>> bool(model.score(X) > -0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | tuple[int, ...] = 2,
+        kernel: Any = "gaussian",
+        hidden_kernel: Any = "gaussian",
+        loss: Any = "square",
+        lam: float = 1e-3,
+        inner_lam: float | None = None,
+        center: bool = False,
+        init: str = "pca",
+        decoder: Any = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        inner_tol: float = 1e-5,
+        max_inner_iter: int = 30,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.hidden_kernel = hidden_kernel
+        self.loss = loss
+        self.lam = lam
+        self.inner_lam = inner_lam
+        self.center = center
+        self.init = init
+        self.decoder = decoder
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.inner_tol = inner_tol
+        self.max_inner_iter = max_inner_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit all layers.
+
+        Parameters
+        ----------
+        X : array of shape (n, d) or list
+            Data; any objects for a kernel that is a function of them; their Gram matrix with ``kernel="precomputed"``.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : KernelAutoencoder
+            The fitted model.
+        """
+        loss, solver = self._parts()
+        sizes, hidden = self._checked()
+        decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
+        kernel = as_scalar_kernel(self.kernel).validate()
+        if _are_objects(X, kernel):
+            X = _objects(X)
+        else:
+            X, kernel = checked_inputs(self, X, kernel, double=True)
+        if kernel.is_pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
+        check_memory(48 * X.shape[0] ** 2, f"The Gram matrix of {X.shape[0]} samples", "Fit on a part of the sample.")
+        representation = KernelOutputs(kernel, center=self.center).fit(X)
+        # norms are known to the round-off of the factor: where the insensitive zone is as large, duals are to be null
+        V = representation.targets_
+        V = V * (1 - V.shape[0] * eps(V))
+        if loss.pointwise and not representation.has_points:
+            raise IncompatibleError(f"{loss!r} looks at single values, which this kernel has none of. Use p=2.")
+        is_warm = self.warm_start and hasattr(self, "_network")
+        layers = self._network.restarted(V, sizes, hidden) if is_warm else None
+        if layers is None:
+            layers = first_layers(V, sizes, hidden, self.init, check_random_state(self.random_state))
+        inner_lam = self.lam if self.inner_lam is None else self.inner_lam
+        # on the way, a gap below what a step may gain is enough
+        objective = Reduced(V, loss, self.lam, inner_lam, solver, max(self.tol, self.inner_tol))
+        layers, self.objective_history_, self.inner_status_ = descend(
+            objective, layers, self.max_inner_iter, self.inner_tol
+        )
+        self.n_inner_iter_ = len(self.objective_history_) - 1
+        self._finish(objective, layers, representation, decoder)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the codes of data.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Data, or their Gram matrix with the training data, (m, n).
+
+        Returns
+        -------
+        codes : array of shape (m, d)
+            Codes, in the dtype of X.
+        """
+        X = self._inputs(X)
+        return _like(self._network.codes(self._coordinates(X) - self.representation_.mean_), X)
+
+    def embed(self, X: Any) -> Array:
+        """Return the reconstructions in the coordinates of the feature space, shape (m, p)."""
+        X = self._inputs(X)
+        return _like(self._reconstructed(self._coordinates(X)), X)
+
+    def reconstruct(self, X: Any, squared_norms: Array | None = None) -> Array:
+        r"""Return the distances :math:`\|\phi(x) - h(f(x))\|` between data and their reconstructions.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Data, or their Gram matrix with the training data, (m, n).
+        squared_norms : array of shape (m,) or None, default=None
+            k(x, x) of points that are known by a Gram matrix; see Notes of the class.
+
+        Returns
+        -------
+        distances : array of shape (m,)
+            Distances in the feature space.
+        """
+        X = self._inputs(X)
+        V = self._coordinates(X)
+        xp, norms = namespace(V), self.representation_.known_norms(_double(X), squared_norms)
+        # what is outside the span of the training data is orthogonal to both
+        outside = xp.clip(norms - row_norms(V)[:, 0] ** 2, min=0.0)
+        return _like(xp.sqrt(row_norms(V - self._reconstructed(V))[:, 0] ** 2 + outside), X)
+
+    def inverse_transform(self, X: Any, candidates: Any = None) -> Any:
+        """Return data whose images are nearest to those that codes stand for.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Codes.
+        candidates : array, list of arrays or None, default=None
+            Candidates for all codes, or a list with a set for each; ``None`` leaves it to the decoder.
+
+        Returns
+        -------
+        data : array or list
+            One object for each code; its place, where the data are known by a Gram matrix.
+        """
+        check_is_fitted(self)
+        codes = check_array(np.asarray(X) if is_host(X) else X, "X")
+        if codes.shape[1] != self._n_features_out:
+            raise ValueError(f"X must have {self._n_features_out} columns, those of codes. Got {codes.shape[1]}.")
+        mean = self.representation_.mean_
+        found = self._network.decoded(as_like(codes, mean)) + mean
+        if candidates is None:
+            return self.decoder_.decode(found)
+        decoder = Candidates().fit(None, self.representation_)
+        if self.representation_.is_pairwise:
+            return np.array([order[0] for order in decoder.nearest(found, 1, candidates)])
+        return decoder.decode(found, candidates)
+
+    def score(self, X: Any, y: Any = None, squared_norms: Array | None = None) -> float:
+        """Return minus the mean squared distance between data and their reconstructions; more is better.
+
+        Parameters
+        ----------
+        X, squared_norms
+            As for ``reconstruct``.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            At most 0.
+        """
+        return -float(np.mean(host(self.reconstruct(X, squared_norms)).astype(np.float64) ** 2))
+
+    def _checked(self) -> tuple[tuple[int, ...], ScalarKernel]:
+        """Return the sizes of the layers and the kernel of codes; raise where a parameter is not one."""
+        name = type(self).__name__
+        for parameter, wanted in _LIMITS.items():
+            check_parameter(name, parameter, getattr(self, parameter), wanted)
+        sizes = self.n_components if isinstance(self.n_components, tuple | list) else (self.n_components,)
+        if not sizes:
+            raise ValueError(f"The 'n_components' parameter of {name} must hold at least one size. Got none.")
+        for size in sizes:
+            check_parameter(name, "n_components", size, Interval(1, math.inf, "left", integer=True))
+        hidden = as_scalar_kernel(self.hidden_kernel).validate()
+        if hidden.is_pairwise:
+            raise ValueError("The 'hidden_kernel' parameter must be a kernel of vectors. Got a precomputed one.")
+        return tuple(int(size) for size in sizes), hidden
+
+    def _finish(
+        self, objective: Reduced, layers: Layers, representation: KernelOutputs, decoder: Decoder | None
+    ) -> None:
+        """Solve the outer layer once more, and keep what new points need."""
+        V = objective.V
+        codes = layers.codes(V)
+        problem = objective.problem(layers.kernels[-1], codes[-1])
+        objective.tol = self.tol
+        solution = objective.solve(problem)
+        self._certify(problem, solution, self._info(problem, objective.solver, solution))
+        if solution.status is not Status.CONVERGED:
+            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=3)
+        support = as_index(self.support_, V)
+        outer = namespace(V).take(self.dual_coef_, support, axis=0) / (self.lam * V.shape[0])
+        self._network = Network(layers, codes, support, outer)
+        self.codes_ = codes[self._network.narrow]
+        self._n_features_out = int(self.codes_.shape[1])
+        self.inner_coef_ = list(layers.coefs)
+        self.hidden_kernel_ = layers.kernels[-1]
+        self.objective_ = self.primal_objective_ + objective.inner_lam * float(layers.penalty(codes))
+        self.representation_ = representation
+        self.decoder_ = fitted_decoder(decoder, representation)
+
+    def _inputs(self, X: Any) -> Array:
+        """Return data to encode, in their own dtype."""
+        check_is_fitted(self)
+        return _objects(X) if _are_objects(X, self.representation_.kernel_) else new_inputs(self, X)
+
+    def _coordinates(self, X: Array) -> Array:
+        """Return the coordinates of checked data, of their projections on the span of the training data."""
+        rows = max(1, _BLOCK_BYTES // (8 * max(self.representation_.targets_.shape)))
+        starts = range(0, X.shape[0], rows)
+        parts = [self.representation_.encode(_double(X[first : first + rows, ...])) for first in starts]
+        return joined(parts)
+
+    def _reconstructed(self, V: Array) -> Array:
+        mean = self.representation_.mean_
+        return self._network.decoded(self._network.codes(V - mean)) + mean
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        with suppress(TypeError, ValueError):  # fit raises the error, with its message
+            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
+        return tags
+
+
+def _are_objects(X: Any, kernel: ScalarKernel) -> bool:
+    """Tell whether data are a list of anything but numbers, which only a kernel that is a function takes."""
+    return kernel.takes_objects and is_host(X) and not is_regular(X)
+
+
+def _objects(X: Any) -> np.ndarray:
+    found = np.empty(len(X), dtype=object)
+    found[:] = list(X)
+    return found
+
+
+def _double(X: Array) -> Array:
+    """Return numbers in float64, other objects as they are."""
+    return X if _holds_objects(X) else namespace(X).astype(X, namespace(X).float64, copy=False)
+
+
+def _like(found: Array, X: Array) -> Array:
+    """Return numbers in the dtype of X, as they are where that holds objects."""
+    return found if _holds_objects(X) else namespace(found).astype(found, X.dtype, copy=False)
+
+
+def _holds_objects(X: Array) -> bool:
+    return getattr(X.dtype, "kind", "f") == "O"

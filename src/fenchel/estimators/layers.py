@@ -1,0 +1,258 @@
+"""The inner layers of an autoencoder: codes, their derivatives, and the objective that they are chosen by."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from fenchel._array import Array, as_like, cholesky_solver, device, eps, host, namespace, row_norms
+from fenchel.kernels import ScalarKernel
+from fenchel.kernels.gram import DenseGram, SeparableGram
+from fenchel.losses import Loss
+from fenchel.problem import DualProblem
+from fenchel.solvers import Auto, ClosedForm, RowNewton, Solution, Solver, Status
+
+__all__ = ["Layers", "Network", "Reduced", "descend", "first_layers"]
+
+_NEAR = 12  # Newton steps from the duals of nearby codes, before the solver is asked that takes any start
+_ENDS = {
+    0: "converged: the last iteration gained less than inner_tol",
+    1: "not converged: stopped at max_inner_iter",
+    2: "stopped: no step along the gradient gains anything, to the accuracy of the outer solves",
+}
+_TOO_LONG = 1e3  # objective, over the first one, of codes that the outer layer cannot be solved for
+_LEAST, _MOST = 1e-6, 1e6  # multipliers of a start; a null dual has the largest
+_SHIFT = 1e-6  # ridge of the fit that gives deeper layers their first codes
+
+
+@dataclass(frozen=True)
+class Layers:
+    r"""Inner layers: the first is linear in the feature space of the data, others have a kernel on codes.
+
+    .. math:: Z_1 = V C_1, \qquad Z_{l+1} = G_l C_{l+1}, \qquad (G_l)_{ij} = k_l(z_i, z_j),
+
+    with coordinates V of the data, so that all functions of the RKHS of the data's kernel are there.
+    """
+
+    coefs: tuple[Array, ...]  # (p, d_1), then (n, d_l)
+    kernels: tuple[ScalarKernel, ...]  # of the codes of each layer; the last is the kernel of the outer layer
+
+    def codes(self, V: Array) -> list[Array]:
+        """Return the codes of each layer for the training data themselves."""
+        found = [V @ self.coefs[0]]
+        for kernel, coef in zip(self.kernels, self.coefs[1:], strict=False):
+            found.append(kernel(found[-1]) @ coef)
+        return found
+
+    def penalty(self, codes: list[Array]) -> Array:
+        """Return half the squared norms of the layers."""
+        xp = namespace(codes[0])
+        total = xp.sum(self.coefs[0] ** 2) / 2
+        for coef, values in zip(self.coefs[1:], codes[1:], strict=True):
+            total = total + xp.sum(coef * values) / 2
+        return total
+
+    def gradients(self, V: Array, codes: list[Array], of_last: Array, lam: float) -> tuple[Array, ...]:
+        """Return the derivatives in the coefficients of a function of the last codes plus lam times the penalty.
+
+        ``of_last`` are the derivatives of the function in the last codes.
+        """
+        found, back = [], of_last
+        for k in range(len(self.coefs) - 1, 0, -1):
+            kernel, below, coef = self.kernels[k - 1], codes[k - 1], self.coefs[k]
+            found.append(kernel(below) @ back + lam * codes[k])
+            weights = (back + lam / 2 * coef) @ coef.T
+            back = kernel.weighted_gradient(below, below, weights + weights.T)
+        found.append(V.T @ back + lam * self.coefs[0])
+        return tuple(reversed(found))
+
+    def flat(self, arrays: tuple[Array, ...] | None = None) -> np.ndarray:
+        """Return arrays of the shapes of the coefficients (or these) in one vector, on the host."""
+        return np.concatenate([host(array).ravel() for array in arrays or self.coefs])
+
+    def moved(self, point: np.ndarray) -> "Layers":
+        """Return the layers with the coefficients that a vector holds."""
+        parts = np.split(point, np.cumsum([int(np.prod(coef.shape)) for coef in self.coefs])[:-1])
+        pairs = zip(parts, self.coefs, strict=True)
+        return replace(self, coefs=tuple(as_like(part.reshape(coef.shape), coef) for part, coef in pairs))
+
+
+@dataclass(frozen=True)
+class Network:
+    """Fitted layers: what takes new points to codes and codes to the feature space."""
+
+    layers: Layers
+    anchors: list[Array]  # codes of the training data, of each layer
+    support: Array  # samples with a non-zero dual
+    outer: Array  # their duals over lam n
+
+    @property
+    def narrow(self) -> int:
+        """Return the place of the narrowest layer, the last of equal ones."""
+        sizes = [codes.shape[1] for codes in self.anchors]
+        return len(sizes) - 1 - int(np.argmin(sizes[::-1]))
+
+    def codes(self, V: Array) -> Array:
+        """Return the codes of data with these coordinates."""
+        return self._through(V @ self.layers.coefs[0], 0, self.narrow)
+
+    def decoded(self, codes: Array) -> Array:
+        """Return what codes stand for, in coordinates."""
+        last = self._through(codes, self.narrow, len(self.anchors) - 1)
+        xp = namespace(last)
+        if self.outer.shape[0] == 0:
+            return xp.zeros((last.shape[0], self.outer.shape[1]), dtype=last.dtype, device=device(last))
+        anchors = xp.take(self.anchors[-1], self.support, axis=0)
+        return self.layers.kernels[-1](last, anchors) @ self.outer
+
+    def restarted(self, V: Array, sizes: tuple[int, ...], kernel: ScalarKernel) -> Layers | None:
+        """Return the layers for another fit with these coordinates and sizes, ``None`` if that has other shapes."""
+        wanted = [(V.shape[1], sizes[0]), *((V.shape[0], size) for size in sizes[1:])]
+        if [tuple(coef.shape) for coef in self.layers.coefs] != wanted:
+            return None
+        coefs = tuple(as_like(coef, V) for coef in self.layers.coefs)
+        return Layers(coefs, tuple(kernel.resolve(as_like(codes, V)) for codes in self.anchors))
+
+    def _through(self, codes: Array, first: int, last: int) -> Array:
+        for k in range(first, last):
+            codes = self.layers.kernels[k](codes, self.anchors[k]) @ self.layers.coefs[k + 1]
+        return codes
+
+
+def first_layers(
+    V: Array, sizes: tuple[int, ...], kernel: ScalarKernel, init: str, random: np.random.RandomState
+) -> Layers:
+    """Return layers whose codes are principal components or random projections of the data, of variance one."""
+    coefs: list[Array] = []
+    kernels: list[ScalarKernel] = []
+    codes = V
+    for size in sizes:
+        directions = _directions(V, size, init, random)
+        if not coefs:
+            coef = directions
+            codes = V @ coef
+        else:
+            K = kernels[-1](codes)
+            shift = _SHIFT * max(float(namespace(K).max(namespace(K).linalg.diagonal(K))), eps(K)) * K.shape[0]
+            eye = namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K))
+            coef = cholesky_solver(K + shift * eye)(V @ directions)
+            codes = K @ coef
+        coefs.append(coef)
+        kernels.append(kernel.resolve(codes))
+    return Layers(tuple(coefs), tuple(kernels))
+
+
+def _directions(V: Array, size: int, init: str, random: np.random.RandomState) -> Array:
+    """Return directions (p, size) on which the data have mean variance one."""
+    xp, p = namespace(V), V.shape[1]
+    drawn = as_like(random.standard_normal((p, size)), V)
+    if init == "pca":
+        centred = V - xp.mean(V, axis=0, keepdims=True)
+        values, vectors = xp.linalg.eigh(centred.T @ centred)
+        is_there = values > p * eps(V) * max(float(values[-1]), eps(V))
+        rank = min(size, int(xp.sum(xp.astype(is_there, xp.int64))))
+        leading = xp.flip(vectors[:, p - rank :], axis=1)
+        signs = xp.sign(xp.sum(leading**3, axis=0, keepdims=True))  # the eigenvectors' own signs are arbitrary
+        leading = leading * xp.where(signs == 0, xp.ones_like(signs), signs)
+        # there are no more components: the columns left over start from a mixture of those that there are
+        drawn = xp.concat([leading, leading @ drawn[:rank, rank:]], axis=1) if rank > 0 else drawn
+    projections = V @ drawn
+    variance = float(xp.mean(xp.var(projections, axis=0)))
+    return drawn / variance**0.5 if variance > eps(V) ** 2 else drawn
+
+
+@dataclass
+class Reduced:
+    r"""The objective as a function of the inner layers, the outer layer being at its optimum.
+
+    .. math:: J(C) = \min_h \frac1n \sum_i \ell(\phi(x_i) - h(z_i(C))) + \frac\lambda2 \|h\|^2
+        + \frac\mu2 \sum_l \|f_l\|^2, \qquad
+        \frac{\partial J}{\partial G} = - \frac{1}{2 \lambda n^2} A A^\top
+
+    with the outer duals A and the Gram matrix G of the last codes, by the envelope theorem: the dual is a maximum over
+    A of functions that are linear in G.
+    """
+
+    V: Array
+    loss: Loss
+    lam: float
+    inner_lam: float
+    solver: Solver
+    tol: float
+    last: Array | None = None  # multipliers of the last solve, where the next one starts
+
+    def problem(self, kernel: ScalarKernel, codes: Array) -> DualProblem:
+        """Return the dual problem of the outer layer."""
+        return DualProblem.build(SeparableGram(DenseGram(kernel(codes)), None), self.V, self.loss, self.lam)
+
+    def start(self, problem: DualProblem) -> Array | None:
+        """Return duals to start from: those with the multipliers of the last solve."""
+        if self.last is None or problem.loss.profile() is None:
+            return None
+        K: Any = problem.gram.identity_factor()  # there is one: the outer operator is the identity
+        diagonal = namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K)) * self.last
+        return cholesky_solver(K * problem.scale + diagonal)(self.V)
+
+    def solve(self, problem: DualProblem) -> Solution:
+        """Solve the outer problem, from a near start where there is one."""
+        with problem.few_threads():
+            found = self._solve(problem)
+        self.last = _multipliers(found.duals, self.V - found.predictions)
+        return found
+
+    def _solve(self, problem: DualProblem) -> Solution:
+        if ClosedForm().why_not(problem) is None:
+            return self.solver.solve(problem, self.tol)
+        start = self.start(problem)
+        if start is None or not isinstance(self.solver, Auto) or RowNewton().why_not(problem) is not None:
+            return self.solver.solve(problem, self.tol, start)
+        found = RowNewton(max_iter=_NEAR).solve(problem, self.tol, start)
+        return found if found.status is Status.CONVERGED else self.solver.solve(problem, self.tol, found.duals)
+
+    def __call__(self, layers: Layers) -> tuple[float, tuple[Array, ...]]:
+        """Return the objective and its derivatives in the coefficients of the layers."""
+        codes, kernel = layers.codes(self.V), layers.kernels[-1]
+        solution = self.solve(self.problem(kernel, codes[-1]))
+        value = solution.certificate.primal + self.inner_lam * float(layers.penalty(codes))
+        factor = -1 / (self.lam * self.V.shape[0] ** 2)  # each pair of codes is met twice
+        of_codes = kernel.weighted_gradient(codes[-1], codes[-1], (solution.duals @ solution.duals.T) * factor)
+        return value, layers.gradients(self.V, codes, of_codes, self.inner_lam)
+
+
+def _multipliers(duals: Array, residuals: Array) -> Array:
+    """Return m with r_i = m_i a_i, which losses of the norm have; they change little where codes do, unlike duals."""
+    xp, sizes = namespace(duals), row_norms(duals)[:, 0]
+    least = xp.clip(sizes, min=1e-300)
+    return xp.where(sizes > 0, xp.clip(row_norms(residuals)[:, 0] / least, min=_LEAST, max=_MOST), _MOST + 0 * sizes)
+
+
+def descend(
+    objective: Callable[[Layers], tuple[float, tuple[Array, ...]]], layers: Layers, max_iter: int, tol: float
+) -> tuple[Layers, list[float], str]:
+    """Minimise by L-BFGS; return the layers, the objective after each iteration, and how it ended."""
+    first, slopes = objective(layers)
+    history, best, begin = [first], (first, layers), layers.flat()
+    if max_iter == 0 or not first > 0:
+        return layers, history, _ENDS[0 if first <= 0 else 1]
+
+    def scaled(point: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best
+        if np.array_equal(point, begin):  # known already
+            return 1.0, layers.flat(slopes) / first
+        trial = layers.moved(point)
+        try:
+            value, gradients = objective(trial)
+        except np.linalg.LinAlgError:  # codes so large that the outer system has no factor: the step was too long
+            return _TOO_LONG, np.zeros_like(point)
+        if value < best[0]:
+            best = (value, trial)
+        return value / first, layers.flat(gradients) / first
+
+    def note(intermediate_result: Any) -> None:
+        history.append(first * float(intermediate_result.fun))
+
+    options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-12, "maxcor": 20}
+    found = minimize(scaled, begin, jac=True, method="L-BFGS-B", callback=note, options=options)
+    return best[1], history, _ENDS.get(found.status, _ENDS[2])
