@@ -275,7 +275,8 @@ class CostSensitiveHinge(_BoxIntegral):
     -----
     In terms of the residual :math:`r = y - h` the loss of a target :math:`\pm 1` is the weight times
     :math:`\max(0, y r)`, and the conjugate is zero on its box. For another target :math:`y` the box is that between 0
-    and the weight times :math:`y`, and the conjugate is :math:`(y - 1 / y) \, a` on it.
+    and the weight times :math:`y`, and the conjugate is :math:`(y - 1 / y) \, a` on it. A target 0, whose loss would be
+    a constant, has none.
 
     References
     ----------
