@@ -1,8 +1,17 @@
 """Estimators: scikit-learn conventions over the dual problem."""
 
-from fenchel.estimators import cross_validation, functional, regression, selection, structured, structured_selection
+from fenchel.estimators import (
+    cross_validation,
+    functional,
+    quantile,
+    regression,
+    selection,
+    structured,
+    structured_selection,
+)
 from fenchel.estimators.cross_validation import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
+from fenchel.estimators.quantile import *  # noqa: F403
 from fenchel.estimators.regression import *  # noqa: F403
 from fenchel.estimators.selection import *  # noqa: F403
 from fenchel.estimators.structured import *  # noqa: F403
@@ -11,6 +20,7 @@ from fenchel.estimators.structured_selection import *  # noqa: F403
 __all__ = [
     *cross_validation.__all__,
     *functional.__all__,
+    *quantile.__all__,
     *regression.__all__,
     *selection.__all__,
     *structured.__all__,

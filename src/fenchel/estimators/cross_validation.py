@@ -51,13 +51,17 @@ class CrossValidatedMixin(ABC):
         self._cross_validate(sample, losses, lams, folds)
         i, j = divmod(int(np.argmin(self.cv_errors_)), len(lams))
         self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
-        self.best_estimator_ = estimator.set_params(loss=clone(losses[i]), lam=lams[j])
+        self.best_estimator_ = estimator._settled(losses[i], lams[j])
         problem = sample.problem.with_(loss=sample.problem.bind(losses[i]), lam=lams[j])
         self.best_estimator_._fitted(sample, estimator._solve(problem, estimator._parts()[1]))
         for name, value in vars(self.best_estimator_).items():
             if name.endswith("_") and not name.startswith("_"):
                 setattr(self, name, value)
         return self
+
+    def _fold_tol(self) -> float:
+        """Return the gap to which the folds are solved."""
+        return self.tol
 
     def _what(self) -> str:
         """Return what the errors depend on beside sample, grid and folds, for the key of a checkpoint."""
@@ -95,7 +99,7 @@ class CrossValidatedMixin(ABC):
     def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
         """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
         shape = (len(losses), len(lams), len(folds))
-        key = key_of(sample, losses, lams, folds, (self.tol, self.aggregate, self._what()))
+        key = key_of(sample, losses, lams, folds, (self._fold_tol(), self.aggregate, self._what()))
         store = Checkpoint(self.checkpoint, key, shape)
         todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
         measure, n = self._measure(sample, folds), sample.problem.targets.shape[0]
@@ -104,7 +108,7 @@ class CrossValidatedMixin(ABC):
         counter = {"done": (len(losses) - len(todo)) * len(lams)}
 
         def rows(places: list[int]) -> None:
-            for found in held_out(sample.problem, [losses[i] for i in places], lams, folds, self.tol):
+            for found in held_out(sample.problem, [losses[i] for i in places], lams, folds, self._fold_tol()):
                 i = places[found.loss]
                 errors = measure(host(found.predictions))
                 store.errors[i, found.lam] = [np.average(errors[fold], weights=weights[fold]) for fold in folds]
@@ -120,7 +124,7 @@ class CrossValidatedMixin(ABC):
             parts = [part.tolist() for part in np.array_split(todo, effective_n_jobs(self.n_jobs)) if len(part)]
             Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(rows)(part) for part in parts)
         self.fold_errors_, self.cv_gaps_, self.cv_errors_ = store.errors, store.gaps, store.scores
-        warn_gaps(store.gaps, self.tol)
+        warn_gaps(store.gaps, self._fold_tol())
 
 
 class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
