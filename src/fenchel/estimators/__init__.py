@@ -4,6 +4,7 @@ from fenchel.estimators import (
     cross_validation,
     functional,
     quantile,
+    quantile_selection,
     regression,
     selection,
     structured,
@@ -12,6 +13,7 @@ from fenchel.estimators import (
 from fenchel.estimators.cross_validation import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
 from fenchel.estimators.quantile import *  # noqa: F403
+from fenchel.estimators.quantile_selection import *  # noqa: F403
 from fenchel.estimators.regression import *  # noqa: F403
 from fenchel.estimators.selection import *  # noqa: F403
 from fenchel.estimators.structured import *  # noqa: F403
@@ -21,6 +23,7 @@ __all__ = [
     *cross_validation.__all__,
     *functional.__all__,
     *quantile.__all__,
+    *quantile_selection.__all__,
     *regression.__all__,
     *selection.__all__,
     *structured.__all__,

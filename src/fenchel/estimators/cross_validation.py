@@ -42,6 +42,12 @@ class CrossValidatedMixin(ABC):
 
     def _choose(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
         """Cross-validate the grid, and fit the best pair."""
+        return self._refitted(*self._searched(X, y, sample_weight, grid))
+
+    def _searched(
+        self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None
+    ) -> tuple[Any, Sample]:
+        """Cross-validate the grid; return an estimator that has seen the sample, and the sample."""
         check_parameter(type(self).__name__, "aggregate", self.aggregate, Options(tuple(AGGREGATES)))
         losses, lams = as_losses(self.losses), as_lams(np.logspace(-6, 0, 13) if self.lams is None else self.lams)
         self.losses_, self.lams_ = losses, lams
@@ -49,6 +55,11 @@ class CrossValidatedMixin(ABC):
         sample = estimator._sample(X, y, estimator._parts()[0], True, sample_weight, grid)
         folds = self._folds(sample)
         self._cross_validate(sample, losses, lams, folds)
+        return estimator, sample
+
+    def _refitted(self, estimator: Any, sample: Sample) -> Self:
+        """Fit the best pair on the whole sample."""
+        losses, lams = self.losses_, self.lams_
         i, j = divmod(int(np.argmin(self.cv_errors_)), len(lams))
         self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
         self.best_estimator_ = estimator._settled(losses[i], lams[j])
