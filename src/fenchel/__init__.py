@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fenchel import decoders, kernels, losses, representations, solvers
     from fenchel.estimators import (
+        CostCurve,
+        CostSensitiveClassifier,
         FunctionalRegressor,
         FunctionalRegressorCV,
         OperatorKernelRegressor,
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CostCurve",
+    "CostSensitiveClassifier",
     "FunctionalRegressor",
     "FunctionalRegressorCV",
     "OperatorKernelRegressor",

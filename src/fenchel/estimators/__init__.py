@@ -1,6 +1,7 @@
 """Estimators: scikit-learn conventions over the dual problem."""
 
 from fenchel.estimators import (
+    cost_sensitive,
     cross_validation,
     functional,
     quantile,
@@ -10,6 +11,7 @@ from fenchel.estimators import (
     structured,
     structured_selection,
 )
+from fenchel.estimators.cost_sensitive import *  # noqa: F403
 from fenchel.estimators.cross_validation import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
 from fenchel.estimators.quantile import *  # noqa: F403
@@ -20,6 +22,7 @@ from fenchel.estimators.structured import *  # noqa: F403
 from fenchel.estimators.structured_selection import *  # noqa: F403
 
 __all__ = [
+    *cost_sensitive.__all__,
     *cross_validation.__all__,
     *functional.__all__,
     *quantile.__all__,
