@@ -331,7 +331,6 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         levels, _ = self._rule()
         marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), _counts(sample_weight, X), levels)
         values = outputs[:, None, :] - as_like(marginal(levels), outputs)
-        loss = Pinball(np.repeat(levels, outputs.shape[1]))
         return self._level_sample(X, values, sample_weight, loss, self.coupling, (is_flat, marginal))
 
     def _finish(self, sample: Sample) -> None:

@@ -141,10 +141,10 @@ class _Integral(Loss, ABC):
     def bind(self, targets: Array, point_scale: Array | None = None) -> Self:
         """Return the loss bound to the targets, which it may depend on, and to the roots of the quadrature weights."""
         count = np.asarray(self.levels).size
-        if count not in (1, targets.shape[1]):
+        if targets.shape[1] % count:
             raise ValueError(
                 f"The 'levels' parameter of {type(self).__name__} must be one number, or one for each of the "
-                f"{targets.shape[1]} output coordinates. Got {count}."
+                f"{targets.shape[1]} output coordinates (or points, of curves with channels). Got {count}."
             )
         bound = clone(self)
         bound._targets, bound._scale = targets, point_scale
@@ -184,7 +184,8 @@ class _Integral(Loss, ABC):
     def _at(self, rows: Array) -> tuple[Array, tuple[Array, Array]]:
         """Return the roots of the weights (1 where there is none), and levels and targets as point values."""
         xp, targets = namespace(rows), self._bound()
-        levels = as_like(np.atleast_1d(np.asarray(self.levels, dtype=float)), rows)
+        levels = np.atleast_1d(np.asarray(self.levels, dtype=float))
+        levels = as_like(np.repeat(levels, rows.shape[1] // len(levels)), rows)  # channels share the level of a point
         if self._scale is None:
             return xp.ones_like(levels), (levels, targets)
         scale = xp.where(self._scale > 0, self._scale, xp.ones_like(self._scale))
@@ -232,7 +233,8 @@ class Pinball(_BoxIntegral):
     Parameters
     ----------
     levels : float or array of shape (p,), default=0.5
-        The level :math:`\theta` of each coordinate, in (0, 1); one number serves them all.
+        The level :math:`\theta` of each coordinate, in (0, 1); one number serves them all. Where curves have several
+        channels, the level of each point.
 
     Notes
     -----
@@ -309,7 +311,8 @@ class IntegralLoss(_Integral):
     point : PointLoss
         The loss of one number, with its conjugate and the prox of its conjugate.
     levels : float or array of shape (p,), default=0.5
-        The level :math:`\theta` of each coordinate, in (0, 1); one number serves them all.
+        The level :math:`\theta` of each coordinate, in (0, 1); one number serves them all. Where curves have several
+        channels, the level of each point.
 
     References
     ----------

@@ -61,8 +61,9 @@ class BoxNewton(SmoothedNewton):
         """Solve (tau + H) on the free duals; the others go where the gradient map puts them."""
         xp, right = namespace(state.coef), state.duals - state.coef
         low, high, _ = problem.loss.box()  # type: ignore[misc]  # why_not has looked
-        inside = problem.unscale(state.duals)
-        is_free = (inside > low) & (inside < high)
+        if problem.root is not None:  # the bounds as the prox computes them: the comparison is exact
+            low, high = low * problem.root, high * problem.root
+        is_free = (state.duals > low) & (state.duals < high)
         if problem.kept is not None:
             is_free = is_free & (problem.kept > 0)
         change = xp.where(is_free, xp.zeros_like(right), right)
