@@ -8,7 +8,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import validate_data
 
-from fenchel._array import Array, as_like, eps, host, namespace
+from fenchel._array import Array, as_index, as_like, eps, host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter
 from fenchel.estimators.core import Sample, is_host, sample_weights
 from fenchel.estimators.levels import LevelModelMixin, as_levels, interpolation
@@ -49,6 +49,15 @@ class MarginalQuantiles:
     def __call__(self, levels: np.ndarray) -> np.ndarray:
         """Return the quantiles at some levels, (levels, c)."""
         return np.stack([np.interp(levels, self.levels, column) for column in self.values.T], axis=1)
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What the fitted model keeps beside its coefficients, and the outputs with a positive weight."""
+
+    is_flat: bool
+    marginal: MarginalQuantiles
+    outputs: Array
 
 
 class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixin):
@@ -265,26 +274,27 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
             One less the ratio of the losses, integrated over the levels of the model; at most 1.
         """
         X = self._inputs(X)
-        found = host(self.predict(X, self.levels_)).astype(np.float64)
-        truth = np.asarray(y if is_host(y) else host(y), dtype=np.float64)
-        if truth.shape[0] != found.shape[0]:
-            raise ValueError(f"X and y must have as many samples. Got {found.shape[0]} and {truth.shape[0]}.")
-        truth = truth.reshape(len(found), 1, -1)
-        found = found.reshape(len(found), len(self.levels_), -1)
-        counts = _counts(sample_weight, X)
-        marginal = MarginalQuantiles.of(truth[:, 0], counts, self.levels_)(self.levels_)
-        total = self._mean_loss(truth - marginal, counts)
-        error = self._mean_loss(truth - found, counts)
+        counts, losses = _counts(sample_weight, X), self._losses(X, y)
+        truth = _on_host(y).reshape(len(losses), -1)
+        marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
+        total = float(np.average(self._integrated(truth[:, None, :] - marginal), weights=counts))
+        error = float(np.average(losses, weights=counts))
         if total == 0:
             return 1.0 if error == 0 else 0.0
         return 1 - error / total
 
-    def _mean_loss(self, residuals: np.ndarray, counts: np.ndarray) -> float:
-        """Return the loss integrated over the levels, averaged over samples; channels add up."""
-        n, m, d = residuals.shape
-        rows = np.moveaxis(residuals, 2, 1).reshape(-1, m) * np.sqrt(self.level_weights_)
-        losses = Pinball(self.levels_).bind(rows, np.sqrt(self.level_weights_)).value(rows)
-        return float(np.average(losses.reshape(n, d).sum(axis=1), weights=counts))
+    def _losses(self, X: Array, y: Array) -> np.ndarray:
+        """Return the loss of each sample, integrated over the levels of the model; outputs add up."""
+        found, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
+        if len(truth) != len(found):
+            raise ValueError(f"X and y must have as many samples. Got {len(found)} and {len(truth)}.")
+        return self._integrated(truth.reshape(len(truth), 1, -1) - found.reshape(len(found), len(self.levels_), -1))
+
+    def _integrated(self, residuals: np.ndarray) -> np.ndarray:
+        """Return the loss of residuals (n, levels, d)."""
+        root = np.repeat(np.sqrt(self.level_weights_), residuals.shape[2])
+        rows = residuals.reshape(len(residuals), -1) * root
+        return np.asarray(Pinball(self.levels_).bind(rows, root).value(rows))
 
     def _quantiles(self, X: Array, levels: np.ndarray) -> Array:
         """Return the quantiles as the model has them, (n, levels, d)."""
@@ -331,11 +341,13 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         levels, _ = self._rule()
         marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), _counts(sample_weight, X), levels)
         values = outputs[:, None, :] - as_like(marginal(levels), outputs)
-        return self._level_sample(X, values, sample_weight, loss, self.coupling, (is_flat, marginal))
+        kept = sample_weights(sample_weight, X)[1]
+        y = y if kept is None else xp.take(y, as_index(kept, y), axis=0)
+        return self._level_sample(X, values, sample_weight, loss, self.coupling, _Rest(is_flat, marginal, y))
 
     def _finish(self, sample: Sample) -> None:
         super()._finish(sample)
-        self._is_flat, self.marginal_ = sample.extra.rest
+        self._is_flat, self.marginal_ = sample.extra.rest.is_flat, sample.extra.rest.marginal
 
     def _fitted(self, sample: Sample, solution: Solution) -> Self:
         super()._fitted(sample, solution)
@@ -377,3 +389,8 @@ def _counts(sample_weight: Array | None, X: Array) -> np.ndarray:
     counts = np.zeros(X.shape[0])
     counts[np.arange(X.shape[0]) if kept is None else kept] = host(given)
     return counts
+
+
+def _on_host(array: Any) -> np.ndarray:
+    """Return numbers as a NumPy array of float64."""
+    return np.asarray(array if is_host(array) else host(array), dtype=np.float64)

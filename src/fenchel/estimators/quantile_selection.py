@@ -1,19 +1,22 @@
 """Quantile functions with lam and the kernel of the inputs chosen by cross-validation."""
 
-from collections.abc import Callable
+import warnings
 from typing import Any, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, as_like, host
+from fenchel._array import Array, as_index, host, namespace
 from fenchel._check import Interval, check_parameter
 from fenchel.estimators.core import Sample
 from fenchel.estimators.cross_validation import CrossValidatedMixin
+from fenchel.estimators.errors import AGGREGATES
 from fenchel.estimators.quantile import QuantileFunctionRegressor
-from fenchel.estimators.selection import Progress
+from fenchel.estimators.selection import path, warn_gaps
 from fenchel.losses import Loss
 
 __all__ = ["QuantileFunctionRegressorCV"]
@@ -24,22 +27,25 @@ _SEARCH = ("cv_errors_", "fold_errors_", "cv_gaps_", "lams_", "losses_")
 class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """``QuantileFunctionRegressor`` with lam, and if asked for the kernel, chosen by cross-validation.
 
-    The error of a held-out sample is its pinball loss, integrated over the levels. Each kernel has one factorisation
-    for each fold, which serves every lam; the solves are warm-started from large lam to small.
+    The error of a held-out sample is its pinball loss, integrated over the levels. Each fold is a path of its own: one
+    factorisation serves every lam, and the solves are warm-started from large lam to small. So the marginal quantiles
+    are those of the training part: taken from all samples they would favour models that are nothing else.
 
     Parameters
     ----------
     kernel : kernel, str, callable, or list of these, default="gaussian"
         Kernel of the inputs; of a list the best one is taken.
     level_kernel, levels, quadrature, intercept, coupling, non_crossing, tol
-        As for ``QuantileFunctionRegressor``. The marginal quantiles are taken from the whole sample, once.
+        As for ``QuantileFunctionRegressor``.
     lams : sequence of float or None, default=None
         Regularisation weights; ``None`` is 13 values from 1e-6 to 1.
-    cv, aggregate, n_jobs, checkpoint, progress
-        As for ``OperatorKernelRegressorCV``; a checkpoint needs a single kernel.
+    cv, aggregate
+        As for ``OperatorKernelRegressorCV``.
     cv_tol : float, default=1e-3
         The relative duality gap to which the folds are solved: enough to compare. The chosen model is solved to
         ``tol``.
+    n_jobs : int or None, default=None
+        Threads over the folds.
 
     Attributes
     ----------
@@ -88,8 +94,6 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         tol: float = 1e-6,
         cv_tol: float = 1e-3,
         n_jobs: int | None = None,
-        checkpoint: Any = None,
-        progress: Progress | None = None,
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -104,8 +108,6 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         self.tol = tol
         self.cv_tol = cv_tol
         self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
 
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Choose lam and the kernel, then fit on the whole sample.
@@ -122,8 +124,6 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         """
         check_parameter(type(self).__name__, "cv_tol", self.cv_tol, Interval(0, float("inf")))
         kernels = self._kernels()
-        if self.checkpoint is not None and len(kernels) > 1:
-            raise ValueError(f"The 'checkpoint' parameter needs a single kernel. Got {len(kernels)} kernels.")
         errors, best = [], None
         for kernel in kernels:
             self.best_kernel_ = kernel
@@ -172,16 +172,31 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
     def _fold_tol(self) -> float:
         return float(max(self.tol, self.cv_tol))
 
-    def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-        problem = sample.problem
-        targets = host(problem.unscale(problem.targets))
+    def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
+        """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``: a path on the training part of each fold."""
+        n = sample.problem.targets.shape[0]
+        weights = np.ones(n) if sample.weights is None else host(sample.weights)
+        errors, gaps = np.full((len(lams), n), np.nan), np.zeros((len(folds), len(lams)))
 
-        def measure(predictions: np.ndarray) -> np.ndarray:
-            known = np.where(np.isnan(predictions), targets, predictions)
-            losses = host(problem.loss.value(as_like(targets - known, problem.targets))).astype(np.float64)
-            return np.where(np.isnan(predictions).any(axis=1), np.nan, losses)
+        def one(place: int, test: np.ndarray) -> None:
+            train = np.setdiff1d(np.arange(n), test)
+            model = self._estimator(losses[0], lams[0]).set_params(tol=self._fold_tol())
+            X, y = _rows(sample, train, train)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # one warning for all folds, below
+                found = path(model, X, y, lams, sample_weight=weights[train])
+            gaps[place] = found.gaps[0]
+            X, y = _rows(sample, test, train)
+            for k in range(len(lams)):
+                errors[k, test] = found.model(0, k)._losses(X, y)
 
-        return measure
+        with sample.problem.few_threads():
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(k, fold) for k, fold in enumerate(folds))
+        means = np.stack([np.average(errors[:, fold], axis=1, weights=weights[fold]) for fold in folds], axis=1)
+        aggregate = AGGREGATES[self.aggregate]
+        self.fold_errors_, self.cv_gaps_ = means[None], gaps.max(axis=0)[None]
+        self.cv_errors_ = np.array([[aggregate(errors[k], weights, means[k]) for k in range(len(lams))]])
+        warn_gaps(self.cv_gaps_, self._fold_tol())
 
     def _estimator(self, loss: Loss | str, lam: float) -> QuantileFunctionRegressor:
         kernel = getattr(self, "best_kernel_", self._kernels()[0])
@@ -202,3 +217,10 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         inner = QuantileFunctionRegressor(self._kernels()[0]).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
+
+
+def _rows(sample: Sample, rows: np.ndarray, columns: np.ndarray) -> tuple[Array, Array]:
+    """Return inputs and outputs of some samples; of a Gram matrix, its entries with others."""
+    xp, outputs = namespace(sample.X), sample.extra.rest.outputs
+    X, y = (xp.take(part, as_index(rows, sample.X), axis=0) for part in (sample.X, outputs))
+    return (xp.take(X, as_index(columns, X), axis=1) if sample.is_pairwise else X), y
