@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fenchel import decoders, kernels, losses, representations, solvers, task_losses
     from fenchel.estimators import (
+        CostCurve,
+        CostSensitiveClassifier,
         FunctionalRegressor,
         FunctionalRegressorCV,
         KernelAutoencoder,
         LossTrickPredictor,
         OperatorKernelRegressor,
         OperatorKernelRegressorCV,
+        QuantileFunctionRegressor,
+        QuantileFunctionRegressorCV,
         RegularizationPath,
         StructuredPredictor,
         StructuredPredictorCV,
@@ -21,12 +25,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CostCurve",
+    "CostSensitiveClassifier",
     "FunctionalRegressor",
     "FunctionalRegressorCV",
     "KernelAutoencoder",
     "LossTrickPredictor",
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
+    "QuantileFunctionRegressor",
+    "QuantileFunctionRegressorCV",
     "RegularizationPath",
     "StructuredPredictor",
     "StructuredPredictorCV",

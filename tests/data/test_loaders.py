@@ -5,9 +5,11 @@ import pytest
 
 from fenchel.data import (
     as_curves,
+    load_bike_sharing,
     load_dti,
     load_lip_emg,
     load_movielens100k,
+    load_mulan_regression,
     load_nci_cancer,
     load_speech,
     load_usps,
@@ -15,7 +17,16 @@ from fenchel.data import (
     morgan_fingerprints,
 )
 
-LOADERS = (load_dti, load_lip_emg, load_movielens100k, load_nci_cancer, load_speech, load_usps, load_yeast)
+LOADERS = (
+    load_bike_sharing,
+    load_dti,
+    load_lip_emg,
+    load_movielens100k,
+    load_nci_cancer,
+    load_speech,
+    load_usps,
+    load_yeast,
+)
 
 
 @pytest.fixture
@@ -201,3 +212,35 @@ def test_missing_arrays(tmp_path, monkeypatch, load, path, held, missing):
     np.savez(tmp_path / path, **{name: np.zeros((2, 2)) for name in held})
     with pytest.raises(ValueError, match=missing):
         load()
+
+
+class TestRegressionSets:
+    @pytest.mark.parametrize(
+        ("name", "shape", "targets"),
+        [("slump", (103, 7), 3), ("edm", (154, 16), 2), ("wq", (1060, 16), 14), ("rf1", (9125, 64), 8)],
+    )
+    def test_mulan(self, folder, name, shape, targets):
+        data = load_mulan_regression(name)
+        assert data.X.shape == shape and data.Y.shape == (shape[0], targets)
+        assert data.X.dtype == data.Y.dtype == np.float64
+        assert np.all(np.isfinite(data.X)) and np.all(np.isfinite(data.Y))
+        assert len(data.feature_names) == shape[1] and len(data.target_names) == targets
+
+    def test_missing_values_are_feature_means(self, folder):
+        with np.load(folder / "mulan_mtr" / "rf1.npz") as stored:
+            X = np.vstack([stored["X_train"], stored["X_test"]])
+        missing = np.isnan(X)
+        assert missing.sum() == 3264
+        data, column = load_mulan_regression("rf1"), np.argmax(missing.any(axis=0))
+        np.testing.assert_allclose(data.X[missing[:, column], column], np.nanmean(X[:, column]))
+
+    def test_unknown_name(self):
+        with pytest.raises(ValueError, match="name must be one of 'atp1d'"):
+            load_mulan_regression("rf2")
+
+    def test_bike_sharing(self, folder):
+        data = load_bike_sharing()
+        assert data.X.shape == (17379, 12) and data.y.shape == (17379,)
+        assert data.y.sum() == 3292679  # rentals of two years, as the data's page says
+        sine, cosine = (data.X[:, data.feature_names.index(f"hr_{name}")] for name in ("sin", "cos"))
+        np.testing.assert_allclose(sine**2 + cosine**2, 1)

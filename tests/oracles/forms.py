@@ -90,6 +90,26 @@ def max_margin(loss, residuals, targets):
     return [cp.pos(1 - targets[i] @ predictions[i, :]) for i in range(residuals.shape[0])], []
 
 
+@form("Pinball")
+def pinball(loss, residuals, targets):
+    rows = cp.maximum(loss.levels * residuals, (loss.levels - 1) * residuals)
+    return [cp.sum(rows[i, :]) for i in range(residuals.shape[0])], []
+
+
+@form("CostSensitiveHinge")
+def cost_sensitive_hinge(loss, residuals, targets):
+    costs = np.abs(loss.levels - (targets < 0)) * (targets != 0)  # a target 0 has no loss
+    rows = cp.multiply(costs, cp.pos(1 - cp.multiply(targets, targets - residuals)))
+    return [cp.sum(rows[i, :]) for i in range(residuals.shape[0])], []
+
+
+@form("IntegralLoss")
+def integral(loss, residuals, targets):
+    assert type(loss.point).__name__ == "AsymmetricSquare"
+    rows = loss.levels * cp.square(cp.pos(residuals)) + (1 - loss.levels) * cp.square(cp.neg(residuals))
+    return [cp.sum(rows[i, :]) for i in range(residuals.shape[0])], []
+
+
 @form("InfimalConvolution")
 def convolution(loss, residuals, targets):
     part = cp.Variable(residuals.shape)

@@ -11,11 +11,13 @@ from fenchel.data.store import locate
 
 __all__ = [
     "load_bibtex",
+    "load_bike_sharing",
     "load_dti",
     "load_lip_emg",
     "load_massbank",
     "load_metabolite_fp490",
     "load_movielens100k",
+    "load_mulan_regression",
     "load_nci_cancer",
     "load_speech",
     "load_usps",
@@ -28,6 +30,7 @@ _FINGERPRINTS = {
     "path": ("rdkit_path_2048_packed", 2048),
 }
 _ACTIVE = 60  # least activity score of a molecule that is active
+_MULAN = ("atp1d", "edm", "oes97", "osales", "rf1", "sf1", "slump", "wq")
 
 # One row off from the fifth on: by the synthesiser's own table these rows are JAW, VEL, GLO, TTCL.
 _PUBLISHED_TRACTS = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")
@@ -64,6 +67,60 @@ def load_bibtex() -> Bunch:
     path = locate("mulan_multilabel", "bibtex.npz")
     names = _stored(path, "feature_names", "label_names")
     return Bunch(**_arrays(path, "X_train", "Y_train", "X_test", "Y_test"), **names)
+
+
+def load_bike_sharing() -> Bunch:
+    """Load the hourly bike rentals: 17379 hours of 2011 and 2012 in Washington D.C., with calendar and weather.
+
+    Returns
+    -------
+    data : Bunch
+        ``X`` (17379, 12) features, ``y`` (17379,) rentals in the hour, both as float64; ``feature_names``. The hour and
+        the month are given by their sine and cosine.
+
+    References
+    ----------
+    H. Fanaee-T and J. Gama, "Event labeling combining ensemble detectors and background knowledge", 2013.
+    """
+    plain = ("yr", "holiday", "workingday", "weekday", "weathersit", "temp", "hum", "windspeed")
+    table = _table("bike_sharing", "hour.csv.gz", *plain, "hr", "mnth", "cnt")
+    columns = {name: table[name].astype(np.float64) for name in plain}
+    for name, period in (("hr", 24), ("mnth", 12)):
+        angle = 2 * np.pi * table[name].astype(np.float64) / period
+        columns |= {f"{name}_sin": np.sin(angle), f"{name}_cos": np.cos(angle)}
+    X = np.stack(list(columns.values()), axis=1)
+    return Bunch(X=X, y=table["cnt"].astype(np.float64), feature_names=tuple(columns))
+
+
+def load_mulan_regression(name: str) -> Bunch:
+    """Load a set with several real targets from the collection of Mulan.
+
+    Parameters
+    ----------
+    name : {"atp1d", "edm", "oes97", "osales", "rf1", "sf1", "slump", "wq"}
+        The set.
+
+    Returns
+    -------
+    data : Bunch
+        ``X`` (n, d) with missing values replaced by the mean of their feature, ``Y`` (n, targets), both as float64;
+        ``feature_names`` and ``target_names``. The rows of rf1 are those of its training part, then of its test part.
+
+    References
+    ----------
+    E. Spyromitros-Xioufis et al., "Multi-target regression via input space expansion: treating targets as inputs",
+    Machine Learning 2016.
+    """
+    if name not in _MULAN:
+        raise ValueError(f"name must be one of {', '.join(map(repr, _MULAN))}. Got {name!r}.")
+    path = locate("mulan_mtr", f"{name}.npz")
+    if name == "rf1":
+        parts = _arrays(path, "X_train", "X_test", "Y_train", "Y_test")
+        X, Y = (np.vstack([parts[f"{kind}_train"], parts[f"{kind}_test"]]) for kind in "XY")
+    else:
+        X, Y = _arrays(path, "X", "Y").values()
+    X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    return Bunch(X=X, Y=Y, **_stored(path, "feature_names", "target_names"))
 
 
 def load_massbank(fingerprint: str | tuple[str, ...] = "morgan") -> Bunch:

@@ -1,7 +1,7 @@
 """What every estimator of a convex problem does: parts from parameters, one solve, the fitted attributes."""
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -41,11 +41,20 @@ class CertifiedMixin:
         """Return the loss and the solver as checked instances of their own."""
         for name, wanted in _LIMITS.items():
             check_parameter(type(self).__name__, name, getattr(self, name), wanted)
-        loss = part_of(getattr(self, self._loss_parameter), loss_room, self._loss_parameter, Loss)
+        loss = part_of(self._wanted_loss(), loss_room, self._loss_parameter, Loss)
         solver = part_of(self.solver, solver_room, "solver", Solver)
         if self.max_iter is not None and "max_iter" in solver.get_params():
             solver.set_params(max_iter=self.max_iter)
         return loss.validate(), solver.validate()
+
+    def _wanted_loss(self) -> Any:
+        """Return the loss, an instance or a name; estimators without a choice of it override this."""
+        return getattr(self, self._loss_parameter)
+
+    def _settled(self, loss: Loss, lam: float) -> Self:
+        """Take the loss and the lam of one pair of a grid."""
+        self.set_params(**{self._loss_parameter: clone(loss), "lam": lam})  # type: ignore[attr-defined]
+        return self
 
     def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None, warn: bool = True) -> Solution:
         """Solve, set the fitted attributes that every estimator has, warn if not converged."""

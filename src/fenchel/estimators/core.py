@@ -145,6 +145,17 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         found = [self._predict_block(block) for block in self._blocks(X)]
         return found[0] if len(found) == 1 else namespace(X).concat(found)
 
+    def _evaluated(self, X: Array, matrix: Array) -> Array:
+        """Return the values of the predictions that a matrix (p, points) takes from their coordinates' duals."""
+        xp, parts = namespace(X), []
+        for block in self._blocks(X):
+            if self._coef.shape[0] == 0:
+                parts.append(xp.zeros((block.shape[0], matrix.shape[1]), dtype=block.dtype, device=device(block)))
+                continue
+            gram = self._bound.terms[0][0](block, self.X_fit_)
+            parts.append(gram @ as_like(self._coef, block) @ as_like(matrix, block))
+        return parts[0] if len(parts) == 1 else xp.concat(parts)
+
     def _predict_block(self, X: Array) -> Array:
         if self._coef.shape[0] == 0:
             xp = namespace(X)

@@ -42,6 +42,12 @@ class CrossValidatedMixin(ABC):
 
     def _choose(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
         """Cross-validate the grid, and fit the best pair."""
+        return self._refitted(*self._searched(X, y, sample_weight, grid))
+
+    def _searched(
+        self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None
+    ) -> tuple[Any, Sample]:
+        """Cross-validate the grid; return an estimator that has seen the sample, and the sample."""
         check_parameter(type(self).__name__, "aggregate", self.aggregate, Options(tuple(AGGREGATES)))
         losses, lams = as_losses(self.losses), as_lams(np.logspace(-6, 0, 13) if self.lams is None else self.lams)
         self.losses_, self.lams_ = losses, lams
@@ -49,9 +55,14 @@ class CrossValidatedMixin(ABC):
         sample = estimator._sample(X, y, estimator._parts()[0], True, sample_weight, grid)
         folds = self._folds(sample)
         self._cross_validate(sample, losses, lams, folds)
+        return estimator, sample
+
+    def _refitted(self, estimator: Any, sample: Sample) -> Self:
+        """Fit the best pair on the whole sample."""
+        losses, lams = self.losses_, self.lams_
         i, j = divmod(int(np.argmin(self.cv_errors_)), len(lams))
         self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
-        self.best_estimator_ = estimator.set_params(**{estimator._loss_parameter: clone(losses[i]), "lam": lams[j]})
+        self.best_estimator_ = estimator._settled(losses[i], lams[j])
         problem = sample.problem.with_(loss=sample.problem.bind(losses[i]), lam=lams[j])
         self.best_estimator_._fitted(sample, estimator._solve(problem, estimator._parts()[1]))
         for name, value in vars(self.best_estimator_).items():
@@ -62,6 +73,10 @@ class CrossValidatedMixin(ABC):
     def _is_expanded(self, sample: Sample) -> bool:
         """Tell whether held-out predictions are wanted as weights of the outputs."""
         return False
+
+    def _fold_tol(self) -> float:
+        """Return the gap to which the folds are solved."""
+        return self.tol
 
     def _what(self) -> str:
         """Return what the errors depend on beside sample, grid and folds, for the key of a checkpoint."""
@@ -99,7 +114,7 @@ class CrossValidatedMixin(ABC):
     def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
         """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
         shape = (len(losses), len(lams), len(folds))
-        key = key_of(sample, losses, lams, folds, (self.tol, self.aggregate, self._what()))
+        key = key_of(sample, losses, lams, folds, (self._fold_tol(), self.aggregate, self._what()))
         store = Checkpoint(self.checkpoint, key, shape)
         todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
         measure, n = self._measure(sample, folds), sample.problem.targets.shape[0]
@@ -109,7 +124,7 @@ class CrossValidatedMixin(ABC):
 
         def rows(places: list[int]) -> None:
             chosen, expanded = [losses[i] for i in places], self._is_expanded(sample)
-            for found in held_out(sample.problem, chosen, lams, folds, self.tol, expanded):
+            for found in held_out(sample.problem, chosen, lams, folds, self._fold_tol(), expanded):
                 i = places[found.loss]
                 errors = measure(host(found.predictions))
                 store.errors[i, found.lam] = [np.average(errors[fold], weights=weights[fold]) for fold in folds]
@@ -125,7 +140,7 @@ class CrossValidatedMixin(ABC):
             parts = [part.tolist() for part in np.array_split(todo, effective_n_jobs(self.n_jobs)) if len(part)]
             Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(rows)(part) for part in parts)
         self.fold_errors_, self.cv_gaps_, self.cv_errors_ = store.errors, store.gaps, store.scores
-        warn_gaps(store.gaps, self.tol)
+        warn_gaps(store.gaps, self._fold_tol())
 
 
 class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):

@@ -10,7 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, as_like, device, host, is_numpy, namespace
+from fenchel._array import Array, as_like, host, is_numpy, namespace
 from fenchel._check import Options, check_array, check_memory, check_parameter
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata, to_fdata
 from fenchel.estimators.base import part_of
@@ -221,17 +221,10 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         X = self._checked_inputs(X, reset=False)[0]
         points = self.grid_ if grid is None else as_points(grid)
         matrix = self.representation_.evaluation(self._operator, points, derivative)
-        xp, parts = namespace(X), []
-        for block in self._blocks(X):
-            if self._coef.shape[0] == 0:
-                parts.append(xp.zeros((block.shape[0], matrix.shape[1]), dtype=block.dtype, device=device(block)))
-                continue
-            gram = self._bound.terms[0][0](block, self.X_fit_)
-            parts.append(gram @ as_like(self._coef, block) @ as_like(matrix, block))
-        values = parts[0] if len(parts) == 1 else xp.concat(parts)
+        values = self._evaluated(X, matrix)
         if self.center_ is not None:
             values = values + as_like(self.center_(points, derivative).reshape(1, -1), values)
-        shaped = self.representation_.shaped(xp.astype(values, X.dtype, copy=False))
+        shaped = self.representation_.shaped(namespace(X).astype(values, X.dtype, copy=False))
         return to_fdata(Curves(points, shaped)) if self._is_fdata else shaped
 
     def _sample(

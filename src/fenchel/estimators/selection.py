@@ -51,7 +51,7 @@ class RegularizationPath:
     def model(self, loss: int, lam: int) -> Any:
         """Return the fitted estimator of one pair, by its indices in the grid."""
         solution = self._solutions[loss, lam]
-        chosen = clone(self._estimator).set_params(loss=clone(self.losses[loss]), lam=self.lams[lam])
+        chosen = clone(self._estimator)._settled(self.losses[loss], self.lams[lam])
         own = chosen.get_params(deep=False)
         for name, value in vars(self._estimator).items():  # what checking the inputs has noted
             if name not in own:
@@ -114,7 +114,7 @@ def path(
     ((2, 2), True)
     """
     chosen = clone(estimator)
-    wanted = as_losses([chosen.loss] if losses is None else losses)
+    wanted = as_losses([chosen._wanted_loss()] if losses is None else losses)
     lams = as_lams(lams)
     loss, solver = chosen._parts()
     sample = chosen._sample(X, y, loss, True, sample_weight, grid)

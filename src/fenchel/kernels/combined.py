@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels, rbf_kerne
 from fenchel._array import Array
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._component import from_name
-from fenchel.kernels import functional, scalar
+from fenchel.kernels import constant, functional, scalar
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Polynomial
 
@@ -315,7 +315,7 @@ def as_scalar_kernel(value: Any) -> ScalarKernel:
 def _kernel_of_name(name: str) -> ScalarKernel:
     """Return the kernel of this module, else the pairwise kernel of scikit-learn, that has the name."""
     try:
-        kernel: ScalarKernel = from_name(name, (scalar, functional), "kernel")
+        kernel: ScalarKernel = from_name(name, (scalar, functional, constant), "kernel")
         return kernel
     except ValueError as error:
         pairwise = sorted(kernel_metrics())

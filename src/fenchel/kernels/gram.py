@@ -1,4 +1,4 @@
-"""Gram matrices as operators: of a scalar kernel (n × n) and of an operator-valued kernel (on n × p arrays)."""
+"""Gram operators of operator-valued kernels, on n × p arrays."""
 
 import math
 from abc import ABC, abstractmethod
@@ -11,6 +11,7 @@ import numpy as np
 
 from fenchel._array import Array, as_index, cholesky_solver, device, host, namespace, row_norms, symmetric_eigh
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels.scalar_gram import DenseGram, GramOperator
 from fenchel.kernels.spectrum import DenseSpectrum, KroneckerSpectrum, Spectrum, largest_eigenvalue
 
 __all__ = ["DenseGram", "GramOperator", "OperatorGram", "Rotation", "SeparableGram", "SumGram"]
@@ -18,81 +19,12 @@ __all__ = ["DenseGram", "GramOperator", "OperatorGram", "Rotation", "SeparableGr
 _DENSE_LIMIT = 4000  # largest n * p whose full matrix is ever formed
 
 
-class GramOperator(ABC):
-    """The Gram matrix of a scalar kernel: all that a solver may ask of it."""
-
-    shape: tuple[int, int]
-
-    @abstractmethod
-    def matmul(self, A: Array) -> Array:
-        """Return K A."""
-
-    @abstractmethod
-    def diag(self) -> Array:
-        """Return the diagonal, shape (n,)."""
-
-    @abstractmethod
-    def rows(self, index: Any) -> Array:
-        """Return some rows as an array."""
-
-    @abstractmethod
-    def norm(self) -> float:
-        """Return an upper bound of the operator norm, tight to 0.1 %."""
-
-    @abstractmethod
-    def eigh(self) -> tuple[Array, Array]:
-        """Return eigenvalues (non-negative) and eigenvectors."""
-
-    @abstractmethod
-    def scaled(self, root: Array) -> "GramOperator":
-        """Return diag(root) K diag(root); ``root`` has shape (n, 1)."""
-
-
-class DenseGram(GramOperator):
-    """A Gram matrix held in memory; its eigendecomposition is computed once."""
-
-    def __init__(self, matrix: Array) -> None:
-        self.matrix = matrix
-        self.shape = (matrix.shape[0], matrix.shape[1])
-
-    def matmul(self, A: Array) -> Array:
-        """Return K A."""
-        return self.matrix @ A
-
-    def diag(self) -> Array:
-        """Return the diagonal."""
-        return namespace(self.matrix).linalg.diagonal(self.matrix)
-
-    def rows(self, index: Any) -> Array:
-        """Return some rows."""
-        return self.matrix[index, :]
-
-    def norm(self) -> float:
-        """Return the largest eigenvalue by Lanczos, rounded up."""
-        return self._norm
-
-    def eigh(self) -> tuple[Array, Array]:
-        """Return eigenvalues, clipped at zero, and eigenvectors."""
-        return self._eigh
-
-    def scaled(self, root: Array) -> "DenseGram":
-        """Return diag(root) K diag(root)."""
-        return DenseGram(root * self.matrix * root.T)
-
-    @cached_property
-    def _eigh(self) -> tuple[Array, Array]:
-        return symmetric_eigh(self.matrix)
-
-    @cached_property
-    def _norm(self) -> float:
-        return largest_eigenvalue(self.matmul, (self.shape[0], 1), self.matrix)
-
-
 class OperatorGram(ABC):
     """The Gram operator of an operator-valued kernel: (KA)_i = sum_j K(x_i, z_j) a_j on n × p arrays."""
 
     shape: tuple[int, int]  # rows, columns of the sample pairs
     is_batched: ClassVar[bool] = False  # matmul takes (m, B, p) arrays too
+    has_entries: ClassVar[bool] = False  # single entries are within reach
 
     @abstractmethod
     def matmul(self, A: Array) -> Array:
@@ -172,6 +104,10 @@ class OperatorGram(ABC):
         """Return the operator between some samples and others, ``None`` where it cannot be cut."""
         return None
 
+    def entries(self, rows: Array, columns: Array) -> Array:
+        """Return the matrix between single coordinates, each given by its sample and its output column."""
+        raise IncompatibleError("The entries of this operator-valued kernel are out of reach. Use a separable kernel.")
+
     def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
         """Return ``B -> (shift + scale K)^-1 B``; ``like`` is any n × p array."""
         basis = self.spectrum(like)
@@ -183,6 +119,7 @@ class SeparableGram(OperatorGram):
     """K ⊗ M: the kernel k(x, z) M; ``operator`` is (p, p), (p,) when diagonal, ``None`` for the identity."""
 
     is_batched = True
+    has_entries = True
 
     def __init__(self, gram: GramOperator, operator: Array | None = None) -> None:
         self.gram = gram
@@ -251,6 +188,16 @@ class SeparableGram(OperatorGram):
         if self.operator is not None and self.operator.ndim == 2:
             found.__dict__["_operator_eigh"] = self._operator_eigh
         return found
+
+    def entries(self, rows: Array, columns: Array) -> Array:
+        """Return the products of the entries of K and M."""
+        K, M = self.gram.rows(slice(None)), self.operator
+        xp = namespace(K)
+        found = xp.take(xp.take(K, rows, axis=0), rows, axis=1)
+        if M is not None and M.ndim == 2:
+            return found * xp.take(xp.take(M, columns, axis=0), columns, axis=1)
+        weights = xp.ones_like(found[0, :]) if M is None else xp.take(M, columns)
+        return xp.where(columns[:, None] == columns[None, :], found * weights, xp.zeros_like(found))
 
     def ridge_predictor(self, train: Array, test: Array, targets: Array) -> Callable[[float], Array]:
         """Diagonalise the part of the samples T once: every scale is then two products."""
@@ -357,6 +304,8 @@ class Rotation:
 class SumGram(OperatorGram):
     """Sum of separable terms (Assumption 4 of [Laforgue2020]_)."""
 
+    has_entries = True
+
     def __init__(self, terms: Sequence[SeparableGram]) -> None:
         self.terms = tuple(terms)
         self.shape = self.terms[0].shape
@@ -376,6 +325,10 @@ class SumGram(OperatorGram):
     def scaled(self, root: Array) -> "SumGram":
         """Scale each term."""
         return SumGram([term.scaled(root) for term in self.terms])
+
+    def entries(self, rows: Array, columns: Array) -> Array:
+        """Return the sum of the terms' entries."""
+        return _add(term.entries(rows, columns) for term in self.terms)
 
     def dense(self, p: int) -> Array:
         """Return the sum of Kronecker products."""

@@ -67,6 +67,13 @@ class Loss(Component, ABC):
         """Return the scalar ``Profile`` of a loss of the Euclidean norm, else ``None``."""
         return None
 
+    def box(self) -> tuple[Array, Array, Array] | None:
+        """Return the ends of the box that is the domain of the conjugate and the slopes of the conjugate in it.
+
+        Arrays (p,) or (n, p); ``None`` for a loss whose conjugate is not a linear function on a box.
+        """
+        return None
+
     def bind(self, targets: Array, point_scale: Array | None = None) -> "Loss":
         """Return the loss bound to the targets and, where coordinates are point values, to their scale."""
         return self

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fenchel._array import Array, as_like, namespace
-from fenchel._check import Interval, Options
+from fenchel._check import Options, check_parameter
 from fenchel.data.functional import Curves, as_curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.quadrature import trapezoid_weights
@@ -26,13 +26,25 @@ class CurveRepresentation(Representation, ABC):
 
     is_functional: ClassVar[bool] = True
     has_eigenvalues: ClassVar[bool] = False  # has an operator of its own, and can do without an output kernel
-    _limits: ClassVar[dict[str, Interval | Options]] = {"quadrature": QUADRATURES}
 
-    quadrature: str
+    quadrature: Any
 
     grid_: np.ndarray
     n_channels_: int
     representation_error_: float
+
+    def validate(self) -> Self:
+        """Raise if a parameter is not what is wanted, the quadrature among them: a name, or positive weights."""
+        if isinstance(self.quadrature, str) or self.quadrature is None:
+            check_parameter(type(self).__name__, "quadrature", self.quadrature, QUADRATURES)
+        else:
+            weights = np.asarray(self.quadrature)
+            if weights.ndim != 1 or weights.dtype.kind not in "fiu" or not np.all((weights > 0) & np.isfinite(weights)):
+                raise ValueError(
+                    f"The 'quadrature' parameter of {type(self).__name__} must be {QUADRATURES}, or a vector of "
+                    f"positive weights. Got {self.quadrature!r} instead."
+                )
+        return super().validate()
 
     def fit(self, Y: Any, weights: Array | None = None, operator: Any = None) -> Self:
         """Learn grid, weights and coordinates from the training curves; ``weights`` (n,) count samples."""
@@ -88,6 +100,14 @@ class CurveRepresentation(Representation, ABC):
         return namespace(values).reshape(values, (values.shape[0], -1, self.n_channels_))
 
     def _quadrature_weights(self) -> np.ndarray:
+        if not isinstance(self.quadrature, str):
+            weights = np.asarray(self.quadrature, dtype=np.float64)
+            if weights.shape != self.grid_.shape:
+                raise ValueError(
+                    f"The 'quadrature' parameter of {type(self).__name__} must have one weight for each of the "
+                    f"{len(self.grid_)} points of the grid. Got {weights.size}."
+                )
+            return weights
         if self.quadrature == "trapezoid":
             return trapezoid_weights(self.grid_)
         length = float(self.grid_[-1] - self.grid_[0]) if len(self.grid_) > 1 else 1.0

@@ -20,8 +20,9 @@ class Spline(CurveRepresentation):
 
     Parameters
     ----------
-    quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
-        Weights :math:`w_j`: those of the trapezoid rule, or equal ones, for points that were drawn at random.
+    quadrature : {"trapezoid", "monte_carlo"} or array of shape (m,), default="trapezoid"
+        Weights :math:`w_j`: those of the trapezoid rule; equal ones, for points that were drawn at random; or the
+        weights themselves, for the points of a quadrature.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class Spline(CurveRepresentation):
 
     has_points = True
 
-    def __init__(self, quadrature: str = "trapezoid") -> None:
+    def __init__(self, quadrature: Any = "trapezoid") -> None:
         self.quadrature = quadrature
 
     @classmethod

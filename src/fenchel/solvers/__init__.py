@@ -1,8 +1,9 @@
 """Solvers of the dual problem; all stop on the relative duality gap."""
 
-from fenchel.solvers import auto, closed_form, coordinate, newton, proximal, splitting
+from fenchel.solvers import auto, box, closed_form, coordinate, newton, proximal, splitting
 from fenchel.solvers.auto import *  # noqa: F403
 from fenchel.solvers.base import Solution, Solver, Status
+from fenchel.solvers.box import *  # noqa: F403
 from fenchel.solvers.closed_form import *  # noqa: F403
 from fenchel.solvers.coordinate import *  # noqa: F403
 from fenchel.solvers.newton import *  # noqa: F403
@@ -11,6 +12,7 @@ from fenchel.solvers.splitting import *  # noqa: F403
 
 __all__ = [
     *auto.__all__,
+    *box.__all__,
     *closed_form.__all__,
     *coordinate.__all__,
     *newton.__all__,

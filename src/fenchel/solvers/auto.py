@@ -7,9 +7,11 @@ from typing import Any
 from fenchel._array import Array, host, namespace
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
+from fenchel.solvers.box import BoxNewton
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.newton import RowNewton
 from fenchel.solvers.proximal import APGD
+from fenchel.solvers.smoothed import SmoothedNewton
 from fenchel.solvers.splitting import DouglasRachford
 
 __all__ = ["Auto"]
@@ -21,6 +23,7 @@ _STEPS = 7.0  # accelerated gradient steps to a gap of 1e-6, over the square roo
 _GIVE_UP = 25  # Newton steps without progress before the splitting takes over
 _NO_CHANCE = (20, 0.8)  # Newton steps on a loss without curvature after which no gap below this one ends the attempt
 _BEFORE_NEWTON = (40, 400)  # iterations of the splitting before Newton's method, when the problem is easy, and always
+_BEFORE_BOX = 1e-2  # relative gap of the splitting at which Newton's method takes over duals that are in a box
 _SHORT = 15  # steps that the earlier attempt of Newton's method may take
 _FLOPS = 2e10  # a matrix product's flops for each second, and the seconds that any step costs
 _OVERHEAD = 1e-4
@@ -40,8 +43,9 @@ class Auto(Solver):
     already goes to ``DouglasRachford``, and so does everything else unless ``RowNewton`` has small systems (one output,
     or few samples outside the insensitive zone) or lam is so large that ``APGD`` is done before a factorisation would
     be. A solver that does not arrive hands over to the next one; for a loss with an insensitive zone the splitting does
-    so early, since Newton's method needs few steps from a near point and gives exact zeros. A problem whose solution is
-    zero is answered at once.
+    so early, since Newton's method needs few steps from a near point and gives exact zeros. Duals in a box, as those of
+    ``Pinball``, go to ``BoxNewton`` once the splitting has seen which of them are at an end. A problem whose solution
+    is zero is answered at once.
     """
 
     def __init__(self, max_iter: int | None = None) -> None:
@@ -87,28 +91,41 @@ class Auto(Solver):
                 return Solution(zero, zero, found, 0, Status.CONVERGED, type(self).__name__, [(0, found)])
         watch, is_split = _Watch(callback), False
         best: Solution | None = None
-        for solver in self._relay(problem):
+        history: list[tuple[int, Certificate]] = []
+        for solver, near in self._relay(problem):
             if best is not None and solver.why_not(problem) is not None:
                 continue
             begin = start
             if best is not None:
                 begin = best.state if isinstance(solver, DouglasRachford) and is_split else best.duals
-                if isinstance(solver, RowNewton) and is_split:
+                if isinstance(solver, SmoothedNewton) and is_split:
                     solver = solver.set_params(tau=0.1 * best.state.rho)
-            better = solver.solve(problem, tol, begin, watch.of(solver, problem))
+            watch.before = history[-1][0] if history else 0
+            better = solver.solve(problem, max(tol, near), begin, watch.of(solver, problem))
+            history += [(watch.before + n_iter, found) for n_iter, found in better.history]
             if best is None or better.certificate.relative_gap < best.certificate.relative_gap:
                 best, is_split = better, isinstance(solver, DouglasRachford)
-            if watch.is_over or best.status in (Status.CONVERGED, Status.INFEASIBLE):
+            is_there = best.status is Status.CONVERGED and best.certificate.relative_gap <= tol
+            if watch.is_over or is_there or best.status is Status.INFEASIBLE:
                 break
         assert best is not None  # there is at least one solver
-        if best.status is Status.CONVERGED:
+        best = replace(best, history=history, n_iter=history[-1][0])
+        if best.status is Status.CONVERGED and best.certificate.relative_gap <= tol:
             return best
         ended = Status.INTERRUPTED if watch.is_over else Status.STALLED
-        return replace(best, status=ended) if watch.is_over or best.status is Status.INTERRUPTED else best
+        is_other = watch.is_over or best.status in (Status.INTERRUPTED, Status.CONVERGED)
+        return replace(best, status=ended) if is_other else best
 
-    def _relay(self, problem: DualProblem) -> list[Solver]:
-        """Return the chosen solver, and who takes over one after the other as long as none has arrived."""
+    def _relay(self, problem: DualProblem) -> list[tuple[Solver, float]]:
+        """Return who takes over one after the other as long as none has arrived, and at which gap each hands over."""
         chosen, _ = self.choose(problem)
+        is_split = isinstance(chosen, DouglasRachford)
+        if self.max_iter is None and is_split and BoxNewton().why_not(problem) is None:
+            return [(chosen, _BEFORE_BOX), (BoxNewton(), 0.0), (DouglasRachford(), 0.0)]
+        return [(solver, 0.0) for solver in self._to_the_end(problem, chosen)]
+
+    def _to_the_end(self, problem: DualProblem, chosen: Solver) -> list[Solver]:
+        """Return the chosen solver, and others for when it does not arrive."""
         if self.max_iter is not None or isinstance(chosen, ClosedForm):
             return [chosen]
         if not isinstance(chosen, DouglasRachford):
@@ -144,6 +161,7 @@ class _Watch:
     def __init__(self, callback: Callback | None) -> None:
         self.callback = callback
         self.is_over = False
+        self.before = 0  # iterations of the solvers that came before
 
     def of(self, solver: Solver, problem: DualProblem) -> Callback:
         """Return the callback for one solver."""
@@ -154,7 +172,7 @@ class _Watch:
         def watch(n_iter: int, found: Certificate) -> bool:
             nonlocal best
             best = min(best, found.relative_gap)
-            self.is_over = self.callback is not None and bool(self.callback(n_iter, found))
+            self.is_over = self.callback is not None and bool(self.callback(self.before + n_iter, found))
             return self.is_over or (n_iter >= limit and best > wanted)
 
         return watch

@@ -1,16 +1,15 @@
 """Newton's method on the rows: a dozen linear systems where the conjugate of the loss is curved."""
 
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fenchel._array import Array, as_index, cholesky_solver, device, host, namespace, row_norms
-from fenchel._check import Interval, Options
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import Callback, IterativeSolver, Solution, turned_back
+from fenchel.solvers.base import Callback, Solution, turned_back
+from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 
 __all__ = ["RowNewton"]
 
@@ -19,20 +18,7 @@ _MOST_GROUPS = 32  # distinct eigenvalues of the operator
 _FLAT = 1e-14  # slopes below this are those of a row that does not move
 
 
-@dataclass(frozen=True)
-class _State:
-    coef: Array  # C, with h = H C; at the optimum C = B
-    fitted: Array  # H C
-    duals: Array  # B, the (smoothed) gradient of the loss at the residuals
-    centre: Array  # centre of the proximal term
-    tau: float  # its weight; 0 where the conjugate has curvature of its own
-    floor: float  # the least weight
-    damping: float
-    value: float  # smoothed primal objective
-    residual: float  # |C - B|
-
-
-class RowNewton(IterativeSolver):
+class RowNewton(SmoothedNewton):
     r"""Semismooth Newton's method with one multiplier for each sample, for losses of the row norm.
 
     With :math:`\mathcal H = K / (\lambda n)` and the gradient :math:`g` of the loss, the equation
@@ -60,12 +46,6 @@ class RowNewton(IterativeSolver):
     curvature (``Norm``, ``EpsilonSVR``) gets some from a proximal term around the last solution, which is then moved
     and made weaker: good for the last digits from a near solution, slow from afar when lam is small.
     """
-
-    _limits: ClassVar[dict[str, Interval | Options]] = {
-        **IterativeSolver._limits,
-        "tau": Interval(0, math.inf, also=(None,)),
-        "patience": Interval(1, math.inf, "left", integer=True),
-    }
 
     def __init__(self, max_iter: int = 200, check_every: int = 1, tau: float | None = None, patience: int = 60) -> None:
         self.max_iter = max_iter
@@ -100,60 +80,7 @@ class RowNewton(IterativeSolver):
         found = super().solve(turned, tol, None if start is None else rotation.forward(start), callback)
         return turned_back(found, problem, tol)
 
-    def init(self, problem: DualProblem, start: Array | None) -> _State:
-        """Start from given duals, or from the gradient of the loss at the targets."""
-        xp = namespace(problem.targets)
-        tau = 0.0 if problem.curvature > 0 else self.tau or _first_tau(problem)
-        zero = xp.zeros_like(problem.targets)
-        centre = zero if start is None else start
-        coef = self._gradient(problem, zero, centre, tau) if start is None else start
-        return self._evaluated(
-            problem, _State(coef, problem.predictions(coef), coef, centre, tau, 0.1 * tau, 1.0, 0.0, 0.0)
-        )
-
-    def step(self, problem: DualProblem, state: _State) -> _State:
-        """Take one Newton step; weaken the proximal term once the smoothed problem is nearly solved."""
-        xp = namespace(state.coef)
-        change = self._direction(problem, state)
-        fitted = problem.predictions(change)
-        slope = float(xp.sum((state.coef - state.duals) * fitted))
-        length = 1.0
-        while True:
-            trial = self._evaluated(
-                problem,
-                replace(state, coef=state.coef + length * change, fitted=state.fitted + length * fitted),
-            )
-            if trial.value <= state.value + 1e-4 * length * slope + 1e-14 * abs(state.value) or length < 1e-6:
-                break
-            length /= 2
-        damping = max(state.damping / 10, 1e-10) if length == 1 else min(state.damping * 10, 1.0)
-        trial = replace(trial, damping=damping)
-        size = float(xp.sqrt(xp.sum(trial.duals**2)))
-        if state.tau > 0 and trial.residual <= 1e-2 * max(size, 1e-300):
-            return self._evaluated(problem, replace(trial, centre=trial.duals, tau=max(trial.tau / 10, trial.floor)))
-        return trial
-
-    def points(self, problem: DualProblem, state: _State) -> Iterator[tuple[Array, Array]]:
-        """Yield the duals of the current residuals, which are feasible and have exact zeros."""
-        yield state.duals, problem.predictions(state.duals)
-
-    def _gradient(self, problem: DualProblem, fitted: Array, centre: Array, tau: float) -> Array:
-        curvature = problem.curvature + tau
-        return problem.prox_remainder((problem.targets - fitted + tau * centre) / curvature, 1 / curvature)
-
-    def _evaluated(self, problem: DualProblem, state: _State) -> _State:
-        """Return the state with its duals and the value of the smoothed primal objective."""
-        xp = namespace(state.coef)
-        duals = self._gradient(problem, state.fitted, state.centre, state.tau)
-        residuals = problem.targets - state.fitted
-        proximal = state.tau / 2 * xp.sum((duals - state.centre) ** 2)
-        value = (
-            xp.sum(duals * residuals) - problem.conjugate_sum(duals) - proximal + xp.sum(state.coef * state.fitted) / 2
-        )
-        distance = xp.sqrt(xp.sum((state.coef - duals) ** 2))
-        return replace(state, duals=duals, value=float(value), residual=float(distance))
-
-    def _direction(self, problem: DualProblem, state: _State) -> Array:
+    def _direction(self, problem: DualProblem, state: NewtonState) -> Array:
         """Solve (I + D H) X = B - C for the Jacobian D of the gradient map."""
         xp = namespace(state.coef)
         tangential, radial, unit = self._jacobian(problem, state)
@@ -192,7 +119,7 @@ class RowNewton(IterativeSolver):
         place = xp.clip(xp.cumulative_sum(xp.astype(is_active, xp.int64)) - 1, min=0)
         return xp.where(is_active[:, None], xp.take(found, place, axis=0), change)
 
-    def _jacobian(self, problem: DualProblem, state: _State) -> tuple[Array, Array, Array]:
+    def _jacobian(self, problem: DualProblem, state: NewtonState) -> tuple[Array, Array, Array]:
         """Return the tangential and radial slopes of the gradient map at each row, and the direction of the row."""
         xp = namespace(state.coef)
         curvature = problem.curvature + state.tau
@@ -256,8 +183,3 @@ def _groups(values: Array | None) -> list[tuple[float, np.ndarray | None]]:
 
 def _part(rows: Array, columns: np.ndarray | None) -> Array:
     return rows if columns is None else namespace(rows).take(rows, as_index(columns, rows), axis=1)
-
-
-def _first_tau(problem: DualProblem) -> float:
-    """Return the weight of the first proximal term."""
-    return 0.1 * max(0.01 * problem.lipschitz, 0.05)

@@ -1,0 +1,267 @@
+"""A classifier for every ratio of costs, in one fit."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from fenchel._array import Array, as_like, device, host, namespace
+from fenchel._check import check_array
+from fenchel.estimators.core import Sample, is_host
+from fenchel.estimators.levels import LevelModelMixin, as_levels
+from fenchel.kernels import Gaussian, ScalarKernel
+from fenchel.losses import CostSensitiveHinge, Loss
+
+__all__ = ["CostCurve", "CostSensitiveClassifier"]
+
+
+@dataclass(frozen=True)
+class CostCurve:
+    """What a classifier does on a sample at each cost; arrays of shape (costs,).
+
+    Attributes
+    ----------
+    costs : array
+        Costs of an error on a positive sample.
+    false_positive_rate, true_positive_rate : array
+        Shares of the negative and of the positive samples that are called positive: the points of a ROC curve.
+    expected_cost : array
+        Mean cost of the errors over the sample.
+    """
+
+    costs: np.ndarray
+    false_positive_rate: np.ndarray
+    true_positive_rate: np.ndarray
+    expected_cost: np.ndarray
+
+
+class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
+    r"""Support vector machines for every cost of an error, in one model with a certified duality gap.
+
+    .. math:: \min_h \; \frac1n \sum_i \int_0^1 |\theta - \mathbb 1_{y_i = -1}| \max(0, 1 - y_i \, h(x_i)(\theta)) \,
+        d\theta + \frac\lambda2 \|h\|^2,
+
+    with :math:`h` in the space of the kernel :math:`(k(x, z) + c) \, g(\theta, \theta')`. The cost :math:`\theta` is
+    that of an error on a positive sample; one on a negative sample costs :math:`1 - \theta`.
+
+    Parameters
+    ----------
+    kernel : kernel, str or callable, default="gaussian"
+        Kernel :math:`k` of the inputs.
+    level_kernel : kernel, str, callable or None, default=None
+        Kernel :math:`g` of the costs; ``None`` is ``Gaussian(10.0)``. A narrow one fits each cost by itself.
+    lam : float, default=1e-3
+        Weight of the squared norm.
+    levels : int or array of shape (m,), default=20
+        Costs at which the loss is taken: their number, or the costs themselves, increasing, with equal weights.
+    quadrature : {"gauss_legendre", "uniform"}, default="gauss_legendre"
+        Where so many costs are, and their weights in the integral.
+    intercept : float, default=1.0
+        The constant :math:`c` added to the kernel of the inputs, which gives the model an intercept for each cost,
+        lightly penalised; 0 leaves it without.
+    solver : Solver or str, default="auto"
+        ``"auto"`` or a solver's name or instance.
+    tol : float, default=1e-6
+        The relative duality gap at which the fit is done.
+    max_iter : int or None, default=None
+        Most iterations; ``None`` is the solver's default.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+        The labels; the second one is the positive class.
+    levels_, level_weights_ : array of shape (m,)
+        The costs and their weights, whose sum is 1.
+    dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, solver_info_,\
+ history_
+        As for ``OperatorKernelRegressor``.
+
+    Notes
+    -----
+    With a kernel of the costs that is 1 on the diagonal and 0 elsewhere, the model at a cost :math:`\theta_j` of weight
+    :math:`w_j` is the support vector machine with :math:`C = w_j / (\lambda n)` and class weights :math:`\theta_j` and
+    :math:`1 - \theta_j`; an intercept that is not penalised, as in scikit-learn's ``SVC``, is the limit of a large
+    ``intercept``.
+
+    References
+    ----------
+    [Laforgue2019]_, section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import CostSensitiveClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 2))
+    >>> y = X[:, 0] + 0.5 * rng.standard_normal(100) > 0
+    >>> model = CostSensitiveClassifier().fit(X, y)
+    >>> calls = [int(model.predict(X, cost).sum()) for cost in (0.1, 0.5, 0.9)]  # a missed positive costs more and more
+    >>> calls == sorted(calls), bool(model.duality_gap_ <= 1e-6)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        level_kernel: Any = None,
+        lam: float = 1e-3,
+        levels: Any = 20,
+        quadrature: str = "gauss_legendre",
+        intercept: float = 1.0,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.level_kernel = level_kernel
+        self.lam = lam
+        self.levels = levels
+        self.quadrature = quadrature
+        self.intercept = intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Inputs, or their Gram matrix with ``kernel="precomputed"``.
+        y : array of shape (n,)
+            Labels of two classes; the greater one is the positive class.
+        sample_weight : array of shape (n,) or None, default=None
+            How often each sample counts.
+
+        Returns
+        -------
+        self : CostSensitiveClassifier
+            The fitted model.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def decision_function(self, X: Array, cost: Any = 0.5) -> Array:
+        """Return the values of the model; where they are positive, so is the class.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Inputs, or their Gram matrix with the training inputs.
+        cost : float or array of shape (q,), default=0.5
+            Cost of an error on a positive sample, in (0, 1); one on a negative sample costs one less it.
+
+        Returns
+        -------
+        values : array of shape (n,), or (n, q) for several costs
+            The values.
+        """
+        costs = as_levels(cost, "cost")
+        X = self._inputs(X)
+        values = namespace(X).astype(self._at(X, costs)[:, :, 0], X.dtype, copy=False)
+        return values[:, 0] if np.ndim(cost) == 0 else values
+
+    def predict(self, X: Array, cost: Any = 0.5) -> Array:
+        """Predict labels for a cost.
+
+        Parameters
+        ----------
+        X, cost
+            As for ``decision_function``.
+
+        Returns
+        -------
+        labels : array of shape (n,), or (n, q) for several costs
+            Labels.
+        """
+        is_positive = self.decision_function(X, cost) > 0
+        if is_host(X):
+            return self.classes_[is_positive.astype(int)]
+        xp = namespace(is_positive)
+        labels = xp.asarray(self.classes_, device=device(is_positive))
+        return xp.where(is_positive, labels[1], labels[0])
+
+    def cost_curve(self, X: Array, y: Array, costs: Any = None) -> CostCurve:
+        """Return rates and expected costs on a sample, as functions of the cost: one model gives the whole curve.
+
+        Parameters
+        ----------
+        X, y
+            A sample, as for ``fit``, with both classes in it.
+        costs : array of shape (q,) or None, default=None
+            Costs; ``None`` is 0.01, 0.02, ..., 0.99.
+
+        Returns
+        -------
+        curve : CostCurve
+            False and true positive rates, and expected costs.
+        """
+        at = np.arange(1, 100) / 100 if costs is None else as_levels(costs, "costs")
+        called = host(self.decision_function(X, at)) > 0
+        labels = np.asarray(y if is_host(y) else host(y))
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(labels) != len(called) or len(unknown) or len(np.unique(labels)) < 2:
+            raise ValueError(
+                f"y must hold both labels {self.classes_.tolist()} and no other, one for each of the {len(called)} "
+                f"samples. Got {len(labels)} labels, of {np.unique(labels).tolist()}."
+            )
+        is_positive = labels == self.classes_[1]
+        false, true = called[~is_positive].mean(axis=0), called[is_positive].mean(axis=0)
+        share = is_positive.mean()
+        return CostCurve(at, false, true, at * share * (1 - true) + (1 - at) * (1 - share) * false)
+
+    def _wanted_loss(self) -> Loss:
+        return CostSensitiveHinge(self._rule()[0])
+
+    def _level_kernel(self) -> ScalarKernel:
+        return Gaussian(10.0) if self.level_kernel is None else super()._level_kernel()
+
+    def _sample(
+        self,
+        X: Any,
+        y: Any,
+        loss: Loss,
+        double: bool = False,
+        sample_weight: Array | None = None,
+        grid: Array | None = None,
+    ) -> Sample:
+        """Return the dual problem: targets 1 and -1 at every cost."""
+        if grid is not None:
+            raise TypeError(f"{type(self).__name__} has no grid. Use levels.")
+        X, signs = self._checked(X, y)
+        xp = namespace(X)
+        X = xp.astype(X, xp.float64) if double else X
+        values = as_like(np.repeat(signs[:, None], len(self._rule()[0]), axis=1), X)
+        return self._level_sample(X, values, sample_weight, loss, None, None)
+
+    def _checked(self, X: Any, y: Any) -> tuple[Array, np.ndarray]:
+        """Return X as a floating array and the labels as 1 and -1."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        if is_host(X):
+            X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        else:
+            X, y = check_array(X, "X"), np.asarray(y if is_host(y) else host(y))
+            self.n_features_in_ = int(X.shape[1])
+            if y.shape != (X.shape[0],):
+                raise ValueError(f"y must have shape ({X.shape[0]},), one label for each sample. Got {y.shape}.")
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {type_of_target(y)}: y has "
+                f"{len(classes)} classes."
+            )
+        if len(classes) < 2:
+            raise ValueError(f"y must hold two classes. Got one class only, {classes.tolist()[0]!r}.")
+        self.classes_ = classes
+        return X, np.where(y == classes[1], 1.0, -1.0)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,396 @@
+"""The whole quantile function of an output given an input, in one fit."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import validate_data
+
+from fenchel._array import Array, as_index, as_like, eps, host, namespace
+from fenchel._check import Interval, Options, check_array, check_parameter
+from fenchel.estimators.core import Sample, is_host, sample_weights
+from fenchel.estimators.levels import LevelModelMixin, as_levels, interpolation
+from fenchel.kernels import Gaussian, ScalarKernel
+from fenchel.losses import Loss, Pinball
+from fenchel.solvers import Solution
+
+__all__ = ["QuantileFunctionRegressor"]
+
+_FINE = np.linspace(0, 1, 201)  # levels on which functions are put in order
+_COVERAGE = Interval(0, 1)
+_SAMPLES = Interval(1, float("inf"), "left", integer=True)
+
+
+@dataclass(frozen=True)
+class MarginalQuantiles:
+    """The quantile function of the outputs alone: exact at the levels of a model, linear between them.
+
+    At level 0 it is the least value and at level 1 the greatest, so it never falls.
+    """
+
+    levels: np.ndarray
+    values: np.ndarray  # (levels, c)
+
+    @classmethod
+    def of(cls, y: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> "MarginalQuantiles":
+        """Return the weighted quantiles of each column of y (n, c)."""
+        order = np.argsort(y, axis=0, kind="stable")
+        ordered = np.take_along_axis(y, order, axis=0)
+        mass = np.cumsum(weights[order], axis=0)
+        knots = np.concatenate([[0.0], levels, [1.0]])
+        values = np.empty((len(knots), y.shape[1]))
+        for c in range(y.shape[1]):
+            places = np.searchsorted(mass[:, c], knots * mass[-1, c] * (1 - 1e-12), "left")
+            values[:, c] = ordered[np.minimum(places, len(y) - 1), c]
+        return cls(knots, values)
+
+    def __call__(self, levels: np.ndarray) -> np.ndarray:
+        """Return the quantiles at some levels, (levels, c)."""
+        return np.stack([np.interp(levels, self.levels, column) for column in self.values.T], axis=1)
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What the fitted model keeps beside its coefficients, and the outputs with a positive weight."""
+
+    is_flat: bool
+    marginal: MarginalQuantiles
+    outputs: Array
+
+
+class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixin):
+    r"""Quantiles of every level in one model, with a certified duality gap.
+
+    .. math:: \min_h \; \frac1n \sum_i \int_0^1 \rho_\theta \bigl(y_i - q_0(\theta) - h(x_i)(\theta)\bigr) \, d\theta
+        + \frac\lambda2 \|h\|^2, \qquad \rho_\theta(r) = \max(\theta r, (\theta - 1) r),
+
+    where :math:`q_0` is the quantile function of the outputs alone and :math:`h` is in the space of the kernel
+    :math:`(k(x, z) + c) \, g(\theta, \theta')`. Predictions :math:`q_0 + h(x)` are known at every level.
+
+    Parameters
+    ----------
+    kernel : kernel, str or callable, default="gaussian"
+        Kernel :math:`k` of the inputs.
+    level_kernel : kernel, str, callable or None, default=None
+        Kernel :math:`g` of the levels; ``None`` is ``Gaussian(1.0)``. A constant kernel shifts all quantiles alike; a
+        narrow one fits each level by itself.
+    lam : float, default=1e-3
+        Weight of the squared norm. It has the unit of the outputs: doubling them asks for half of it.
+    levels : int or array of shape (m,), default=20
+        Levels at which the loss is taken: their number, or the levels themselves, increasing, with equal weights.
+    quadrature : {"gauss_legendre", "uniform"}, default="gauss_legendre"
+        Where so many levels are, and their weights in the integral: the nodes of Gauss and Legendre, or midpoints of
+        equal intervals.
+    intercept : float, default=1.0
+        The constant :math:`c` added to the kernel of the inputs: the model has an intercept function :math:`b(\theta)`
+        whose squared norm is penalised :math:`1 / c` times as much as the rest; 0 leaves :math:`q_0` alone.
+    coupling : array of shape (d, d) or None, default=None
+        Positive semidefinite matrix between several outputs; ``None`` fits them as separate models.
+    non_crossing : bool, default=False
+        Whether predictions are put in order, so that a higher level never has a lower quantile.
+    solver : Solver or str, default="auto"
+        ``"auto"`` or a solver's name or instance.
+    tol : float, default=1e-6
+        The relative duality gap at which the fit is done.
+    max_iter : int or None, default=None
+        Most iterations; ``None`` is the solver's default.
+
+    Attributes
+    ----------
+    levels_, level_weights_ : array of shape (m,)
+        The levels and their weights, whose sum is 1.
+    crossing_rate_ : float
+        Share of the pairs of neighbouring levels, over the training samples, in which the quantile of the higher level
+        is below the other; counted before predictions are put in order.
+    marginal_ : callable
+        The quantile function of the training outputs alone: takes levels and gives values, (levels, d).
+    dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, solver_info_,\
+ history_
+        As for ``OperatorKernelRegressor``.
+
+    Notes
+    -----
+    The duals :math:`a_i(\theta)` are in the box :math:`[\theta - 1, \theta]`. With m levels the fit holds the Gram
+    matrix and its eigenvectors, :math:`n \times n`, and some 25 arrays :math:`n \times m`; the Newton steps take a
+    system of the duals that are off the ends of the box.
+
+    The penalty pulls the model to the marginal quantiles, which are the best ones without inputs: what is left for the
+    intercept function to correct is small, and its light penalty does no harm. It keeps the dual a box without a
+    constraint that ties the samples, so that every iterate can be certified.
+
+    In order (``non_crossing=True``) is by rearrangement: the values at 201 equally spaced levels and at those of the
+    model are sorted, and interpolated. Where they were in order already nothing changes, and the result does not depend
+    on which levels are asked for.
+
+    Outputs that are curves are several outputs: give the values of a kernel at pairs of points as ``coupling``.
+
+    References
+    ----------
+    [Laforgue2019]_, section 4; R. Brault, A. Lambert, Z. Szabó, M. Sangnier and F. d'Alché-Buc, "Infinite task learning
+    in RKHSs", AISTATS 2019; V. Chernozhukov, I. Fernández-Val and A. Galichon, "Quantile and probability curves without
+    crossing", Econometrica 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import QuantileFunctionRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 1))
+    >>> y = X[:, 0] + (0.2 + 0.2 * X[:, 0] ** 2) * rng.standard_normal(200)
+    >>> model = QuantileFunctionRegressor(lam=1e-3, non_crossing=True).fit(X, y)
+    >>> model.predict(X[:3], [0.1, 0.5, 0.9]).shape, bool(model.duality_gap_ <= 1e-6)
+    ((3, 3), True)
+    >>> low, high = model.predict_interval(X, 0.8).T
+    >>> bool(0.7 < np.mean((low <= y) & (y <= high)) < 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        level_kernel: Any = None,
+        lam: float = 1e-3,
+        levels: Any = 20,
+        quadrature: str = "gauss_legendre",
+        intercept: float = 1.0,
+        coupling: Array | None = None,
+        non_crossing: bool = False,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.level_kernel = level_kernel
+        self.lam = lam
+        self.levels = levels
+        self.quadrature = quadrature
+        self.intercept = intercept
+        self.coupling = coupling
+        self.non_crossing = non_crossing
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Inputs, or their Gram matrix with ``kernel="precomputed"``.
+        y : array of shape (n,) or (n, d)
+            Outputs.
+        sample_weight : array of shape (n,) or None, default=None
+            How often each sample counts.
+
+        Returns
+        -------
+        self : QuantileFunctionRegressor
+            The fitted model.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def predict(self, X: Array, quantiles: Any = 0.5) -> Array:
+        """Predict quantiles, of any levels.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Inputs, or their Gram matrix with the training inputs.
+        quantiles : float or array of shape (q,), default=0.5
+            Levels in (0, 1), in any order.
+
+        Returns
+        -------
+        y : array of shape (n,) or (n, q), with several outputs (n, d) or (n, q, d)
+            The quantiles; without the axis of levels if one number was given.
+        """
+        levels = as_levels(quantiles, "quantiles")
+        X = self._inputs(X)
+        values = self._in_order(X, levels) if self.non_crossing else self._quantiles(X, levels)
+        values = namespace(X).astype(values, X.dtype, copy=False)
+        values = values[:, :, 0] if self._is_flat else values
+        return values[:, 0, ...] if np.ndim(quantiles) == 0 else values
+
+    def predict_interval(self, X: Array, coverage: float = 0.9) -> Array:
+        """Return central prediction intervals.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Inputs, as for ``predict``.
+        coverage : float, default=0.9
+            Probability that the output falls inside, in (0, 1).
+
+        Returns
+        -------
+        ends : array of shape (n, 2), or (n, 2, d) with several outputs
+            Lower and upper ends: the quantiles of levels (1 - coverage) / 2 and (1 + coverage) / 2.
+        """
+        check_parameter(f"{type(self).__name__}.predict_interval", "coverage", coverage, _COVERAGE)
+        return self.predict(X, [(1 - coverage) / 2, (1 + coverage) / 2])
+
+    def sample(self, X: Array, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Draw outputs from the predicted distributions.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Inputs, as for ``predict``.
+        n_samples : int, default=1
+            Draws for each input.
+        random_state : int, RandomState or None, default=None
+            Where the randomness comes from.
+
+        Returns
+        -------
+        draws : array of shape (n, n_samples), or (n, n_samples, d) with several outputs
+            Quantiles, in order, of uniformly drawn levels; several outputs are drawn independently.
+        """
+        check_parameter(f"{type(self).__name__}.sample", "n_samples", n_samples, _SAMPLES)
+        X = self._inputs(X)
+        grid, values = self._ordered(X)
+        known = host(values)
+        levels = check_random_state(random_state).uniform(size=(len(known), n_samples, known.shape[2]))
+        right = np.clip(np.searchsorted(grid, levels), 1, len(grid) - 1)
+        share = (levels - grid[right - 1]) / (grid[right] - grid[right - 1])
+        low, high = (np.take_along_axis(known, places, axis=1) for places in (right - 1, right))
+        draws = as_like(low + share * (high - low), X)
+        return draws[:, :, 0] if self._is_flat else draws
+
+    def score(self, X: Array, y: Array, sample_weight: Array | None = None) -> float:
+        """Return the share of the pinball loss of the marginal quantiles of y that the model removes.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            A sample, as for ``fit``.
+
+        Returns
+        -------
+        score : float
+            One less the ratio of the losses, integrated over the levels of the model; at most 1.
+        """
+        X = self._inputs(X)
+        counts, losses = _counts(sample_weight, X), self._losses(X, y)
+        truth = _on_host(y).reshape(len(losses), -1)
+        marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
+        total = float(np.average(self._integrated(truth[:, None, :] - marginal), weights=counts))
+        error = float(np.average(losses, weights=counts))
+        if total == 0:
+            return 1.0 if error == 0 else 0.0
+        return 1 - error / total
+
+    def _losses(self, X: Array, y: Array) -> np.ndarray:
+        """Return the loss of each sample, integrated over the levels of the model; outputs add up."""
+        found, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
+        if len(truth) != len(found):
+            raise ValueError(f"X and y must have as many samples. Got {len(found)} and {len(truth)}.")
+        return self._integrated(truth.reshape(len(truth), 1, -1) - found.reshape(len(found), len(self.levels_), -1))
+
+    def _integrated(self, residuals: np.ndarray) -> np.ndarray:
+        """Return the loss of residuals (n, levels, d)."""
+        root = np.repeat(np.sqrt(self.level_weights_), residuals.shape[2])
+        rows = residuals.reshape(len(residuals), -1) * root
+        return np.asarray(Pinball(self.levels_).bind(rows, root).value(rows))
+
+    def _quantiles(self, X: Array, levels: np.ndarray) -> Array:
+        """Return the quantiles as the model has them, (n, levels, d)."""
+        values = self._at(X, levels)
+        return values + as_like(self.marginal_(levels), values)
+
+    def _ordered(self, X: Array) -> tuple[np.ndarray, Array]:
+        """Return fine levels, and sorted quantiles at them, (n, levels, d)."""
+        grid = np.union1d(_FINE, self.levels_)
+        values = self._quantiles(X, grid)
+        return grid, namespace(values).sort(values, axis=1)
+
+    def _in_order(self, X: Array, levels: np.ndarray) -> Array:
+        """Return quantiles that never fall with the level, (n, levels, d)."""
+        grid, values = self._ordered(X)
+        xp = namespace(values)
+        turned = xp.permute_dims(values, (0, 2, 1)) @ interpolation(grid, levels, values)
+        return xp.permute_dims(turned, (0, 2, 1))
+
+    def _wanted_loss(self) -> Loss:
+        return Pinball(self._rule()[0])
+
+    def _level_kernel(self) -> ScalarKernel:
+        return Gaussian(1.0) if self.level_kernel is None else super()._level_kernel()
+
+    def _sample(
+        self,
+        X: Any,
+        y: Any,
+        loss: Loss,
+        double: bool = False,
+        sample_weight: Array | None = None,
+        grid: Array | None = None,
+    ) -> Sample:
+        """Return the dual problem: the output at every level, less its marginal quantile."""
+        if grid is not None:
+            raise TypeError(f"{type(self).__name__} has no grid. Use levels, or FunctionalRegressor for curves.")
+        check_parameter(type(self).__name__, "non_crossing", self.non_crossing, Options((True, False)))
+        X, y = self._checked(X, y)
+        xp = namespace(X)
+        if double:
+            X, y = xp.astype(X, xp.float64), xp.astype(y, xp.float64)
+        is_flat, outputs = y.ndim == 1, xp.reshape(y, (y.shape[0], -1))
+        levels, _ = self._rule()
+        marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), _counts(sample_weight, X), levels)
+        values = outputs[:, None, :] - as_like(marginal(levels), outputs)
+        kept = sample_weights(sample_weight, X)[1]
+        y = y if kept is None else xp.take(y, as_index(kept, y), axis=0)
+        return self._level_sample(X, values, sample_weight, loss, self.coupling, _Rest(is_flat, marginal, y))
+
+    def _finish(self, sample: Sample) -> None:
+        super()._finish(sample)
+        self._is_flat, self.marginal_ = sample.extra.rest.is_flat, sample.extra.rest.marginal
+
+    def _fitted(self, sample: Sample, solution: Solution) -> Self:
+        super()._fitted(sample, solution)
+        self.crossing_rate_ = self._crossings(sample, solution)
+        return self
+
+    def _crossings(self, sample: Sample, solution: Solution) -> float:
+        """Return the share of neighbouring levels that cross in the training sample."""
+        values = host(sample.representation.decode(sample.problem.unscale(solution.predictions)))
+        values = values + self.marginal_(self.levels_)
+        falls = np.diff(values, axis=1)
+        round_off = 64 * eps(sample.problem.targets) * np.max(np.abs(values), initial=0.0)
+        return float(np.mean(falls < -round_off)) if falls.size else 0.0
+
+    def _checked(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """Return X and y as arrays of one floating dtype."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        if is_host(X):
+            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32])
+            return X, np.asarray(y, dtype=X.dtype)
+        X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
+        if X.shape[0] != y.shape[0]:
+            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
+        self.n_features_in_ = int(X.shape[1])
+        return X, y
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _counts(sample_weight: Array | None, X: Array) -> np.ndarray:
+    """Return how often each sample counts, as a NumPy array (n,)."""
+    given, kept = sample_weights(sample_weight, X)
+    if given is None:
+        return np.ones(X.shape[0])
+    counts = np.zeros(X.shape[0])
+    counts[np.arange(X.shape[0]) if kept is None else kept] = host(given)
+    return counts
+
+
+def _on_host(array: Any) -> np.ndarray:
+    """Return numbers as a NumPy array of float64."""
+    return np.asarray(array if is_host(array) else host(array), dtype=np.float64)

@@ -1,0 +1,46 @@
+"""The kernel of a constant function: what gives a model an intercept."""
+
+import math
+from typing import Any, ClassVar
+
+from fenchel._array import Array, device, namespace
+from fenchel._check import Interval, Options
+from fenchel.kernels.base import ScalarKernel
+
+__all__ = ["Constant"]
+
+
+class Constant(ScalarKernel):
+    r"""The same number for every pair of inputs, whatever they are.
+
+    .. math:: k(x, z) = c .
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        The number :math:`c`, positive. In ``Gaussian() + Constant(c)`` it adds an intercept whose square is penalised
+        :math:`1 / c` times as much as a squared norm.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"value": Interval(0, math.inf)}
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        return self._full(X, (X.shape[0], (X if Z is None else Z).shape[0]))
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        return self._full(X, (X.shape[0],))
+
+    def slope(self, X: Array, Z: Array) -> Array:
+        """Return zeros, shape (n, m)."""
+        return 0 * self(X, Z)
+
+    def _full(self, X: Array, shape: tuple[int, ...]) -> Array:
+        self.validate()
+        xp = namespace(X)
+        dtype: Any = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
+        return xp.full(shape, float(self.value), dtype=dtype, device=device(X))

@@ -1,0 +1,114 @@
+"""What the Newton methods share: a primal made smooth, steps found by backtracking, a proximal term that weakens."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from fenchel._array import Array, namespace
+from fenchel._check import Interval, Options
+from fenchel.problem import DualProblem
+from fenchel.solvers.base import IterativeSolver
+
+__all__ = ["NewtonState", "SmoothedNewton"]
+
+
+@dataclass(frozen=True)
+class NewtonState:
+    """Where a Newton method stands."""
+
+    coef: Array  # C, with h = H C; at the optimum C = B
+    fitted: Array  # H C
+    duals: Array  # B, the (smoothed) gradient of the loss at the residuals
+    centre: Array  # centre of the proximal term
+    tau: float  # its weight; 0 where the conjugate has curvature of its own
+    floor: float  # the least weight
+    damping: float
+    value: float  # smoothed primal objective
+    residual: float  # |C - B|
+
+
+class SmoothedNewton(IterativeSolver, ABC):
+    r"""Solves :math:`C = g(Y - \mathcal H C)` by Newton steps, :math:`g` being the (smoothed) gradient of the loss.
+
+    A loss whose conjugate has no curvature gets some from a proximal term around the last solution, which is then moved
+    and made weaker.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        **IterativeSolver._limits,
+        "tau": Interval(0, math.inf, also=(None,)),
+        "patience": Interval(1, math.inf, "left", integer=True),
+    }
+    _weakest: ClassVar[float] = 0.1  # least weight of the proximal term, over the first one
+
+    _near: ClassVar[float] = 1e-2  # relative residual at which the smoothed problem counts as solved
+    _factor: ClassVar[float] = 10.0
+
+    tau: float | None
+
+    @abstractmethod
+    def _direction(self, problem: DualProblem, state: NewtonState) -> Array:
+        """Solve (I + D H) X = B - C for the Jacobian D of the gradient map."""
+
+    def init(self, problem: DualProblem, start: Array | None) -> NewtonState:
+        """Start from given duals, or from the gradient of the loss at the targets."""
+        xp = namespace(problem.targets)
+        tau = 0.0 if problem.curvature > 0 else self.tau or _first_tau(problem)
+        zero = xp.zeros_like(problem.targets)
+        centre = zero if start is None else start
+        coef = self._gradient(problem, zero, centre, tau) if start is None else start
+        return self._evaluated(
+            problem,
+            NewtonState(coef, problem.predictions(coef), coef, centre, tau, self._weakest * tau, 1.0, 0.0, 0.0),
+        )
+
+    def step(self, problem: DualProblem, state: NewtonState) -> NewtonState:
+        """Take one Newton step; weaken the proximal term once the smoothed problem is nearly solved."""
+        xp = namespace(state.coef)
+        change = self._direction(problem, state)
+        fitted = problem.predictions(change)
+        slope = float(xp.sum((state.coef - state.duals) * fitted))
+        length = 1.0
+        while True:
+            trial = self._evaluated(
+                problem,
+                replace(state, coef=state.coef + length * change, fitted=state.fitted + length * fitted),
+            )
+            if trial.value <= state.value + 1e-4 * length * slope + 1e-14 * abs(state.value) or length < 1e-6:
+                break
+            length /= 2
+        damping = max(state.damping / 10, 1e-10) if length == 1 else min(state.damping * 10, 1.0)
+        trial = replace(trial, damping=damping)
+        size = float(xp.sqrt(xp.sum(trial.duals**2)))
+        if state.tau > 0 and trial.residual <= self._near * max(size, 1e-300):
+            return self._evaluated(
+                problem, replace(trial, centre=trial.duals, tau=max(trial.tau / self._factor, trial.floor))
+            )
+        return trial
+
+    def points(self, problem: DualProblem, state: NewtonState) -> Iterator[tuple[Array, Array]]:
+        """Yield the duals of the current residuals, which are feasible and have exact zeros."""
+        yield state.duals, problem.predictions(state.duals)
+
+    def _gradient(self, problem: DualProblem, fitted: Array, centre: Array, tau: float) -> Array:
+        curvature = problem.curvature + tau
+        return problem.prox_remainder((problem.targets - fitted + tau * centre) / curvature, 1 / curvature)
+
+    def _evaluated(self, problem: DualProblem, state: NewtonState) -> NewtonState:
+        """Return the state with its duals and the value of the smoothed primal objective."""
+        xp = namespace(state.coef)
+        duals = self._gradient(problem, state.fitted, state.centre, state.tau)
+        residuals = problem.targets - state.fitted
+        proximal = state.tau / 2 * xp.sum((duals - state.centre) ** 2)
+        value = (
+            xp.sum(duals * residuals) - problem.conjugate_sum(duals) - proximal + xp.sum(state.coef * state.fitted) / 2
+        )
+        distance = xp.sqrt(xp.sum((state.coef - duals) ** 2))
+        return replace(state, duals=duals, value=float(value), residual=float(distance))
+
+
+def _first_tau(problem: DualProblem) -> float:
+    """Return the weight of the first proximal term."""
+    return 0.1 * max(0.01 * problem.lipschitz, 0.05)
