@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         StructuredPredictorCV,
         path,
     )
+    from fenchel.persistence import load, save
 
 __version__ = "0.1.0"
 
@@ -31,9 +32,11 @@ __all__ = [
     "__version__",
     "decoders",
     "kernels",
+    "load",
     "losses",
     "path",
     "representations",
+    "save",
     "solvers",
     "task_losses",
 ]
@@ -45,6 +48,8 @@ def __getattr__(name: str) -> Any:
     # names are loaded when first asked for: `import fenchel` itself stays quick
     if name in _ROOMS:
         return import_module(f"fenchel.{name}")
+    if name in ("load", "save"):
+        return getattr(import_module("fenchel.persistence"), name)
     if name in __all__:
         return getattr(import_module("fenchel.estimators"), name)
     raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
