@@ -24,19 +24,19 @@ from sklearn.metrics.pairwise import kernel_metrics
 from sklearn.utils.validation import check_is_fitted
 
 import fenchel
-from fenchel import decoders, estimators, kernels, losses, representations, solvers, task_losses
+from fenchel import decoders, estimators, kernels, losses, representations, solvers, tables, task_losses
 from fenchel._check import require
 from fenchel.exceptions import ModelFileError
 from fenchel.report import labels, metrics
 
-__all__ = ["describe", "load", "save", "write_whole"]
+__all__ = ["describe", "load", "save", "versions", "write_whole"]
 
 FORMAT = 1  # of the file; raised when files of this release cannot be read by an older one
 
 _HEADER = "fenchel.json"
 _MAGIC = b"PK\x03\x04"
 _SCORES = (labels, metrics)
-_ROOMS = (decoders, estimators, kernels, losses, representations, solvers, task_losses, *_SCORES)
+_ROOMS = (decoders, estimators, kernels, losses, representations, solvers, tables, task_losses, *_SCORES)
 _HELPERS = {"fenchel.representations.kernel_outputs._Pivots", "fenchel.task_losses.base.TaskSpace"}
 # what reading a zip archive, its JSON and its arrays raises when bytes are wrong
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, KeyError, TypeError,
@@ -91,14 +91,7 @@ def save(model: Any, path: Any, trusted: Sequence[type | Callable[..., Any]] = (
     check_is_fitted(model)
     known = _trusted_names() | {_name_of(one) for one in trusted}
     content = _dumped(model, known)
-    header = {
-        "format": FORMAT,
-        "estimator": type(model).__name__,
-        "fenchel": fenchel.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
+    header = {"format": FORMAT, "estimator": type(model).__name__, **versions()}
     buffer = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(content)) as source,
@@ -171,6 +164,16 @@ def describe(path: Any) -> dict[str, Any]:
         ``format``, ``estimator``, ``fenchel``, ``scikit-learn``, ``numpy`` and ``python``.
     """
     return _read(path)[0]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a model depends on, by name."""
+    return {
+        "fenchel": fenchel.__version__,
+        "scikit-learn": sklearn.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
 
 
 def write_whole(path: Any, content: bytes) -> None:
