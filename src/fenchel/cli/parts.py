@@ -66,7 +66,8 @@ class GridType(ParamType):
         try:
             if ":" in value:
                 low, high, count = value.split(":")
-                numbers = np.geomspace(float(low), float(high), int(count)).tolist()
+                # twelve digits: 1e-05 and not 9.999999999999999e-06
+                numbers = [float(f"{x:.12g}") for x in np.geomspace(float(low), float(high), int(count))]
             else:
                 numbers = [float(part) for part in value.split(",")]
         except ValueError:

@@ -19,7 +19,7 @@ table.facts th { font-weight: 600; white-space: nowrap; padding-right: 1.2rem; }
 table.worst { width: auto; min-width: min(24rem, 100%); }
 table.worst tr[data-show] { cursor: pointer; }
 table.worst tr.chosen td { background: rgba(var(--cell), .18); }
-.figures { align-items: start; }
+.figures { align-items: start; grid-template-columns: repeat(auto-fill, minmax(min(26rem, 100%), 1fr)); }
 figure { background: var(--panel); border-color: var(--line); min-width: 0; }
 figure svg { width: 100%; height: auto; display: block; }
 figcaption { color: var(--soft); }
@@ -29,6 +29,7 @@ svg text.note { fill: var(--soft); }
 svg .grid { stroke: var(--line); stroke-width: 1; }
 svg .line { fill: none; stroke: var(--blue); stroke-width: 2; }
 svg .dash { fill: none; stroke: var(--red); stroke-width: 2.5; stroke-dasharray: 7 4; }
+svg .stroke { stroke: var(--red); stroke-width: 4; }
 svg .diagonal { fill: none; stroke: var(--grey); stroke-width: 1.5; }
 svg .level { stroke: var(--grey); stroke-width: 1.5; stroke-dasharray: 3 3; }
 svg .dot { fill: var(--blue); fill-opacity: .75; }
@@ -44,9 +45,13 @@ svg .part.null { fill: var(--line); } svg .part.inside { fill: var(--blue); } sv
 .key { margin-right: 1rem; }
 .key::before { content: ""; display: inline-block; width: 1.4em; margin: 0 .35em .25em 0;
   border-top: 3px solid var(--blue); }
+.key.spot::before { width: .6em; height: .6em; margin-bottom: 0; border: 0; border-radius: 50%;
+  background: var(--blue); }
+.key.short::before { border-top: 4px solid var(--red); }
 .key.dashed::before { border-top: 3px dashed var(--red); }
 #tip { position: fixed; z-index: 9; pointer-events: none; background: var(--ink); color: var(--page); font-size: .85rem;
   padding: .25rem .5rem; border-radius: 4px; max-width: min(20rem, 90vw); }
+@media (max-width: 40rem) { svg text { font-size: 16px; } figure { padding: .4rem; } }
 [hidden] { display: none !important; }
 @media print { .controls, #tip, figcaption a { display: none; } figure, table { break-inside: avoid; }
   h2 { break-after: avoid; } body { margin: 0; max-width: none; } }

@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Axis", "Chart", "bar", "heatmap"]
+__all__ = ["Axis", "Chart", "bar", "heatmap", "number"]
 
 WIDTH, HEIGHT = 480, 300  # units of the drawing; letters of 14 units stay readable on a phone
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 14, 14, 50
+_NAMES = 8  # most names below an axis
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 14, 16, 52
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear or logarithmic axis from ``low`` to ``high``."""
+    """A linear or logarithmic axis from ``low`` to ``high``, or one of a few names at 1, 2, 3, ..."""
 
     low: float
     high: float
     label: str
     is_log: bool = False
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, values: Any, label: str, is_log: bool = False) -> "Axis":
@@ -36,6 +38,12 @@ class Axis:
         margin = 0.04 * (high - low) or 0.5 * abs(high) or 0.5
         return cls(low - margin, high + margin, label)
 
+    @classmethod
+    def of_names(cls, names: Sequence[str], label: str) -> "Axis":
+        """Return the axis of names; many names are numbered instead."""
+        shown = tuple(names) if len(names) <= _NAMES else ()
+        return cls(0.5, len(names) + 0.5, label if shown else f"{label}, by number", False, shown)
+
     def share(self, value: float) -> float:
         """Return where a value lies, 0 at the low end and 1 at the high end."""
         if self.is_log:
@@ -45,6 +53,8 @@ class Axis:
 
     def ticks(self, most: int = 6) -> list[float]:
         """Return round numbers on the axis."""
+        if self.names:
+            return [k + 1.0 for k in range(len(self.names))]
         if self.is_log:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
             if last > first:
@@ -55,6 +65,13 @@ class Axis:
         step_size = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
         first = math.ceil(self.low / step_size - 1e-9)
         return [k * step_size for k in range(first, math.floor(self.high / step_size + 1e-9) + 1)]
+
+    def text(self, tick: float) -> str:
+        """Return what stands at a tick."""
+        if not self.names:
+            return number(tick)
+        name, room = self.names[round(tick) - 1], 44 // len(self.names)
+        return name if len(name) <= room else name[: room - 1] + "…"
 
 
 @dataclass
@@ -87,12 +104,18 @@ class Chart:
             tip = escape(tips[k])
             self._marks.append(f'<circle class="{kind}" cx="{left}" cy="{top}" r="3.5" data-tip="{tip}"{show}/>')
 
+    def strokes(self, xs: Any, ys: Any, kind: str = "stroke") -> None:
+        """Draw a short horizontal stroke at each point."""
+        for x, y in zip(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float), strict=True):
+            left, top = self._place(x, y)
+            self._marks.append(f'<line class="{kind}" x1="{left - 11}" x2="{left + 11}" y1="{top}" y2="{top}"/>')
+
     def level(self, y: float, text: str) -> None:
-        """Draw a horizontal line with a text above its right end."""
+        """Draw a horizontal line with a text above its left end."""
         top = self._place(self.x.low, y)[1]
         self._marks.append(
             f'<line class="level" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{top}" y2="{top}"/>'
-            f'<text class="note" x="{WIDTH - _RIGHT - 4}" y="{top - 5}" text-anchor="end">{escape(text)}</text>'
+            f'<text class="note" x="{_LEFT + 6}" y="{top - 6}">{escape(text)}</text>'
         )
 
     def svg(self, title: str) -> str:
@@ -101,11 +124,13 @@ class Chart:
         for tick in self.x.ticks():
             left = self._place(tick, self.y.low)[0]
             parts.append(f'<line class="grid" x1="{left}" x2="{left}" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}"/>')
-            parts.append(f'<text x="{left}" y="{HEIGHT - _BOTTOM + 18}" text-anchor="middle">{number(tick)}</text>')
+            parts.append(
+                f'<text x="{left}" y="{HEIGHT - _BOTTOM + 18}" text-anchor="middle">{escape(self.x.text(tick))}</text>'
+            )
         for tick in self.y.ticks():
             top = self._place(self.x.low, tick)[1]
             parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{top}" y2="{top}"/>')
-            parts.append(f'<text x="{_LEFT - 6}" y="{top + 5}" text-anchor="end">{number(tick)}</text>')
+            parts.append(f'<text x="{_LEFT - 6}" y="{top + 5}" text-anchor="end">{escape(self.y.text(tick))}</text>')
         middle, half = (_LEFT + WIDTH - _RIGHT) / 2, (_TOP + HEIGHT - _BOTTOM) / 2
         parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(self.x.label)}</text>')
         turned = f'transform="rotate(-90 14 {half})"'

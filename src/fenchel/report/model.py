@@ -84,6 +84,14 @@ class ModelFacts:
         clipped = np.zeros(len(null), dtype=bool) if self.scores is None else (self.scores >= CLIPPED) & ~null
         return {"null": int(null.sum()), "inside": int((~null & ~clipped).sum()), "on the bound": int(clipped.sum())}
 
+    def suspects(self) -> np.ndarray:
+        """Return the places of all samples, the highest score first; among clipped ones, the largest error first."""
+        scores = np.zeros(len(self.rows)) if self.scores is None else np.where(self.scores >= CLIPPED, 1.0, self.scores)
+        errors = np.zeros(len(self.rows))
+        if self.training is not None:
+            errors[np.asarray(self.estimator.support_)] = self.training.errors
+        return np.lexsort((-errors, -scores))
+
     def settings(self) -> list[tuple[str, str]]:
         """Return the parameters that differ from their defaults, and loss and lam as chosen."""
         default = type(self.estimator)().get_params(deep=False)

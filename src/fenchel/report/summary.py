@@ -10,7 +10,7 @@ import numpy as np
 from fenchel.data.tables import as_table
 from fenchel.report import page as pages
 from fenchel.report.assets import SCRIPT, STYLE
-from fenchel.report.charts import Axis, Chart, bar, heatmap
+from fenchel.report.charts import Axis, Chart, bar, heatmap, number
 from fenchel.report.model import ModelFacts, Pairs
 from fenchel.report.plots import CLIPPED
 from fenchel.report.surface import Surface
@@ -19,6 +19,8 @@ __all__ = ["model_page"]
 
 _WORST = 12  # samples that are drawn, one at a time
 _DOTS = 1500  # most dots of a drawing; its data have all
+_CURVE_KEYS = '<span class="key">observed</span><span class="key dashed">predicted</span>'
+_POINT_KEYS = '<span class="key spot">observed</span><span class="key short">predicted</span>'
 _FLOOR = 1e-17  # a gap below is round-off, and may be negative
 
 
@@ -125,11 +127,11 @@ def _outliers(facts: ModelFacts) -> str:
             "<p>The loss of this model does not bound the dual variables, so there are no outlier scores. "
             "A Huber loss has them.</p>"
         )
-    order = np.argsort(-scores, kind="stable")
+    order = facts.suspects()
     clipped = int(np.sum(scores >= CLIPPED))
     drawn = _thinned(len(order), _DOTS)
     place, shown = np.arange(1, len(order) + 1)[drawn], order[drawn]
-    chart = Chart(Axis.of(place, "samples, the most suspicious first"), Axis(-0.03, 1.06, "outlier score"))
+    chart = Chart(Axis.of(place, "samples, the most suspicious first"), Axis(-0.03, 1.12, "outlier score"))
     chart.level(1.0, "clipped")
     drawable = _drawable(facts, order)
     for is_high in (False, True):
@@ -164,7 +166,9 @@ def _worst_viewer(facts: ModelFacts, drawable: dict[int, int]) -> str:
         for i, k in drawable.items()
     ]
     table = _pairs_csv(facts.training, list(drawable.values()))
-    return _viewer("worst", "sample", panels, "The samples with the highest scores, one at a time.", "worst", table)
+    keys = _POINT_KEYS if facts.training.grid is None else _CURVE_KEYS
+    text = "The samples with the highest scores, one at a time."
+    return _viewer("worst", "sample", keys, panels, text, "worst", table)
 
 
 def _worst_table(facts: ModelFacts, worst: np.ndarray, drawable: dict[int, int]) -> str:
@@ -203,7 +207,7 @@ def _surfaces(facts: ModelFacts) -> str:
 
 def _surface(surface: Surface, best: tuple[int, int]) -> str:
     axis, names = surface.loss_names()
-    lams = [np.format_float_scientific(lam, 1, trim="-", exp_digits=1) for lam in surface.lams]
+    lams = [number(lam) for lam in surface.lams]
     drawn = heatmap(surface.text, surface.values, lams, names, ("lam", axis), best)
     table = [[axis, "lam", surface.text]]
     for i, name in enumerate(names):
@@ -218,7 +222,6 @@ def _surface(surface: Surface, best: tuple[int, int]) -> str:
 def _predictions(pairs: Pairs | None) -> str:
     if pairs is None:
         return "<p>The outputs of this model are not plain numbers, or it keeps no training sample to compare with.</p>"
-    parts = []
     if pairs.grid is None:
         chosen = list(range(min(pairs.observed.shape[1], _WORST)))
         panels = [(str(k), pairs.names[k], _scatter(pairs, k)) for k in chosen]
@@ -236,9 +239,8 @@ def _predictions(pairs: Pairs | None) -> str:
         text = f"Curves of {pairs.text}, from the largest root mean squared error to the least."
         chosen = [int(order[rank]) for rank in ranks]
     table = _pairs_csv(pairs, list(range(len(pairs.rows))) if pairs.grid is None else chosen)
-    parts.append(_viewer("pairs", "output" if pairs.grid is None else "curve", panels, text, "predictions", table))
-    parts.append(_error_figure(pairs))
-    return _figures(*parts)
+    what, keys = ("output", "") if pairs.grid is None else ("curve", _CURVE_KEYS)
+    return _figures(_viewer("pairs", what, keys, panels, text, "predictions", table), _error_figure(pairs))
 
 
 def _error_figure(pairs: Pairs) -> str:
@@ -268,12 +270,16 @@ def _scatter(pairs: Pairs, k: int) -> str:
 def _sample_chart(pairs: Pairs, k: int) -> str:
     """Return the observed outputs of a sample with the predicted ones, over the grid or one after the other."""
     observed, predicted = pairs.observed[k], pairs.predicted[k]
-    places = np.arange(1, len(observed) + 1) if pairs.grid is None else pairs.grid
-    label = "output" if pairs.grid is None else "t"
-    chart = Chart(Axis.of(places, label), Axis.of([*observed, *predicted], "value"))
-    names = pairs.names if pairs.grid is None else [f"t = {t:.4g}" for t in places]
-    chart.line(places, observed)
-    chart.line(places, predicted, "dash")
+    y = Axis.of([*observed, *predicted], "value")
+    if pairs.grid is None:  # single outputs: nothing joins them
+        places, names = np.arange(1, len(observed) + 1), pairs.names
+        chart = Chart(Axis.of_names(names, "output"), y)
+        chart.strokes(places, predicted)
+    else:
+        places, names = pairs.grid, [f"t = {t:.4g}" for t in pairs.grid]
+        chart = Chart(Axis.of(places, "t"), y)
+        chart.line(places, observed)
+        chart.line(places, predicted, "dash")
     chart.dots(places, observed, [
         f"{name}: observed {value:.4g}, predicted {guess:.4g}"
         for name, value, guess in zip(names, observed, predicted, strict=True)
@@ -312,6 +318,7 @@ def _figure(drawing: str, caption: str, name: str, table: Sequence[Sequence[str]
 def _viewer(
     name: str,
     what: str,
+    keys: str,
     panels: Sequence[tuple[str, str, str]],
     caption: str,
     file: str,
@@ -319,7 +326,6 @@ def _viewer(
 ) -> str:
     """Return a figure of several drawings (key, title, drawing), of which one is shown and chosen."""
     options = "".join(f'<option value="{escape(key)}">{escape(title)}</option>' for key, title, _ in panels)
-    keys = '<span class="key">observed</span><span class="key dashed">predicted</span>' if what != "output" else ""
     controls = (
         f'<div class="controls"><label>{escape(what)} <select aria-label="{escape(what)}">{options}</select></label>'
         '<button type="button" class="back" aria-label="previous">◀</button>'
