@@ -192,7 +192,10 @@ class TableRegressor(BaseEstimator):
         table = as_table(table)
         Y = np.column_stack([_numbers(table, table.known(name, "targets")) for name in self.target_names_])
         missing = np.isnan(Y)
-        kept = np.flatnonzero(~(missing.all(axis=1) if self.curves else missing.any(axis=1)))
+        gone = missing.all(axis=1) if self.curves else missing.any(axis=1)
+        if self.drop_missing:
+            gone |= _lacking(table, self.input_names_)
+        kept = np.flatnonzero(~gone)
         if not len(kept):
             raise ValueError(f"{table.name} has no row with known targets.")
         return self.encode(table.take(kept)), Y[kept], table.numbers[kept]
@@ -248,7 +251,7 @@ class TableRegressor(BaseEstimator):
             self.notes_.append(f"{share:.0%} of the points of the curves are not observed")
         if not self.drop_missing:
             return ~without
-        gone = np.any([_is_missing(table.columns[name]) for name in inputs], axis=0) & ~without
+        gone = _lacking(table, inputs) & ~without
         if gone.any():
             self.notes_.append(f"{gone.sum()} of {len(Y)} rows have a missing input and are left out")
         return ~without & ~gone
@@ -335,6 +338,12 @@ def _is_missing(column: np.ndarray) -> np.ndarray:
     if column.dtype == object:
         return np.array([value is None for value in column])
     return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
+
+
+def _lacking(table: Table, names: Sequence[str]) -> np.ndarray:
+    """Tell which rows have a missing entry in some columns."""
+    found = [_is_missing(table.columns[table.known(name, "inputs")]) for name in names]
+    return np.any(found, axis=0) if found else np.zeros(len(table), dtype=bool)
 
 
 def _refuse_missing(column: np.ndarray, name: str, table: Table) -> None:

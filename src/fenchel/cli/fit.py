@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel.cli.parts import GridType, kernel_type, loss_type
-from fenchel.cli.terminal import click, command, rich, rich_console, rich_progress
+from fenchel.cli.terminal import click, command, rich_console, rich_progress
 from fenchel.data.tables import Table, read_table
 from fenchel.estimators import (
     FunctionalRegressor,
@@ -235,7 +235,7 @@ def _show(found: dict[str, Any]) -> None:
     for note in found["notes"]:
         click.echo(f"note         {note}")
     for warning in found["warnings"]:
-        rich.print(f"[yellow]warning[/yellow]      {' '.join(warning.split())}")
+        click.echo(f"{click.style('warning', fg='yellow')}      {' '.join(warning.split())}")
 
 
 def _names(names: list[str], most: int = 6) -> str:

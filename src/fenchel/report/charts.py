@@ -110,12 +110,13 @@ class Chart:
             left, top = self._place(x, y)
             self._marks.append(f'<line class="{kind}" x1="{left - 11}" x2="{left + 11}" y1="{top}" y2="{top}"/>')
 
-    def level(self, y: float, text: str) -> None:
-        """Draw a horizontal line with a text above its left end."""
+    def level(self, y: float, text: str, at_end: bool = False) -> None:
+        """Draw a horizontal line with a text above its left end, or its right one."""
         top = self._place(self.x.low, y)[1]
+        place = f'x="{WIDTH - _RIGHT - 4}" text-anchor="end"' if at_end else f'x="{_LEFT + 6}"'
         self._marks.append(
             f'<line class="level" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{top}" y2="{top}"/>'
-            f'<text class="note" x="{_LEFT + 6}" y="{top - 6}">{escape(text)}</text>'
+            f'<text class="note" {place} y="{top - 7}">{escape(text)}</text>'
         )
 
     def svg(self, title: str) -> str:

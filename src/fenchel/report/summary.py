@@ -132,7 +132,7 @@ def _outliers(facts: ModelFacts) -> str:
     drawn = _thinned(len(order), _DOTS)
     place, shown = np.arange(1, len(order) + 1)[drawn], order[drawn]
     chart = Chart(Axis.of(place, "samples, the most suspicious first"), Axis(-0.03, 1.12, "outlier score"))
-    chart.level(1.0, "clipped")
+    chart.level(1.0, "clipped", at_end=True)
     drawable = _drawable(facts, order)
     for is_high in (False, True):
         mask = (scores[shown] >= CLIPPED) == is_high
