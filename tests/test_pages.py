@@ -69,3 +69,14 @@ def test_the_page_on_structured_outputs_runs():
     assert (names["same"] == names["labels"]).all()
     assert "higher" in names["found"]
     assert names["ranked"].shape == (50, 2)
+
+
+def test_the_page_on_the_command_line_runs(tmp_path, monkeypatch):
+    pytest.importorskip("skops.io")
+    page = ROOT / "docs" / "command_line.rst"
+    if not page.exists():
+        pytest.skip("no pages beside the tests")
+    monkeypatch.chdir(tmp_path)
+    (block,) = (textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8")))
+    exec(compile(block, "command_line.rst", "exec"), {})
+    assert (tmp_path / "sine.fenchel").exists()
