@@ -25,9 +25,12 @@ ROOMS = (
     "fenchel.solvers",
     "fenchel.decoders",
     "fenchel.data",
+    "fenchel.data.tables",
+    "fenchel.tables",
     "fenchel.report.labels",
     "fenchel.report.metrics",
     "fenchel.report.plots",
+    "fenchel.report.summary",
     "fenchel.exceptions",
 )
 
