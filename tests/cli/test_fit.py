@@ -230,3 +230,9 @@ def test_the_bar_follows_the_gap(monkeypatch):
     gaps = [float(fields["gap"].split("gap ")[1]) for fields in seen if "gap" in fields]
     assert min(gaps) <= 1e-6 < max(gaps)
     assert [fields["completed"] for fields in seen if "completed" in fields] == [1, 2]
+
+
+def test_a_score_that_does_not_exist_is_null(fenchel, csv_file):
+    found = fenchel("fit", csv_file, "-t", "y_a", "--test-size", "0.02", "--json").json
+    assert (found["test_rows"], found["test_r2"]) == (1, None)
+    assert any("not well-defined" in text for text in found["warnings"])

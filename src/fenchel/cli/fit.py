@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from fenchel._check import require
 from fenchel.cli.parts import GridType, kernel_type, loss_type
 from fenchel.cli.terminal import click, command, rich_console, rich_progress
 from fenchel.data.tables import Table, read_table
@@ -89,18 +90,21 @@ def fit_command(data: Path, test_size: float, seed: int, model_file: Path | None
     for file in (model_file, report_file):  # before the work, not after it
         if file is not None and not file.absolute().parent.is_dir():
             raise click.UsageError(f"There is no folder {file.parent} for {file.name}.")
-    table = read_table(data)
-    regressor = _regressor(options)
-    train, test = _split(table, test_size, seed)
-    start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught, _progress(regressor.estimator):
+    if model_file is not None:
+        require("skops.io", extra="persist")
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        regressor.fit(train)
-    seconds = time.perf_counter() - start
-    for one in (regressor.estimator, regressor.estimator_):
-        if hasattr(one, "progress"):
-            one.set_params(progress=None)  # the bar is no part of the model
-    found = _result(regressor, train, test, seconds, [str(one.message) for one in caught])
+        regressor = _regressor(options)
+        train, test = _split(read_table(data), test_size, seed)
+        start = time.perf_counter()
+        with _progress(regressor.estimator):
+            regressor.fit(train)
+        seconds = time.perf_counter() - start
+        for one in (regressor.estimator, regressor.estimator_):
+            if hasattr(one, "progress"):
+                one.set_params(progress=None)  # the bar is no part of the model
+        found = _result(regressor, train, test, seconds)
+    found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
     if model_file is not None:
         save(regressor, model_file)
         found["model"] = str(model_file)
@@ -184,9 +188,7 @@ def _progress(estimator: Any) -> Iterator[None]:
             yield
 
 
-def _result(
-    model: TableRegressor, train: Table, test: Table | None, seconds: float, caught: list[str]
-) -> dict[str, Any]:
+def _result(model: TableRegressor, train: Table, test: Table | None, seconds: float) -> dict[str, Any]:
     """Return what is printed, as plain numbers and text."""
     fitted = model.estimator_
     is_chosen = hasattr(fitted, "cv_errors_")
@@ -212,13 +214,13 @@ def _result(
         "test_rows": None,
         "seconds": round(seconds, 3),
         "notes": model.notes_,
-        "warnings": caught,
     }
     if hasattr(fitted, "outlier_score_"):
         found["clipped"] = int(np.sum(fitted.outlier_score_ >= CLIPPED))
     if test is not None:
         found["test_r2"], found["test_rows"] = model.score(test), len(test)
-    return found
+    numbers = [name for name, value in found.items() if isinstance(value, float)]
+    return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -235,7 +237,7 @@ def _show(found: dict[str, Any]) -> None:
     for note in found["notes"]:
         click.echo(f"note         {note}")
     for warning in found["warnings"]:
-        click.echo(f"{click.style('warning', fg='yellow')}      {' '.join(warning.split())}")
+        click.echo(f"{click.style('warning', fg='yellow')}      {warning}")
 
 
 def _names(names: list[str], most: int = 6) -> str:

@@ -52,7 +52,8 @@ svg .part.null { fill: var(--line); } svg .part.inside { fill: var(--blue); } sv
 #tip { position: fixed; z-index: 9; pointer-events: none; background: var(--ink); color: var(--page); font-size: .85rem;
   padding: .25rem .5rem; border-radius: 4px; max-width: min(20rem, 90vw); }
 @media (max-width: 40rem) { svg text { font-size: 16px; } figure { padding: .4rem; }
-  .controls select { max-width: 11rem; } }
+  .controls { flex-wrap: nowrap; } .controls label { display: flex; gap: .4rem; align-items: center; min-width: 0; }
+  .controls select { min-width: 0; } }
 [hidden] { display: none !important; }
 @media print { .controls, #tip, figcaption a { display: none; } figure, table { break-inside: avoid; }
   h2 { break-after: avoid; } body { margin: 0; max-width: none; } }

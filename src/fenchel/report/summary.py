@@ -162,7 +162,7 @@ def _worst_viewer(facts: ModelFacts, drawable: dict[int, int]) -> str:
     if not drawable or facts.training is None or facts.scores is None:
         return ""
     panels = [
-        (str(facts.rows[i]), f"sample {facts.rows[i]}, score {facts.scores[i]:.3f}", _sample_chart(facts.training, k))
+        (str(facts.rows[i]), f"{facts.rows[i]}, score {facts.scores[i]:.3f}", _sample_chart(facts.training, k))
         for i, k in drawable.items()
     ]
     table = _pairs_csv(facts.training, list(drawable.values()))
@@ -232,7 +232,7 @@ def _predictions(pairs: Pairs | None) -> str:
         order = np.argsort(-pairs.errors, kind="stable")
         ranks = np.unique(np.linspace(0, len(order) - 1, min(len(order), _WORST)).astype(int))
         panels = [
-            (str(pairs.rows[order[rank]]), f"sample {pairs.rows[order[rank]]}, error {pairs.errors[order[rank]]:.3g}",
+            (str(pairs.rows[order[rank]]), f"{pairs.rows[order[rank]]}, error {pairs.errors[order[rank]]:.3g}",
              _sample_chart(pairs, int(order[rank])))
             for rank in ranks
         ]  # fmt: skip
