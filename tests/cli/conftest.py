@@ -3,10 +3,6 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("rich")
-pytest.importorskip("skops.io")
-click_testing = pytest.importorskip("click.testing")
-
 
 class Result:
     """What a command printed and how it ended."""
@@ -37,6 +33,9 @@ class Result:
 @pytest.fixture
 def fenchel():
     """Run a command in this process."""
+    for name in ("rich", "skops.io"):
+        pytest.importorskip(name)
+    click_testing = pytest.importorskip("click.testing")
     from fenchel.cli import main
 
     return lambda *words: Result(click_testing.CliRunner().invoke(main, [str(word) for word in words]))

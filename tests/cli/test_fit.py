@@ -17,12 +17,17 @@ from tests.cli.conftest import write_csv
 pandas = pytest.importorskip("pandas")
 
 
-def test_the_result_is_that_of_the_library(fenchel, csv_file, columns):
-    found = fenchel("fit", csv_file, "-t", "y_*", "--loss", "huber:kappa=0.1", "--lam", "1e-2", "--json").json
+def by_hand(columns):
+    """Return inputs and outputs, encoded and standardised without the library."""
     numbers = np.column_stack([columns["x"], columns["z"]])
     sides = np.array([[side == "left", side == "right"] for side in columns["side"]], dtype=float)
     X = np.hstack([(numbers - numbers.mean(axis=0)) / numbers.std(axis=0), sides])
-    Y = np.column_stack([columns["y_a"], columns["y_b"]])
+    return X, np.column_stack([columns["y_a"], columns["y_b"]])
+
+
+def test_the_result_is_that_of_the_library(fenchel, csv_file, columns):
+    found = fenchel("fit", csv_file, "-t", "y_*", "--loss", "huber:kappa=0.1", "--lam", "1e-2", "--json").json
+    X, Y = by_hand(columns)
     model = library.OperatorKernelRegressor(loss=Huber(0.1), lam=1e-2).fit(X, Y - Y.mean(axis=0))
     assert found["primal"] == pytest.approx(model.primal_objective_, rel=1e-9)
     assert found["train_r2"] == pytest.approx(model.score(X, Y - Y.mean(axis=0)), rel=1e-9)
@@ -50,13 +55,17 @@ def test_a_saved_model_predicts_the_raw_table(fenchel, csv_file, columns, tmp_pa
     lines = printed.out.splitlines()
     assert lines[0] == "y_a,y_b"
     found = np.array([[float(cell) for cell in line.split(",")] for line in lines[1:]])
+    X, Y = by_hand(columns)
+    expected = library.OperatorKernelRegressor().fit(X, Y - Y.mean(axis=0)).predict(X) + Y.mean(axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     model = library.load(tmp_path / "m.fenchel")
     assert isinstance(model, TableRegressor)
     assert (found == model.predict(pandas.DataFrame(columns))).all()  # the text of a number is the number
     for suffix in ("csv", "npz", "parquet"):
         output = tmp_path / f"predicted.{suffix}"
         assert fenchel("predict", tmp_path / "m.fenchel", csv_file, "--output", output).code == 0
-    assert (np.load(tmp_path / "predicted.npz")["Y"] == found).all()
+    with np.load(tmp_path / "predicted.npz") as stored:
+        assert (stored["Y"] == found).all()
     assert (pandas.read_parquet(tmp_path / "predicted.parquet").to_numpy() == found).all()
     assert (tmp_path / "predicted.csv").read_text() == printed.out
     assert fenchel("predict", tmp_path / "m.fenchel", csv_file, "--json").json["predictions"] == found.tolist()
@@ -148,9 +157,9 @@ def test_curves_with_gaps(fenchel, curve_file, tmp_path):
     assert any("of the points of the curves are not observed" in note for note in found["notes"])
     assert any("those in the names, 0 to 2" in note for note in found["notes"])
     fenchel("predict", tmp_path / "m", file, "-o", tmp_path / "p.npz")
-    stored = np.load(tmp_path / "p.npz")
-    assert stored["Y"].tobytes() == model.predict(x[:, None]).tobytes()
-    assert (stored["grid"] == t).all()
+    with np.load(tmp_path / "p.npz") as stored:
+        assert stored["Y"].tobytes() == model.predict(x[:, None]).tobytes()
+        assert (stored["grid"] == t).all()
 
 
 def test_cross_validation_chooses(fenchel, csv_file, tmp_path):
@@ -195,7 +204,7 @@ def test_parts_in_words(text, column, expected, fenchel, csv_file, tmp_path):
     assert repr(getattr(library.load(tmp_path / "m").estimator_, column)) == repr(expected)
 
 
-def test_the_command_itself_in_a_process_of_its_own(csv_file, tmp_path):
+def test_the_command_itself_in_a_process_of_its_own(fenchel, csv_file, tmp_path):
     """The whole way, as a user has it: exit status, output and error stream; a pipe sees nothing of the bar."""
     run = [sys.executable, "-m", "fenchel"]
     env = os.environ | {"PYTHONPATH": str(Path(library.__file__).parents[1])}
@@ -214,6 +223,7 @@ def test_the_command_itself_in_a_process_of_its_own(csv_file, tmp_path):
 
 
 def test_the_bar_follows_the_gap(monkeypatch):
+    pytest.importorskip("click")
     from fenchel.cli import fit
 
     seen = []
