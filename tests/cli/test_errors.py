@@ -84,7 +84,8 @@ def test_dates(fenchel, columns, tmp_path):
 
 def test_arrays_that_are_no_table(fenchel, tmp_path):
     np.savez(tmp_path / "data.npz", X=np.zeros((4, 3)), y=np.zeros(5))
-    assert "the array 'y' has shape (5,)" in fenchel("fit", tmp_path / "data.npz", "-t", "y").line
+    line = fenchel("fit", tmp_path / "data.npz", "-t", "y").line
+    assert "has no column 'y' (the array 'y' of shape (5,) has not 4 rows and is passed over)" in line
     np.savez(tmp_path / "data.npz", X=np.zeros((4, 3, 2)), y=np.zeros(4))
     assert "the array 'X' has shape (4, 3, 2)" in fenchel("fit", tmp_path / "data.npz", "-t", "y").line
 

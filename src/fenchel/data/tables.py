@@ -88,7 +88,9 @@ class Table:
             return name
         near = get_close_matches(name, self.columns, n=1, cutoff=0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{argument}: {self.name} has no column {name!r}.{hint} It has {_listed(list(self.columns))}.")
+        why = "".join(f" ({note})" for note in self.notes if repr(name) in note)
+        have = _listed(list(self.columns))
+        raise ValueError(f"{argument}: {self.name} has no column {name!r}{why}.{hint} It has {have}.")
 
 
 def read_table(path: Any) -> Table:
@@ -191,20 +193,23 @@ def _read_npz(file: Path) -> Table:
     if length is None:
         length = max((len(array) for array in arrays.values() if array.ndim == 1), default=0)
     columns: dict[str, np.ndarray] = {}
+    notes: list[str] = []
     grid = None
     for name, array in arrays.items():
         if array.ndim == 1 and name in _GRIDS and len(array) != length:
             grid = array.astype(np.float64)
-        elif array.ndim == 0 or array.ndim > 2 or len(array) != length:
+        elif array.ndim > 2:
             raise ValueError(
-                f"{file}: the array {name!r} has shape {array.shape}; a table of {length} rows takes ({length},) or "
-                f"({length}, d). Use the library itself for other data."
+                f"{file}: the array {name!r} has shape {array.shape}; a table takes ({length},) or ({length}, d). Use "
+                "the library itself for other data."
             )
+        elif array.ndim == 0 or len(array) != length:  # names, a date, ...: things about the data
+            notes.append(f"the array {name!r} of shape {array.shape} has not {length} rows and is passed over")
         elif array.ndim == 1:
             columns[name] = _plain(array, name, str(file))
         else:
             columns.update({f"{name}_{k}": _plain(array[:, k], name, str(file)) for k in range(array.shape[1])})
-    return Table(columns, str(file), grid)
+    return Table(columns, str(file), grid, notes)
 
 
 def _from_frame(frame: Any, name: str, notes: Sequence[str] = ()) -> Table:
