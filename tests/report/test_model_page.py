@@ -173,7 +173,8 @@ def page_file(tmp_path_factory):
     Y[[3, 21]] += 4.0
     model = fenchel.FunctionalRegressorCV(lams=[1e-4, 1e-2], losses=[Huber(0.05), Huber(0.5)]).fit(data.X, Y)
     file = tmp_path_factory.mktemp("page") / "page.html"
-    file.write_text(model_page(model), encoding="utf-8")
+    page = model_page(model, source="a_name_that_is_longer_than_the_screen_of_a_phone_is_wide.fenchel")
+    file.write_text(page, encoding="utf-8")
     return file
 
 

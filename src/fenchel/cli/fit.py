@@ -109,7 +109,7 @@ def fit_command(data: Path, test_size: float, seed: int, model_file: Path | None
         save(regressor, model_file)
         found["model"] = str(model_file)
     if report_file is not None:
-        page = model_page(regressor, data=train if test is None else test, source=str(data), versions=versions())
+        page = model_page(regressor, data=train if test is None else test, source=data.name, versions=versions())
         write_whole(report_file, page.encode())
         found["report"] = str(report_file)
     click.echo(json.dumps(found, indent=1)) if as_json else _show(found)

@@ -33,7 +33,7 @@ def report_command(model: Path, data: Path | None, output: Path | None, as_json:
         if not isinstance(fitted, TableRegressor):
             raise ValueError(f"{model} holds a {type(fitted).__name__}, which knows no columns; leave out --data.")
         table = read_table(data)
-    page = model_page(fitted, data=table, source=str(model), versions=describe(model))
+    page = model_page(fitted, data=table, source=model.name, versions=describe(model))
     output = model.with_suffix(".html") if output is None else output
     write_whole(output, page.encode())
     click.echo(json.dumps({"model": str(model), "report": str(output)}) if as_json else f"Page: {output}")

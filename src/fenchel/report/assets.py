@@ -10,6 +10,7 @@ STYLE = """
   --line: #3d3d3d; --blue: #56b4e9; --red: #f0a030; --grey: #8f8f8f; --good: #4ad0a4; --bad: #f0a030;
   --cell: 86, 180, 233; } }
 body { background: var(--page); color: var(--ink); }
+h1, p, figcaption { overflow-wrap: anywhere; }
 h2 { margin: 2rem 0 .5rem; font-size: 1.25rem; }
 .verdict { font-weight: 600; padding: .6rem .9rem; border-left: 6px solid var(--good); background: var(--panel); }
 .verdict.bad { border-color: var(--bad); }

@@ -1,6 +1,7 @@
 """What a page says about a fitted model, as plain numbers: certificate, history, scores, samples, surface."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,10 @@ class ModelFacts:
         """Return how many samples have a null dual variable, one inside its bound and one on it."""
         null = np.all(self.duals == 0, axis=1)
         clipped = np.zeros(len(null), dtype=bool) if self.scores is None else (self.scores >= CLIPPED) & ~null
-        return {"null": int(null.sum()), "inside": int((~null & ~clipped).sum()), "on the bound": int(clipped.sum())}
+        found = {"null": int(null.sum()), "inside": int((~null & ~clipped).sum()), "on the bound": int(clipped.sum())}
+        if self.scores is None:  # there is no bound
+            return {"null": found["null"], "not null": found["inside"]}
+        return found
 
     def suspects(self) -> np.ndarray:
         """Return the places of all samples, the highest score first; among clipped ones, the largest error first."""
@@ -109,7 +113,8 @@ class ModelFacts:
         X, observed, rows = self.table.sample(data)
         predicted = host(self.estimator.predict(X)).reshape(len(X), -1) + self.table.offset_
         grid = _grid(self.estimator, observed.shape[1])
-        return Pairs(rows, observed, predicted, self.table.target_names_, grid, f"the {len(rows)} rows of {data.name}")
+        about = f"{len(rows)} rows of {Path(data.name).name}"  # a page is passed on, folders are nobody's business
+        return Pairs(rows, observed, predicted, self.table.target_names_, grid, about)
 
 
 def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarray) -> Pairs | None:

@@ -185,7 +185,7 @@ def _worst_table(facts: ModelFacts, worst: np.ndarray, drawable: dict[int, int])
 
 def _sparsity(facts: ModelFacts) -> str:
     kinds, n = facts.kinds(), len(facts.rows)
-    classes = {"null": "null", "inside": "inside", "on the bound": "bound"}
+    classes = {"null": "null", "inside": "inside", "not null": "inside", "on the bound": "bound"}
     shares = [(f"{name} ({count})", count / n, classes[name]) for name, count in kinds.items()]
     drawn = bar("Shares of dual variables", shares)
     entries = float(np.mean(facts.duals == 0))
