@@ -26,9 +26,13 @@ ROOMS = (
     "fenchel.decoders",
     "fenchel.task_losses",
     "fenchel.data",
+    "fenchel.datasets",
+    "fenchel.data.tables",
+    "fenchel.tables",
     "fenchel.report.labels",
     "fenchel.report.metrics",
     "fenchel.report.plots",
+    "fenchel.report.summary",
     "fenchel.exceptions",
 )
 

@@ -8,7 +8,11 @@ import pytest
 
 import fenchel
 
-MODULES = [info.name for info in pkgutil.walk_packages(fenchel.__path__, "fenchel.") if info.name != "fenchel.cli"]
+MODULES = [
+    info.name
+    for info in pkgutil.walk_packages(fenchel.__path__, "fenchel.")
+    if not info.name.startswith(("fenchel.cli", "fenchel.__main__"))
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

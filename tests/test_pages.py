@@ -84,3 +84,14 @@ def test_the_page_on_autoencoders_runs():
     assert names["falls"].all() and 0 < len(names["suspicious"]) < 300
     assert names["places"].shape == (50,) and 0 < names["error"] < 1
     assert names["accuracy"] > 0.7
+
+
+def test_the_page_on_the_command_line_runs(tmp_path, monkeypatch):
+    pytest.importorskip("skops.io")
+    page = ROOT / "docs" / "command_line.rst"
+    if not page.exists():
+        pytest.skip("no pages beside the tests")
+    monkeypatch.chdir(tmp_path)
+    (block,) = (textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8")))
+    exec(compile(block, "command_line.rst", "exec"), {})
+    assert (tmp_path / "sine.fenchel").exists()

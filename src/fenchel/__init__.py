@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fenchel import decoders, kernels, losses, representations, solvers, task_losses
+    from fenchel import datasets, decoders, kernels, losses, representations, solvers, task_losses
     from fenchel.estimators import (
         CostCurve,
         CostSensitiveClassifier,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         StructuredPredictorCV,
         path,
     )
+    from fenchel.persistence import load, save
 
 __version__ = "0.1.0"
 
@@ -39,22 +40,27 @@ __all__ = [
     "StructuredPredictor",
     "StructuredPredictorCV",
     "__version__",
+    "datasets",
     "decoders",
     "kernels",
+    "load",
     "losses",
     "path",
     "representations",
+    "save",
     "solvers",
     "task_losses",
 ]
 
-_ROOMS = ("decoders", "kernels", "losses", "representations", "solvers", "task_losses")
+_ROOMS = ("datasets", "decoders", "kernels", "losses", "representations", "solvers", "task_losses")
 
 
 def __getattr__(name: str) -> Any:
     # names are loaded when first asked for: `import fenchel` itself stays quick
     if name in _ROOMS:
         return import_module(f"fenchel.{name}")
+    if name in ("load", "save"):
+        return getattr(import_module("fenchel.persistence"), name)
     if name in __all__:
         return getattr(import_module("fenchel.estimators"), name)
     raise AttributeError(f"module 'fenchel' has no attribute {name!r}")

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 from fenchel._check import Interval, Options, check_parameter
 
-__all__ = ["Component", "from_name"]
+__all__ = ["Component", "from_name", "parts_of"]
 
 
 class Component(BaseEstimator):
@@ -42,11 +42,10 @@ def from_name(value: Any, room: Any, argument: str) -> Any:
     """
     if not isinstance(value, str):
         return value
-    rooms = room if isinstance(room, tuple) else (room,)
-    parts = [getattr(one, name) for one in rooms for name in one.__all__ if _is_part(getattr(one, name))]
-    found = {part.__name__.lower(): part for part in parts}.get(value.replace("_", "").lower())
+    parts = parts_of(room)
+    found = {part.__name__.lower(): part for part in parts.values()}.get(value.replace("_", "").lower())
     if found is None:
-        known = ", ".join(repr(_snake(name)) for name in sorted(part.__name__ for part in parts))
+        known = ", ".join(map(repr, parts))
         raise ValueError(f"Unknown {argument} {value!r}. Known names: {known}; an instance is accepted too.")
     try:
         return found()
@@ -54,6 +53,13 @@ def from_name(value: Any, room: Any, argument: str) -> Any:
         raise ValueError(
             f"The {argument} {value!r} has parameters without a default; pass an instance of {found.__name__}."
         ) from error
+
+
+def parts_of(room: Any) -> dict[str, type[Component]]:
+    """Return the parts of a family by their short names, in the order of the alphabet."""
+    rooms = room if isinstance(room, tuple) else (room,)
+    parts = {getattr(one, name) for one in rooms for name in one.__all__ if _is_part(getattr(one, name))}
+    return {_snake(part.__name__): part for part in sorted(parts, key=lambda part: part.__name__)}
 
 
 def _is_part(value: Any) -> bool:

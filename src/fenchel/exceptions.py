@@ -1,6 +1,6 @@
 """Exceptions of the library; warnings are scikit-learn's ``ConvergenceWarning``."""
 
-__all__ = ["FenchelError", "IncompatibleError", "NotFeasibleError"]
+__all__ = ["FenchelError", "IncompatibleError", "ModelFileError", "NotFeasibleError"]
 
 
 class FenchelError(Exception):
@@ -13,3 +13,7 @@ class IncompatibleError(FenchelError, ValueError):
 
 class NotFeasibleError(FenchelError, MemoryError):
     """The request is too large for the memory of this machine."""
+
+
+class ModelFileError(FenchelError, ValueError):
+    """A file is not a saved model, or one that cannot be loaded here."""

@@ -56,7 +56,7 @@ class TestLoaders:
     def test_a_table_without_its_columns(self, tmp_path, folder, monkeypatch):
         (tmp_path / "massbank_msms").symlink_to(folder / "massbank_msms")
         monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
-        monkeypatch.setattr("fenchel.data.files.csv.DictReader", lambda _: _Empty())
+        monkeypatch.setattr("fenchel.data.readers.csv.DictReader", lambda _: _Empty())
         with pytest.raises(ValueError, match="It lacks inchikey14, smiles, formula, precursor_mz, fold"):
             load_massbank()
 

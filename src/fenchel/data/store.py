@@ -1,23 +1,27 @@
 """Where data files are: a local folder, filled from a mirror on demand, each file known by its checksum."""
 
+import functools
 import hashlib
+import inspect
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import urlopen
 
-__all__ = ["KnownFile", "check_files", "data_folder", "fetch", "known_files", "locate"]
+from sklearn.utils import Bunch
+
+__all__ = ["KnownFile", "check_files", "data_folder", "described", "fetch", "known_files", "locate"]
 
 _BLOCK = 2**16
 _TIMEOUT = 30  # seconds without a byte
 
+P = ParamSpec("P")
 Progress = Callable[[str, int, int], None]  # which file, bytes so far, bytes in all
 
 
@@ -35,7 +39,7 @@ class KnownFile:
         return self.name.split("/", 1)[0]
 
 
-@cache
+@functools.cache
 def known_files() -> dict[str, KnownFile]:
     """Return every file that the loaders may ask for, by name."""
     lines = resources.files("fenchel.data").joinpath("checksums.txt").read_text(encoding="ascii").splitlines()
@@ -153,6 +157,20 @@ def check_files(data_sets: list[str] | None = None) -> Iterator[tuple[KnownFile,
         else:
             same = path.stat().st_size == known.size and _sha256(path) == known.sha256
             yield known, "ok" if same else "damaged"
+
+
+def described(load: Callable[P, Bunch]) -> Callable[P, Bunch]:
+    """Return a loader whose data say what they are: ``DESCR``, its docstring, and ``citation``, its references."""
+    text = inspect.cleandoc(load.__doc__ or "")
+    citation = text.partition("References\n----------\n")[2].strip()
+
+    @functools.wraps(load)
+    def loader(*args: P.args, **kwargs: P.kwargs) -> Bunch:
+        data = load(*args, **kwargs)
+        data.update(DESCR=text, citation=citation)
+        return data
+
+    return loader
 
 
 def _sha256(path: Path) -> str:

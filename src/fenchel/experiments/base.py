@@ -70,6 +70,7 @@ class Outcome:
 
     rows: list[Comparison]
     found: Any
+    results: dict[str, Any]  # of the units, by name
     seconds: float  # of all units, added up
 
 
@@ -112,8 +113,9 @@ def run(
         _write(folder, name, text)
         if progress is not None:
             progress(title, len(kept), len(units))
-    rows, found = experiment.summary({unit.name: kept[unit.name]["result"] for unit in units})
-    return Outcome(rows, found, sum(kept[unit.name]["seconds"] for unit in units))
+    results = {unit.name: kept[unit.name]["result"] for unit in units}
+    rows, found = experiment.summary(results)
+    return Outcome(rows, found, results, sum(kept[unit.name]["seconds"] for unit in units))
 
 
 def _computed(units: list[Unit], jobs: int, dask: str | None) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: no script, no request."""
+"""One self-contained HTML page: no request, and no script unless it is given one."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -60,10 +60,13 @@ def figures(drawings: Sequence[tuple[str, str]]) -> str:
     return f'<div class="figures">{"".join(parts)}</div>'
 
 
-def page(title: str, intro: str, *blocks: str) -> str:
-    """Return the whole page."""
+def page(title: str, intro: str, *blocks: str, style: str = "", script: str = "") -> str:
+    """Return the whole page; ``style`` and ``script`` are added to it. The browser is told to load nothing else."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+    tail = f"<script>{script}</script>" if script else ""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
-        f"<body><h1>{escape(title)}</h1><p>{escape(intro)}</p>{''.join(blocks)}</body></html>\n"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{_STYLE}{style}</style></head>'
+        f"<body><h1>{escape(title)}</h1><p>{escape(intro)}</p>{''.join(blocks)}{tail}</body></html>\n"
     )

@@ -2,7 +2,7 @@
 
 from fenchel.solvers import auto, box, closed_form, coordinate, newton, proximal, splitting
 from fenchel.solvers.auto import *  # noqa: F403
-from fenchel.solvers.base import Solution, Solver, Status
+from fenchel.solvers.base import Solution, Solver, Status, watched
 from fenchel.solvers.box import *  # noqa: F403
 from fenchel.solvers.closed_form import *  # noqa: F403
 from fenchel.solvers.coordinate import *  # noqa: F403
@@ -21,4 +21,5 @@ __all__ = [
     "Solution",
     "Solver",
     "Status",
+    "watched",
 ]

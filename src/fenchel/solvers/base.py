@@ -3,6 +3,8 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar
@@ -13,9 +15,41 @@ from fenchel._component import Component
 from fenchel.exceptions import IncompatibleError
 from fenchel.problem import Certificate, DualProblem
 
-__all__ = ["IterativeSolver", "Solution", "Solver", "Status"]
+__all__ = ["IterativeSolver", "Solution", "Solver", "Status", "watched"]
 
 Callback = Callable[[int, Certificate], bool | None]
+Watcher = Callable[[int, Certificate], None]
+
+_WATCHER: ContextVar[Watcher | None] = ContextVar("_WATCHER", default=None)
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Show every certificate of the iterative solves inside a ``with`` block, also of solves deep in an estimator.
+
+    Parameters
+    ----------
+    watcher : callable
+        Called as ``watcher(n_iter, certificate)`` at each test of the gap; what it returns is not used. Solves in
+        threads of their own (``n_jobs``) are not seen, nor is the closed form of the square loss, which has no steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.solvers import watched
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> gaps = []
+    >>> with watched(lambda n_iter, certificate: gaps.append(certificate.relative_gap)):
+    ...     model = OperatorKernelRegressor(loss="huber").fit(X, np.sin(X))
+    >>> bool(gaps[-1] <= 1e-6)
+    True
+    """
+    token = _WATCHER.set(watcher)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(token)
 
 
 class Status(Enum):
@@ -59,8 +93,10 @@ class Run:
 
     def add(self, n_iter: int, point: Point) -> None:
         """Note a certificate, and keep the point if it is the best."""
-        gap = point[2].relative_gap
+        gap, watcher = point[2].relative_gap, _WATCHER.get()
         self.history.append((n_iter, point[2]))
+        if watcher is not None:
+            watcher(n_iter, point[2])
         if not self._best or gap < self._best[0][2].relative_gap:
             self._best = [point]
         if gap < 0.9 * self._progress[1]:

@@ -1,0 +1,99 @@
+"""Losses, kernels and grids in words: ``huber:kappa=0.5``, ``gaussian:gamma=median``, ``1e-6:1:13``."""
+
+import ast
+from collections.abc import Callable
+from difflib import get_close_matches
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from fenchel import losses
+from fenchel._component import from_name, parts_of
+from fenchel.cli.terminal import ParamType, click, shell_completion
+from fenchel.kernels import as_scalar_kernel, functional, scalar
+
+__all__ = ["GridType", "PartType", "kernel_type", "loss_type"]
+
+
+class PartType(ParamType):
+    """A part by its short name, with parameters: ``name`` or ``name:a=1,b=2``."""
+
+    def __init__(self, what: str, rooms: tuple[Any, ...], by_name: Callable[[str], Any]) -> None:
+        self.name = what
+        self.rooms = rooms
+        self.by_name = by_name
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the instance that the text means."""
+        if not isinstance(value, str):
+            return value
+        name, colon, rest = value.partition(":")
+        try:
+            part = self._named(name, _settings(rest) if colon else {})
+            return part.validate()
+        except (TypeError, ValueError) as error:
+            raise click.BadParameter(str(error), ctx=ctx, param=param) from error
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """Return the names that begin so."""
+        return [shell_completion.CompletionItem(name) for name in parts_of(self.rooms) if name.startswith(incomplete)]
+
+    def _named(self, name: str, settings: dict[str, Any]) -> Any:
+        if not settings:
+            return self.by_name(name)
+        kind = parts_of(self.rooms).get(name) or type(self.by_name(name))
+        known = sorted(set(signature(kind).parameters))
+        for key in settings:
+            if key not in known:
+                near = get_close_matches(key, known, n=1, cutoff=0.4)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise ValueError(
+                    f"{kind.__name__} has no parameter {key!r}.{hint} It has {', '.join(known) or 'none'}."
+                )
+        return kind(**settings)
+
+
+class GridType(ParamType):
+    """Numbers: ``1e-4,1e-2,1``, or from, to and how many in equal ratios, ``1e-6:1:13``."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the list of numbers."""
+        if not isinstance(value, str):
+            return value
+        try:
+            if ":" in value:
+                low, high, count = value.split(":")
+                # twelve digits: 1e-05 and not 9.999999999999999e-06
+                numbers = [float(f"{x:.12g}") for x in np.geomspace(float(low), float(high), int(count))]
+            else:
+                numbers = [float(part) for part in value.split(",")]
+        except ValueError:
+            numbers = []
+        if not numbers or not all(0 < number < np.inf for number in numbers):
+            self.fail(f"{value!r} is neither positive numbers '1e-4,1e-2' nor a range 'from:to:count'.", param, ctx)
+        return numbers
+
+
+def _settings(text: str) -> dict[str, Any]:
+    """Return the parameters of ``a=1,b=x`` with numbers as numbers."""
+    found: dict[str, Any] = {}
+    for piece in text.split(","):
+        key, equals, value = piece.partition("=")
+        if not equals or not key.strip():
+            raise ValueError(f"{piece!r} is no parameter; write name:parameter=value,parameter=value.")
+        found[key.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return float(text) if text.lower().lstrip("+-") in ("inf", "nan") else ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+loss_type = PartType("loss", (losses,), lambda name: from_name(name, losses, "loss"))
+kernel_type = PartType("kernel", (scalar, functional), as_scalar_kernel)

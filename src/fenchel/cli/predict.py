@@ -1,0 +1,87 @@
+"""``fenchel predict``."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fenchel._check import require
+from fenchel.cli.terminal import click, command
+from fenchel.data.tables import read_table
+from fenchel.persistence import load, write_whole
+from fenchel.tables import TableRegressor
+
+__all__ = ["predict_command"]
+
+
+@command("predict", short_help="Predict with a saved model.")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+              help="A .csv, .npz or .parquet file; without it, CSV is printed.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the predictions as JSON instead of CSV.")
+def predict_command(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
+    """Predict the targets of a table with a model that "fenchel fit --model" wrote.
+
+    DATA has the input columns by the names that the model was fitted with, in any order; others are passed over.
+
+    \b
+      fenchel predict model.fenchel new.csv --output predicted.csv
+      fenchel predict model.fenchel new.parquet | head
+    """
+    regressor = load_table_model(model)
+    table = read_table(data)
+    predicted = regressor.predict(table)
+    names = regressor.target_names_
+    if output is not None:
+        write_whole(output, _content(output, predicted, names, regressor.grid_))
+    elif not as_json:
+        click.echo(_csv(predicted, names).decode(), nl=False)
+    if as_json:
+        found: dict[str, Any] = {"rows": len(predicted), "targets": names}
+        found |= {"predictions": predicted.tolist()} if output is None else {"output": str(output)}
+        click.echo(json.dumps(found))
+
+
+def load_table_model(path: Path) -> TableRegressor:
+    """Return the model of a file, or raise if it is not one of a table."""
+    model = load(path)
+    if not isinstance(model, TableRegressor):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, which knows no columns. Load it in Python, with fenchel.load."
+        )
+    return model
+
+
+def _content(file: Path, predicted: np.ndarray, names: list[str], grid: np.ndarray | None) -> bytes:
+    """Return the bytes of a file of the kind that its suffix says."""
+    writers = {".csv": lambda: _csv(predicted, names), ".npz": lambda: _npz(predicted, names, grid),
+               ".parquet": lambda: _parquet(predicted, names)}  # fmt: skip
+    writer = writers.get(file.suffix.lower())
+    if writer is None:
+        raise click.BadParameter(f"{file} must end in {', '.join(writers)}", param_hint="--output")
+    return writer()
+
+
+def _csv(predicted: np.ndarray, names: list[str]) -> bytes:
+    quoted = ['"' + name.replace('"', '""') + '"' if set(name) & set(',"\n') else name for name in names]
+    # repr gives the shortest text from which the same number is read again
+    lines = [",".join(quoted), *(",".join(repr(value) for value in row) for row in predicted.tolist())]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _npz(predicted: np.ndarray, names: list[str], grid: np.ndarray | None) -> bytes:
+    buffer = io.BytesIO()
+    more: dict[str, Any] = {} if grid is None else {"grid": grid}
+    np.savez(buffer, Y=predicted, names=np.array(names), **more)
+    return buffer.getvalue()
+
+
+def _parquet(predicted: np.ndarray, names: list[str]) -> bytes:
+    pandas = require("pandas", extra="parquet")
+    require("pyarrow", extra="parquet")
+    buffer = io.BytesIO()
+    pandas.DataFrame(predicted, columns=names).to_parquet(buffer, index=False)
+    return buffer.getvalue()

@@ -1,0 +1,117 @@
+"""``fenchel reproduce``."""
+
+import json
+import os
+import platform
+import shutil
+from datetime import date
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+from fenchel.cli.terminal import click, command, print_table, rich, rich_progress
+from fenchel.experiments import EXPERIMENTS
+from fenchel.experiments.base import Outcome, run
+from fenchel.persistence import versions, write_whole
+from fenchel.report import plots
+from fenchel.report.reproduction import HEADER, Finished, markdown, reproduction_page, row_cells
+
+__all__ = ["reproduce_command"]
+
+
+@command("reproduce", short_help="Compute published numbers anew, and print them beside ours.")
+@click.argument("names", nargs=-1, type=click.Choice(sorted(EXPERIMENTS)))
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduce"),
+              show_default=True, help="Folder of the page, the figures and the finished parts.")  # fmt: skip
+@click.option("--quick", is_flag=True, help="A reduced version of each, stated as such: minutes for all of them.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--dask", metavar="ADDRESS", help="Compute on the workers of this Dask scheduler instead.")
+@click.option("--fresh", is_flag=True, help="Compute all parts anew, also those that are finished.")
+@click.option("--markdown", "table", type=click.Path(dir_okay=False, path_type=Path), help="Write the tables here too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON, and nothing else.")
+def reproduce_command(
+    names: tuple[str, ...],
+    output: Path,
+    quick: bool,
+    jobs: int,
+    dask: str | None,
+    fresh: bool,
+    table: Path | None,
+    as_json: bool,
+) -> None:
+    """Compute published numbers anew, print them beside ours, draw the figures, write a page.
+
+    Without NAMES, all experiments. Each part is kept in OUTPUT as soon as it is computed: a run that was stopped, in
+    whatever way, goes on where it was. The data are found through FENCHEL_DATA. The exit status is 1 if a number
+    misses.
+
+    \b
+      fenchel reproduce --quick --jobs 2
+      fenchel reproduce speech usps --jobs 4
+      fenchel reproduce --dask tcp://scheduler:8786
+    """
+    parts = output / ("parts-quick" if quick else "parts")
+    if fresh and parts.exists():
+        shutil.rmtree(parts)
+    output.mkdir(parents=True, exist_ok=True)
+    done = []
+    for name in names or sorted(EXPERIMENTS):
+        outcome = _run(name, quick, parts, jobs, dask, silent=as_json)
+        fig = EXPERIMENTS[name].draw(outcome.found)
+        fig.savefig(output / f"{name}.png", dpi=110)
+        about = cleandoc(EXPERIMENTS[name].__doc__ or name)
+        done.append(Finished(name, about, outcome.rows, plots.svg(fig), outcome.results, outcome.seconds))
+        if not as_json:
+            print_table(f"{name}, reduced" if quick else name, HEADER, [row_cells(row) for row in outcome.rows])
+    facts = _facts(done, quick, jobs, dask)
+    write_whole(output / "reproduce.html", reproduction_page(done, facts).encode())
+    if table is not None:
+        write_whole(table, markdown(done, facts).encode())
+    _conclude(done, output / "reproduce.html", facts, as_json)
+
+
+def _run(name: str, quick: bool, folder: Path, jobs: int, dask: str | None, silent: bool) -> Outcome:
+    """Run one experiment with a bar of its units."""
+    experiment = EXPERIMENTS[name]
+    units = experiment.units(quick)
+    with rich_progress.Progress(disable=silent, transient=True) as bar:
+        task = bar.add_task(name, total=len(units))
+        return run(
+            experiment, units, folder, lambda _, finished, total: bar.update(task, completed=finished), jobs, dask
+        )
+
+
+def _facts(done: list[Finished], quick: bool, jobs: int, dask: str | None) -> dict[str, str]:
+    """Return what a reader must know of a run."""
+    return {
+        "kind": "reduced: fewer splits, draws or losses than published" if quick else "full",
+        "date": date.today().isoformat(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "units": "on workers of Dask" if dask else f"{jobs} at a time",
+        "computing": f"{sum(one.seconds for one in done) / 60:.1f} minutes, all parts added up",
+        **{f"version of {name}": version for name, version in versions().items()},
+    }
+
+
+def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: bool) -> None:
+    """Say how many numbers pass, and end with status 1 if one does not."""
+    total, passed = sum(len(one.rows) for one in done), sum(one.n_passed for one in done)
+    if as_json:
+        rows: list[dict[str, Any]] = [
+            {
+                "experiment": one.name,
+                "number": row.name,
+                "wanted": row.published,
+                "ours": row.ours,
+                "tolerance": row.tolerance,
+                "at_most": row.at_most,
+                "passes": bool(row.passes),
+                "note": row.note,
+            }
+            for one in done
+            for row in one.rows
+        ]
+        click.echo(json.dumps({"facts": facts, "page": str(page), "rows": rows}))
+    else:
+        rich.print(f"{passed} of {total} numbers pass. Page: {page}")
+    raise SystemExit(0 if passed == total else 1)

@@ -1,0 +1,153 @@
+"""What a page says about a fitted model, as plain numbers: certificate, history, scores, samples, surface."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._array import host
+from fenchel.report.plots import CLIPPED
+from fenchel.report.surface import Surface
+from fenchel.tables import TableRegressor
+
+__all__ = ["ModelFacts", "Pairs"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Observed and predicted outputs of some samples, (k, p); NaN is not observed."""
+
+    rows: np.ndarray  # what the samples are called
+    observed: np.ndarray
+    predicted: np.ndarray
+    names: list[str]  # of the outputs
+    grid: np.ndarray | None  # points of curves
+    text: str
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Root mean squared error of each sample over what was observed."""
+        seen = ~np.isnan(self.observed)
+        squares = np.where(seen, self.observed - self.predicted, 0.0) ** 2
+        return np.sqrt(squares.sum(axis=1) / np.maximum(seen.sum(axis=1), 1))
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A fitted model in numbers; what it does not have is ``None``."""
+
+    estimator: Any  # with the certificate
+    table: TableRegressor | None
+    rows: np.ndarray  # what the training samples are called, (n,)
+    scores: np.ndarray | None  # outlier scores, (n,)
+    duals: np.ndarray  # (n, p)
+    errors: Surface | None
+    gaps: Surface | None
+    training: Pairs | None  # samples of the support
+
+    @classmethod
+    def of(cls, model: Any) -> "ModelFacts":
+        """Return the facts of a fitted estimator, or of one on a table."""
+        check_is_fitted(model)
+        table = model if isinstance(model, TableRegressor) else None
+        estimator = model if table is None else table.estimator_
+        if not hasattr(estimator, "duality_gap_"):
+            raise TypeError(
+                f"A page is made of an estimator with a certificate. Got {type(model).__name__}, which has no "
+                "duality_gap_; for a search take its best_estimator_."
+            )
+        duals = host(estimator.dual_coef_)
+        rows = np.arange(1, len(duals) + 1) if table is None else table.rows_
+        scores = getattr(estimator, "outlier_score_", None)
+        has_surface = getattr(estimator, "cv_errors_", None) is not None
+        return cls(
+            estimator,
+            table,
+            rows,
+            None if scores is None else host(scores),
+            duals.reshape(len(duals), -1),
+            Surface.of(estimator, "errors") if has_surface else None,
+            Surface.of(estimator, "gaps") if has_surface else None,
+            _training_pairs(estimator, table, rows),
+        )
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether the gap is within tol."""
+        return bool(self.estimator.duality_gap_ <= self.estimator.tol)
+
+    def kinds(self) -> dict[str, int]:
+        """Return how many samples have a null dual variable, one inside its bound and one on it."""
+        null = np.all(self.duals == 0, axis=1)
+        clipped = np.zeros(len(null), dtype=bool) if self.scores is None else (self.scores >= CLIPPED) & ~null
+        found = {"null": int(null.sum()), "inside": int((~null & ~clipped).sum()), "on the bound": int(clipped.sum())}
+        if self.scores is None:  # there is no bound
+            return {"null": found["null"], "not null": found["inside"]}
+        return found
+
+    def suspects(self) -> np.ndarray:
+        """Return the places of all samples, the highest score first; among clipped ones, the largest error first."""
+        scores = np.zeros(len(self.rows)) if self.scores is None else np.where(self.scores >= CLIPPED, 1.0, self.scores)
+        errors = np.zeros(len(self.rows))
+        if self.training is not None:
+            errors[np.asarray(self.estimator.support_)] = self.training.errors
+        return np.lexsort((-errors, -scores))
+
+    def settings(self) -> list[tuple[str, str]]:
+        """Return the parameters that differ from their defaults, and loss and lam as chosen."""
+        default = type(self.estimator)().get_params(deep=False)
+        found = []
+        for name, value in self.estimator.get_params(deep=False).items():
+            text = " ".join(repr(value).split())
+            if text != " ".join(repr(default[name]).split()):
+                found.append((name, text if len(text) < 160 else text[:160] + "…"))
+        return found
+
+    def compared(self, data: Any) -> Pairs:
+        """Return observations and predictions of a table's rows."""
+        if self.table is None:
+            raise TypeError("Data are compared with a model of a table. This one knows no columns.")
+        X, observed, rows = self.table.sample(data)
+        predicted = host(self.estimator.predict(X)).reshape(len(X), -1) + self.table.offset_
+        grid = _grid(self.estimator, observed.shape[1])
+        about = f"{len(rows)} rows of {Path(data.name).name}"  # a page is passed on, folders are nobody's business
+        return Pairs(rows, observed, predicted, self.table.target_names_, grid, about)
+
+
+def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarray) -> Pairs | None:
+    """Return the training samples that the model keeps, with its predictions, if its outputs are numbers.
+
+    A model keeps the inputs of its support only: every sample with an outlier score above zero is there.
+    """
+    representation = getattr(estimator, "representation_", None)
+    if not is_regressor(estimator) or representation is None or len(representation.targets_) != len(rows):
+        return None
+    support = np.asarray(estimator.support_)
+    if not len(support):
+        return None
+    targets = host(representation.targets_)
+    if representation.row_scale_ is not None:
+        targets = targets / host(representation.row_scale_)
+    observed = host(representation.decode(targets)).reshape(len(targets), -1)
+    if representation.observed_ is not None:
+        observed = np.where(host(representation.observed_) > 0, observed, np.nan)
+    predicted = estimator.predict(estimator.X_fit_)
+    if hasattr(predicted, "data_matrix"):  # scikit-fda
+        predicted = predicted.data_matrix
+    predicted = host(predicted).reshape(len(support), -1)
+    if getattr(estimator, "center_", None) is not None:
+        observed = observed + estimator.center_(estimator.grid_).reshape(1, -1)
+    if table is not None:
+        observed, predicted = observed + table.offset_, predicted + table.offset_
+    names = [f"output {k + 1}" for k in range(observed.shape[1])] if table is None else table.target_names_
+    grid = _grid(estimator, observed.shape[1])
+    return Pairs(rows[support], observed[support], predicted, names, grid, f"{len(support)} training samples")
+
+
+def _grid(estimator: Any, size: int) -> np.ndarray | None:
+    """Return the points of curves of one channel, or None."""
+    grid = getattr(estimator, "grid_", None)
+    return grid if grid is not None and len(grid) == size else None

@@ -1,0 +1,360 @@
+"""One page about a fitted model: certificate, convergence, outliers, sparsity, grid of the selection, predictions."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from fenchel.data.tables import as_table
+from fenchel.report import page as pages
+from fenchel.report.assets import SCRIPT, STYLE
+from fenchel.report.charts import Axis, Chart, bar, heatmap, number
+from fenchel.report.model import ModelFacts, Pairs
+from fenchel.report.plots import CLIPPED
+from fenchel.report.surface import Surface
+
+__all__ = ["model_page"]
+
+_WORST = 12  # samples that are drawn, one at a time
+_DOTS = 1500  # most dots of a drawing; its data have all
+_CURVE_KEYS = '<span class="key">observed</span><span class="key dashed">predicted</span>'
+_POINT_KEYS = '<span class="key spot">observed</span><span class="key short">predicted</span>'
+_FLOOR = 1e-17  # a gap below is round-off, and may be negative
+
+
+def model_page(model: Any, data: Any = None, source: str = "", versions: dict[str, Any] | None = None) -> str:
+    """Return a page about a fitted model, as HTML with nothing outside it.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of this library with a certificate, or a ``TableRegressor``.
+    data : Table, DataFrame or None, default=None
+        A table with inputs and targets whose predictions are drawn against observations; for a ``TableRegressor``.
+        ``None`` takes the training samples that the model keeps, if its outputs are numbers.
+    source : str, default=""
+        Where the model comes from, for the title.
+    versions : dict or None, default=None
+        Versions of the libraries to name, such as ``fenchel.persistence.describe`` finds in the model's file.
+
+    Returns
+    -------
+    page : str
+        The page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.report.summary import model_page
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> page = model_page(OperatorKernelRegressor(loss="huber").fit(X, np.sin(X)))
+    >>> page.startswith("<!doctype html>"), "http://" in page.replace("http://www.w3.org/2000/svg", "")
+    (True, False)
+    """
+    facts = ModelFacts.of(model)
+    pairs = facts.training if data is None else facts.compared(as_table(data))
+    name = type(facts.estimator).__name__
+    about = f" of {source}" if source else ""
+    intro = (
+        f"{name}{about}: {len(facts.rows)} training samples. Point at a mark to read it; click on a sample to draw it."
+    )
+    blocks = [
+        _verdict(facts),
+        _section("Certificate", _certificate(facts)),
+        _section("Convergence", _convergence(facts)),
+        _section("Outlier scores", _outliers(facts)),
+        _section("Sparsity", _sparsity(facts)),
+        _section("Regularisation surface", _surfaces(facts)),
+        _section("Predictions against observations", _predictions(pairs)),
+        _section("Settings", _settings(facts, versions)),
+    ]
+    return pages.page(f"fenchel: {name}", intro, *blocks, style=STYLE, script=SCRIPT)
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{content}</section>" if content else ""
+
+
+def _verdict(facts: ModelFacts) -> str:
+    gap, tol = max(facts.estimator.duality_gap_, 0.0), facts.estimator.tol
+    if facts.is_certified:
+        return f'<p class="verdict">✓ Certified: the relative duality gap {gap:.1e} is within tol {tol:g}.</p>'
+    text = f"✗ Not certified: the relative duality gap {gap:.1e} is above tol {tol:g}. {facts.estimator.status_}"
+    return f'<p class="verdict bad">{escape(text)}</p>'
+
+
+def _certificate(facts: ModelFacts) -> str:
+    fitted = facts.estimator
+    is_chosen = hasattr(fitted, "best_lam_")
+    loss = fitted.best_loss_ if is_chosen else getattr(fitted, fitted._loss_parameter)
+    rows = [
+        ("primal objective", f"{fitted.primal_objective_:.10g}"),
+        ("dual objective", f"{fitted.dual_objective_:.10g}"),
+        ("relative gap", f"{max(fitted.duality_gap_, 0):.2e} (tol {fitted.tol:g})"),
+        ("status", fitted.status_),
+        ("solver", f"{fitted.solver_info_['solver']}: {fitted.solver_info_['reason']}"),
+        ("iterations", str(fitted.n_iter_)),
+        ("loss", f"{loss!r}{', chosen' if is_chosen else ''}"),
+        ("lam", f"{fitted.best_lam_ if is_chosen else fitted.lam:.6g}{', chosen' if is_chosen else ''}"),
+    ]
+    return _facts(rows)
+
+
+def _convergence(facts: ModelFacts) -> str:
+    history = facts.estimator.history_
+    steps = np.array([step for step, _ in history], dtype=float)
+    gaps = np.array([max(gap, _FLOOR) for _, gap in history], dtype=float)
+    if len(steps) < 2:
+        return "<p>The solver needed no iterations: the first point was within the tolerance, or a closed form.</p>"
+    tol = facts.estimator.tol
+    finite = np.isfinite(gaps)
+    chart = Chart(Axis.of(steps, "iteration"), Axis.of([*gaps[finite], tol], "relative duality gap", is_log=True))
+    chart.level(tol, f"tol {tol:g}")
+    chart.line(steps, gaps)
+    chart.dots(steps, gaps, [f"iteration {step:.0f}: gap {gap:.2e}" for step, gap in zip(steps, gaps, strict=True)])
+    table = [["iteration", "gap"], *([f"{s:.0f}", repr(float(g))] for s, g in zip(steps, gaps, strict=True))]
+    caption = "The gap at each test. Below the dotted line the fit is within its tolerance of the optimum."
+    return _figures(_figure(chart.svg("Convergence"), caption, "convergence", table))
+
+
+def _outliers(facts: ModelFacts) -> str:
+    scores = facts.scores
+    if scores is None:
+        return (
+            "<p>The loss of this model does not bound the dual variables, so there are no outlier scores. "
+            "A Huber loss has them.</p>"
+        )
+    order = facts.suspects()
+    clipped = int(np.sum(scores >= CLIPPED))
+    drawn = _thinned(len(order), _DOTS)
+    place, shown = np.arange(1, len(order) + 1)[drawn], order[drawn]
+    chart = Chart(Axis.of(place, "samples, the most suspicious first"), Axis(-0.03, 1.12, "outlier score"))
+    chart.level(1.0, "clipped", at_end=True)
+    drawable = _drawable(facts, order)
+    for is_high in (False, True):
+        mask = (scores[shown] >= CLIPPED) == is_high
+        tips = [f"sample {facts.rows[i]}: score {scores[i]:.4f}" for i in shown[mask]]
+        shows = [f"worst {facts.rows[i]}" if i in drawable else "" for i in shown[mask]]
+        chart.dots(place[mask], scores[shown][mask], tips, "dot high" if is_high else "dot", shows)
+    caption = (
+        f"Dual norm over its bound, sorted. {clipped} of {len(scores)} samples are clipped: the loss holds them at 1."
+    )
+    if len(drawn) < len(order):
+        caption += f" {len(drawn)} of {len(order)} dots are drawn."
+    table = [["sample", "score"], *([str(facts.rows[i]), repr(float(scores[i]))] for i in order)]
+    figures = [_figure(chart.svg("Outlier scores"), caption, "outlier_scores", table)]
+    viewer = _worst_viewer(facts, drawable)
+    return _figures(*figures, *([viewer] if viewer else [])) + _worst_table(facts, order[:_WORST], drawable)
+
+
+def _drawable(facts: ModelFacts, order: np.ndarray) -> dict[int, int]:
+    """Return, for the worst samples that can be drawn, their places among the pairs."""
+    if facts.training is None or facts.training.observed.shape[1] < 2:
+        return {}
+    place = {row: k for k, row in enumerate(facts.training.rows.tolist())}
+    return {int(i): place[facts.rows[i]] for i in order[:_WORST] if facts.rows[i] in place}
+
+
+def _worst_viewer(facts: ModelFacts, drawable: dict[int, int]) -> str:
+    if not drawable or facts.training is None or facts.scores is None:
+        return ""
+    panels = [
+        (str(facts.rows[i]), f"{facts.rows[i]}, score {facts.scores[i]:.3f}", _sample_chart(facts.training, k))
+        for i, k in drawable.items()
+    ]
+    table = _pairs_csv(facts.training, list(drawable.values()))
+    keys = _POINT_KEYS if facts.training.grid is None else _CURVE_KEYS
+    text = "The samples with the highest scores, one at a time."
+    return _viewer("worst", "sample", keys, panels, text, "worst", table)
+
+
+def _worst_table(facts: ModelFacts, worst: np.ndarray, drawable: dict[int, int]) -> str:
+    errors = None if facts.training is None else dict(zip(facts.training.rows, facts.training.errors, strict=True))
+    body = ""
+    for i in worst:
+        row, score = facts.rows[i], 0.0 if facts.scores is None else facts.scores[i]
+        error = "" if errors is None or row not in errors else f"{errors[row]:.4g}"
+        show = f' data-show="worst {row}" tabindex="0"' if int(i) in drawable else ""
+        body += f"<tr{show}><td>{row}</td><td>{score:.4f}</td><td>{error}</td></tr>"
+    head = "<tr><th>sample</th><th>outlier score</th><th>root mean squared error</th></tr>"
+    return f'<div class="scroll"><table class="worst"><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+
+
+def _sparsity(facts: ModelFacts) -> str:
+    kinds, n = facts.kinds(), len(facts.rows)
+    classes = {"null": "null", "inside": "inside", "not null": "inside", "on the bound": "bound"}
+    shares = [(f"{name} ({count})", count / n, classes[name]) for name, count in kinds.items()]
+    drawn = bar("Shares of dual variables", shares)
+    entries = float(np.mean(facts.duals == 0))
+    caption = (
+        f"Samples by their dual variable: {kinds['null']} of {n} are null, and the model does without those samples. "
+        f"Of the {facts.duals.size} single coordinates {entries:.1%} are zero."
+    )
+    norms = np.linalg.norm(facts.duals, axis=1)
+    table = [["sample", "dual norm"], *([str(r), repr(float(v))] for r, v in zip(facts.rows, norms, strict=True))]
+    return _figures(_figure(drawn, caption, "dual_norms", table))
+
+
+def _surfaces(facts: ModelFacts) -> str:
+    if facts.errors is None or facts.gaps is None:
+        return ""
+    best = np.unravel_index(int(np.nanargmin(facts.errors.values)), facts.errors.values.shape)
+    return _figures(*(_surface(surface, (int(best[0]), int(best[1]))) for surface in (facts.errors, facts.gaps)))
+
+
+def _surface(surface: Surface, best: tuple[int, int]) -> str:
+    axis, names = surface.loss_names()
+    lams = [number(lam) for lam in surface.lams]
+    drawn = heatmap(surface.text, surface.values, lams, names, ("lam", axis), best)
+    table = [[axis, "lam", surface.text]]
+    for i, name in enumerate(names):
+        table += [[name, repr(lam), repr(float(surface.values[i, j]))] for j, lam in enumerate(surface.lams)]
+    low, high = np.nanmin(surface.values), np.nanmax(surface.values)
+    caption = (
+        f"{surface.text[0].upper()}{surface.text[1:]}, {low:.3g} (strong colour) to {high:.3g}. Framed: the choice."
+    )
+    return _figure(drawn, caption, surface.text.replace(" ", "_"), table)
+
+
+def _predictions(pairs: Pairs | None) -> str:
+    if pairs is None:
+        return "<p>The outputs of this model are not plain numbers, or it keeps no training sample to compare with.</p>"
+    if pairs.grid is None:
+        chosen = list(range(min(pairs.observed.shape[1], _WORST)))
+        panels = [(str(k), pairs.names[k], _scatter(pairs, k)) for k in chosen]
+        text = f"Predicted against observed, for {pairs.text}; on the grey line both are equal."
+        if len(chosen) < pairs.observed.shape[1]:
+            text += f" {len(chosen)} of {pairs.observed.shape[1]} outputs are drawn."
+    else:
+        order = np.argsort(-pairs.errors, kind="stable")
+        ranks = np.unique(np.linspace(0, len(order) - 1, min(len(order), _WORST)).astype(int))
+        panels = [
+            (str(pairs.rows[order[rank]]), f"{pairs.rows[order[rank]]}, error {pairs.errors[order[rank]]:.3g}",
+             _sample_chart(pairs, int(order[rank])))
+            for rank in ranks
+        ]  # fmt: skip
+        text = f"Curves of {pairs.text}, from the largest root mean squared error to the least."
+        chosen = [int(order[rank]) for rank in ranks]
+    table = _pairs_csv(pairs, list(range(len(pairs.rows))) if pairs.grid is None else chosen)
+    what, keys = ("output", "") if pairs.grid is None else ("curve", _CURVE_KEYS)
+    return _figures(_viewer("pairs", what, keys, panels, text, "predictions", table), _error_figure(pairs))
+
+
+def _error_figure(pairs: Pairs) -> str:
+    """Return the errors of the samples, sorted."""
+    errors = np.sort(pairs.errors)[::-1]
+    names = pairs.rows[np.argsort(-pairs.errors, kind="stable")]
+    drawn = _thinned(len(errors), _DOTS)
+    chart = Chart(Axis.of(drawn + 1, "samples, the worst first"), Axis.of([0.0, *errors], "root mean squared error"))
+    chart.dots(drawn + 1, errors[drawn], [f"sample {names[k]}: {errors[k]:.4g}" for k in drawn])
+    table = [["sample", "error"], *([str(r), repr(float(e))] for r, e in zip(names, errors, strict=True))]
+    caption = f"Errors of {pairs.text}: median {np.median(errors):.3g}, largest {errors[0]:.3g}."
+    return _figure(chart.svg("Errors"), caption, "errors", table)
+
+
+def _scatter(pairs: Pairs, k: int) -> str:
+    observed, predicted = pairs.observed[:, k], pairs.predicted[:, k]
+    drawn = _thinned(len(observed), _DOTS)
+    both = [*observed, *predicted]
+    x, y = Axis.of(both, f"observed {pairs.names[k]}"), Axis.of(both, "predicted")
+    chart = Chart(x, y)
+    chart.line([x.low, x.high], [y.low, y.high], "diagonal")
+    tips = [f"sample {pairs.rows[i]}: observed {observed[i]:.4g}, predicted {predicted[i]:.4g}" for i in drawn]
+    chart.dots(observed[drawn], predicted[drawn], tips)
+    return chart.svg(f"Predicted against observed {pairs.names[k]}")
+
+
+def _sample_chart(pairs: Pairs, k: int) -> str:
+    """Return the observed outputs of a sample with the predicted ones, over the grid or one after the other."""
+    observed, predicted = pairs.observed[k], pairs.predicted[k]
+    y = Axis.of([*observed, *predicted], "value")
+    if pairs.grid is None:  # single outputs: nothing joins them
+        places, names = np.arange(1, len(observed) + 1), pairs.names
+        chart = Chart(Axis.of_names(names, "output"), y)
+        chart.strokes(places, predicted)
+    else:
+        places, names = pairs.grid, [f"t = {t:.4g}" for t in pairs.grid]
+        chart = Chart(Axis.of(places, "t"), y)
+        chart.line(places, observed)
+        chart.line(places, predicted, "dash")
+    chart.dots(places, observed, [
+        f"{name}: observed {value:.4g}, predicted {guess:.4g}"
+        for name, value, guess in zip(names, observed, predicted, strict=True)
+    ])  # fmt: skip
+    return chart.svg(f"Sample {pairs.rows[k]}")
+
+
+def _settings(facts: ModelFacts, versions: dict[str, Any] | None) -> str:
+    rows = list(facts.settings()) or [("parameters", "all at their defaults")]
+    if facts.table is not None:
+        rows.append(("inputs", ", ".join(facts.table.input_names_)))
+        rows.append(("targets", ", ".join(facts.table.target_names_)))
+        rows += [("note", note) for note in facts.table.notes_]
+    if versions is not None:
+        rows.append(("versions", ", ".join(f"{name} {value}" for name, value in versions.items())))
+    return _facts(rows)
+
+
+def _facts(rows: Sequence[tuple[str, str]]) -> str:
+    body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
+    return f'<table class="facts"><tbody>{body}</tbody></table>'
+
+
+def _figures(*figures: str) -> str:
+    return f'<div class="figures">{"".join(figures)}</div>'
+
+
+def _figure(drawing: str, caption: str, name: str, table: Sequence[Sequence[str]], controls: str = "") -> str:
+    """Return a drawing with its caption and a link that saves its data."""
+    text = "\n".join(",".join(_cell(value) for value in row) for row in table) + "\n"
+    link = f"data:text/csv;base64,{b64encode(text.encode()).decode('ascii')}"
+    save = f'<a download="{escape(name)}.csv" href="{link}">data (CSV)</a>'
+    return f"<figure>{controls}{drawing}<figcaption>{escape(caption)} {save}</figcaption></figure>"
+
+
+def _viewer(
+    name: str,
+    what: str,
+    keys: str,
+    panels: Sequence[tuple[str, str, str]],
+    caption: str,
+    file: str,
+    table: Sequence[Sequence[str]],
+) -> str:
+    """Return a figure of several drawings (key, title, drawing), of which one is shown and chosen."""
+    options = "".join(f'<option value="{escape(key)}">{escape(title)}</option>' for key, title, _ in panels)
+    controls = (
+        f'<div class="controls"><label>{escape(what)} <select aria-label="{escape(what)}">{options}</select></label>'
+        '<button type="button" class="back" aria-label="previous">◀</button>'
+        f'<button type="button" class="next" aria-label="next">▶</button></div>{keys}'
+    )
+    shown = "".join(
+        f'<div class="panel" data-key="{escape(key)}"{"" if k == 0 else " hidden"}>{drawing}</div>'
+        for k, (key, _, drawing) in enumerate(panels)
+    )
+    return f'<div class="viewer" id="{name}">{_figure(shown, caption, file, table, controls)}</div>'
+
+
+def _pairs_csv(pairs: Pairs, chosen: Sequence[int]) -> list[list[str]]:
+    """Return observed and predicted outputs of some samples, one row for each output."""
+    names = pairs.names if pairs.grid is None else [repr(float(t)) for t in pairs.grid]
+    rows = [["sample", "output" if pairs.grid is None else "t", "observed", "predicted"]]
+    for k in chosen:
+        numbers = zip(names, pairs.observed[k].tolist(), pairs.predicted[k].tolist(), strict=True)
+        rows += [[str(pairs.rows[k]), name, repr(seen), repr(guess)] for name, seen, guess in numbers]
+    return rows
+
+
+def _cell(value: str) -> str:
+    return '"' + value.replace('"', '""') + '"' if set(value) & set(',"\n') else value
+
+
+def _thinned(count: int, most: int) -> np.ndarray:
+    """Return the first half of the places that may be drawn, and evenly spaced ones of the rest."""
+    if count <= most:
+        return np.arange(count)
+    head = most // 2
+    return np.concatenate([np.arange(head), np.linspace(head, count - 1, most - head).astype(int)])

@@ -1,0 +1,248 @@
+"""``fenchel fit`` and ``fenchel predict`` on real files."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fenchel as library
+from fenchel.losses import Huber
+from fenchel.tables import TableRegressor
+from tests.cli.conftest import write_csv
+
+pandas = pytest.importorskip("pandas")
+
+
+def by_hand(columns):
+    """Return inputs and outputs, encoded and standardised without the library."""
+    numbers = np.column_stack([columns["x"], columns["z"]])
+    sides = np.array([[side == "left", side == "right"] for side in columns["side"]], dtype=float)
+    X = np.hstack([(numbers - numbers.mean(axis=0)) / numbers.std(axis=0), sides])
+    return X, np.column_stack([columns["y_a"], columns["y_b"]])
+
+
+def test_the_result_is_that_of_the_library(fenchel, csv_file, columns):
+    found = fenchel("fit", csv_file, "-t", "y_*", "--loss", "huber:kappa=0.1", "--lam", "1e-2", "--json").json
+    X, Y = by_hand(columns)
+    model = library.OperatorKernelRegressor(loss=Huber(0.1), lam=1e-2).fit(X, Y - Y.mean(axis=0))
+    assert found["primal"] == pytest.approx(model.primal_objective_, rel=1e-9)
+    assert found["train_r2"] == pytest.approx(model.score(X, Y - Y.mean(axis=0)), rel=1e-9)
+    assert found["loss"] == "Huber(kappa=0.1)"
+    assert found["inputs"] == ["x", "z", "side"]
+    assert found["features"] == 4
+    assert found["gap"] <= 1e-6
+    assert found["clipped"] == np.sum(model.outlier_score_ >= 1 - 1e-6)
+    assert any("constant columns are left out: unit" in note for note in found["notes"])
+    assert any("side (2 values)" in note for note in found["notes"])
+    assert found["warnings"] == []
+
+
+def test_the_printed_result(fenchel, csv_file):
+    result = fenchel("fit", csv_file, "-t", "y_a", "--drop", "y_b")
+    assert result.code == 0
+    assert "status       converged" in result.out
+    assert "note         constant columns are left out: unit" in result.out
+    assert result.err == ""
+
+
+def test_a_saved_model_predicts_the_raw_table(fenchel, csv_file, columns, tmp_path):
+    assert fenchel("fit", csv_file, "-t", "y_a,y_b", "--model", tmp_path / "m.fenchel").code == 0
+    printed = fenchel("predict", tmp_path / "m.fenchel", csv_file)
+    lines = printed.out.splitlines()
+    assert lines[0] == "y_a,y_b"
+    found = np.array([[float(cell) for cell in line.split(",")] for line in lines[1:]])
+    X, Y = by_hand(columns)
+    expected = library.OperatorKernelRegressor().fit(X, Y - Y.mean(axis=0)).predict(X) + Y.mean(axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    model = library.load(tmp_path / "m.fenchel")
+    assert isinstance(model, TableRegressor)
+    assert (found == model.predict(pandas.DataFrame(columns))).all()  # the text of a number is the number
+    for suffix in ("csv", "npz", "parquet"):
+        output = tmp_path / f"predicted.{suffix}"
+        assert fenchel("predict", tmp_path / "m.fenchel", csv_file, "--output", output).code == 0
+    with np.load(tmp_path / "predicted.npz") as stored:
+        assert (stored["Y"] == found).all()
+    assert (pandas.read_parquet(tmp_path / "predicted.parquet").to_numpy() == found).all()
+    assert (tmp_path / "predicted.csv").read_text() == printed.out
+    assert fenchel("predict", tmp_path / "m.fenchel", csv_file, "--json").json["predictions"] == found.tolist()
+    moved = {name: columns[name] for name in reversed(columns) if not name.startswith("y")} | {"more": ["?"] * 40}
+    write_csv(tmp_path / "moved.csv", moved)
+    assert fenchel("predict", tmp_path / "m.fenchel", tmp_path / "moved.csv").out == printed.out
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"encoding": "utf-8-sig"},
+        {"encoding": "utf-16"},
+        {"end": "\r\n"},
+        {"encoding": "utf-8-sig", "end": "\r\n"},
+        {"separator": ";"},
+        {"separator": ";", "decimal": ","},
+        {"separator": "\t", "end": "\r\n"},
+    ],
+)
+def test_every_form_of_csv_is_read(form, fenchel, csv_file, columns, tmp_path):
+    expected = fenchel("fit", csv_file, "-t", "y_*", "--json").json
+    found = fenchel("fit", write_csv(tmp_path / "other.csv", columns, **form), "-t", "y_*", "--json").json
+    assert found["inputs"] == expected["inputs"]
+    assert found["primal"] == expected["primal"]
+
+
+def test_other_kinds_of_file_give_the_same_model(fenchel, csv_file, columns, tmp_path):
+    expected = fenchel("fit", csv_file, "-t", "y_*", "--inputs", "x,z", "--json").json
+    pandas.DataFrame(columns).to_parquet(tmp_path / "data.parquet")
+    np.savez(
+        tmp_path / "data.npz",
+        X=np.column_stack([columns["x"], columns["z"]]),
+        y=np.column_stack([columns["y_a"], columns["y_b"]]),
+    )
+    found = fenchel("fit", tmp_path / "data.parquet", "-t", "y_*", "--inputs", "x:z", "--json").json
+    assert found["primal"] == expected["primal"]
+    found = fenchel("fit", tmp_path / "data.npz", "-t", "y_*", "--inputs", "X_*", "--json").json
+    assert found["primal"] == expected["primal"]
+    assert found["targets"] == ["y_0", "y_1"]
+
+
+def test_single_precision_stays_single(fenchel, tmp_path, rng):
+    X = rng.normal(size=(30, 3)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", X=X, y=X[:, 0])
+    assert fenchel("fit", tmp_path / "data.npz", "-t", "y", "--model", tmp_path / "m").code == 0
+    assert library.load(tmp_path / "m").estimator_.X_fit_.dtype == np.float32
+
+
+def test_rows_with_a_missing_target_are_left_out_and_counted(fenchel, columns, tmp_path):
+    columns["y_a"][3] = columns["y_a"][7] = columns["y_b"][7] = None
+    file = write_csv(tmp_path / "gaps.csv", columns)
+    found = fenchel("fit", file, "-t", "y_*", "--json").json
+    assert found["rows"] == 38
+    assert "2 of 40 rows have a missing target and are left out" in found["notes"]
+
+
+def test_rows_with_a_missing_input_are_an_error_or_left_out(fenchel, columns, tmp_path):
+    columns["x"][4] = columns["side"][5] = None
+    columns["y_a"][1] = None
+    file = write_csv(tmp_path / "gaps.csv", columns)
+    line = fenchel("fit", file, "-t", "y_a").line
+    assert "The input column 'x'" in line
+    assert "1 missing values, the first in row 5" in line  # of the file, not of what is left of it
+    found = fenchel("fit", file, "-t", "y_a", "--drop-missing", "--json").json
+    assert found["rows"] == 37
+    assert "2 of 40 rows have a missing input and are left out" in found["notes"]
+
+
+@pytest.fixture
+def curve_file(tmp_path, rng):
+    t, n = np.linspace(0, 2, 9), 30
+    x = rng.uniform(-1, 1, n)
+    Y = np.sin(t + x[:, None])
+    Y[2] += 5
+    Y[rng.uniform(size=Y.shape) < 0.1] = np.nan
+    columns = {"x": x.tolist()} | {
+        f"t_{point:g}": [None if np.isnan(v) else float(v) for v in Y[:, j]] for j, point in enumerate(t)
+    }
+    return write_csv(tmp_path / "curves.csv", columns), x, t, Y
+
+
+def test_curves_with_gaps(fenchel, curve_file, tmp_path):
+    file, x, t, Y = curve_file
+    words = ("-t", "t_0:t_2", "--curves", "--loss", "huber:kappa=0.1,p=1", "--no-scale", "--json")
+    found = fenchel("fit", file, *words, "--model", tmp_path / "m").json
+    model = library.FunctionalRegressor(loss=Huber(0.1, p=1)).fit(x[:, None], Y, grid=t)
+    assert found["primal"] == pytest.approx(model.primal_objective_, rel=1e-9)
+    assert any("of the points of the curves are not observed" in note for note in found["notes"])
+    assert any("those in the names, 0 to 2" in note for note in found["notes"])
+    fenchel("predict", tmp_path / "m", file, "-o", tmp_path / "p.npz")
+    with np.load(tmp_path / "p.npz") as stored:
+        assert stored["Y"].tobytes() == model.predict(x[:, None]).tobytes()
+        assert (stored["grid"] == t).all()
+
+
+def test_cross_validation_chooses(fenchel, csv_file, tmp_path):
+    words = ("fit", csv_file, "-t", "y_a", "--loss", "square", "--loss", "huber:kappa=0.1", "--lams", "1e-6:1:4")
+    found = fenchel(*words, "--cv", "4", "--json", "--model", tmp_path / "m").json
+    assert found["estimator"] == "OperatorKernelRegressorCV"
+    model = library.load(tmp_path / "m").estimator_
+    assert model.lams_ == [1e-6, 1e-4, 1e-2, 1.0]
+    assert found["cv_error"] == model.cv_errors_.min()
+    assert found["lam"] == model.best_lam_
+    assert model.fold_errors_.shape == (2, 4, 4)
+    assert model.progress is None
+
+
+def test_a_part_is_held_out(fenchel, csv_file, tmp_path):
+    words = ("fit", csv_file, "-t", "y_a", "--test-size", "0.25", "--json")
+    found = fenchel(*words).json
+    assert (found["rows"], found["test_rows"]) == (30, 10)
+    assert found["test_r2"] == fenchel(*words).json["test_r2"]
+    assert found["test_r2"] != fenchel(*words, "--seed", "1").json["test_r2"]
+
+
+def test_a_fit_that_does_not_converge_is_kept_and_said(fenchel, csv_file, tmp_path):
+    words = ("-t", "y_*", "--loss", "huber:kappa=0.05", "--lam", "1e-2", "--max-iter", "1")
+    result = fenchel("fit", csv_file, *words, "--model", tmp_path / "m", "--json")
+    assert result.code == 3
+    assert any("stopped after 1 iteration" in text for text in result.json["warnings"])
+    assert (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "expected"),
+    [
+        ("huber:kappa=0.5,p=inf", "loss", Huber(0.5, p=np.inf)),
+        ("epsilon_svr", "loss", library.losses.EpsilonSVR()),
+        ("gaussian:gamma=median", "kernel", library.kernels.Gaussian("median")),
+        ("rbf", "kernel", library.kernels.as_scalar_kernel("rbf")),
+    ],
+)
+def test_parts_in_words(text, column, expected, fenchel, csv_file, tmp_path):
+    assert fenchel("fit", csv_file, "-t", "y_a", f"--{column}", text, "--model", tmp_path / "m").code == 0
+    assert repr(getattr(library.load(tmp_path / "m").estimator_, column)) == repr(expected)
+
+
+def test_the_command_itself_in_a_process_of_its_own(fenchel, csv_file, tmp_path):
+    """The whole way, as a user has it: exit status, output and error stream; a pipe sees nothing of the bar."""
+    run = [sys.executable, "-m", "fenchel"]
+    env = os.environ | {"PYTHONPATH": str(Path(library.__file__).parents[1])}
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "check": False}
+    words = ["fit", csv_file, "-t", "y_*", "--model", "m.fenchel", "--json"]
+    done = subprocess.run([*run, *words], env=env, **options)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["model"] == "m.fenchel"
+    done = subprocess.run([*run, "predict", "nothing", csv_file], env=env, **options)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Error: There is no model file nothing.\n"
+    variables = {"_FENCHEL_COMPLETE": "bash_complete", "COMP_WORDS": "fenchel fit --loss hu", "COMP_CWORD": "3"}
+    done = subprocess.run(run, env=env | variables, **options)
+    assert done.stdout.split() == ["plain,huber"]
+
+
+def test_the_bar_follows_the_gap(monkeypatch):
+    pytest.importorskip("click")
+    from fenchel.cli import fit
+
+    seen = []
+    update = fit.rich_progress.Progress.update
+    monkeypatch.setattr(
+        fit.rich_progress.Progress,
+        "update",
+        lambda bar, task, **fields: seen.append(fields) or update(bar, task, **fields),
+    )
+    model = library.OperatorKernelRegressorCV(losses=[Huber(0.1)], lams=[1e-4, 1e-2])
+    X = np.linspace(0, 3, 30)[:, None]
+    with fit._progress(model):
+        model.fit(X, np.sin(3 * X))
+    gaps = [float(fields["gap"].split("gap ")[1]) for fields in seen if "gap" in fields]
+    assert min(gaps) <= 1e-6 < max(gaps)
+    assert [fields["completed"] for fields in seen if "completed" in fields] == [1, 2]
+
+
+def test_a_score_that_does_not_exist_is_null(fenchel, csv_file):
+    found = fenchel("fit", csv_file, "-t", "y_a", "--test-size", "0.02", "--json").json
+    assert (found["test_rows"], found["test_r2"]) == (1, None)
+    assert any("not well-defined" in text for text in found["warnings"])

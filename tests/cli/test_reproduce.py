@@ -1,0 +1,194 @@
+"""``fenchel reproduce`` and ``fenchel datasets``, on small experiments and small files."""
+
+import hashlib
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fenchel.data import store
+from fenchel.data.store import KnownFile
+from fenchel.experiments import EXPERIMENTS
+from fenchel.experiments.base import Comparison, Unit
+
+click_testing = pytest.importorskip("click.testing")
+pytest.importorskip("rich")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+REPRODUCE = [sys.executable, "-m", "fenchel", "reproduce"]
+
+
+def call(*arguments):
+    from fenchel.cli import main
+
+    return click_testing.CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def cube(k):
+    """Return a number."""
+    return {"k": k, "cube": float(k**3)}
+
+
+class Cubes:
+    """Cubes of numbers.
+
+    They are computed <one> by one.
+    """
+
+    __name__ = "fenchel.experiments.cubes"
+
+    @staticmethod
+    def units(quick=False):
+        return [Unit(f"cubes-{k}", cube, (k,)) for k in range(1, 3 if quick else 5)]
+
+    @staticmethod
+    def summary(results):
+        rows = [
+            Comparison(f"cube of {one['k']}", one["k"] ** 3, one["cube"], 1e-9, "a & b") for one in results.values()
+        ]
+        return [*rows, Comparison("sum", 100.0, sum(one["cube"] for one in results.values()), 0.0)], results
+
+    @staticmethod
+    def draw(found):
+        fig, ax = plt.subplots()
+        ax.plot([one["cube"] for one in found.values()])
+        return fig
+
+
+@pytest.fixture
+def cubes(monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, "cubes", Cubes())
+    from fenchel.cli import reproduce_command
+
+    names = next(parameter for parameter in reproduce_command.params if parameter.name == "names")
+    monkeypatch.setattr(names.type, "choices", (*names.type.choices, "cubes"))
+
+
+def test_table_page_and_figure(cubes, tmp_path):
+    result = call("reproduce", "cubes", "--output", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "5 of 5 numbers pass" in result.output
+    page = (tmp_path / "reproduce.html").read_text(encoding="utf-8")
+    assert "5 of 5 numbers are within their tolerance" in page
+    assert "Cubes of numbers." in page and "&lt;one&gt;" in page and "a &amp; b" in page
+    assert page.count('class="PASS"') == 5 and 'class="MISS"' not in page
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert (tmp_path / "cubes.png").stat().st_size > 1000
+    assert len(list((tmp_path / "parts").glob("*.json"))) == 4
+
+
+def test_a_reduced_run_says_so_and_a_miss_is_status_1(cubes, tmp_path):
+    result = call("reproduce", "cubes", "--quick", "--output", tmp_path, "--markdown", tmp_path / "results.md")
+    assert result.exit_code == 1
+    assert "cubes, reduced" in result.output and "2 of 3 numbers pass" in result.output and "MISS" in result.output
+    assert "reduced: fewer" in (tmp_path / "reproduce.html").read_text(encoding="utf-8")
+    table = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert "- kind: reduced" in table and "| sum | 100 | 9 | 0 | MISS |  |" in table
+    assert not (tmp_path / "parts").exists()
+
+
+def test_json(cubes, tmp_path):
+    result = call("reproduce", "cubes", "--json", "--output", tmp_path)
+    found = json.loads(result.output)
+    assert result.exit_code == 0
+    assert [row["ours"] for row in found["rows"]] == [1, 8, 27, 64, 100]
+    assert found["rows"][0]["passes"] is True and found["facts"]["kind"] == "full"
+    assert Path(found["page"]).exists()
+
+
+def test_fresh_computes_anew(cubes, tmp_path):
+    call("reproduce", "cubes", "--output", tmp_path)
+    file = tmp_path / "parts" / "cubes-2.json"
+    kept = json.loads(file.read_text())
+    file.write_text(json.dumps({**kept, "result": {"k": 2, "cube": 9.0}}))
+    assert "MISS" in call("reproduce", "cubes", "--output", tmp_path).output  # a finished part is read
+    assert "MISS" not in call("reproduce", "cubes", "--output", tmp_path, "--fresh").output
+
+
+def test_a_killed_run_goes_on(data_folder, tmp_path):
+    """kill -9 in the middle of a real experiment; the second run reads what was kept, and gives the same table."""
+    environment = {**os.environ, "FENCHEL_DATA": str(data_folder), "MPLBACKEND": "Agg"}
+    stopped = subprocess.Popen([*REPRODUCE, "lip", "--output", str(tmp_path / "a")], env=environment)
+    parts = tmp_path / "a" / "parts"
+    deadline = time.monotonic() + 120
+    while not list(parts.glob("*.json")) and stopped.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stopped.send_signal(signal.SIGKILL)
+    assert stopped.wait() == -signal.SIGKILL
+    before = {file.name: file.stat().st_mtime_ns for file in parts.glob("*.json")}
+    assert 1 <= len(before) < 5
+    rows = []
+    for folder in ("a", "b"):
+        command = [*REPRODUCE, "lip", "--json", "--output", str(tmp_path / folder)]
+        rows.append(
+            json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)["rows"]
+        )
+    assert rows[0] == rows[1]
+    assert all((parts / name).stat().st_mtime_ns == stamp for name, stamp in before.items())
+
+
+class TestDatasets:
+    @pytest.fixture
+    def folder(self, tmp_path, monkeypatch):
+        body = b"some numbers"
+        known = KnownFile("made/one.npz", len(body), hashlib.sha256(body).hexdigest())
+        other = KnownFile("other/two.npz", 5, "0" * 64)
+        both = {one.name: one for one in (known, other)}
+        for module in (store, importlib.import_module("fenchel.cli.datasets")):
+            monkeypatch.setattr(module, "known_files", lambda: both)
+        monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
+        (tmp_path / "made").mkdir()
+        (tmp_path / "made" / "one.npz").write_bytes(body)
+        return SimpleNamespace(path=tmp_path, body=body)
+
+    def test_list(self, folder):
+        result = call("datasets", "list")
+        assert result.exit_code == 0 and "1 of 1" in result.output and "0 of 1" in result.output
+        found = json.loads(call("datasets", "list", "--json").output)
+        assert found == {
+            "made": {"files": 1, "bytes": len(folder.body), "there": 1},
+            "other": {"files": 1, "bytes": 5, "there": 0},
+        }
+
+    def test_path(self, folder):
+        assert call("datasets", "path").output.strip() == str(folder.path)
+        assert call("datasets", "path", "made").output.strip() == str(folder.path / "made")
+        result = call("datasets", "path", "mode")
+        assert result.exit_code == 1 and "There is no data set 'mode'. Known ones: made, other." in result.output
+
+    def test_check(self, folder):
+        assert json.loads(call("datasets", "check", "--json").output) == {
+            "made/one.npz": "ok",
+            "other/two.npz": "absent",
+        }
+        assert call("datasets", "check").exit_code == 0
+        (folder.path / "made" / "one.npz").write_bytes(b"some nombers")
+        result = call("datasets", "check", "made")
+        assert result.exit_code == 1 and "damaged" in result.output
+
+    def test_fetch_without_an_address(self, folder, monkeypatch):
+        monkeypatch.delenv("FENCHEL_DATA_URL", raising=False)
+        assert "complete" in call("datasets", "fetch", "made").output  # nothing to do
+        result = call("datasets", "fetch", "other")
+        assert result.exit_code == 1 and result.output.strip().startswith("Error: There is no address to download from")
+
+
+def test_loaders_describe_their_data(data_folder, monkeypatch):
+    from fenchel import datasets
+
+    monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
+    data = datasets.load_air_quality()
+    assert data.X.shape == (355, 24, 6) and data.Y.shape == (355, 24) and data.t.tolist() == list(np.arange(24.0))
+    assert data.DESCR.startswith("Load daily curves of air quality") and data.citation.startswith("S. De Vito")
+    images = datasets.load_corel5k()
+    assert images.X_train.shape == (4500, 499) and images.Y_test.shape == (500, 374)
+    assert images.Y_train.sum(axis=1).mean() == pytest.approx(3.522, abs=0.01)
+    assert {"load_usps", "load_nci_cancer", "make_functional", "fetch"} <= set(datasets.__all__)
