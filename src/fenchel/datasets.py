@@ -1,7 +1,7 @@
 """Data sets: loaders of real data, which read a local copy or fetch it, and generators with a known truth.
 
 Each loader returns a ``Bunch`` with ``DESCR``, what the data are, and ``citation``. Files are looked for in the folder
-that ``FENCHEL_DATA`` names, else in ``~/fenchel_data``; where ``FENCHEL_DATA_URL`` is the address of a copy, a file that
+that ``FENCHEL_DATA`` names, else in ``~/fenchel_data``; if ``FENCHEL_DATA_URL`` is the address of a copy, a file that
 is absent is fetched from there, and gets its name only if its checksum is right.
 """
 
