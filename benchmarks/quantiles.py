@@ -23,12 +23,12 @@ from sklearn.pipeline import make_pipeline
 
 from fenchel import QuantileFunctionRegressor, QuantileFunctionRegressorCV
 from fenchel.data import load_bike_sharing, load_mulan_regression
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Gaussian, Laplacian
 from fenchel.report.quantiles import coverage, crossing_rate, pinball_loss
 
 LEVELS = np.arange(1, 20) / 20
 LARGEST = 2000  # training samples
-WIDTHS = (0.1, 0.5)  # gamma of the Gaussian kernel, times the number of features
+WIDTHS = (0.03, 0.1, 0.5)  # gamma of the Gaussian kernel, times the number of features
 
 
 class PerLevel(BaseEstimator):
@@ -82,7 +82,13 @@ def fenchel(X: np.ndarray, y: np.ndarray) -> QuantileFunctionRegressorCV:
     """Return the fitted quantile function, chosen on the same folds."""
     kernels = [Gaussian(width / X.shape[1]) for width in WIDTHS]
     model = QuantileFunctionRegressorCV(
-        kernels, lams=np.logspace(-4, -1, 7), levels=LEVELS, non_crossing=True, cv=folds(len(y))
+        kernels,
+        [Laplacian(2.0), Laplacian(20.0)],
+        lams=np.logspace(-5, -1, 5),
+        levels=LEVELS,
+        non_crossing=True,
+        cv=folds(len(y)),
+        cv_tol=1e-2,
     )
     return model.fit(X, y)
 
