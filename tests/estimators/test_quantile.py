@@ -231,8 +231,10 @@ class TestSelection:
         assert model.predict_interval(X).shape == (90, 2) and model.sample(X, 2, 0).shape == (90, 2)
 
     def test_the_kernel_of_the_levels_is_chosen_too(self):
-        X, y = data(60)
-        kernels = [Constant(), Laplacian(2.0)]  # the scale varies: a common shift is not enough
+        rng = np.random.default_rng(3)
+        X = rng.uniform(-1, 1, (120, 1))
+        y = (0.02 + np.abs(X[:, 0])) * rng.standard_normal(120)  # the scale varies: a common shift is of no use
+        kernels = [Constant(), Laplacian(2.0)]
         model = QuantileFunctionRegressorCV(Gaussian(1.0), kernels, lams=[1e-3], levels=5, cv=3).fit(X, y)
         assert model.best_level_kernel_ is kernels[1] and model.kernel_errors_.shape == (2, 1)
         assert model.cv_errors_[0, 0] == model.kernel_errors_[1, 0] < model.kernel_errors_[0, 0]
