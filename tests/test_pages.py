@@ -21,7 +21,7 @@ def readme_blocks():
 def test_the_readme_has_its_examples():
     if not (ROOT / "README.md").exists():
         pytest.skip("no README beside the tests")
-    assert len(readme_blocks()) == 6
+    assert len(readme_blocks()) == 7
 
 
 @pytest.mark.parametrize(("code", "output"), readme_blocks())
@@ -95,3 +95,18 @@ def test_the_page_on_the_command_line_runs(tmp_path, monkeypatch):
     (block,) = (textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8")))
     exec(compile(block, "command_line.rst", "exec"), {})
     assert (tmp_path / "sine.fenchel").exists()
+
+
+def test_the_page_on_quantiles_runs():
+    page = ROOT / "docs" / "quantiles.rst"
+    if not page.exists():
+        pytest.skip("no pages beside the tests")
+    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
+    assert len(blocks) == 4
+    names = {}
+    for block in blocks:  # each goes on where the last one ended
+        exec(compile(block, "quantiles.rst", "exec"), names)
+    assert names["bands"].shape == (300, 3) and names["draws"].shape == (300, 100)
+    assert 0.6 < names["inside"] < 0.95 and 0 < names["loss"] < 0.3
+    assert names["cautious"].sum() > names["labels"].sum()
+    assert names["curve"].costs.shape == (99,)

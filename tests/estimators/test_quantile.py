@@ -230,6 +230,17 @@ class TestSelection:
         assert model.duality_gap_ <= 1e-6 and model.cv_gaps_.max() <= 1e-6
         assert model.predict_interval(X).shape == (90, 2) and model.sample(X, 2, 0).shape == (90, 2)
 
+    def test_the_kernel_of_the_levels_is_chosen_too(self):
+        rng = np.random.default_rng(3)
+        X = rng.uniform(-1, 1, (120, 1))
+        y = (0.02 + np.abs(X[:, 0])) * rng.standard_normal(120)  # the scale varies: a common shift is of no use
+        kernels = [Constant(), Laplacian(2.0)]
+        model = QuantileFunctionRegressorCV(Gaussian(1.0), kernels, lams=[1e-3], levels=5, cv=3).fit(X, y)
+        assert model.best_level_kernel_ is kernels[1] and model.kernel_errors_.shape == (2, 1)
+        assert model.cv_errors_[0, 0] == model.kernel_errors_[1, 0] < model.kernel_errors_[0, 0]
+        alone = QuantileFunctionRegressor(Gaussian(1.0), kernels[1], 1e-3, 5).fit(X, y)
+        np.testing.assert_allclose(model.predict(X, 0.3), alone.predict(X, 0.3), atol=1e-4)
+
     def test_path(self):
         X, y = data()
         found = fenchel.path(QuantileFunctionRegressor(levels=5), X, y, [1e-3, 1e-1])
@@ -251,6 +262,8 @@ class TestSelection:
         X, y = data(20)
         with pytest.raises(ValueError, match="'kernel' parameter must hold at least one kernel"):
             QuantileFunctionRegressorCV([]).fit(X, y)
+        with pytest.raises(ValueError, match="'level_kernel' parameter must hold at least one kernel"):
+            QuantileFunctionRegressorCV(level_kernel=[]).fit(X, y)
         with pytest.raises(ValueError, match="'cv_tol' parameter"):
             QuantileFunctionRegressorCV(cv_tol=0.0).fit(X, y)
 

@@ -12,7 +12,7 @@ from fenchel._array import Array, as_index, as_like, eps, host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter
 from fenchel.estimators.core import Sample, is_host, sample_weights
 from fenchel.estimators.levels import LevelModelMixin, as_levels, interpolation
-from fenchel.kernels import Gaussian, ScalarKernel
+from fenchel.kernels import Laplacian, ScalarKernel
 from fenchel.losses import Loss, Pinball
 from fenchel.solvers import Solution
 
@@ -74,7 +74,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
     kernel : kernel, str or callable, default="gaussian"
         Kernel :math:`k` of the inputs.
     level_kernel : kernel, str, callable or None, default=None
-        Kernel :math:`g` of the levels; ``None`` is ``Gaussian(1.0)``. A constant kernel shifts all quantiles alike; a
+        Kernel :math:`g` of the levels; ``None`` is ``Laplacian(2.0)``. A constant kernel shifts all quantiles alike; a
         narrow one fits each level by itself.
     lam : float, default=1e-3
         Weight of the squared norm. It has the unit of the outputs: doubling them asks for half of it.
@@ -318,7 +318,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         return Pinball(self._rule()[0])
 
     def _level_kernel(self) -> ScalarKernel:
-        return Gaussian(1.0) if self.level_kernel is None else super()._level_kernel()
+        return Laplacian(2.0) if self.level_kernel is None else super()._level_kernel()
 
     def _sample(
         self,

@@ -1,6 +1,7 @@
-"""Quantile functions with lam and the kernel of the inputs chosen by cross-validation."""
+"""Quantile functions with lam and the kernels chosen by cross-validation."""
 
 import warnings
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ _SEARCH = ("cv_errors_", "fold_errors_", "cv_gaps_", "lams_", "losses_")
 
 
 class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """``QuantileFunctionRegressor`` with lam, and if asked for the kernel, chosen by cross-validation.
+    """``QuantileFunctionRegressor`` with lam, and if asked for the kernels, chosen by cross-validation.
 
     The error of a held-out sample is its pinball loss, integrated over the levels. Each fold is a path of its own: one
     factorisation serves every lam, and the solves are warm-started from large lam to small. So the marginal quantiles
@@ -35,7 +36,9 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
     ----------
     kernel : kernel, str, callable, or list of these, default="gaussian"
         Kernel of the inputs; of a list the best one is taken.
-    level_kernel, levels, quadrature, intercept, coupling, non_crossing, tol
+    level_kernel : kernel, str, callable, None, or list of these, default=None
+        Kernel of the levels; of a list the best one is taken.
+    levels, quadrature, intercept, coupling, non_crossing, tol
         As for ``QuantileFunctionRegressor``.
     lams : sequence of float or None, default=None
         Regularisation weights; ``None`` is 13 values from 1e-6 to 1.
@@ -51,18 +54,18 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
     ----------
     best_lam_ : float
         The chosen lam.
-    best_kernel_ : kernel, str or callable
-        The chosen kernel.
+    best_kernel_, best_level_kernel_ : kernel, str or callable
+        The chosen kernels.
     lams_ : list
         The grid.
     cv_errors_ : array of shape (1, n_lams)
-        Integrated pinball losses of held-out samples for the chosen kernel, aggregated over folds.
+        Integrated pinball losses of held-out samples for the chosen kernels, aggregated over folds.
     fold_errors_ : array of shape (1, n_lams, n_folds)
         The same for each fold.
     cv_gaps_ : array of shape (1, n_lams)
         Largest relative duality gap over the folds.
-    kernel_errors_ : array of shape (n_kernels, n_lams)
-        ``cv_errors_`` of every kernel.
+    kernel_errors_ : array of shape (n_kernels × n_level_kernels, n_lams)
+        ``cv_errors_`` of every pair, the kernel of the levels running fastest.
     best_estimator_ : QuantileFunctionRegressor
         The model fitted on the whole sample; its fitted attributes are attributes of this one too.
 
@@ -123,16 +126,15 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
             The fitted model.
         """
         check_parameter(type(self).__name__, "cv_tol", self.cv_tol, Interval(0, float("inf")))
-        kernels = self._kernels()
         errors, best = [], None
-        for kernel in kernels:
-            self.best_kernel_ = kernel
+        for pair in self._kernels():
+            self.best_kernel_, self.best_level_kernel_ = pair
             found = self._searched(X, y, sample_weight)
             errors.append(self.cv_errors_[0])
             if best is None or np.min(errors[-1]) < best[0]:
-                best = (np.min(errors[-1]), kernel, found, {name: getattr(self, name) for name in _SEARCH})
+                best = (np.min(errors[-1]), pair, found, {name: getattr(self, name) for name in _SEARCH})
         assert best is not None  # _kernels has looked
-        _, self.best_kernel_, found, searched = best
+        _, (self.best_kernel_, self.best_level_kernel_), found, searched = best
         for name, value in searched.items():
             setattr(self, name, value)
         self.kernel_errors_ = np.stack(errors)
@@ -163,11 +165,15 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         """The one loss that there is to choose from."""
         return [self._estimator("pinball", 1.0)._wanted_loss()]
 
-    def _kernels(self) -> list[Any]:
-        kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
-        if not kernels:
-            raise ValueError("The 'kernel' parameter must hold at least one kernel. Got none.")
-        return kernels
+    def _kernels(self) -> list[tuple[Any, Any]]:
+        """Return the pairs of kernels to choose from."""
+        lists = []
+        for name in ("kernel", "level_kernel"):
+            value = getattr(self, name)
+            lists.append(list(value) if isinstance(value, list | tuple) else [value])
+            if not lists[-1]:
+                raise ValueError(f"The {name!r} parameter must hold at least one kernel. Got none.")
+        return list(product(*lists))
 
     def _fold_tol(self) -> float:
         return float(max(self.tol, self.cv_tol))
@@ -199,10 +205,11 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         warn_gaps(self.cv_gaps_, self._fold_tol())
 
     def _estimator(self, loss: Loss | str, lam: float) -> QuantileFunctionRegressor:
-        kernel = getattr(self, "best_kernel_", self._kernels()[0])
+        first = self._kernels()[0]
+        kernel, level_kernel = getattr(self, "best_kernel_", first[0]), getattr(self, "best_level_kernel_", first[1])
         return QuantileFunctionRegressor(
             clone(kernel, safe=False),
-            self.level_kernel,
+            clone(level_kernel, safe=False),
             lam,
             self.levels,
             self.quadrature,
@@ -214,7 +221,7 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = QuantileFunctionRegressor(self._kernels()[0]).__sklearn_tags__()
+        inner = QuantileFunctionRegressor(self._kernels()[0][0]).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
 

@@ -34,8 +34,8 @@ def pinball_loss(y: Array, predicted: Array, levels: Any) -> float:
     Examples
     --------
     >>> from fenchel.report.quantiles import pinball_loss
-    >>> pinball_loss([1.0, 0.0], [[0.0, 2.0], [0.0, 2.0]], [0.1, 0.9])  # of 0.1, 0.1 and 0, 0.2
-    0.1
+    >>> pinball_loss([1.0, 0.0], [[0.0, 2.0], [0.0, 2.0]], [0.25, 0.75])  # of 0.25, 0.25 and 0, 0.5
+    0.25
     """
     return float(np.mean(_losses(y, predicted, levels)))
 

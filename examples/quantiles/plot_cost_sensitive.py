@@ -1,0 +1,57 @@
+"""
+One classifier for every cost
+=============================
+
+How much worse is it to miss a positive sample than to raise a false alarm? Often nobody knows when the model is fitted.
+``CostSensitiveClassifier`` learns the support vector machines of all costs at once; the cost is chosen afterwards.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from fenchel import CostSensitiveClassifier
+from fenchel.kernels import Gaussian
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((600, 2))
+y = (np.hypot(*X.T) + 0.4 * rng.standard_normal(600) < 1).astype(int)
+X, X_test, y, y_test = X[:200], X[200:], y[:200], y[200:]
+
+model = CostSensitiveClassifier(Gaussian(0.5), lam=1e-3, levels=15).fit(X, y)
+print(f"relative gap {model.duality_gap_:.0e}")
+
+# %%
+# The cost is an argument of ``predict``
+# --------------------------------------
+#
+# A cost of 0.9 says that a missed positive is nine times as bad as a false alarm.
+
+for cost in (0.1, 0.5, 0.9):
+    print(f"cost {cost}: {np.mean(model.predict(X_test, cost)):.0%} of the test samples are called positive")
+
+# %%
+# The curve over all costs
+# ------------------------
+#
+# False and true positive rates as functions of the cost are a ROC curve, each point of which is an optimum of its own,
+# not a shifted threshold.
+
+curve = model.cost_curve(X_test, y_test)
+share = y_test.mean()
+fig, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+axes[0].plot(curve.false_positive_rate, curve.true_positive_rate, ".-")
+axes[0].set(xlabel="false positive rate", ylabel="true positive rate")
+axes[1].plot(curve.costs, curve.expected_cost, label="model")
+axes[1].plot(
+    curve.costs, np.minimum(curve.costs * share, (1 - curve.costs) * (1 - share)), "--", label="constant answer"
+)
+axes[1].set(xlabel="cost of a missed positive", ylabel="expected cost")
+axes[1].legend()
+side = np.linspace(-2.5, 2.5, 80)
+points = np.stack(np.meshgrid(side, side), axis=-1)
+for cost, color in ((0.1, "C2"), (0.5, "C0"), (0.9, "C3")):
+    values = model.decision_function(points.reshape(-1, 2), cost).reshape(80, 80)
+    axes[2].contour(side, side, values, levels=[0], colors=color)
+axes[2].scatter(*X.T, c=y, s=6, cmap="gray")
+axes[2].set_title("boundaries at costs 0.1, 0.5 and 0.9")
+plt.show()

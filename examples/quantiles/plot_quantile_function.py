@@ -1,0 +1,55 @@
+"""
+The whole quantile function in one fit
+======================================
+
+``QuantileFunctionRegressor`` learns quantiles of every level at once: a curve in the level for each input. The fit is
+certified, and predictions can be asked for at levels that it has never seen.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from fenchel import QuantileFunctionRegressor
+from fenchel.kernels import Gaussian
+from fenchel.report.quantiles import coverage, crossing_rate, crps
+
+rng = np.random.default_rng(0)
+X = np.sort(rng.uniform(-1, 1, (300, 1)), axis=0)
+y = np.sin(3 * X[:, 0]) + (0.1 + 0.4 * np.abs(X[:, 0])) * rng.standard_normal(300)
+
+model = QuantileFunctionRegressor(Gaussian(3.0), lam=1e-3, levels=15).fit(X, y)
+print(f"relative gap {model.duality_gap_:.0e}, crossings in the sample {model.crossing_rate_:.1%}")
+
+# %%
+# Quantiles of any level, an interval, and draws
+# ----------------------------------------------
+
+grid = np.linspace(-1, 1, 200)[:, None]
+levels = [0.05, 0.25, 0.5, 0.75, 0.95]
+bands = model.predict(grid, levels)
+low, high = model.predict_interval(X, 0.8).T
+draws = model.sample(grid, 1, random_state=0)
+print(f"share of the sample inside the 80 % intervals: {coverage(y, low, high):.2f}")
+print(f"mean CRPS: {crps(y, model.predict(X, model.levels_), model.levels_, model.level_weights_).mean():.3f}")
+
+fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+axes[0].plot(X, y, ".", color="0.7")
+axes[0].plot(grid, bands, color="C0")
+axes[0].set_title("quantiles 5, 25, 50, 75 and 95 %")
+axes[1].plot(X, y, ".", color="0.7", label="data")
+axes[1].plot(grid, draws, ".", color="C1", label="drawn from the model")
+axes[1].legend()
+plt.show()
+
+# %%
+# Crossings
+# ---------
+#
+# A flexible model may have quantiles that cross. They are counted, and ``non_crossing=True`` puts them in order: at all
+# levels, for every input, whatever levels are asked for.
+
+flexible = QuantileFunctionRegressor(Gaussian(30.0), Gaussian(30.0), lam=1e-5, levels=15).fit(X, y)
+many = np.arange(1, 100) / 100
+before = crossing_rate(flexible.predict(grid, many))
+after = crossing_rate(flexible.set_params(non_crossing=True).predict(grid, many))
+print(f"neighbouring levels that cross: {before:.1%} before, {after:.1%} in order")
