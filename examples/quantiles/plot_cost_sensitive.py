@@ -42,7 +42,9 @@ fig, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 axes[0].plot(curve.false_positive_rate, curve.true_positive_rate, ".-")
 axes[0].set(xlabel="false positive rate", ylabel="true positive rate")
 axes[1].plot(curve.costs, curve.expected_cost, label="model")
-axes[1].plot(curve.costs, np.minimum(curve.costs * share, (1 - curve.costs) * (1 - share)), "--", label="constant answer")
+axes[1].plot(
+    curve.costs, np.minimum(curve.costs * share, (1 - curve.costs) * (1 - share)), "--", label="constant answer"
+)
 axes[1].set(xlabel="cost of a missed positive", ylabel="expected cost")
 axes[1].legend()
 side = np.linspace(-2.5, 2.5, 80)
