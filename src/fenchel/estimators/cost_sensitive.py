@@ -76,8 +76,7 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
         The labels; the second one is the positive class.
     levels_, level_weights_ : array of shape (m,)
         The costs and their weights, whose sum is 1.
-    dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, solver_info_,\
- history_
+    dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, history_
         As for ``OperatorKernelRegressor``.
 
     Notes

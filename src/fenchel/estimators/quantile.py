@@ -106,8 +106,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         is below the other; counted before predictions are put in order.
     marginal_ : callable
         The quantile function of the training outputs alone: takes levels and gives values, (levels, d).
-    dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, solver_info_,\
- history_
+    dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, history_
         As for ``OperatorKernelRegressor``.
 
     Notes
