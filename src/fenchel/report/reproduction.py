@@ -1,11 +1,11 @@
 """The page and the table of published numbers beside ours."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from inspect import cleandoc
 from typing import Any
 
 from fenchel.report import page as pages
@@ -17,7 +17,8 @@ HEADER = ["number", "wanted", "ours", "tolerance", "", "note"]
 _STYLE = """
 td.note { white-space: normal; text-align: left; font-size: .85rem; min-width: 16rem; overflow-wrap: anywhere; }
 .PASS { color: var(--good); font-weight: 600; } .MISS { color: var(--bad); font-weight: 700; }
-.figures { grid-template-columns: 1fr; } figure { background: #fff; } figcaption, figcaption a { color: #444; }
+.figures { grid-template-columns: 1fr; } figure { background: #fff; justify-self: start; }
+figure img { width: auto; max-width: 100%; } figcaption, figcaption a { color: #444; }
 p.about { white-space: pre-line; }
 nav a { margin-right: .8rem; color: var(--blue); white-space: nowrap; }
 @media (max-width: 40rem) { td.note { min-width: 10rem; } }
@@ -89,13 +90,13 @@ def reproduction_page(done: Sequence[Finished], facts: dict[str, str]) -> str:
 
 
 def _section(one: Finished) -> str:
-    head = "".join(f'<th class="text">{escape(name)}</th>' for name in HEADER)
+    head = "".join(f"<th{'' if name in HEADER[1:4] else ' class=text'}>{escape(name)}</th>" for name in HEADER)
     body = ""
     for row in one.rows:
         *cells, state, note = row_cells(row)
         numbers = "".join(f"<td{' class=text' if k == 0 else ''}>{escape(cell)}</td>" for k, cell in enumerate(cells))
         body += f'<tr>{numbers}<td class="{state}">{state}</td><td class="note">{escape(note)}</td></tr>'
-    title, _, more = one.about.partition("\n")
+    title, _, more = _plain(one.about).partition("\n")
     image = "data:image/svg+xml;base64," + b64encode(one.svg.encode()).decode("ascii")
     data = "data:application/json;base64," + b64encode(json.dumps(one.results).encode()).decode("ascii")
     caption = f"{escape(one.name)}, {one.seconds:.0f} s of computing"
@@ -110,6 +111,11 @@ def _section(one: Finished) -> str:
     )
 
 
+def _plain(text: str) -> str:
+    """Return a docstring without the marks of its markup."""
+    return re.sub(r"\[(\w+)\]_|:math:`([^`]*)`|``([^`]*)``", lambda found: "".join(filter(None, found.groups())), text)
+
+
 def markdown(done: Sequence[Finished], facts: dict[str, str]) -> str:
     """Return the tables of all finished experiments in Markdown."""
     total, passed = sum(len(one.rows) for one in done), sum(one.n_passed for one in done)
@@ -117,7 +123,7 @@ def markdown(done: Sequence[Finished], facts: dict[str, str]) -> str:
     lines += [f"{passed} of {total} numbers are within their tolerance. Written by `fenchel reproduce --markdown`.", ""]
     lines += [f"- {key}: {value}" for key, value in facts.items()]
     for one in done:
-        lines += ["", f"## {one.name}", "", cleandoc(one.about).partition("\n")[0], ""]
+        lines += ["", f"## {one.name}", "", _plain(one.about).partition("\n")[0], ""]
         lines += [f"{one.n_passed} of {len(one.rows)}, {one.seconds:.0f} s of computing.", ""]
         lines += ["| number | wanted | ours | tolerance | | note |", "|---|---|---|---|---|---|"]
         lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row_cells(row)) + " |" for row in one.rows]
