@@ -45,6 +45,10 @@ class RowNewton(SmoothedNewton):
     objective; rows at the bound of the dual domain are damped until full steps are taken. A loss whose conjugate has no
     curvature (``Norm``, ``EpsilonSVR``) gets some from a proximal term around the last solution, which is then moved
     and made weaker: good for the last digits from a near solution, slow from afar when lam is small.
+
+    References
+    ----------
+    [QiSun1993]_ for Newton's method on semismooth equations; [Rockafellar1976]_ for the proximal term.
     """
 
     def __init__(self, max_iter: int = 200, check_every: int = 1, tau: float | None = None, patience: int = 60) -> None:

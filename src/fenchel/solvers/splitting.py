@@ -76,6 +76,11 @@ class DouglasRachford(Solver):
     other samples held out. The penalty rho is rebalanced from the primal and dual residuals at iterations 5, 10, 20,
     40, ...; an accelerated step after which the residual doubles is taken back. Nothing but certificates and
     rebalancing is transferred to the host.
+
+    References
+    ----------
+    [LionsMercier1979]_ for the splitting; [EcksteinBertsekas1992]_ for the relaxation. [Anderson1965]_ and, for the
+    least-squares form taken here, [WalkerNi2011]_ for the acceleration.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
