@@ -18,6 +18,7 @@ class Component(BaseEstimator):
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {}
+    _has_short_name: ClassVar[bool] = True  # whether a short name may mean it
 
     def validate(self) -> Self:
         """Raise if a parameter of this part, or of a part inside it, is not what is wanted."""
@@ -63,7 +64,7 @@ def parts_of(room: Any) -> dict[str, type[Component]]:
 
 
 def _is_part(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, Component) and not isabstract(value)
+    return isinstance(value, type) and issubclass(value, Component) and value._has_short_name and not isabstract(value)
 
 
 def _snake(name: str) -> str:

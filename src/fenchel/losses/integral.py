@@ -26,6 +26,8 @@ class PointLoss(Component, ABC):
     ``targets`` (n, p).
     """
 
+    _has_short_name = False  # a part of a loss, not a loss
+
     @abstractmethod
     def value(self, residuals: Array, levels: Array, targets: Array) -> Array:
         """Return the loss of each residual, shape (n, p)."""
