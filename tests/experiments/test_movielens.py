@@ -81,18 +81,27 @@ def _recording(seen):
     return Recording
 
 
-def test_ridge_is_that_of_each_film(data):
+@pytest.mark.parametrize("is_centred", [False, True])
+def test_ridge_is_that_of_each_film(data, is_centred):
     """The primal solution of one film, from its normal equations."""
-    rng = np.random.default_rng(1)
-    X, train, new, film = rng.standard_normal((60, 3)), np.arange(50), np.arange(50, 60), 7
+    known, _ = movielens.halves(data.ratings, np.random.RandomState(0))
+    train, new, film = np.arange(50), np.arange(50, 60), 7
+    split = movielens._Split(data, known, train, new)
     means = movielens.film_means(data.ratings[train], movielens.SHRINKAGE)
-    differences = data.ratings[train] - means
-    y = (differences - np.nanmean(differences, axis=1, keepdims=True))[:, film]
-    rated = ~np.isnan(y)
-    A = X[train][rated]
-    w = np.linalg.solve(A.T @ A + 2.0 * np.eye(3), A.T @ y[rated])
-    found = movielens._ridge(X, data.ratings, train, new, 2.0)
-    np.testing.assert_allclose(found[:, film], means[film] + X[new] @ w, rtol=1e-10)
+    y = data.ratings[train] - means
+    if is_centred:
+        y = y - np.nanmean(y, axis=1, keepdims=True)
+    rated = ~np.isnan(y[:, film])
+    A = split.X[rated]
+    w = np.linalg.solve(A.T @ A + 2.0 * np.eye(A.shape[1]), A.T @ y[rated, film])
+    np.testing.assert_allclose(split.ridge(2.0, is_centred)[:, film], means[film] + split.X_new @ w, rtol=1e-10)
+
+
+def test_new_users_are_known_by_half(data):
+    known, _ = movielens.halves(data.ratings, np.random.RandomState(0))
+    split = movielens._Split(data, known, np.arange(40), np.arange(40, 60))
+    np.testing.assert_array_equal(split.X[:, 29:] > 0, ~np.isnan(data.ratings[:40]))
+    np.testing.assert_array_equal(split.X_new[:, 29:] > 0, ~np.isnan(known[40:]))
 
 
 def test_a_small_version(data, monkeypatch):
