@@ -32,17 +32,28 @@ def test_the_readme_prints_what_it_says(code, output):
     assert printed.getvalue() == output
 
 
-def test_the_page_on_curves_runs():
-    pytest.importorskip("skfda")
-    pytest.importorskip("matplotlib")
-    page = ROOT / "docs" / "functional.rst"
+def blocks_of(name, count):
+    """Return the Python blocks of a page; a page that has other than this many has changed without its test."""
+    page = ROOT / "docs" / name
     if not page.exists():
         pytest.skip("no pages beside the tests")
     blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
-    assert len(blocks) == 9
-    names = {}
-    for block in blocks:  # each goes on where the last one ended
-        exec(compile(block, "functional.rst", "exec"), names)
+    assert len(blocks) == count
+    return blocks
+
+
+def names_after(name, blocks, names=None):
+    """Run blocks, each from where the last one ended, and return the names that they leave."""
+    names = {} if names is None else names
+    for block in blocks:
+        exec(compile(block, name, "exec"), names)
+    return names
+
+
+def test_the_page_on_curves_runs():
+    pytest.importorskip("skfda")
+    pytest.importorskip("matplotlib")
+    names = names_after("functional.rst", blocks_of("functional.rst", 9))
     assert names["model"].predict(names["test"].X).shape == (200, 50, 2)
     assert (names["flagged"] > 1 - 1e-6).all()
     assert (names["same"].grid_ == names["train"].t).all()
@@ -50,16 +61,10 @@ def test_the_page_on_curves_runs():
 
 
 def test_the_page_on_structured_outputs_runs():
-    page = ROOT / "docs" / "structured.rst"
-    if not page.exists():
-        pytest.skip("no pages beside the tests")
-    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
-    assert len(blocks) == 9
-    names = {}
-    exec(compile(blocks[0], "structured.rst", "exec"), names)
+    blocks = blocks_of("structured.rst", 9)
+    names = names_after("structured.rst", blocks[:1])
     assert names["model"].dual_coef_.shape == (200, 9)  # as the second block says
-    for block in blocks[1:]:  # each goes on where the last one ended
-        exec(compile(block, "structured.rst", "exec"), names)
+    names_after("structured.rst", blocks[1:], names)
     assert names["labels"].shape == names["best"].shape == names["best_of_list"].shape == (50, 4)
     assert names["distances"].shape == (50, 16)
     assert names["three"].shape == (50, 3, 4)
@@ -71,15 +76,23 @@ def test_the_page_on_structured_outputs_runs():
     assert names["ranked"].shape == (50, 2)
 
 
+def test_the_page_on_the_loss_trick_runs():
+    names = names_after("loss_trick.rst", blocks_of("loss_trick.rst", 4))
+    assert names["found"].shape == (50,) and names["alpha"].shape == (50, 200)
+    model, wrong = names["model"], names["wrong"]
+    assert model.duality_gap_ <= 1e-6
+    assert model.outlier_score_[wrong].mean() > model.outlier_score_.mean()
+
+
+def test_the_page_on_manifolds_runs():
+    names = names_after("loss_trick_manifolds.rst", blocks_of("loss_trick_manifolds.rst", 1))
+    assert abs(names["turned"][0] - (4 - 2 * 3.14159265)) < 0.01  # as its comment says
+    assert abs((names["directions"] ** 2).sum(axis=1) - 1).max() < 1e-12
+    assert names["means"].shape == (1, 2, 2)
+
+
 def test_the_page_on_autoencoders_runs():
-    page = ROOT / "docs" / "autoencoders.rst"
-    if not page.exists():
-        pytest.skip("no pages beside the tests")
-    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
-    assert len(blocks) == 4
-    names = {}
-    for block in blocks:  # each goes on where the last one ended
-        exec(compile(block, "autoencoders.rst", "exec"), names)
+    names = names_after("autoencoders.rst", blocks_of("autoencoders.rst", 4))
     assert names["codes"].shape == (50, 5) and names["distances"].shape == (50,) and names["images"].shape == (50, 64)
     assert names["falls"].all() and 0 < len(names["suspicious"]) < 300
     assert names["places"].shape == (50,) and 0 < names["error"] < 1
@@ -88,24 +101,14 @@ def test_the_page_on_autoencoders_runs():
 
 def test_the_page_on_the_command_line_runs(tmp_path, monkeypatch):
     pytest.importorskip("skops.io")
-    page = ROOT / "docs" / "command_line.rst"
-    if not page.exists():
-        pytest.skip("no pages beside the tests")
+    blocks = blocks_of("command_line.rst", 1)
     monkeypatch.chdir(tmp_path)
-    (block,) = (textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8")))
-    exec(compile(block, "command_line.rst", "exec"), {})
+    names_after("command_line.rst", blocks)
     assert (tmp_path / "sine.fenchel").exists()
 
 
 def test_the_page_on_quantiles_runs():
-    page = ROOT / "docs" / "quantiles.rst"
-    if not page.exists():
-        pytest.skip("no pages beside the tests")
-    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
-    assert len(blocks) == 4
-    names = {}
-    for block in blocks:  # each goes on where the last one ended
-        exec(compile(block, "quantiles.rst", "exec"), names)
+    names = names_after("quantiles.rst", blocks_of("quantiles.rst", 4))
     assert names["bands"].shape == (300, 3) and names["draws"].shape == (300, 100)
     assert 0.6 < names["inside"] < 0.95 and 0 < names["loss"] < 0.3
     assert names["cautious"].sum() > names["labels"].sum()
