@@ -250,7 +250,7 @@ class TestSimplex:
 
     @pytest.mark.parametrize("sign", ["any", "mostly positive"])
     def test_chi_square_of_any_weights(self, sign):
-        """Local minima only are promised. Random signs: 2 % of 600 are not global, by 0.012 at most; else all are."""
+        """Local minima only are promised. Random signs: 5 of 600 are not global, by 0.0009 at most; else all are."""
         found = []
         for seed in range(30):
             Z, weights = drawn_histograms(seed=seed), drawn_weights(sign, (20, 12), seed)
@@ -258,8 +258,8 @@ class TestSimplex:
             found.append(excess(ChiSquare(), Z, weights, ends, grid_of_histograms(60)))
             assert np.all(excess(ChiSquare(), Z, weights, ends, np.vstack([Z, np.eye(3)])) <= TINY)
         found = np.concatenate(found)
-        assert np.mean(found > 1e-6) <= (0.03 if sign == "any" else 0)
-        assert found.max() <= (0.02 if sign == "any" else 1e-6)
+        assert np.mean(found > 1e-6) <= (0.01 if sign == "any" else 0)
+        assert found.max() <= (0.001 if sign == "any" else 1e-6)
 
     def test_value_and_slope(self):
         Z, weights, h = drawn_histograms(), drawn_weights("any", (5, 12)), 1e-6
