@@ -258,8 +258,8 @@ class TestSimplex:
             found.append(excess(ChiSquare(), Z, weights, ends, grid_of_histograms(60)))
             assert np.all(excess(ChiSquare(), Z, weights, ends, np.vstack([Z, np.eye(3)])) <= TINY)
         found = np.concatenate(found)
-        assert np.mean(found > 1e-6) <= (0.01 if sign == "any" else 0)
-        assert found.max() <= (0.001 if sign == "any" else 1e-6)
+        assert np.mean(found > 1e-6) <= (0.02 if sign == "any" else 0)
+        assert found.max() <= (0.005 if sign == "any" else 1e-6)
 
     def test_value_and_slope(self):
         Z, weights, h = drawn_histograms(), drawn_weights("any", (5, 12)), 1e-6
