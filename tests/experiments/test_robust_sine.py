@@ -32,7 +32,7 @@ def test_nadaraya_watson_by_hand(monkeypatch):
     grid = np.linspace(y.min(), y.max(), 200_001)
     for at, value in zip(new, found, strict=True):
         weights = np.exp(-30 * (at[0] - x) ** 2)
-        gamma = robust_sine.LOSS.gamma
+        gamma = robust_sine.EFFICIENT.gamma
         losses = sum(w * gamma * np.log1p((grid - z) ** 2 / gamma) for w, z in zip(weights, y, strict=True))
         assert value == pytest.approx(grid[np.argmin(losses)], abs=1e-4)
     assert np.allclose(Gaussian(30.0)(new, x[:, None])[0], np.exp(-30 * (new[0] - x) ** 2))

@@ -2,9 +2,11 @@ r"""A sine with outliers: the loss trick with the Cauchy loss, robust Nadaraya-W
 
 :math:`y = \sin(6 \pi x) + \epsilon + \zeta` with x uniform in [-1, 1], :math:`\epsilon` normal of variance 0.1, and an
 outlier :math:`\zeta` uniform in [-3, 3] with probability 0.1 ([Ciliberto2016]_, section 6). Bandwidths and lam are
-chosen by 5-fold cross-validation on the training sample, each method by its own loss. The scale of the Cauchy loss is
-2.385 standard deviations of the normal noise, which is 95 % efficient without outliers. The distance to the sine is the
-root of the mean square over 1000 test points.
+chosen by 5-fold cross-validation on the training sample, each method by its own loss. The scale of the Cauchy loss, in
+standard deviations of the normal noise, is 2.385 for Nadaraya-Watson, which is 95 % efficient without outliers. It is
+twice that for the loss trick, whose weights are of both signs: with n of 100 or 200 a narrow loss leaves several minima.
+Both are the better of several on other samples. The distance to the sine is the root of the mean square over 1000 test
+points.
 """
 
 from itertools import pairwise
@@ -27,7 +29,8 @@ METHODS = ("loss trick", "Nadaraya-Watson", "ridge")
 GAMMAS = (25.0, 50.0, 100.0, 200.0)
 LAMS = tuple(np.logspace(-4, -1, 7).tolist())
 WIDTHS = tuple(np.logspace(1.5, 4, 11).tolist())  # gammas of Nadaraya-Watson
-LOSS = Cauchy(2.385**2 * 0.1)
+EFFICIENT = Cauchy(2.385**2 * 0.1)  # the loss of Nadaraya-Watson
+WIDE = Cauchy(4 * 2.385**2 * 0.1)  # that of the loss trick
 FOLDS = KFold(5, shuffle=True, random_state=0)
 N_TEST = 1000
 CHUNK = 10  # repetitions of a part that is kept
@@ -90,7 +93,7 @@ def _distances(n: int, first: int, end: int) -> dict[str, Any]:
 def _predictions(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> list[np.ndarray]:
     """Return the predictions of the methods, each chosen by cross-validation."""
     X, new = x[:, None], new[:, None]
-    tricks = [LossTrickPredictor(Gaussian(g), LOSS, lams=LAMS, cv=FOLDS).fit(X, y) for g in GAMMAS]
+    tricks = [LossTrickPredictor(Gaussian(g), WIDE, lams=LAMS, cv=FOLDS).fit(X, y) for g in GAMMAS]
     ridges = [OperatorKernelRegressorCV(Gaussian(g), lams=LAMS, cv=FOLDS).fit(X, y) for g in GAMMAS]
     trick, ridge = min(tricks, key=_cv_error), min(ridges, key=_cv_error)
     return [trick.predict(new), _nadaraya_watson(X, y, new), ridge.predict(new)]
@@ -102,13 +105,13 @@ def _cv_error(model: Any) -> float:
 
 def _nadaraya_watson(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
     """Return the minimisers of the Cauchy loss weighted by a kernel, its width chosen by cross-validation."""
-    decoder = ScalarMinimum().fit(y, TaskSpace(LOSS, y))
+    decoder = ScalarMinimum().fit(y, TaskSpace(EFFICIENT, y))
     errors = []
     for width in WIDTHS:
         held_out = Gaussian(width)(X)
         for _, test in FOLDS.split(X):
             held_out[np.ix_(test, test)] = 0.0
-        errors.append(float(np.mean(LOSS(y, decoder.decode(held_out)))))
+        errors.append(float(np.mean(EFFICIENT(y, decoder.decode(held_out)))))
     return decoder.decode(Gaussian(WIDTHS[int(np.argmin(errors))])(new, X))
 
 
