@@ -16,13 +16,17 @@ from fenchel.solvers.splitting import DouglasRachford
 
 __all__ = ["Auto"]
 
-_FEW = 0.35  # share of samples outside the insensitive zone below which Newton's systems are small
+_FEW = 0.4  # share of samples outside the insensitive zone below which Newton's first systems are small
+_GROWTH, _MANY = 4.0, 0.8  # growth of that share, and the share, at which it shows that they are not
+_NEAR = 0.1  # gap of the duals that the zero model asks for, below which gradient steps arrive at once
 _EASY = 1e4  # condition number below which Newton's method sees at once which samples are active
 _HARD = 1e6  # condition number above which it needs a start that is close
+_SMALL = 256  # samples up to which a factorisation costs as little as a few steps of any method
 _STEPS = 7.0  # accelerated gradient steps to a gap of 1e-6, over the square root of the condition number
-_GIVE_UP = 25  # Newton steps without progress before the splitting takes over
+_GIVE_UP = 80  # Newton steps without progress before the splitting takes over
 _NO_CHANCE = (20, 0.8)  # Newton steps on a loss without curvature after which no gap below this one ends the attempt
-_BEFORE_NEWTON = (40, 400)  # iterations of the splitting before Newton's method, when the problem is easy, and always
+_USEFUL = 0.5  # gap above which what Newton's method leaves is no better than a fresh start
+_BEFORE_NEWTON = (20, 400)  # iterations of the splitting before Newton's method, when the problem is easy, and always
 _BEFORE_BOX = 1e-2  # relative gap of the splitting at which Newton's method takes over duals that are in a box
 _SHORT = 15  # steps that the earlier attempt of Newton's method may take
 _FLOPS = 2e10  # a matrix product's flops for each second, and the seconds that any step costs
@@ -41,11 +45,12 @@ class Auto(Solver):
     -----
     ``choose`` returns the solver and the reason. The square loss has a closed form. A problem whose eigenbasis is there
     already goes to ``DouglasRachford``, and so does everything else unless ``RowNewton`` has small systems (one output,
-    or few samples outside the insensitive zone) or lam is so large that ``APGD`` is done before a factorisation would
-    be. A solver that does not arrive hands over to the next one; for a loss with an insensitive zone the splitting does
-    so early, since Newton's method needs few steps from a near point and gives exact zeros. Duals in a box, as those of
-    ``Pinball``, go to ``BoxNewton`` once the splitting has seen which of them are at an end. A problem whose solution
-    is zero is answered at once.
+    or few samples outside the insensitive zone) or ``APGD`` is done before a factorisation would be (lam is large, or
+    the duals that the zero model asks for are nearly optimal). A solver that does not arrive hands over to the next
+    one, and so does Newton's method as soon as its systems turn out to be large; for a loss with an insensitive zone
+    the splitting does so early, since Newton's method needs few steps from a near point and gives exact zeros. Duals in
+    a box, as those of ``Pinball``, go to ``BoxNewton`` once the splitting has seen which of them are at an end. A
+    problem whose solution is zero is answered at once.
     """
 
     def __init__(self, max_iter: int | None = None) -> None:
@@ -66,18 +71,24 @@ class Auto(Solver):
             return self._limited(DouglasRachford()), "the factorisation is there, and lam hardly matters"
         one_output = problem.targets.shape[1] == 1
         can_newton = problem.gram.identity_factor() is not None and RowNewton().why_not(problem) is None
-        newton = self._limited(RowNewton(patience=_GIVE_UP))
-        is_sparse = problem.loss.sparse and self._share_outside(problem) <= _FEW
-        if can_newton and is_sparse and (problem.curvature == 0 or problem.lipschitz <= _EASY):
-            return newton, "few samples outside the insensitive zone"
-        if problem.curvature > 0:
+        is_flat, is_sparse = problem.curvature == 0, problem.loss.sparse
+        if can_newton and is_sparse and (is_flat or self._is_mild(problem)):
+            share = self._share_outside(problem)
+            if share <= _FEW:
+                most = 1.0 if one_output else min(max(_FEW, _GROWTH * share), _MANY)
+                return self._newton(most), "few samples outside the insensitive zone"
+        if not is_flat:
             steps = _STEPS * math.sqrt(1 + problem.lipschitz)
-            if steps * self._step_seconds(problem) < self._factorisation_seconds(problem):
-                limit = max(100, int(4 * steps))
-                return self._limited(APGD(max_iter=limit)), "lam is large: gradient steps beat a factorisation"
-        is_mild = problem.lipschitz <= (_HARD if problem.curvature > 0 else _EASY)
+            is_near = self._gap_of_gradient(problem) <= _NEAR
+            if is_near or steps * self._step_seconds(problem) < self._factorisation_seconds(problem):
+                limit = max(100, 0 if is_near else int(4 * steps))
+                reason = "the zero model is near" if is_near else "lam is large"
+                return self._limited(APGD(max_iter=limit)), f"{reason}: gradient steps beat a factorisation"
+        # with an insensitive zone Newton's systems are smaller than the factorisation, whatever lam, if that is large
+        is_small = is_sparse and not is_flat and problem.targets.shape[0] > _SMALL
+        is_mild = is_small or problem.lipschitz <= (_EASY if is_flat else _HARD)
         if can_newton and one_output and is_mild:
-            return newton, "one output: Newton's systems are small"
+            return self._newton(1.0), "one output: Newton's systems are small"
         return self._limited(DouglasRachford()), "one factorisation, then iterations that hardly depend on lam"
 
     def solve(
@@ -96,8 +107,10 @@ class Auto(Solver):
             if best is not None and solver.why_not(problem) is not None:
                 continue
             begin = start
-            if best is not None:
-                begin = best.state if isinstance(solver, DouglasRachford) and is_split else best.duals
+            if best is not None and isinstance(solver, DouglasRachford) and is_split:
+                begin = best.state
+            elif best is not None and (is_split or best.certificate.relative_gap <= _USEFUL):
+                begin = best.duals
                 if isinstance(solver, SmoothedNewton) and is_split:
                     solver = solver.set_params(tau=0.1 * best.state.rho)
             watch.before = history[-1][0] if history else 0
@@ -137,6 +150,21 @@ class Auto(Solver):
         is_easy = problem.curvature > 0 and problem.lipschitz <= _EASY
         near = [DouglasRachford(max_iter=first), RowNewton(max_iter=_SHORT)] if is_easy else []
         return [*near, DouglasRachford(max_iter=second), RowNewton(), DouglasRachford()]
+
+    def _newton(self, most_active: float) -> Solver:
+        limit = RowNewton(patience=_GIVE_UP, most_active=most_active)
+        return limit if self.max_iter is None else RowNewton(max_iter=self.max_iter)
+
+    def _is_mild(self, problem: DualProblem) -> bool:
+        """Tell whether the condition number is at most ``_HARD``; the trace, a bound, tells it at once for most."""
+        K: Array = problem.gram.identity_factor()
+        trace = float(namespace(K).linalg.trace(K)) * problem.scale
+        return trace <= _HARD or problem.lipschitz <= _HARD
+
+    def _gap_of_gradient(self, problem: DualProblem) -> float:
+        """Return the gap at the gradient of the loss at the targets, the duals that the zero model asks for."""
+        duals = problem.prox_remainder(problem.targets / problem.curvature, 1 / problem.curvature)
+        return problem.certificate(duals, problem.predictions(duals)).relative_gap
 
     def _share_outside(self, problem: DualProblem) -> float:
         """Return the share of samples that the zero model does not fit."""

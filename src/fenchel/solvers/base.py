@@ -180,6 +180,10 @@ class IterativeSolver(Solver, ABC):
     def points(self, problem: DualProblem, state: Any) -> Iterator[tuple[Array, Array]]:
         """Yield the duals (in the domain of the conjugate) and predictions of a state, the preferred ones first."""
 
+    def is_hopeless(self, problem: DualProblem, state: Any) -> bool:
+        """Tell whether to give up at this state, for a reason that the gap does not show."""
+        return False
+
     def why_not(self, problem: DualProblem) -> str | None:
         """Return ``None``: an iterative solver takes every problem unless it says otherwise."""
         return None
@@ -193,7 +197,7 @@ class IterativeSolver(Solver, ABC):
         run, state, n_iter = Run(tol, self.patience), self.init(problem, start), 0
         while True:
             run.add(n_iter, self._certified(problem, state, tol))
-            if run.is_done(callback) or n_iter >= self.max_iter:
+            if run.is_done(callback) or n_iter >= self.max_iter or self.is_hopeless(problem, state):
                 break
             for _ in range(min(self.check_every, self.max_iter - n_iter)):
                 state, n_iter = self.step(problem, state), n_iter + 1

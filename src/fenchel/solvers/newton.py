@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fenchel._array import Array, as_index, cholesky_solver, device, host, namespace, row_norms
+from fenchel._check import Interval, Options
 from fenchel.problem import DualProblem
 from fenchel.solvers.base import Callback, Solution, turned_back
 from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
@@ -38,24 +39,40 @@ class RowNewton(SmoothedNewton):
         the size of the kernel.
     patience : int, default=60
         Certificates in a row without progress after which it gives up.
+    most_active : float, default=1.0
+        Share of the samples whose dual may be other than null; with more it gives up, since systems are large then.
 
     Notes
     -----
     Rows with a null dual leave the system, which shrinks with sparsity. The step is found by backtracking on the primal
     objective; rows at the bound of the dual domain are damped until full steps are taken. A loss whose conjugate has no
     curvature (``Norm``, ``EpsilonSVR``) gets some from a proximal term around the last solution, which is then moved
-    and made weaker: good for the last digits from a near solution, slow from afar when lam is small.
+    and made weaker: good for the last digits from a near solution, slow from afar when lam is small. Without a start it
+    begins at the zero model, so that the samples which that model fits are not in the first system.
 
     References
     ----------
     [QiSun1993]_ for Newton's method on semismooth equations; [Rockafellar1976]_ for the proximal term.
     """
 
-    def __init__(self, max_iter: int = 200, check_every: int = 1, tau: float | None = None, patience: int = 60) -> None:
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        **SmoothedNewton._limits,
+        "most_active": Interval(0, 1, "right"),
+    }
+
+    def __init__(
+        self,
+        max_iter: int = 200,
+        check_every: int = 1,
+        tau: float | None = None,
+        patience: int = 60,
+        most_active: float = 1.0,
+    ) -> None:
         self.max_iter = max_iter
         self.patience = patience
         self.check_every = check_every
         self.tau = tau
+        self.most_active = most_active
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the loss is not one of the row norm, or the operator couples the columns."""
@@ -83,6 +100,13 @@ class RowNewton(SmoothedNewton):
             return super().solve(problem, tol, start, callback)
         found = super().solve(turned, tol, None if start is None else rotation.forward(start), callback)
         return turned_back(found, problem, tol)
+
+    def is_hopeless(self, problem: DualProblem, state: NewtonState) -> bool:
+        """Tell whether more samples are active than wanted."""
+        if self.most_active >= 1:
+            return False
+        xp = namespace(state.duals)
+        return int(xp.sum(xp.any(state.duals != 0, axis=1))) > self.most_active * state.duals.shape[0]
 
     def _direction(self, problem: DualProblem, state: NewtonState) -> Array:
         """Solve (I + D H) X = B - C for the Jacobian D of the gradient map."""

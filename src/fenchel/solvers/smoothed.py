@@ -53,16 +53,12 @@ class SmoothedNewton(IterativeSolver, ABC):
         """Solve (I + D H) X = B - C for the Jacobian D of the gradient map."""
 
     def init(self, problem: DualProblem, start: Array | None) -> NewtonState:
-        """Start from given duals, or from the gradient of the loss at the targets."""
-        xp = namespace(problem.targets)
+        """Start from given duals, or from the zero model: the samples that it fits are not in the first system."""
+        coef = namespace(problem.targets).zeros_like(problem.targets) if start is None else start
         tau = 0.0 if problem.curvature > 0 else self.tau or _first_tau(problem)
-        zero = xp.zeros_like(problem.targets)
-        centre = zero if start is None else start
-        coef = self._gradient(problem, zero, centre, tau) if start is None else start
-        return self._evaluated(
-            problem,
-            NewtonState(coef, problem.predictions(coef), coef, centre, tau, self._weakest * tau, 1.0, 0.0, 0.0),
-        )
+        fitted = coef if start is None else problem.predictions(coef)
+        state = NewtonState(coef, fitted, coef, coef, tau, self._weakest * tau, 1.0, 0.0, 0.0)
+        return self._evaluated(problem, state)
 
     def step(self, problem: DualProblem, state: NewtonState) -> NewtonState:
         """Take one Newton step; weaken the proximal term once the smoothed problem is nearly solved."""

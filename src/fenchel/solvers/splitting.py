@@ -75,7 +75,8 @@ class DouglasRachford(Solver):
     lam and rho. ``solve_all`` solves many problems on the same Gram operator side by side: other losses, other lam,
     other samples held out. The penalty rho is rebalanced from the primal and dual residuals at iterations 5, 10, 20,
     40, ...; an accelerated step after which the residual doubles is taken back. Nothing but certificates and
-    rebalancing is transferred to the host.
+    rebalancing is transferred to the host. Without a start it begins at the solution of the square loss; for a loss
+    with an insensitive zone, at the multiple of it (zero, if the zone is wide) with the best dual value.
 
     References
     ----------
@@ -165,11 +166,15 @@ class DouglasRachford(Solver):
                 columns.append(start.z)
                 rhos[k] = start.rho
                 continue
-            sigma, largest = problem.curvature, top * problem.scale
-            rhos[k] = 0.3 * math.sqrt(1 + largest) if sigma else max(0.01 * largest, 0.05)
-            if start is None or isinstance(start, Warm):
-                start = ridge(problem.scale)
-            columns.append(start + (targets - problem.predictions(start) - sigma * start) / float(rhos[k]))
+            sigma = problem.curvature
+            rhos[k] = (0.3 if sigma else 0.03) * math.sqrt(1 + top * problem.scale)
+            is_cold = start is None or isinstance(start, Warm)
+            begin = ridge(problem.scale) if is_cold else start
+            fitted = problem.predictions(begin)
+            if is_cold:
+                factor = _shortening(problem, begin, fitted)
+                begin, fitted = factor * begin, factor * fitted
+            columns.append(begin + (targets - fitted - sigma * begin) / float(rhos[k]))
         z = xp.stack(columns, axis=1)
         prox = batch.prox_remainder(z, rhos)
         least = xp.sum(z, axis=(0, 2)) * 0 + math.inf
@@ -279,6 +284,25 @@ class DouglasRachford(Solver):
         pair = problem.pulled_inside(duals, problem.predictions(duals))
         found = problem.certificate(*pair)
         return (*pair, found) if found.relative_gap < best[2].relative_gap else best
+
+
+def _shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
+    """Return the multiple of the solution of the square loss that is the best start for a loss with sparse duals.
+
+    The conjugate less its quadratic part, g, is convex and g(0) = 0, so that t g(a) bounds g(ta), and the bound on the
+    dual objective is least at t = (<a, y> - g(a)) / <a, (sigma + H) a>. Where the insensitive zone is wide that is
+    zero: at a small lam the solution of the square loss is then far away.
+    """
+    if not problem.loss.sparse:
+        return 1.0
+    xp = namespace(ridge)
+    ratios = problem.loss.saturation(problem.unscale(ridge))
+    inside = 1.0 if ratios is None else 1 / max(1.0, float(xp.max(ratios)))
+    a = inside * ridge
+    own = problem.curvature * float(xp.sum(a**2))
+    bend = own + inside * float(xp.sum(a * fitted))
+    gain = float(xp.sum(a * problem.targets)) - float(problem.conjugate_sum(a)) + own / 2
+    return inside * min(1.0, max(0.0, gain / bend)) if bend > 0 else 0.0
 
 
 def _turned(problem: DualProblem, start: Array) -> Array:
