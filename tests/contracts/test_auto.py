@@ -39,13 +39,14 @@ class TestChoice:
         assert solution.n_iter <= 50
         assert isinstance(Auto().choose(build(lambda norms: Huber(np.median(norms)), 1e-6))[0], DouglasRachford)
 
-    @pytest.mark.parametrize("lam", [1e-2, 1e-5, 1e-8])
+    @pytest.mark.parametrize("lam", [1e-5, 1e-8])
     def test_newton_for_one_output_with_a_zone(self, lam):
-        """Whatever lam; with as many rows outside, the quadratic part of Huber's loss leaves it to the splitting."""
-        problem = build(zone(0.6), lam, p=1)
+        """Whatever lam, unless the factorisation is cheap or the loss has no zone."""
+        problem = build(zone(0.6), lam, p=1, n=300)
         assert isinstance(Auto().choose(problem)[0], RowNewton)
         assert Auto().solve(problem).status is Status.CONVERGED
-        assert isinstance(Auto().choose(build(lambda norms: Huber(0.3), 1e-8, p=1))[0], DouglasRachford)
+        assert isinstance(Auto().choose(build(zone(0.6), 1e-8, p=1))[0], DouglasRachford)
+        assert isinstance(Auto().choose(build(lambda norms: Huber(0.3), 1e-8, p=1, n=300))[0], DouglasRachford)
 
     def test_few_samples_outside(self):
         assert isinstance(Auto().choose(build(zone(0.1), 1e-5))[0], RowNewton)

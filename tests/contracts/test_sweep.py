@@ -236,6 +236,42 @@ class TestHeldOut:
         assert found.gap <= TOL
 
 
+class TestStarts:
+    """Each solve of a surface starts from its neighbours."""
+
+    def test_another_rho_keeps_the_prox_point(self):
+        problem = build("identity", Huber(0.4), 1e-2)
+        state = DouglasRachford(max_iter=7).solve(problem, tol=1e-15).state
+        assert_allclose(problem.prox_remainder(state.z, 1 / state.rho), state.prox, rtol=0, atol=1e-12)
+        for rho in (0.1 * state.rho, 7 * state.rho):
+            assert_allclose(problem.prox_remainder(state.at(rho), 1 / rho), state.prox, rtol=0, atol=1e-12)
+
+    def test_surfaces_take_fewer_iterations(self):
+        """Than starting where the last lam stood."""
+        problem, losses = build(lam=1.0, p=6), [Huber(kappa) for kappa in (0.3, 0.33, 0.36)]
+        lams = np.logspace(0, -4, 17)
+        found = sum(solution.n_iter for _, _, solution in solve_grid(problem, losses, lams, 1e-8))
+        alone = 0
+        for loss in losses:
+            state = None
+            for lam in lams:
+                solution = DouglasRachford().solve(problem.with_(loss=loss, lam=float(lam)), 1e-8, state)
+                state, alone = solution.state, alone + solution.n_iter
+        assert found < 0.95 * alone
+
+    def test_losses_of_other_coordinates(self):
+        """A loss of the row norm is solved in turned coordinates, fewer than those of a pointwise one beside it."""
+        losses, lams = [Huber(0.4), Huber(0.4, p=1), Huber(0.3, p=1), Huber(0.3)], [1.0, 0.1, 0.01]
+        X, Y = sample(6)
+        root = np.random.default_rng(0).standard_normal((6, 2))
+        gram = SeparableGram(DenseGram(scalar_kernels(X, X)[0]), root @ root.T)
+        problem = DualProblem.build(gram, Y, losses[0], 1.0)
+        assert problem.rotated().targets.shape[1] == 3
+        solutions = [solution for _, _, solution in solve_grid(problem, losses, lams, TOL)]
+        assert len(solutions) == 12
+        assert all(solution.certificate.relative_gap <= TOL for solution in solutions)
+
+
 class TestApproximateLeaveOneOut:
     """Robust leave-one-out from one system."""
 

@@ -29,6 +29,16 @@ class Warm:
 
     z: Array
     rho: float
+    prox: Array  # the prox point of z
+
+    def at(self, rho: float) -> Array:
+        """Return z for another rho; the prox point and the subgradient at it stay."""
+        return self.prox + (self.z - self.prox) * (self.rho / rho)
+
+    def moved(self, there: "Warm", here: "Warm") -> "Warm":
+        """Return where the iteration may stand after the change between two other problems, for a good start."""
+        z = self.z + there.at(self.rho) - here.at(self.rho)
+        return Warm(z, self.rho, z)
 
 
 @dataclass(frozen=True)
@@ -268,7 +278,7 @@ class DouglasRachford(Solver):
                 if not patient:
                     duals, fitted, found = self._second(problem, state.solved[:, k, :], (duals, fitted, found))
             run.add(n_iter, (duals, fitted, found))
-            run.state = Warm(state.z[:, k, :], float(state.rhos[k]))
+            run.state = Warm(state.z[:, k, :], float(state.rhos[k]), state.prox[:, k, :])
             done.append(run.is_done(callback))
         return done
 
