@@ -14,7 +14,7 @@ from fenchel.losses.base import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
 
-__all__ = ["HeldOut", "approximate_loo", "double_expansion", "held_out", "solve_grid"]
+__all__ = ["HeldOut", "approximate_loo", "double_expansion", "held_out", "nearly_held_out", "solve_grid"]
 
 _BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
 _KEPT_NUMBERS = 10_000_000  # numbers in the states of one loss that are kept for the next one
@@ -103,6 +103,22 @@ def held_out(
                 yield HeldOut(i, int(j), ridge(lam), 0.0, 0.0)
             elif solver is not None:
                 yield HeldOut(i, int(j), *solver(lam, tol))
+
+
+def nearly_held_out(
+    problem: DualProblem, losses: Sequence[Loss], lams: Sequence[float], tol: float = 1e-6
+) -> Iterator[HeldOut]:
+    """Yield approximate leave-one-out predictions of every (loss, lam) pair: one solve and one linear system for each.
+
+    The solves are at lam (n - 1) / n, where the whole sample has the model's weight of the losses without one sample:
+    the square loss is exact.
+    """
+    n = problem.targets.shape[0]
+    bound, same = [problem.bind(loss) for loss in losses], [float(lam) * (n - 1) / n for lam in lams]
+    for i, j, solution in solve_grid(problem, losses, same, tol):
+        found = approximate_loo(problem.with_(loss=bound[i], lam=same[j]), solution)
+        nulls = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))
+        yield HeldOut(i, j, found, solution.certificate.relative_gap, nulls)
 
 
 class _Folds(ABC):
@@ -275,7 +291,10 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
     """
     K = problem.gram.identity_factor()
     if K is None or problem.loss.profile() is None:
-        raise ValueError("approximate_loo needs a loss of the Euclidean norm and the identity operator.")
+        raise IncompatibleError(
+            "Approximate leave-one-out needs a loss of the Euclidean norm and the identity operator. Got "
+            f"{problem.loss!r}{'' if K is not None else ' with an operator'}. Use cv='loo'."
+        )
     xp = namespace(K)
     active, inverse = _reweighted(problem, solution)
     out = host(problem.unscale(solution.predictions)).copy()

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel import sweep
 from fenchel._array import host
+from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
 from fenchel.problem import DualProblem
@@ -346,8 +347,8 @@ class TestApproximateLeaveOneOut:
     def test_refuses(self, operator, loss):
         problem = build(operator, loss, 0.1)
         solution = DouglasRachford().solve(problem)
-        message = r"^approximate_loo needs a loss of the Euclidean norm and the identity operator\.$"
-        with pytest.raises(ValueError, match=message):
+        message = r"^Approximate leave-one-out needs a loss of the Euclidean norm and the identity operator\. Got Huber"
+        with pytest.raises(IncompatibleError, match=message):
             approximate_loo(problem, solution)
 
     def test_does_not_change_the_solution(self):

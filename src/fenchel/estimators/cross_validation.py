@@ -1,7 +1,7 @@
 """Model selection by cross-validation on one factorisation."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +18,9 @@ from fenchel.estimators.errors import AGGREGATES, Checkpoint, key_of
 from fenchel.estimators.functional import CurveScoreMixin, FunctionalRegressor
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.estimators.selection import Progress, as_lams, as_losses, warn_gaps
+from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Loss
-from fenchel.sweep import held_out
+from fenchel.sweep import HeldOut, held_out, nearly_held_out
 
 __all__ = ["FunctionalRegressorCV", "OperatorKernelRegressorCV"]
 
@@ -93,10 +94,25 @@ class CrossValidatedMixin(ABC):
 
         return measure
 
+    @property
+    def _is_approximate(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "approximate-loo"
+
+    def _held_out(
+        self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]
+    ) -> Iterator[HeldOut]:
+        """Return the predictions out of sample for each pair."""
+        expanded = self._is_expanded(sample)
+        if not self._is_approximate:
+            return held_out(sample.problem, losses, lams, folds, self._fold_tol(), expanded)
+        if expanded:
+            raise IncompatibleError("cv='approximate-loo' does not give the weights of the outputs. Use cv='loo'.")
+        return nearly_held_out(sample.problem, losses, lams, self._fold_tol())
+
     def _folds(self, sample: Sample) -> list[np.ndarray]:
         """Return the test parts, as places among the samples with a positive weight."""
         if isinstance(self.cv, str):
-            check_parameter(type(self).__name__, "cv", self.cv, Options(("loo",)))
+            check_parameter(type(self).__name__, "cv", self.cv, Options(("loo", "approximate-loo")))
             tests = [np.array([k]) for k in range(sample.n)]
         else:
             if isinstance(self.cv, int):
@@ -114,7 +130,9 @@ class CrossValidatedMixin(ABC):
     def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
         """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
         shape = (len(losses), len(lams), len(folds))
-        key = key_of(sample, losses, lams, folds, (self._fold_tol(), self.aggregate, self._what()))
+        key = key_of(
+            sample, losses, lams, folds, (self._fold_tol(), self.aggregate, self._what(), self._is_approximate)
+        )
         store = Checkpoint(self.checkpoint, key, shape)
         todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
         measure, n = self._measure(sample, folds), sample.problem.targets.shape[0]
@@ -123,8 +141,7 @@ class CrossValidatedMixin(ABC):
         counter = {"done": (len(losses) - len(todo)) * len(lams)}
 
         def rows(places: list[int]) -> None:
-            chosen, expanded = [losses[i] for i in places], self._is_expanded(sample)
-            for found in held_out(sample.problem, chosen, lams, folds, self._fold_tol(), expanded):
+            for found in self._held_out(sample, [losses[i] for i in places], lams, folds):
                 i = places[found.loss]
                 errors = measure(host(found.predictions))
                 store.errors[i, found.lam] = [np.average(errors[fold], weights=weights[fold]) for fold in folds]
@@ -159,8 +176,10 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         Regularisation weights; ``None`` is 13 values from 1e-6 to 1.
     losses : sequence of Loss or str, default=("square",)
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]``.
-    cv : int, splitter or "loo", default=5
-        Folds; ``"loo"`` is leave-one-out, exact.
+    cv : int, splitter, "loo" or "approximate-loo", default=5
+        Folds; ``"loo"`` is leave-one-out, exact. ``"approximate-loo"`` takes one fit and one linear system for each
+        pair instead of n fits, for losses of the Euclidean norm and the identity operator: exact for the square loss, see
+        ``fenchel.sweep.approximate_loo`` for its error with others.
     aggregate : {"mean", "median", "trimmed_mean", "fold_median"}, default="mean"
         How held-out errors become one number: mean of the folds' means; median over all held-out samples, which a
         minority of outliers does not move; mean of the smallest four fifths of all errors, for fewer outliers than a
