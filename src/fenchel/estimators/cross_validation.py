@@ -178,8 +178,8 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]``.
     cv : int, splitter, "loo" or "approximate-loo", default=5
         Folds; ``"loo"`` is leave-one-out, exact. ``"approximate-loo"`` takes one fit and one linear system for each
-        pair instead of n fits, for losses of the Euclidean norm and the identity operator: exact for the square loss, see
-        ``fenchel.sweep.approximate_loo`` for its error with others.
+        pair instead of n fits, for losses of the Euclidean norm and the identity operator: exact for the square loss;
+        ``fenchel.sweep.approximate_loo`` states its error with others.
     aggregate : {"mean", "median", "trimmed_mean", "fold_median"}, default="mean"
         How held-out errors become one number: mean of the folds' means; median over all held-out samples, which a
         minority of outliers does not move; mean of the smallest four fifths of all errors, for fewer outliers than a
