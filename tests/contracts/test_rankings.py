@@ -26,7 +26,7 @@ def against(preferences, order):
     return sum(max(preferences[j, i], 0) for k, i in enumerate(order) for j in order[k + 1 :])
 
 
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("normalize", [False, True, 0.5])
 def test_preferences_are_differences_of_losses(normalize):
     """What putting i before j wins, of two rankings that differ in these alone."""
     loss, Z, M = RankLoss(normalize), ratings(7, 5), 5

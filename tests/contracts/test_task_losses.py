@@ -90,7 +90,7 @@ def rank_loss(y, z, normalize=True):
             if z[i] > z[j]:  # false where one is NaN
                 total += z[i] - z[j]
                 found += (z[i] - z[j]) * (1 - np.sign(y[i] - y[j])) / 2
-    return found / total if normalize and total > 0 else found
+    return found / total ** float(normalize) if total > 0 else found
 
 
 def f1_loss(y, z):
@@ -144,6 +144,7 @@ FORMULAS = [
     (ChiSquare(), chi_square, histograms, None),
     (RankLoss(), rank_loss, ratings, rankings),
     (RankLoss(normalize=False), lambda y, z: rank_loss(y, z, False), ratings, rankings),
+    (RankLoss(normalize=0.25), lambda y, z: rank_loss(y, z, 0.25), ratings, rankings),
     (Delta(lambda y, z: max(0.0, y - z)), lambda y, z: max(0.0, y - z), numbers, None),
 ]
 every_formula = pytest.mark.parametrize(
@@ -463,7 +464,7 @@ class TestLabels:
 
 
 class TestRatings:
-    @pytest.mark.parametrize("normalize", [False, True])
+    @pytest.mark.parametrize("normalize", [False, True, 0.25])
     def test_preferences(self, normalize):
         rng = np.random.default_rng(0)
         Z, weights = ratings(rng, 15), rng.standard_normal(15)
@@ -473,7 +474,7 @@ class TestRatings:
             pairs = [(i, j) for i in range(6) for j in range(6) if not np.isnan(z[i] - z[j])]
             total = sum(max(z[i] - z[j], 0.0) for i, j in pairs)
             for i, j in pairs:
-                wanted[i, j] += w * (z[i] - z[j]) / (total if normalize and total > 0 else 1.0)
+                wanted[i, j] += w * (z[i] - z[j]) / (total ** float(normalize) if total > 0 else 1.0)
         found = RankLoss(normalize).preferences(weights, Z)
         assert_allclose(found, wanted, rtol=0, atol=CLOSE * 10)
         assert_array_equal(found, -found.T)

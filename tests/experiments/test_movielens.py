@@ -62,14 +62,24 @@ class TestFeatures:
     def test_groups(self, data):
         known, _ = movielens.halves(data.ratings, np.random.RandomState(0))
         X, train = movielens.features(data, known, np.arange(40)), np.arange(40)
-        assert X.shape == (60, 1 + 2 + 2 + 24 + 24)
+        assert X.shape == (60, 1 + 2 + 2 + 40 + 24)
         np.testing.assert_array_equal(X[:, 0], 1)
         scales = movielens.SCALES
         np.testing.assert_allclose(X[train, 1:5].mean(axis=0), 0, atol=1e-12)
         assert np.mean(np.sum(X[train, 1:5] ** 2, axis=1)) == pytest.approx(scales["person"] ** 2)
-        np.testing.assert_allclose(np.linalg.norm(X[:, 5:29], axis=1), scales["tastes"])
-        np.testing.assert_allclose(np.linalg.norm(X[:, 29:], axis=1), scales["habits"])
-        assert np.all((X[:, 5:29] == 0) | ~np.isnan(known)) and np.all((X[:, 29:] > 0) == ~np.isnan(known))
+        np.testing.assert_allclose(np.linalg.norm(X[:, 5:45], axis=1), scales["tastes"])
+        np.testing.assert_allclose(np.linalg.norm(X[:, 45:], axis=1), scales["habits"])
+        assert np.all((X[:, 45:] > 0) == ~np.isnan(known))
+
+    def test_tastes_are_cosines(self, data):
+        """Of the ratings of two users, each less the films' means and its own mean difference from them."""
+        known, _ = movielens.halves(data.ratings, np.random.RandomState(0))
+        X = movielens.features(data, known, np.arange(40))
+        means = movielens.film_means(known[:40], movielens.SHRINKAGE)
+        rows = [known[k] - means - np.nanmean(known[k] - means) for k in (50, 3, 8)]
+        one, *others = (np.where(np.isnan(row), 0.0, row) for row in rows)
+        cosines = [one @ other / np.sqrt((one @ one) * (other @ other)) for other in others]
+        assert X[50, 5 + 3] / X[50, 5 + 8] == pytest.approx(cosines[0] / cosines[1], rel=1e-10)
 
 
 def _recording(seen):
@@ -100,8 +110,8 @@ def test_ridge_is_that_of_each_film(data, is_centred):
 def test_new_users_are_known_by_half(data):
     known, _ = movielens.halves(data.ratings, np.random.RandomState(0))
     split = movielens._Split(data, known, np.arange(40), np.arange(40, 60))
-    np.testing.assert_array_equal(split.X[:, 29:] > 0, ~np.isnan(data.ratings[:40]))
-    np.testing.assert_array_equal(split.X_new[:, 29:] > 0, ~np.isnan(known[40:]))
+    np.testing.assert_array_equal(split.X[:, 45:] > 0, ~np.isnan(data.ratings[:40]))
+    np.testing.assert_array_equal(split.X_new[:, 45:] > 0, ~np.isnan(known[40:]))
 
 
 def test_a_small_version(data, monkeypatch):

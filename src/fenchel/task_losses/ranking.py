@@ -22,8 +22,10 @@ class RankLoss(TaskLoss):
 
     Parameters
     ----------
-    normalize : bool, default=True
-        Whether the loss is divided by that of the worst ranking, which makes it a number in [0, 1], 1/2 for chance.
+    normalize : bool or float, default=True
+        Whether the loss is divided by that of the worst ranking, which makes it a number in [0, 1], 1/2 for chance. A
+        number between 0 (``False``) and 1 (``True``) is a power of that divisor: how much less users with many ratings,
+        of whom more is known, count than in the sum over all pairs.
 
     Notes
     -----
@@ -40,11 +42,11 @@ class RankLoss(TaskLoss):
     array([1.])
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"normalize": Options((False, True))}
+    _limits: ClassVar[dict[str, Interval | Options]] = {"normalize": Interval(0, 1, "both", also=(False, True))}
 
     _together = 1
 
-    def __init__(self, normalize: bool = True) -> None:
+    def __init__(self, normalize: bool | float = True) -> None:
         self.normalize = normalize
 
     def check(self, Z: Any) -> Any:
@@ -57,8 +59,8 @@ class RankLoss(TaskLoss):
         for k, z in enumerate(np.asarray(Z, dtype=np.float64)):
             rated = ~np.isnan(z)
             better = np.maximum(z[rated][:, None] - z[rated], 0.0)
-            total = better.sum() if self.normalize else 1.0
-            if total > 0:
+            total = better.sum() ** float(self.normalize)
+            if better.any():
                 for i, y in enumerate(Y[:, rated]):
                     found[i, k] = np.sum(better * (1 - np.nan_to_num(np.sign(y[:, None] - y)))) / (2 * total)
         return found
@@ -90,15 +92,13 @@ class RankLoss(TaskLoss):
 
     def _totals(self, Z: np.ndarray) -> np.ndarray:
         """Return the loss of the worst ranking of each row of ratings; 1 where it is null or not divided by."""
-        if not self.normalize:
-            return np.ones(len(Z))
         count = np.sum(~np.isnan(Z), axis=1)
         ordered = np.sort(Z, axis=1)  # NaN come last
         ordered = np.nan_to_num(ordered - ordered[:, :1])  # equal ratings leave exact zeros
         place = np.arange(Z.shape[1])
         signs = np.where(place < count[:, None], 2 * place + 1 - count[:, None], 0)
         total = np.sum(signs * ordered, axis=1)  # the sum of all differences
-        return np.where(total > 0, total, 1.0)
+        return np.where(total > 0, total, 1.0) ** float(self.normalize)
 
 
 def _subtract_transposed(matrices: np.ndarray, size: int = 128) -> None:
