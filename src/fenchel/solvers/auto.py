@@ -152,8 +152,10 @@ class Auto(Solver):
         return [*near, DouglasRachford(max_iter=second), RowNewton(), DouglasRachford()]
 
     def _newton(self, most_active: float) -> Solver:
-        limit = RowNewton(patience=_GIVE_UP, most_active=most_active)
-        return limit if self.max_iter is None else RowNewton(max_iter=self.max_iter)
+        """Return Newton's method, which gives up early, unless steps are counted: then nobody would take over."""
+        if self.max_iter is not None:
+            return RowNewton(max_iter=self.max_iter)
+        return RowNewton(patience=_GIVE_UP, most_active=most_active)
 
     def _is_mild(self, problem: DualProblem) -> bool:
         """Tell whether the condition number is at most ``_HARD``; the trace, a bound, tells it at once for most."""
