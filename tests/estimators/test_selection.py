@@ -154,6 +154,9 @@ def test_gram_matrices_on_both_sides(sample):
     ("parameters", "message"),
     [
         ({"lams": []}, r"'lams' parameter must hold at least one number"),
+        ({"lams": ["a"]}, r"'lams' parameter must be a sequence of numbers\. Got \['a'\]"),
+        ({"lams": [[1e-2, 1.0]]}, r"'lams' parameter must be a sequence of numbers\. Got \[\[0\.01, 1\.0\]\]"),
+        ({"lams": [1e-2, [1.0, 2.0]]}, r"'lams' parameter must be a sequence of numbers"),
         ({"lams": [1e-2, -1.0]}, r"'lams' parameter of the grid must be a float in \(0, inf\)\. Got -1\.0"),
         ({"losses": []}, r"'losses' parameter must hold at least one loss"),
         ({"losses": ["hubber"]}, r"Unknown loss 'hubber'"),

@@ -159,7 +159,13 @@ def as_losses(losses: Sequence[Loss | str]) -> list[Loss]:
 
 
 def as_lams(lams: Any) -> list[float]:
-    values = [float(lam) for lam in np.atleast_1d(np.asarray(lams, dtype=float))]
+    try:
+        grid = np.atleast_1d(np.asarray(lams, dtype=float))
+    except (TypeError, ValueError):
+        grid = np.empty((0, 0))
+    if grid.ndim != 1:
+        raise ValueError(f"The 'lams' parameter must be a sequence of numbers. Got {lams!r}.")
+    values = grid.tolist()
     if not values:
         raise ValueError("The 'lams' parameter must hold at least one number. Got none.")
     for value in values:
