@@ -4,7 +4,6 @@ import base64
 import csv
 import io
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -16,9 +15,6 @@ from fenchel.report.charts import Axis, Chart, bar, heatmap, number
 from fenchel.report.model import ModelFacts
 from fenchel.report.summary import model_page
 from fenchel.tables import TableRegressor
-
-CHROMIUM = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync")  # fmt: skip
 
 
 def csv_of(page, name):
@@ -155,18 +151,6 @@ def test_the_best_cell_is_framed_and_a_bar_is_full():
 
 
 @pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("no Chromium on this machine")
-    with playwright.sync_playwright() as run:
-        browser = run.chromium.launch(executable_path=program, args=list(CHROMIUM))
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
     data = make_functional(40, 20, random_state=0)
     Y = data.Y.copy()
@@ -176,23 +160,6 @@ def page_file(tmp_path_factory):
     page = model_page(model, source="a_name_that_is_longer_than_the_screen_of_a_phone_is_wide.fenchel")
     file.write_text(page, encoding="utf-8")
     return file
-
-
-@pytest.fixture
-def opened(browser, page_file, request):
-    """The page in a fresh window; afterwards: no error was printed, and nothing else was asked for."""
-    width, scheme = getattr(request, "param", (1280, "light"))
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True)
-    page = context.new_page()
-    printed, asked = [], []
-    page.on("console", lambda message: printed.append(message.text))
-    page.on("pageerror", lambda error: printed.append(str(error)))
-    page.on("request", lambda one: asked.append(one.url))
-    page.goto(page_file.as_uri())
-    yield page
-    context.close()
-    assert printed == []
-    assert [url for url in asked if not url.startswith("data:")] == [page_file.as_uri()]
 
 
 SIZES = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]

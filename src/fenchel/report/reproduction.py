@@ -75,7 +75,7 @@ def reproduction_page(done: Sequence[Finished], facts: dict[str, str]) -> str:
         "an absolute amount by which ours may lie above; what is better passes. Every number of ours was computed by "
         "this run."
     )
-    links = "".join(
+    links = " ".join(  # lines break at the spaces
         f'<a href="#{escape(one.name)}">{escape(one.name)} {one.n_passed}/{len(one.rows)}</a>' for one in done
     )
     told = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
