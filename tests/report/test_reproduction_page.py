@@ -29,9 +29,9 @@ def test_it_fits_the_window(opened):
     opened.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     assert opened.evaluate("document.documentElement.scrollWidth") == width
     edges = opened.eval_on_selector_all(
-        "nav a, h2, p, img", "found => found.map(one => one.getBoundingClientRect().right)"
+        "nav a, h2, p, img, td", "found => found.map(one => one.getBoundingClientRect().right)"
     )
-    assert len(edges) > 4 * len(NAMES)
+    assert len(edges) > 16 * len(NAMES)
     assert max(edges) <= width
 
 

@@ -21,7 +21,14 @@ td.note { white-space: normal; text-align: left; font-size: .85rem; min-width: 1
 figure img { width: auto; max-width: 100%; } figcaption, figcaption a { color: #444; }
 p.about { white-space: pre-line; }
 nav a { margin-right: .8rem; color: var(--blue); white-space: nowrap; }
-@media (max-width: 40rem) { td.note { min-width: 10rem; } }
+@media (max-width: 40rem) {
+  .scroll table, .scroll thead, .scroll tbody { display: block; }
+  .scroll tr { display: grid; grid-template-columns: 1fr 3.8rem 3.5rem 6.2rem 2.8rem;
+    border-bottom: 1px solid var(--line); }
+  .scroll td, .scroll th { border: 0; padding: .25rem .15rem; min-width: 0; overflow-wrap: anywhere;
+    white-space: normal; }
+  .scroll td.note { grid-column: 1 / -1; padding-bottom: .5rem; } .scroll th:last-child { display: none; }
+}
 """
 
 
