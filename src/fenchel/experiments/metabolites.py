@@ -71,10 +71,13 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], list[dict[str, A
     parts, rows = list(results.values()), []
     for name in LOSSES:
         small, tuned = (np.array([part[which][name]["top"] for part in parts]) for which in ("small", "tuned"))
-        error = 100 * float(np.std(tuned[:, 0], ddof=1)) / len(parts) ** 0.5 if len(parts) > 1 else float("nan")
+        spread = "one fold"
+        if len(parts) > 1:
+            error = 100 * float(np.std(tuned[:, 0], ddof=1)) / len(parts) ** 0.5
+            spread = f"standard error {error:.1f} over {len(parts)} folds"
         gap = max(part[which][name]["gap"] for part in parts for which in ("small", "tuned"))
         note = (
-            f"standard error {error:.1f} over {len(parts)} folds; top-1/3/10 {_percents(tuned)}, with lam 1e-6 "
+            f"{spread}; top-1/3/10 {_percents(tuned)}, with lam 1e-6 "
             f"{_percents(small)}; largest gap {gap:.0e}; published, on other data, top-1/10/20 {PUBLISHED[name]}"
         )
         missed = 100 * (1 - float(np.mean(tuned[:, 0])))
