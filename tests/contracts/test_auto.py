@@ -48,6 +48,11 @@ class TestChoice:
         assert isinstance(Auto().choose(build(zone(0.6), 1e-8, p=1))[0], DouglasRachford)
         assert isinstance(Auto().choose(build(lambda norms: Huber(0.3), 1e-8, p=1, n=300))[0], DouglasRachford)
 
+    def test_newton_or_gradient_steps_for_one_output(self):
+        """Gradient steps are many at a small lam, where n is large enough for each to wait for memory."""
+        assert isinstance(Auto().choose(build(zone(0.6), 1e-4, p=1, n=900))[0], RowNewton)
+        assert isinstance(Auto().choose(build(zone(0.6), 1e-1, p=1, n=900))[0], APGD)
+
     def test_few_samples_outside(self):
         assert isinstance(Auto().choose(build(zone(0.1), 1e-5))[0], RowNewton)
         assert isinstance(Auto().choose(build(zone(0.9), 1e-5))[0], DouglasRachford)

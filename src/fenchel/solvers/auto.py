@@ -31,6 +31,8 @@ _BEFORE_BOX = 1e-2  # relative gap of the splitting at which Newton's method tak
 _SHORT = 15  # steps that the earlier attempt of Newton's method may take
 _FLOPS = 2e10  # a matrix product's flops for each second, and the seconds that any step costs
 _OVERHEAD = 1e-4
+_BANDWIDTH, _CACHE = 1.2e10, 4e6  # bytes that a second brings from memory, and those that need not come from there
+_NEWTON_STEPS = 4  # full steps that the small systems of a sparse loss are worth
 
 
 class Auto(Solver):
@@ -80,7 +82,10 @@ class Auto(Solver):
         if not is_flat:
             steps = _STEPS * math.sqrt(1 + problem.lipschitz)
             is_near = self._gap_of_gradient(problem) <= _NEAR
-            if is_near or steps * self._step_seconds(problem) < self._factorisation_seconds(problem):
+            rival = self._factorisation_seconds(problem)
+            if can_newton and one_output and is_sparse:
+                rival = min(rival, self._newton_seconds(problem))
+            if is_near or steps * self._step_seconds(problem) < rival:
                 limit = max(100, 0 if is_near else int(4 * steps))
                 reason = "the zero model is near" if is_near else "lam is large"
                 return self._limited(APGD(max_iter=limit)), f"{reason}: gradient steps beat a factorisation"
@@ -174,8 +179,12 @@ class Auto(Solver):
         return float((values > 0).mean())
 
     def _step_seconds(self, problem: DualProblem) -> float:
-        n, p = problem.targets.shape
-        return 2 * n * n * p / _FLOPS + _OVERHEAD
+        n, p = problem.targets.shape  # a product with one column waits for memory
+        return max(2 * n * n * p / _FLOPS, (8 * n * n - _CACHE) / _BANDWIDTH) + _OVERHEAD
+
+    def _newton_seconds(self, problem: DualProblem) -> float:
+        n = problem.targets.shape[0]
+        return _NEWTON_STEPS * (n**3 / 3 / _FLOPS + 5 * _OVERHEAD)
 
     def _factorisation_seconds(self, problem: DualProblem) -> float:
         n = problem.targets.shape[0]
