@@ -26,6 +26,15 @@ def zone(share):
     return lambda norms: EpsilonRidge(float(np.quantile(norms, 1 - share)))
 
 
+def clipped(share):
+    """Return a Huber loss that a share of the samples saturates in the zero model."""
+    return lambda norms: Huber(float(np.quantile(norms, 1 - share)))
+
+
+def tube(share):
+    return lambda norms: EpsilonSVR(float(np.quantile(norms, 1 - share)))
+
+
 class TestChoice:
     def test_gradient_steps_where_the_zero_model_is_near(self):
         """All rows saturated: lam is small, and yet the duals hardly depend on the model."""
@@ -41,12 +50,49 @@ class TestChoice:
 
     @pytest.mark.parametrize("lam", [1e-5, 1e-8])
     def test_newton_for_one_output_with_a_zone(self, lam):
-        """Whatever lam, unless the factorisation is cheap or the loss has no zone."""
+        """Whatever lam, unless the factorisation is cheap."""
         problem = build(zone(0.6), lam, p=1, n=300)
         assert isinstance(Auto().choose(problem)[0], RowNewton)
         assert Auto().solve(problem).status is Status.CONVERGED
         assert isinstance(Auto().choose(build(zone(0.6), 1e-8, p=1))[0], DouglasRachford)
-        assert isinstance(Auto().choose(build(lambda norms: Huber(0.3), 1e-8, p=1, n=300))[0], DouglasRachford)
+
+    @pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2, 300)], ids=["plain", "weighted"])
+    def test_newton_for_one_output_without_a_zone(self, weights):
+        """Unless nearly all samples are at their bound in the zero model: then it takes many steps."""
+        for share, solver in ((0.3, RowNewton), (0.96, RowNewton), (0.99, DouglasRachford)):
+            problem = build(clipped(share), 1e-8, p=1, n=300, weights=weights)
+            assert Auto()._share_at_bound(problem) == pytest.approx(share, abs=0.01)
+            assert isinstance(Auto().choose(problem)[0], solver)
+            assert Auto().solve(problem).status is Status.CONVERGED
+        assert Auto()._share_at_bound(build(zone(0.6), 1e-8, p=1)) == 0  # no bound
+
+    def test_newton_for_few_samples_of_one_output_without_a_zone(self):
+        """A few of its steps are cheap then, but not the many that a small lam asks for."""
+        assert isinstance(Auto().choose(build(clipped(0.99), 1e-5, p=1))[0], RowNewton)
+        assert isinstance(Auto().choose(build(clipped(0.99), 1e-9, p=1))[0], DouglasRachford)
+
+    def test_newton_for_one_output_without_curvature(self):
+        """Where lam is large and about half of the samples are outside, at most."""
+        for share, lam, solver in (
+            (0.55, 1e-3, RowNewton),
+            (0.7, 1e-3, DouglasRachford),
+            (0.55, 1e-5, DouglasRachford),
+        ):
+            problem = build(tube(share), lam, p=1)
+            assert isinstance(Auto().choose(problem)[0], solver)
+            assert Auto().solve(problem).status is Status.CONVERGED
+        assert isinstance(Auto().choose(build(tube(0.55), 1e-3))[0], DouglasRachford)  # four outputs
+        assert isinstance(Auto().choose(build(zone(0.55), 1e-5))[0], DouglasRachford)  # curvature
+
+    def test_the_splitting_stays_where_newton_is_slow(self):
+        """A loss without curvature, most samples active: Newton's systems are large, and its steps many."""
+        assert [solver.max_iter for solver, _ in Auto()._relay(build(tube(0.95), 1e-5, p=1))] == [2000, 200, 20000]
+        assert [solver.max_iter for solver, _ in Auto()._relay(build(zone(0.9), 1e-5))] == [400, 200, 20000]
+
+    def test_the_splitting_where_products_have_many_columns(self):
+        """lam is large, so that gradient steps are few: they beat the factorisation unless each is dear."""
+        assert isinstance(Auto().choose(build(clipped(0.5), 1e-2, p=6, n=700))[0], APGD)
+        assert isinstance(Auto().choose(build(clipped(0.5), 1e-2, p=30, n=700))[0], DouglasRachford)
 
     def test_newton_or_gradient_steps_for_one_output(self):
         """Gradient steps are many at a small lam, where n is large enough for each to wait for memory."""

@@ -17,16 +17,19 @@ from fenchel.solvers.splitting import DouglasRachford
 __all__ = ["Auto"]
 
 _FEW = 0.4  # share of samples outside the insensitive zone below which Newton's first systems are small
+_HALF = 0.6  # the same for one output, without curvature, when the problem is easy
 _GROWTH, _MANY = 4.0, 0.8  # growth of that share, and the share, at which it shows that they are not
 _NEAR = 0.1  # gap of the duals that the zero model asks for, below which gradient steps arrive at once
 _EASY = 1e4  # condition number below which Newton's method sees at once which samples are active
 _HARD = 1e6  # condition number above which it needs a start that is close
+_NEARLY_ALL = 0.975  # share of samples at their bound in the zero model above which it finds the others only slowly
 _SMALL = 256  # samples up to which a factorisation costs as little as a few steps of any method
 _STEPS = 7.0  # accelerated gradient steps to a gap of 1e-6, over the square root of the condition number
 _GIVE_UP = 80  # Newton steps without progress before the splitting takes over
-_NO_CHANCE = (20, 0.8)  # Newton steps on a loss without curvature after which no gap below this one ends the attempt
+_NO_CHANCE = (30, 0.8)  # Newton steps on a loss without curvature after which no gap below this one ends the attempt
 _USEFUL = 0.5  # gap above which what Newton's method leaves is no better than a fresh start
 _BEFORE_NEWTON = (20, 400)  # iterations of the splitting before Newton's method, when the problem is easy, and always
+_BEFORE_FLAT = 2000  # the same for a loss without curvature, of which Newton's method needs many steps
 _BEFORE_BOX = 1e-2  # relative gap of the splitting at which Newton's method takes over duals that are in a box
 _SHORT = 15  # steps that the earlier attempt of Newton's method may take
 _FLOPS = 2e10  # a matrix product's flops for each second, and the seconds that any step costs
@@ -76,24 +79,22 @@ class Auto(Solver):
         is_flat, is_sparse = problem.curvature == 0, problem.loss.sparse
         if can_newton and is_sparse and (is_flat or self._is_mild(problem)):
             share = self._share_outside(problem)
-            if share <= _FEW:
+            is_easy = is_flat and one_output and problem.lipschitz <= _EASY
+            if share <= (_HALF if is_easy else _FEW):
                 most = 1.0 if one_output else min(max(_FEW, _GROWTH * share), _MANY)
                 return self._newton(most), "few samples outside the insensitive zone"
         if not is_flat:
             steps = _STEPS * math.sqrt(1 + problem.lipschitz)
             is_near = self._gap_of_gradient(problem) <= _NEAR
             rival = self._factorisation_seconds(problem)
-            if can_newton and one_output and is_sparse:
+            if can_newton and one_output:
                 rival = min(rival, self._newton_seconds(problem))
             if is_near or steps * self._step_seconds(problem) < rival:
                 limit = max(100, 0 if is_near else int(4 * steps))
                 reason = "the zero model is near" if is_near else "lam is large"
                 return self._limited(APGD(max_iter=limit)), f"{reason}: gradient steps beat a factorisation"
-        # with an insensitive zone Newton's systems are smaller than the factorisation, whatever lam, if that is large
-        is_small = is_sparse and not is_flat and problem.targets.shape[0] > _SMALL
-        is_mild = is_small or problem.lipschitz <= (_EASY if is_flat else _HARD)
-        if can_newton and one_output and is_mild:
-            return self._newton(1.0), "one output: Newton's systems are small"
+            if can_newton and one_output and self._is_for_newton(problem):
+                return self._newton(1.0), "one output: Newton's systems are small"
         return self._limited(DouglasRachford()), "one factorisation, then iterations that hardly depend on lam"
 
     def solve(
@@ -152,6 +153,7 @@ class Auto(Solver):
             return [chosen, RowNewton()]
         # what Newton's method gives has exact zeros, and it needs few steps once the splitting is near
         first, second = _BEFORE_NEWTON
+        second = second if problem.curvature > 0 else _BEFORE_FLAT
         is_easy = problem.curvature > 0 and problem.lipschitz <= _EASY
         near = [DouglasRachford(max_iter=first), RowNewton(max_iter=_SHORT)] if is_easy else []
         return [*near, DouglasRachford(max_iter=second), RowNewton(), DouglasRachford()]
@@ -168,10 +170,25 @@ class Auto(Solver):
         trace = float(namespace(K).linalg.trace(K)) * problem.scale
         return trace <= _HARD or problem.lipschitz <= _HARD
 
+    def _is_for_newton(self, problem: DualProblem) -> bool:
+        """Tell whether Newton's method sees soon which samples of one output are active, or at their bound."""
+        is_small, is_mild = problem.targets.shape[0] <= _SMALL, problem.lipschitz <= _HARD
+        if problem.loss.sparse:  # its systems are smaller than the factorisation, whatever lam, if that is large
+            return not is_small or is_mild
+        return (is_small and is_mild) or self._share_at_bound(problem) <= _NEARLY_ALL
+
+    def _gradient(self, problem: DualProblem) -> Array:
+        """Return the gradient of the loss at the targets, the duals that the zero model asks for."""
+        return problem.prox_remainder(problem.targets / problem.curvature, 1 / problem.curvature)
+
     def _gap_of_gradient(self, problem: DualProblem) -> float:
-        """Return the gap at the gradient of the loss at the targets, the duals that the zero model asks for."""
-        duals = problem.prox_remainder(problem.targets / problem.curvature, 1 / problem.curvature)
+        duals = self._gradient(problem)
         return problem.certificate(duals, problem.predictions(duals)).relative_gap
+
+    def _share_at_bound(self, problem: DualProblem) -> float:
+        """Return the share of samples whose dual in the zero model is at its bound."""
+        ratios = problem.loss.saturation(problem.unscale(self._gradient(problem)))
+        return 0.0 if ratios is None else float((host(ratios) >= 1 - 1e-9).mean())
 
     def _share_outside(self, problem: DualProblem) -> float:
         """Return the share of samples that the zero model does not fit."""
@@ -188,7 +205,7 @@ class Auto(Solver):
 
     def _factorisation_seconds(self, problem: DualProblem) -> float:
         n = problem.targets.shape[0]
-        return 4 * n**3 / _FLOPS + 10 * (self._step_seconds(problem) + _OVERHEAD)
+        return 2.5 * n**3 / _FLOPS + 10 * (self._step_seconds(problem) + _OVERHEAD)
 
     def _limited(self, solver: Solver) -> Solver:
         return solver if self.max_iter is None else solver.set_params(max_iter=self.max_iter)

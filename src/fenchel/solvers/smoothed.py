@@ -45,6 +45,8 @@ class SmoothedNewton(IterativeSolver, ABC):
 
     _near: ClassVar[float] = 1e-2  # relative residual at which the smoothed problem counts as solved
     _factor: ClassVar[float] = 10.0
+    _decrease: ClassVar[float] = 0.1  # share of what the slope promises that a step must gain
+    _shorter: ClassVar[float] = 0.7  # what is left of a step that does not
 
     tau: float | None
 
@@ -72,9 +74,10 @@ class SmoothedNewton(IterativeSolver, ABC):
                 problem,
                 replace(state, coef=state.coef + length * change, fitted=state.fitted + length * fitted),
             )
-            if trial.value <= state.value + 1e-4 * length * slope + 1e-14 * abs(state.value) or length < 1e-6:
+            wanted = state.value + self._decrease * length * slope + 1e-14 * abs(state.value)
+            if trial.value <= wanted or length < 1e-6:
                 break
-            length /= 2
+            length *= self._shorter
         damping = max(state.damping / 10, 1e-10) if length == 1 else min(state.damping * 10, 1.0)
         trial = replace(trial, damping=damping)
         size = float(xp.sqrt(xp.sum(trial.duals**2)))
