@@ -200,7 +200,7 @@ class Auto(Solver):
         return max(2 * n * n * p / _FLOPS, (8 * n * n - _CACHE) / _BANDWIDTH) + _OVERHEAD
 
     def _newton_seconds(self, problem: DualProblem) -> float:
-        n = problem.targets.shape[0]
+        n = problem.targets.shape[0] * (self._share_outside(problem) if problem.loss.sparse else 1.0)
         return _NEWTON_STEPS * (n**3 / 3 / _FLOPS + 5 * _OVERHEAD)
 
     def _factorisation_seconds(self, problem: DualProblem) -> float:
