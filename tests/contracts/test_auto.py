@@ -97,7 +97,8 @@ class TestChoice:
     def test_newton_or_gradient_steps_for_one_output(self):
         """Gradient steps are many at a small lam, where n is large enough for each to wait for memory."""
         assert isinstance(Auto().choose(build(zone(0.6), 3e-4, p=1, n=1400))[0], RowNewton)
-        assert isinstance(Auto().choose(build(zone(0.6), 1e-2, p=1, n=1400))[0], APGD)
+        assert isinstance(Auto().choose(build(zone(0.95), 1e-2, p=1, n=1400))[0], APGD)
+        assert isinstance(Auto().choose(build(zone(0.5), 1e-2, p=1, n=1400))[0], RowNewton)  # systems half as large
 
     def test_few_samples_outside(self):
         assert isinstance(Auto().choose(build(zone(0.1), 1e-5))[0], RowNewton)
