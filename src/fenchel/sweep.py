@@ -17,6 +17,7 @@ from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
 __all__ = ["HeldOut", "approximate_loo", "double_expansion", "held_out", "nearly_held_out", "solve_grid"]
 
 _BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
+_COLUMNS = 128  # columns of a matrix product, with more of which it is no faster
 _KEPT_NUMBERS = 10_000_000  # numbers in the states of one loss that are kept for the next one
 _FEW_FOLDS = 20  # with more, a fold is small and shares the factorisation of the whole sample
 _LEAST_MULTIPLIER = 1e-10  # of a sample that is interpolated, as a share of the largest scaled kernel value
@@ -30,8 +31,8 @@ def solve_grid(
     """Yield (loss index, lam index, solution) for every pair, from one eigendecomposition.
 
     Each loss goes through lam from large to small, every solve starting where the last one stood, moved by what the
-    same change of lam did for the loss before. Problems with few output columns are solved side by side instead, where
-    the matrix products are larger.
+    same change of lam did for the loss before. Problems with few output columns are solved side by side instead, those
+    of several losses together, where the matrix products are larger.
     """
     order = np.argsort(-np.asarray(lams, dtype=float), kind="stable")
     bound = [problem.bind(loss) for loss in losses]
@@ -39,6 +40,9 @@ def solve_grid(
     sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
     if sweepable:
         problem.spectrum  # noqa: B018 - shared by all
+    n, p = problem.targets.shape
+    side = max(1, min(_COLUMNS // p, _BATCH_NUMBERS // max(1, n * p)))  # problems side by side
+    waiting: list[tuple[int, int, DualProblem]] = []
     above: list[Any] = []  # where the solves of the last loss stood
     for i, loss in enumerate(bound):
         row = [(int(j), problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
@@ -46,11 +50,14 @@ def solve_grid(
             chosen = solver or Auto()
             yield from ((i, j, chosen.solve(one, tol)) for j, one in row)
         elif ClosedForm().why_not(row[0][1]) is None:
+            yield from _together(splitting, waiting, tol)
             yield from ((i, j, _ridge(one)) for j, one in row)
-        elif problem.targets.shape[1] <= _SIDE_BY_SIDE:
-            for part in _parts(row, problem):
-                solutions = splitting.solve_all([one for _, one in part], tol)
-                yield from ((i, j, solution) for (j, _), solution in zip(part, solutions, strict=True))
+            waiting = []
+        elif p <= _SIDE_BY_SIDE:
+            waiting += [(i, j, one) for j, one in row]
+            while len(waiting) >= side:
+                yield from _together(splitting, waiting[:side], tol)
+                waiting = waiting[side:]
         else:
             states: list[Any] = []
             is_alike = type(loss) is type(bound[i - 1])
@@ -59,6 +66,7 @@ def solve_grid(
                 states.append(solution.state)
                 yield i, j, solution
             above = states if len(states) * math.prod(problem.targets.shape) <= _KEPT_NUMBERS else states[:1]
+    yield from _together(splitting, waiting, tol)
 
 
 @dataclass(frozen=True)
@@ -311,6 +319,13 @@ def _start(left: list[Any], above: list[Any]) -> Any:
         return above[0] if above else None
     is_beside = k < len(above) and above[k].z.shape == left[-1].z.shape
     return left[-1].moved(above[k], above[k - 1]) if is_beside else left[-1]
+
+
+def _together(
+    solver: DouglasRachford, members: list[tuple[int, int, DualProblem]], tol: float
+) -> Iterator[tuple[int, int, Solution]]:
+    solutions = solver.solve_all([one for _, _, one in members], tol) if members else []
+    return ((i, j, solution) for (i, j, _), solution in zip(members, solutions, strict=True))
 
 
 def _ridge(problem: DualProblem) -> Solution:

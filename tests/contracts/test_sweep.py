@@ -132,6 +132,26 @@ class TestGrid:
         assert [key[:2] for key in found] == [key[:2] for key in wanted]
         assert_allclose([key[2] for key in found], [key[2] for key in wanted], rtol=2 * TOL)
 
+    @pytest.mark.parametrize(("columns", "wanted"), [(128, [12]), (18, [6, 6]), (15, [5, 5, 2]), (2, [1] * 12)])
+    def test_losses_are_solved_together(self, monkeypatch, columns, wanted):
+        """Three losses and four lam of three outputs, in as many batches as the columns fill."""
+        sizes, solve_all = [], DouglasRachford.solve_all
+
+        def recorded(solver, problems, *args):
+            sizes.append(len(problems))
+            return solve_all(solver, problems, *args)
+
+        monkeypatch.setattr(DouglasRachford, "solve_all", recorded)
+        monkeypatch.setattr(sweep, "_COLUMNS", columns)
+        losses = [Huber(0.6), EpsilonSVR(0.3), Huber(0.4)]
+        found = list(solve_grid(build(), losses, LAMS, TOL))
+        assert sizes == wanted
+        order = np.argsort(LAMS)[::-1]
+        assert [key[:2] for key in found] == [(i, j) for i in range(3) for j in order]
+        for i, j, solution in found:
+            own = Auto().solve(build("identity", losses[i], LAMS[j]), tol=TOL)
+            assert_allclose(solution.certificate.primal, own.certificate.primal, rtol=2 * TOL)
+
     @pytest.mark.parametrize("solver", [APGD(), RowNewton(), Auto(), DouglasRachford(check_every=3)], ids=repr)
     def test_named_solver(self, solver):
         losses, lams = [Huber(0.5), EpsilonRidge(0.3)], [0.1, 1.0]
