@@ -34,8 +34,19 @@ def solve_grid(
     same change of lam did for the loss before. Problems with few output columns are solved side by side instead, those
     of several losses together, where the matrix products are larger.
     """
-    order = np.argsort(-np.asarray(lams, dtype=float), kind="stable")
-    bound = [problem.bind(loss) for loss in losses]
+    return _solutions(problem, [problem.bind(loss) for loss in losses], lams, tol, solver)
+
+
+def _solutions(
+    problem: DualProblem,
+    bound: list[Loss],
+    lams: Sequence[float],
+    tol: float,
+    solver: Solver | None = None,
+    chained: bool = True,
+) -> Iterator[tuple[int, int, Solution]]:
+    """Yield what ``solve_grid`` does, for losses that are bound; unless chained, none starts from the one before."""
+    order = _descending(lams)
     splitting = solver if isinstance(solver, DouglasRachford) else DouglasRachford()
     sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
     if sweepable:
@@ -45,7 +56,7 @@ def solve_grid(
     waiting: list[tuple[int, int, DualProblem]] = []
     above: list[Any] = []  # where the solves of the last loss stood
     for i, loss in enumerate(bound):
-        row = [(int(j), problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
+        row = [(j, problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
         if not sweepable:
             chosen = solver or Auto()
             yield from ((i, j, chosen.solve(one, tol)) for j, one in row)
@@ -65,7 +76,8 @@ def solve_grid(
                 solution = splitting.solve(one, tol, start=_start(states, above if is_alike else above[:1]))
                 states.append(solution.state)
                 yield i, j, solution
-            above = states if len(states) * math.prod(problem.targets.shape) <= _KEPT_NUMBERS else states[:1]
+            is_small = len(states) * math.prod(problem.targets.shape) <= _KEPT_NUMBERS
+            above = [] if not chained else states if is_small else states[:1]
     yield from _together(splitting, waiting, tol)
 
 
@@ -77,7 +89,6 @@ class HeldOut:
     lam: int
     predictions: Array  # (n, p), or weights of the outputs (n, n); NaN for samples that no fold holds out
     gap: float  # largest relative gap of the folds
-    sparsity: float
 
 
 def held_out(
@@ -92,25 +103,22 @@ def held_out(
 
     A small fold is solved on the Gram matrix of the whole sample with the duals of its test part set to zero, so that
     all folds share the factorisation and are solved side by side; a large one on the Gram matrix of its training part,
-    with one factorisation of its own. Both are warm-started along lam. The square loss takes no solve at all.
+    with one factorisation of its own, as a surface. The square loss takes no solve at all.
 
     With ``expanded`` predictions are given as weights of the outputs of the other samples, see ``double_expansion``.
     """
-    order = np.argsort(-np.asarray(lams, dtype=float), kind="stable")
     bound = [problem.bind(loss) for loss in losses]
-    ridge = _RidgeHeldOut(problem, folds)
-    solver: _Folds | None = None  # made when the first loss needs it
-    for i, loss in enumerate(bound):
-        is_square = not expanded and ClosedForm().why_not(problem.with_(loss=loss)) is None
-        if not is_square:
-            solver = _folds_solver(problem, folds, expanded) if solver is None else solver
-            solver.begin(loss)
-        for j in order:
-            lam = float(lams[j])
-            if is_square:
-                yield HeldOut(i, int(j), ridge(lam), 0.0, 0.0)
-            elif solver is not None:
-                yield HeldOut(i, int(j), *solver(lam, tol))
+    squares = [
+        i for i, loss in enumerate(bound) if not expanded and ClosedForm().why_not(problem.with_(loss=loss)) is None
+    ]
+    if squares:
+        ridge = _RidgeHeldOut(problem, folds)
+        yield from (HeldOut(i, j, ridge(float(lams[j])), 0.0) for i in squares for j in _descending(lams))
+    others = [i for i in range(len(bound)) if i not in squares]
+    if others:
+        solver = _folds_solver(problem, folds, expanded)
+        for found in solver([bound[i] for i in others], lams, tol):
+            yield replace(found, loss=others[found.loss])
 
 
 def nearly_held_out(
@@ -125,26 +133,20 @@ def nearly_held_out(
     bound, same = [problem.bind(loss) for loss in losses], [float(lam) * (n - 1) / n for lam in lams]
     for i, j, solution in solve_grid(problem, losses, same, tol):
         found = approximate_loo(problem.with_(loss=bound[i], lam=same[j]), solution)
-        nulls = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))
-        yield HeldOut(i, j, found, solution.certificate.relative_gap, nulls)
+        yield HeldOut(i, j, found, solution.certificate.relative_gap)
 
 
 class _Folds(ABC):
-    """The folds of one problem, solved for one loss after the other, warm-started along lam."""
+    """The folds of one problem."""
 
     def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool) -> None:
         self.problem = problem
         self.folds = folds
         self.expanded = expanded
 
-    def begin(self, loss: Loss) -> None:
-        """Take another loss, from the start: what is found does not depend on the losses before."""
-        self.loss = loss
-        self.states: list[object] = [None] * len(self.folds)
-
     @abstractmethod
-    def __call__(self, lam: float, tol: float) -> tuple[np.ndarray, float, float]:
-        """Return predictions out of sample, the largest gap and the mean share of null duals."""
+    def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
+        """Yield the predictions out of sample of every pair, from large to small lam; losses are bound."""
 
     def _nothing(self) -> np.ndarray:
         """Return predictions that are not known yet."""
@@ -161,13 +163,6 @@ class _Folds(ABC):
         found[:, train] = host(cross.matmul(omega)) * one.scale
         return found if root is None else found * host(root).T / host(root)[fold]
 
-    def _keep(self, solutions: list[Solution]) -> tuple[float, float]:
-        """Keep where the solves stood, for the next lam; return the largest gap and the mean share of null duals."""
-        self.states = [solution.state for solution in solutions]
-        gap = max(solution.certificate.relative_gap for solution in solutions)
-        nulls = [float(np.mean(np.all(host(solution.duals) == 0, axis=1))) for solution in solutions]
-        return gap, float(np.mean(nulls))
-
 
 class _Masked(_Folds):
     """Folds solved side by side on the Gram matrix of the whole sample, with their test parts held out."""
@@ -177,23 +172,27 @@ class _Masked(_Folds):
         problem.spectrum  # noqa: B018 - shared by all
         self.cut = [problem.holding_out(fold) for fold in folds]
 
-    def __call__(self, lam: float, tol: float) -> tuple[np.ndarray, float, float]:
-        """Return predictions out of sample, the largest gap and the mean share of null duals."""
-        ones = [replace(one, loss=self.loss, lam=lam)._sharing(self.problem) for one in self.cut]
-        solutions: list[Solution] = []
-        for part in _parts(list(range(len(self.folds))), self.problem):
-            solutions += DouglasRachford().solve_all([ones[f] for f in part], tol, [self.states[f] for f in part])
-        predictions, everyone = self._nothing(), np.arange(self.problem.targets.shape[0])
-        for one, solution, fold in zip(ones, solutions, self.folds, strict=True):
-            if self.expanded:
-                predictions[fold] = self._expand(one, solution, fold, everyone)
-            else:
-                predictions[fold] = host(self.problem.unscale(solution.predictions))[fold]
-        return predictions, *self._keep(solutions)
+    def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
+        """Yield the predictions out of sample, each solve starting where the one at the last lam stood."""
+        everyone = np.arange(self.problem.targets.shape[0])
+        for i, loss in enumerate(losses):
+            states: list[Any] = [None] * len(self.folds)
+            for j in _descending(lams):
+                ones = [replace(one, loss=loss, lam=float(lams[j]))._sharing(self.problem) for one in self.cut]
+                solutions: list[Solution] = []
+                for part in _parts(list(range(len(self.folds))), self.problem):
+                    solutions += DouglasRachford().solve_all([ones[f] for f in part], tol, [states[f] for f in part])
+                states, predictions = [solution.state for solution in solutions], self._nothing()
+                for one, solution, fold in zip(ones, solutions, self.folds, strict=True):
+                    if self.expanded:
+                        predictions[fold] = self._expand(one, solution, fold, everyone)
+                    else:
+                        predictions[fold] = host(self.problem.unscale(solution.predictions))[fold]
+                yield HeldOut(i, j, predictions, max(solution.certificate.relative_gap for solution in solutions))
 
 
 class _Cut(_Folds):
-    """Folds solved one after the other, each on the Gram matrices of its own training part, which are smaller."""
+    """Folds with a surface each, on the Gram matrix of its own training part, which is smaller."""
 
     def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool) -> None:
         super().__init__(problem, folds, expanded)
@@ -205,28 +204,31 @@ class _Cut(_Folds):
             for fold, train in zip(folds, self.train, strict=True)
         ]
 
-    def __call__(self, lam: float, tol: float) -> tuple[np.ndarray, float, float]:
-        """Return predictions out of sample, the largest gap and the mean share of null duals."""
-        solutions, predictions = [], self._nothing()
+    def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
+        """Yield the predictions out of sample, from one surface for each fold; these go forward side by side."""
         root = None if self.problem.root is None else host(self.problem.root)
-        for f, (fold, alone, cross) in enumerate(zip(self.folds, self.alone, self.cross, strict=True)):
-            assert alone is not None and cross is not None  # _folds_solver has looked
-            one = alone.with_(loss=self.loss.rows(self.train[f]), lam=lam)
-            one.spectrum  # noqa: B018 - for every loss and lam
-            alone._sharing(one)
-            solutions.append(DouglasRachford().solve(one, tol, self.states[f]))
-            if self.expanded:
-                predictions[fold] = self._expand(one, solutions[-1], fold, self.train[f])
-                continue
-            found = host(cross.matmul(solutions[-1].duals)) * one.scale
-            predictions[fold] = found if root is None else found / root[fold]
-        return predictions, *self._keep(solutions)
+        alone = [one for one in self.alone if one is not None]  # all of them: _folds_solver has looked
+        rows = [[loss.rows(train) for loss in losses] for train in self.train]
+        surfaces = [_solutions(one, row, lams, tol, chained=False) for one, row in zip(alone, rows, strict=True)]
+        for members in zip(*surfaces, strict=True):
+            predictions, gap = self._nothing(), 0.0
+            i, j, _ = members[0]
+            for f, (_, _, solution) in enumerate(members):
+                gap = max(gap, solution.certificate.relative_gap)
+                fold, cross, one = self.folds[f], self.cross[f], alone[f].with_(rows[f][i], float(lams[j]))
+                assert cross is not None  # as above
+                if self.expanded:
+                    predictions[fold] = self._expand(one, solution, fold, self.train[f])
+                    continue
+                found = host(cross.matmul(solution.duals)) * one.scale
+                predictions[fold] = found if root is None else found / root[fold]
+            yield HeldOut(i, j, predictions, gap)
 
 
 def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool = False) -> _Folds:
     """Return the way to solve the folds: small ones side by side, large ones on problems of their own."""
-    n, p = problem.targets.shape
-    is_large = len(folds) <= _FEW_FOLDS and p > _SIDE_BY_SIDE and min(len(fold) for fold in folds) > 0.05 * n
+    n = problem.targets.shape[0]
+    is_large = len(folds) <= _FEW_FOLDS and min(len(fold) for fold in folds) > 0.05 * n
     rows = as_index(np.arange(1), problem.targets)
     kind = _Cut if is_large and problem.gram.part(rows, rows) is not None else _Masked
     return kind(problem, folds, expanded)
@@ -310,6 +312,11 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
     root = 1.0 if problem.root is None else host(problem.root)[active]
     out[active] = (host(problem.targets)[active] - left) / root
     return xp.asarray(out) if not isinstance(K, np.ndarray) else out
+
+
+def _descending(lams: Sequence[float]) -> list[int]:
+    """Return the places of lams, that of the largest first."""
+    return [int(j) for j in np.argsort(-np.asarray(lams, dtype=float), kind="stable")]
 
 
 def _start(left: list[Any], above: list[Any]) -> Any:

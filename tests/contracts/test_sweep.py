@@ -240,14 +240,20 @@ class TestHeldOut:
         (two,) = held_out(build(), [loss], [0.1], [fold[::-1] for fold in UNEQUAL[::-1]], TOL)
         assert_allclose(host(two.predictions), host(one.predictions), rtol=0, atol=1e-3)
 
-    def test_sparsity(self):
-        """The share of null duals, held-out samples counted; a huge zone makes all of them null."""
-        (result,) = held_out(build(), [EpsilonRidge(100.0)], [0.1], UNEQUAL)
-        assert result.sparsity == 1.0
+    @every_split
+    def test_a_huge_zone(self, folds):
+        (result,) = held_out(build(), [EpsilonRidge(100.0)], [0.1], folds)
         assert_array_equal(host(result.predictions), np.zeros((N, 3)))
-        (some,) = held_out(build(), [EpsilonRidge(0.6)], [1e-2], UNEQUAL)
-        least = np.mean([len(fold) / N for fold in UNEQUAL])
-        assert least < some.sparsity < 1
+
+    @weighted
+    def test_order_and_places(self, weights):
+        """Every pair once, whatever the losses beside it: those of few outputs are solved together."""
+        losses = [Huber(0.6), Square(), EpsilonSVR(0.3)]
+        found = list(held_out(build(weights=weights), losses, LAMS, UNEQUAL, TOL))
+        assert sorted((one.loss, one.lam) for one in found) == [(i, j) for i in range(3) for j in range(4)]
+        for one in found:
+            (alone,) = held_out(build(weights=weights), [losses[one.loss]], [LAMS[one.lam]], UNEQUAL, TOL)
+            assert_allclose(one.predictions, alone.predictions, rtol=0, atol=1e-3)
 
     def test_batches_are_cut(self, monkeypatch):
         (wanted,) = held_out(build(), [Huber(0.4)], [0.1], SINGLES, TOL)
