@@ -114,6 +114,42 @@ def test_new_users_are_known_by_half(data):
     np.testing.assert_array_equal(split.X_new[:, 45:] > 0, ~np.isnan(known[40:]))
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 0, 2]])
+def test_films_that_nobody_rated_both_are_compared_by_their_means(order):
+    """Half the users rate the films 4 and 5, the other half 2 and 5, a different film in the first place."""
+    ratings = np.full((21, 3), np.nan)
+    ratings[:, 2] = 5
+    ratings[:10, 0], ratings[10:20, 1] = 4, 2
+    same = np.full(21, "x")
+    data = Bunch(ratings=ratings[:, order], age=np.arange(21.0), gender=same, occupation=same)
+    split = movielens._Split(data, data.ratings, np.arange(20), np.array([20]))
+    ranks = split.rankings(0.1)[0]
+    np.testing.assert_array_equal(np.argsort(ranks), [order.index(1), order.index(0), 2])
+
+
+def test_choice_is_by_users_of_all_folds(data, monkeypatch):
+    """Each user of a fold is held out once for each lam, none of whom the model has seen."""
+    splits = []
+
+    class Split(movielens._Split):
+        def __init__(self, data, known, train, new):
+            super().__init__(data, known, train, new)
+            splits.append((set(train), set(new)))
+
+        def rankings(self, lam):
+            return np.full((len(self.new), 24), lam)
+
+    monkeypatch.setattr(movielens, "_Split", Split)
+    monkeypatch.setattr(movielens, "HELD", 6)
+    monkeypatch.setattr(movielens, "load_movielens100k", lambda: data)
+    movielens._losses(0, 40)
+    *choice, (train, test) = splits
+    assert len(train) == 40 and len(test) == 20
+    assert [(len(fitted), len(held)) for fitted, held in choice] == [(32, 6)] * 5
+    assert all(not fitted & held and fitted | held < train for fitted, held in choice)
+    assert len(set.union(*(held for _, held in choice))) == 30
+
+
 def test_a_small_version(data, monkeypatch):
     """On made tastes the loss trick is far below popularity."""
     monkeypatch.setattr(movielens, "load_movielens100k", lambda: data)
