@@ -18,7 +18,6 @@ __all__ = ["HeldOut", "approximate_loo", "double_expansion", "held_out", "nearly
 
 _BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
 _COLUMNS = 128  # columns of a matrix product, with more of which it is no faster
-_KEPT_NUMBERS = 10_000_000  # numbers in the states of one loss that are kept for the next one
 _FEW_FOLDS = 20  # with more, a fold is small and shares the factorisation of the whole sample
 _LEAST_MULTIPLIER = 1e-10  # of a sample that is interpolated, as a share of the largest scaled kernel value
 _OFF = 1e-4  # how far from a line a dual may be, as a share of its size: as much as float32 leaves
@@ -30,31 +29,25 @@ def solve_grid(
 ) -> Iterator[tuple[int, int, Solution]]:
     """Yield (loss index, lam index, solution) for every pair, from one eigendecomposition.
 
-    Each loss goes through lam from large to small, every solve starting where the last one stood, moved by what the
-    same change of lam did for the loss before. Problems with few output columns are solved side by side instead, those
-    of several losses together, where the matrix products are larger.
+    Each loss goes through lam from large to small, every solve starting where the last two point to. Problems with few
+    output columns are solved side by side instead, those of several losses together, where the matrix products are
+    larger.
     """
     return _solutions(problem, [problem.bind(loss) for loss in losses], lams, tol, solver)
 
 
 def _solutions(
-    problem: DualProblem,
-    bound: list[Loss],
-    lams: Sequence[float],
-    tol: float,
-    solver: Solver | None = None,
-    chained: bool = True,
+    problem: DualProblem, bound: list[Loss], lams: Sequence[float], tol: float, solver: Solver | None = None
 ) -> Iterator[tuple[int, int, Solution]]:
-    """Yield what ``solve_grid`` does, for losses that are bound; unless chained, none starts from the one before."""
+    """Yield what ``solve_grid`` does, for losses that are bound to the problem."""
     order = _descending(lams)
     splitting = solver if isinstance(solver, DouglasRachford) else DouglasRachford()
     sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
     if sweepable:
         problem.spectrum  # noqa: B018 - shared by all
-    n, p = problem.targets.shape
-    side = max(1, min(_COLUMNS // p, _BATCH_NUMBERS // max(1, n * p)))  # problems side by side
+    p = problem.targets.shape[1]
+    side = max(1, min(_COLUMNS // p, _room(problem)))
     waiting: list[tuple[int, int, DualProblem]] = []
-    above: list[Any] = []  # where the solves of the last loss stood
     for i, loss in enumerate(bound):
         row = [(j, problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
         if not sweepable:
@@ -70,14 +63,11 @@ def _solutions(
                 yield from _together(splitting, waiting[:side], tol)
                 waiting = waiting[side:]
         else:
-            states: list[Any] = []
-            is_alike = type(loss) is type(bound[i - 1])
+            trail = _Trail()
             for j, one in row:
-                solution = splitting.solve(one, tol, start=_start(states, above if is_alike else above[:1]))
-                states.append(solution.state)
+                solution = splitting.solve(one, tol, trail.start(one.lam))
+                trail.add(one.lam, solution.state)
                 yield i, j, solution
-            is_small = len(states) * math.prod(problem.targets.shape) <= _KEPT_NUMBERS
-            above = [] if not chained else states if is_small else states[:1]
     yield from _together(splitting, waiting, tol)
 
 
@@ -108,13 +98,13 @@ def held_out(
     With ``expanded`` predictions are given as weights of the outputs of the other samples, see ``double_expansion``.
     """
     bound = [problem.bind(loss) for loss in losses]
-    squares = [
-        i for i, loss in enumerate(bound) if not expanded and ClosedForm().why_not(problem.with_(loss=loss)) is None
-    ]
-    if squares:
+    is_square = [not expanded and ClosedForm().why_not(problem.with_(loss=loss)) is None for loss in bound]
+    if any(is_square):
         ridge = _RidgeHeldOut(problem, folds)
-        yield from (HeldOut(i, j, ridge(float(lams[j])), 0.0) for i in squares for j in _descending(lams))
-    others = [i for i in range(len(bound)) if i not in squares]
+        yield from (
+            HeldOut(int(i), j, ridge(float(lams[j])), 0.0) for i in np.flatnonzero(is_square) for j in _descending(lams)
+        )
+    others = [i for i, is_done in enumerate(is_square) if not is_done]
     if others:
         solver = _folds_solver(problem, folds, expanded)
         for found in solver([bound[i] for i in others], lams, tol):
@@ -173,17 +163,20 @@ class _Masked(_Folds):
         self.cut = [problem.holding_out(fold) for fold in folds]
 
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
-        """Yield the predictions out of sample, each solve starting where the one at the last lam stood."""
+        """Yield the predictions out of sample, each solve starting where those at the last two lam point to."""
         everyone = np.arange(self.problem.targets.shape[0])
         for i, loss in enumerate(losses):
-            states: list[Any] = [None] * len(self.folds)
+            trails = [_Trail() for _ in self.folds]
             for j in _descending(lams):
-                ones = [replace(one, loss=loss, lam=float(lams[j]))._sharing(self.problem) for one in self.cut]
-                solutions: list[Solution] = []
-                for part in _parts(list(range(len(self.folds))), self.problem):
-                    solutions += DouglasRachford().solve_all([ones[f] for f in part], tol, [states[f] for f in part])
-                states, predictions = [solution.state for solution in solutions], self._nothing()
-                for one, solution, fold in zip(ones, solutions, self.folds, strict=True):
+                lam = float(lams[j])
+                ones = [replace(one, loss=loss, lam=lam)._sharing(self.problem) for one in self.cut]
+                starts, solutions = [trail.start(lam) for trail in trails], list[Solution]()
+                for begin in range(0, len(ones), _room(self.problem)):
+                    part = slice(begin, begin + _room(self.problem))
+                    solutions += DouglasRachford().solve_all(ones[part], tol, starts[part])
+                predictions = self._nothing()
+                for one, solution, fold, trail in zip(ones, solutions, self.folds, trails, strict=True):
+                    trail.add(lam, solution.state)
                     if self.expanded:
                         predictions[fold] = self._expand(one, solution, fold, everyone)
                     else:
@@ -209,7 +202,7 @@ class _Cut(_Folds):
         root = None if self.problem.root is None else host(self.problem.root)
         alone = [one for one in self.alone if one is not None]  # all of them: _folds_solver has looked
         rows = [[loss.rows(train) for loss in losses] for train in self.train]
-        surfaces = [_solutions(one, row, lams, tol, chained=False) for one, row in zip(alone, rows, strict=True)]
+        surfaces = [_solutions(one, row, lams, tol) for one, row in zip(alone, rows, strict=True)]
         for members in zip(*surfaces, strict=True):
             predictions, gap = self._nothing(), 0.0
             i, j, _ = members[0]
@@ -319,13 +312,23 @@ def _descending(lams: Sequence[float]) -> list[int]:
     return [int(j) for j in np.argsort(-np.asarray(lams, dtype=float), kind="stable")]
 
 
-def _start(left: list[Any], above: list[Any]) -> Any:
-    """Return the start of a loss's next solve, from its solves at larger lam and from all those of the last loss."""
-    k = len(left)
-    if k == 0:
-        return above[0] if above else None
-    is_beside = k < len(above) and above[k].z.shape == left[-1].z.shape
-    return left[-1].moved(above[k], above[k - 1]) if is_beside else left[-1]
+class _Trail:
+    """Where the solves of one problem stood at the last two lam, and where they point to."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[float, Any]] = []
+
+    def start(self, lam: float) -> Any:
+        """Return a start for another lam: the last change goes on, over the logarithm of lam."""
+        if len(self.steps) < 2:
+            return self.steps[-1][1] if self.steps else None
+        (first, before), (second, last) = self.steps
+        made = math.log(second / first)
+        return last.beyond(before, min(math.log(lam / second) / made, 1.0) if made else 0.0)
+
+    def add(self, lam: float, state: Any) -> None:
+        """Take where a solve stood."""
+        self.steps = [*self.steps[-1:], (lam, state)]
 
 
 def _together(
@@ -392,8 +395,6 @@ class _RidgeHeldOut:
         return found
 
 
-def _parts(items: list[Any], problem: DualProblem) -> Iterator[list[Any]]:
-    """Yield the items in lists whose (n, B, p) arrays stay small."""
-    step = max(1, _BATCH_NUMBERS // max(1, problem.targets.shape[0] * problem.targets.shape[1]))
-    for start in range(0, len(items), step):
-        yield items[start : start + step]
+def _room(problem: DualProblem) -> int:
+    """Return how many such problems may be solved side by side."""
+    return max(1, _BATCH_NUMBERS // max(1, math.prod(problem.targets.shape)))

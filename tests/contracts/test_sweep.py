@@ -13,7 +13,8 @@ from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
 from fenchel.problem import DualProblem
 from fenchel.solvers import APGD, Auto, ClosedForm, DouglasRachford, RowNewton, Status
-from fenchel.sweep import approximate_loo, held_out, solve_grid
+from fenchel.solvers.splitting import Warm
+from fenchel.sweep import _Trail, approximate_loo, held_out, solve_grid
 
 TOL = 1e-8
 EXACT = 1e-9  # of the spread of the targets, for the square loss: two ways to solve one linear system
@@ -264,7 +265,7 @@ class TestHeldOut:
 
 
 class TestStarts:
-    """Each solve of a surface starts from its neighbours."""
+    """Each solve of a surface starts where those at the last two lam point to."""
 
     def test_another_rho_keeps_the_prox_point(self):
         problem = build("identity", Huber(0.4), 1e-2)
@@ -276,7 +277,7 @@ class TestStarts:
     def test_surfaces_take_fewer_iterations(self):
         """Than starting where the last lam stood."""
         problem, losses = build(lam=1.0, p=6), [Huber(kappa) for kappa in (0.3, 0.33, 0.36)]
-        lams = np.logspace(0, -4, 17)
+        lams = np.logspace(0, -4, 33)
         found = sum(solution.n_iter for _, _, solution in solve_grid(problem, losses, lams, 1e-8))
         alone = 0
         for loss in losses:
@@ -285,6 +286,47 @@ class TestStarts:
                 solution = DouglasRachford().solve(problem.with_(loss=loss, lam=float(lam)), 1e-8, state)
                 state, alone = solution.state, alone + solution.n_iter
         assert found < 0.95 * alone
+
+    def test_the_last_change_goes_on(self):
+        """Over the logarithm of lam, and never farther than it was."""
+        rng = np.random.default_rng(0)
+        z, change = rng.standard_normal((2, 4, 3))
+        trail = _Trail()
+        assert trail.start(1.0) is None
+        trail.add(1.0, first := Warm(z, 2.0, z / 3))
+        assert trail.start(0.1) is first
+        trail.add(0.1, Warm(z + change, 2.0, z))
+        for lam, share in ((0.01, 1.0), (10**-1.5, 0.5), (1e-4, 1.0), (0.1, 0.0)):
+            assert_allclose(trail.start(lam).z, z + (1 + share) * change, rtol=1e-12)
+            assert trail.start(lam).rho == 2.0
+        trail.add(0.1, same := Warm(z, 2.0, z))
+        assert_array_equal(trail.start(0.05).z, same.z)  # the same lam twice has no direction
+
+    def test_starts_of_another_rho(self):
+        """The change is that of the prox point and of the subgradient at it."""
+        rng = np.random.default_rng(0)
+        prox, pull, moved, pulled = rng.standard_normal((4, 5, 2))
+        before, last = Warm(prox + pull / 3.0, 3.0, prox), Warm(moved + pulled / 0.5, 0.5, moved)
+        found = last.beyond(before, 1.0)
+        assert_allclose(found.z, 2 * moved - prox + (2 * pulled - pull) / 0.5, rtol=1e-12)
+
+    def test_held_out_surfaces_take_fewer_iterations(self, monkeypatch):
+        """Leave-one-out, along lam: less than from where the last lam stood."""
+        counts, solve_all = [], DouglasRachford.solve_all
+
+        def counted(solver, *args):
+            found = solve_all(solver, *args)
+            counts[-1] += sum(solution.n_iter for solution in found)
+            return found
+
+        monkeypatch.setattr(DouglasRachford, "solve_all", counted)
+        lams = np.logspace(0, -4, 33)
+        for limit in (1.0, 0.0):
+            counts.append(0)
+            if limit == 0.0:
+                monkeypatch.setattr(Warm, "beyond", lambda last, before, share: last)
+            assert max(found.gap for found in held_out(build(p=6), [Huber(0.3)], lams, SINGLES, TOL)) <= TOL
+        assert counts[0] < 0.95 * counts[1]
 
     def test_losses_of_other_coordinates(self):
         """A loss of the row norm is solved in turned coordinates, fewer than those of a pointwise one beside it."""

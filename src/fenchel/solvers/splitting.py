@@ -35,9 +35,9 @@ class Warm:
         """Return z for another rho; the prox point and the subgradient at it stay."""
         return self.prox + (self.z - self.prox) * (self.rho / rho)
 
-    def moved(self, there: "Warm", here: "Warm") -> "Warm":
-        """Return where the iteration may stand after the change between two other problems, for a good start."""
-        z = self.z + there.at(self.rho) - here.at(self.rho)
+    def beyond(self, before: "Warm", share: float) -> "Warm":
+        """Return where the iteration may stand after a share of the last change once more, for a good start."""
+        z = self.z + share * (self.z - before.at(self.rho))
         return Warm(z, self.rho, z)
 
 
