@@ -310,6 +310,16 @@ class TestStarts:
         found = last.beyond(before, 1.0)
         assert_allclose(found.z, 2 * moved - prox + (2 * pulled - pull) / 0.5, rtol=1e-12)
 
+    def test_only_a_guess_is_not_looked_at_first(self):
+        """Where an earlier solve stood may be within tol at once."""
+        problem = build("identity", Huber(0.4), 1e-2)
+        state = DouglasRachford().solve(problem, TOL).state
+        again = DouglasRachford().solve(problem, TOL, state)
+        assert (again.n_iter, again.history[0][0]) == (0, 0)
+        guessed = DouglasRachford().solve(problem, TOL, state.beyond(state, 1.0))
+        assert (guessed.n_iter, guessed.history[0][0]) == (5, 5)
+        assert guessed.certificate.relative_gap <= TOL
+
     def test_held_out_surfaces_take_fewer_iterations(self, monkeypatch):
         """Leave-one-out, along lam: less than from where the last lam stood."""
         counts, solve_all = [], DouglasRachford.solve_all

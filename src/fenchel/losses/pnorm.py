@@ -95,6 +95,10 @@ class Huber(_PNormLoss):
 
     def value(self, residuals: Array) -> Array:
         """Return the loss of each row, shape (n,)."""
+        if self.p == 2:
+            norms = row_norms(residuals)[:, 0]
+            inside = namespace(norms).clip(norms, max=self.kappa)
+            return inside * (norms - inside / 2)
         inner = self.gradient(residuals)
         return row_norms(inner)[:, 0] ** 2 / 2 + self.kappa * self._primal.norm(residuals - inner)[:, 0]
 

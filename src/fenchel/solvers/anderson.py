@@ -68,9 +68,9 @@ class Memory:
         cross = P[k, k, :] - last[:, None, :] - last[None, :, :] + P[:k, :k, :]
         matrix = xp.permute_dims(counts[:, None, :] * counts[None, :, :] * cross, (2, 0, 1))  # (B, k, k)
         right = (counts * (P[k, k, :] - last)).T  # (B, k)
-        trace = xp.sum(xp.linalg.diagonal(matrix), axis=-1)[:, None, None]
+        trace = xp.linalg.trace(matrix)[:, None, None]
         tiny = 1e12 * float(xp.finfo(matrix.dtype).smallest_normal)
-        shift = xp.where(trace > tiny, max(1e-8, 16 * eps(matrix)) / k * trace, xp.ones_like(trace))
+        shift = max(1e-8, 16 * eps(matrix)) / k * trace + xp.astype(trace <= tiny, matrix.dtype)
         matrix = matrix + shift * as_like(np.eye(k), matrix)
         weights = xp.linalg.solve(matrix, right[:, :, None])[:, :, 0]  # (B, k)
         combined = (1 - xp.sum(weights, axis=1))[None, :, None] * self.images[-1]

@@ -29,7 +29,7 @@ class Warm:
 
     z: Array
     rho: float
-    prox: Array  # the prox point of z
+    prox: Array | None  # the prox point of z; ``None`` where nobody has been yet
 
     def at(self, rho: float) -> Array:
         """Return z for another rho; the prox point and the subgradient at it stay."""
@@ -38,7 +38,7 @@ class Warm:
     def beyond(self, before: "Warm", share: float) -> "Warm":
         """Return where the iteration may stand after a share of the last change once more, for a good start."""
         z = self.z + share * (self.z - before.at(self.rho))
-        return Warm(z, self.rho, z)
+        return Warm(z, self.rho, None)
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,12 @@ class DouglasRachford(Solver):
         state = self._init(Batch(tuple(turned)), begin)
         active = list(range(len(problems)))
         n_iter = 0
+        is_guess = all(isinstance(start, Warm) and start.prox is None for start in begin)
         while active:
-            done = self._tested(state, [runs[k] for k in active], n_iter, callback)
+            if n_iter == 0 and is_guess:  # hardly ever within tol
+                done = [False] * len(active)
+            else:
+                done = self._tested(state, [runs[k] for k in active], n_iter, callback)
             if any(done):
                 stay = [j for j, is_done in enumerate(done) if not is_done]
                 active = [active[j] for j in stay]
@@ -206,9 +210,13 @@ class DouglasRachford(Solver):
         """Take one splitting step in every problem and combine it with the last ones."""
         xp, batch = namespace(state.z), state.batch
         rho = batch.column(state.rhos)
-        right = batch.first.targets[:, None, :] + rho * (2 * state.prox - state.z)
+        right = 2 * state.prox  # an array of our own, as move
+        right -= state.z
+        right *= rho
+        right += batch.first.targets[:, None, :]
         solved = state.linear(right)
-        move = self.relaxation * (solved - state.prox)
+        move = solved - state.prox
+        move *= self.relaxation
         image = state.z + move
         state = replace(state, solved=solved)
         if state.age + 1 >= state.rebalance_at:
