@@ -119,6 +119,12 @@ class TestChoice:
         assert ended.status is Status.MAX_ITER
         assert ended.n_iter <= 5
 
+    def test_systems_may_grow_where_few_steps_are_to_come(self):
+        for lam, most in ((1e-4, 0.6), (1e-6, 0.4)):
+            problem = build(zone(0.15), lam, p=14)
+            assert (problem.lipschitz <= 1e4) == (lam == 1e-4)
+            assert Auto().choose(problem)[0].most_active == pytest.approx(most)
+
     def test_limits_are_kept(self):
         """With max_iter there is nobody to hand over to: the chosen solver goes to its end."""
         chosen, _ = Auto(max_iter=7).choose(build(zone(0.04), 1e-5))

@@ -81,7 +81,8 @@ class Auto(Solver):
             share = self._share_outside(problem)
             is_easy = is_flat and one_output and problem.lipschitz <= _EASY
             if share <= (_HALF if is_easy else _FEW):
-                most = 1.0 if one_output else min(max(_FEW, _GROWTH * share), _MANY)
+                grown = _GROWTH * share if is_flat or problem.lipschitz <= _EASY else 0.0  # where few steps are to come
+                most = 1.0 if one_output else min(max(_FEW, grown), _MANY)
                 return self._newton(most), "few samples outside the insensitive zone"
         if not is_flat:
             steps = _STEPS * math.sqrt(1 + problem.lipschitz)
@@ -205,7 +206,7 @@ class Auto(Solver):
 
     def _factorisation_seconds(self, problem: DualProblem) -> float:
         n = problem.targets.shape[0]
-        return 2.5 * n**3 / _FLOPS + 10 * (self._step_seconds(problem) + _OVERHEAD)
+        return 2.2 * n**3 / _FLOPS + 10 * (self._step_seconds(problem) + _OVERHEAD)
 
     def _limited(self, solver: Solver) -> Solver:
         return solver if self.max_iter is None else solver.set_params(max_iter=self.max_iter)
