@@ -84,6 +84,8 @@ class Auto(Solver):
                 grown = _GROWTH * share if is_flat or problem.lipschitz <= _EASY else 0.0  # where few steps are to come
                 most = 1.0 if one_output else min(max(_FEW, grown), _MANY)
                 return self._newton(most), "few samples outside the insensitive zone"
+        if can_newton and one_output and not is_flat and self._is_small(problem) and self._is_mild(problem):
+            return self._newton(1.0), "one output: Newton's systems are small"  # and another look would cost as much
         if not is_flat:
             steps = _STEPS * math.sqrt(1 + problem.lipschitz)
             is_near = self._gap_of_gradient(problem) <= _NEAR
@@ -165,6 +167,9 @@ class Auto(Solver):
             return RowNewton(max_iter=self.max_iter)
         return RowNewton(patience=_GIVE_UP, most_active=most_active)
 
+    def _is_small(self, problem: DualProblem) -> bool:
+        return problem.targets.shape[0] <= _SMALL
+
     def _is_mild(self, problem: DualProblem) -> bool:
         """Tell whether the condition number is at most ``_HARD``; the trace, a bound, tells it at once for most."""
         K: Array = problem.gram.identity_factor()
@@ -173,10 +178,9 @@ class Auto(Solver):
 
     def _is_for_newton(self, problem: DualProblem) -> bool:
         """Tell whether Newton's method sees soon which samples of one output are active, or at their bound."""
-        is_small, is_mild = problem.targets.shape[0] <= _SMALL, problem.lipschitz <= _HARD
         if problem.loss.sparse:  # its systems are smaller than the factorisation, whatever lam, if that is large
-            return not is_small or is_mild
-        return (is_small and is_mild) or self._share_at_bound(problem) <= _NEARLY_ALL
+            return not self._is_small(problem)
+        return self._share_at_bound(problem) <= _NEARLY_ALL
 
     def _gradient(self, problem: DualProblem) -> Array:
         """Return the gradient of the loss at the targets, the duals that the zero model asks for."""
