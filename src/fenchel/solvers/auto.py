@@ -50,12 +50,13 @@ class Auto(Solver):
     -----
     ``choose`` returns the solver and the reason. The square loss has a closed form. A problem whose eigenbasis is there
     already goes to ``DouglasRachford``, and so does everything else unless ``RowNewton`` has small systems (one output,
-    or few samples outside the insensitive zone) or ``APGD`` is done before a factorisation would be (lam is large, or
-    the duals that the zero model asks for are nearly optimal). A solver that does not arrive hands over to the next
-    one, and so does Newton's method as soon as its systems turn out to be large; for a loss with an insensitive zone
-    the splitting does so early, since Newton's method needs few steps from a near point and gives exact zeros. Duals in
-    a box, as those of ``Pinball``, go to ``BoxNewton`` once the splitting has seen which of them are at an end. A
-    problem whose solution is zero is answered at once.
+    unless the zero model leaves nearly all samples at their bound, or few samples outside the insensitive zone) or
+    ``APGD`` is done before a factorisation would be (lam is large, or the duals that the zero model asks for are nearly
+    optimal). A solver that does not arrive hands over to the next one, and so does Newton's method as soon as its
+    systems turn out to be large; for a loss with curvature and an insensitive zone the splitting does so early, since
+    Newton's method needs few steps from a near point and gives exact zeros. Duals in a box, as those of ``Pinball``, go
+    to ``BoxNewton`` once the splitting has seen which of them are at an end. A problem whose solution is zero is
+    answered at once.
     """
 
     def __init__(self, max_iter: int | None = None) -> None:
