@@ -173,10 +173,12 @@ class DouglasRachford(Solver):
         """Start from given duals, from where an earlier solve stood, or from the solution of the square loss."""
         xp, targets = namespace(batch.first.targets), batch.first.targets
         kind = self._kind(batch)
-        top, ridge = kind.largest(batch), kind.ridge(batch)
+        fits = [isinstance(start, Warm) and start.z.shape == targets.shape for start in starts]
+        if not all(fits):
+            top, ridge = kind.largest(batch), kind.ridge(batch)
         columns, rhos = [], np.zeros(len(starts))
         for k, (problem, start) in enumerate(zip(batch.problems, starts, strict=True)):
-            if isinstance(start, Warm) and start.z.shape == targets.shape:
+            if fits[k]:
                 columns.append(start.z)
                 rhos[k] = start.rho
                 continue
