@@ -134,6 +134,10 @@ class DualProblem:
                 self.__dict__[name] = other.__dict__[name]
         return self
 
+    def prepare(self) -> None:
+        """Compute what problems with the same Gram operator and targets share, for those that are made of this one."""
+        self.spectrum, self._rotation  # noqa: B018
+
     @cached_property
     def _rotation(self) -> "tuple[Rotation, DualProblem] | None":
         """Return turned coordinates of the outputs, and one problem in them that holds the eigenbasis."""

@@ -44,16 +44,16 @@ def _solutions(
     splitting = solver if isinstance(solver, DouglasRachford) else DouglasRachford()
     sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
     if sweepable:
-        problem.spectrum  # noqa: B018 - shared by all
+        problem.prepare()
     p = problem.targets.shape[1]
-    side = max(1, min(_COLUMNS // p, _room(problem)))
+    side = 1 if splitting.factorization == "inverse" else max(1, min(_COLUMNS // max(1, p), _room(problem)))
     waiting: list[tuple[int, int, DualProblem]] = []
     for i, loss in enumerate(bound):
         row = [(j, problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
         if not sweepable:
             chosen = solver or Auto()
             yield from ((i, j, chosen.solve(one, tol)) for j, one in row)
-        elif ClosedForm().why_not(row[0][1]) is None:
+        elif ClosedForm().why_not(problem.with_(loss=loss)) is None:
             yield from _together(splitting, waiting, tol)
             yield from ((i, j, _ridge(one)) for j, one in row)
             waiting = []
@@ -159,7 +159,7 @@ class _Masked(_Folds):
 
     def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool) -> None:
         super().__init__(problem, folds, expanded)
-        problem.spectrum  # noqa: B018 - shared by all
+        problem.prepare()
         self.cut = [problem.holding_out(fold) for fold in folds]
 
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
@@ -324,7 +324,7 @@ class _Trail:
             return self.steps[-1][1] if self.steps else None
         (first, before), (second, last) = self.steps
         made = math.log(second / first)
-        return last.beyond(before, min(math.log(lam / second) / made, 1.0) if made else 0.0)
+        return last.beyond(before, min(math.log(lam / second) / made, 1.0)) if made else last
 
     def add(self, lam: float, state: Any) -> None:
         """Take where a solve stood."""

@@ -66,6 +66,13 @@ class TestChoice:
             assert Auto().solve(problem).status is Status.CONVERGED
         assert Auto()._share_at_bound(build(zone(0.6), 1e-8, p=1)) == 0  # no bound
 
+    def test_short_numbers_at_their_bound(self):
+        """Duals that were brought to their bound are a rounding error away from it."""
+        problem = build(clipped(0.99), 1e-8, p=1, n=300)
+        K, Y = problem.gram.dense(1).astype(np.float32), problem.targets.astype(np.float32)
+        short = DualProblem.build(SeparableGram(DenseGram(K)), Y, problem.loss, 1e-8)
+        assert Auto()._share_at_bound(short) == pytest.approx(0.99, abs=0.01)
+
     def test_newton_for_few_samples_of_one_output_without_a_zone(self):
         """A few of its steps are cheap then, but not the many that a small lam asks for."""
         assert isinstance(Auto().choose(build(clipped(0.99), 1e-5, p=1))[0], RowNewton)

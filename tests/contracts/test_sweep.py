@@ -28,6 +28,20 @@ OPERATORS = ("identity", "diagonal", "matrix", "sum")
 UNEQUAL = [np.array([0, 7, 3]), np.array([1]), np.array([15, 2, 9, 4, 5]), np.array([6, 8, 10, 11, 12, 13, 14])]
 SINGLES = [np.array([i]) for i in range(N)]
 
+
+def recorded(monkeypatch, what):
+    """Return a list that takes something of what each call of ``solve_all`` finds."""
+    seen, solve_all = [], DouglasRachford.solve_all
+
+    def recording(solver, *args):
+        found = solve_all(solver, *args)
+        seen.append(what(found))
+        return found
+
+    monkeypatch.setattr(DouglasRachford, "solve_all", recording)
+    return seen
+
+
 weighted = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 every_operator = pytest.mark.parametrize("operator", OPERATORS)
 every_split = pytest.mark.parametrize("folds", [UNEQUAL, SINGLES], ids=["unequal", "leave-one-out"])
@@ -136,13 +150,7 @@ class TestGrid:
     @pytest.mark.parametrize(("columns", "wanted"), [(128, [12]), (18, [6, 6]), (15, [5, 5, 2]), (2, [1] * 12)])
     def test_losses_are_solved_together(self, monkeypatch, columns, wanted):
         """Three losses and four lam of three outputs, in as many batches as the columns fill."""
-        sizes, solve_all = [], DouglasRachford.solve_all
-
-        def recorded(solver, problems, *args):
-            sizes.append(len(problems))
-            return solve_all(solver, problems, *args)
-
-        monkeypatch.setattr(DouglasRachford, "solve_all", recorded)
+        sizes = recorded(monkeypatch, len)
         monkeypatch.setattr(sweep, "_COLUMNS", columns)
         losses = [Huber(0.6), EpsilonSVR(0.3), Huber(0.4)]
         found = list(solve_grid(build(), losses, LAMS, TOL))
@@ -152,6 +160,17 @@ class TestGrid:
         for i, j, solution in found:
             own = Auto().solve(build("identity", losses[i], LAMS[j]), tol=TOL)
             assert_allclose(solution.certificate.primal, own.certificate.primal, rtol=2 * TOL)
+
+    def test_an_inverse_takes_one_problem_at_a_time(self, monkeypatch):
+        sizes = recorded(monkeypatch, len)
+        solver = DouglasRachford(factorization="inverse")
+        found = list(solve_grid(build(), [Huber(0.6), EpsilonSVR(0.3)], LAMS, TOL, solver))
+        assert sizes == [1] * 8
+        assert max(solution.certificate.relative_gap for _, _, solution in found) <= TOL
+
+    @pytest.mark.parametrize("loss", [Huber(0.6), Square()], ids=repr)
+    def test_no_lam(self, loss):
+        assert list(solve_grid(build(), [loss], [])) == []
 
     @pytest.mark.parametrize("solver", [APGD(), RowNewton(), Auto(), DouglasRachford(check_every=3)], ids=repr)
     def test_named_solver(self, solver):
@@ -174,6 +193,15 @@ class TestGrid:
         assert_allclose(solution.certificate.primal, wanted, rtol=2 * TOL)
 
 
+@pytest.fixture(params=["a surface for each", "side by side"])
+def kind_of_folds(request, monkeypatch):
+    if request.param == "side by side":
+        monkeypatch.setattr(sweep, "_FEW_FOLDS", 0)
+    kind = sweep._folds_solver(build(), UNEQUAL)
+    assert isinstance(kind, sweep._Masked if request.param == "side by side" else sweep._Cut)
+
+
+@pytest.mark.usefixtures("kind_of_folds")
 class TestHeldOut:
     @every_operator
     @every_split
@@ -259,9 +287,20 @@ class TestHeldOut:
     def test_batches_are_cut(self, monkeypatch):
         (wanted,) = held_out(build(), [Huber(0.4)], [0.1], SINGLES, TOL)
         monkeypatch.setattr(sweep, "_BATCH_NUMBERS", 3 * N * 3)
+        sizes = recorded(monkeypatch, len)
         (found,) = held_out(build(), [Huber(0.4)], [0.1], SINGLES, TOL)
+        assert max(sizes) <= 3
+        assert sum(sizes) == N
         assert_allclose(found.predictions, wanted.predictions, rtol=0, atol=1e-3)
         assert found.gap <= TOL
+
+    def test_gap_is_the_largest(self, monkeypatch):
+        gaps = recorded(monkeypatch, lambda found: max(one.certificate.relative_gap for one in found))
+        (found,) = held_out(build(), [Huber(0.4)], [1e-3], UNEQUAL, 1e-2)
+        assert 0 < found.gap == max(gaps)
+
+    def test_no_lam(self):
+        assert list(held_out(build(), [Huber(0.4), Square()], [], UNEQUAL)) == []
 
 
 class TestStarts:
@@ -300,7 +339,7 @@ class TestStarts:
             assert_allclose(trail.start(lam).z, z + (1 + share) * change, rtol=1e-12)
             assert trail.start(lam).rho == 2.0
         trail.add(0.1, same := Warm(z, 2.0, z))
-        assert_array_equal(trail.start(0.05).z, same.z)  # the same lam twice has no direction
+        assert trail.start(0.05) is same  # the same lam twice has no direction
 
     def test_starts_of_another_rho(self):
         """The change is that of the prox point and of the subgradient at it."""
@@ -320,23 +359,39 @@ class TestStarts:
         assert (guessed.n_iter, guessed.history[0][0]) == (5, 5)
         assert guessed.certificate.relative_gap <= TOL
 
+    @pytest.mark.usefixtures("kind_of_folds")
     def test_held_out_surfaces_take_fewer_iterations(self, monkeypatch):
-        """Leave-one-out, along lam: less than from where the last lam stood."""
-        counts, solve_all = [], DouglasRachford.solve_all
-
-        def counted(solver, *args):
-            found = solve_all(solver, *args)
-            counts[-1] += sum(solution.n_iter for solution in found)
-            return found
-
-        monkeypatch.setattr(DouglasRachford, "solve_all", counted)
-        lams = np.logspace(0, -4, 33)
-        for limit in (1.0, 0.0):
-            counts.append(0)
-            if limit == 0.0:
-                monkeypatch.setattr(Warm, "beyond", lambda last, before, share: last)
+        """Leave-one-out, along lam: less than from where the last lam stood, and less than from afar."""
+        counts = recorded(monkeypatch, lambda found: sum(solution.n_iter for solution in found))
+        lams, totals = np.logspace(0, -4, 33), []
+        for start in (Warm.beyond, lambda last, before, share: last, lambda last, before, share: None):
+            counts.clear()
+            monkeypatch.setattr(Warm, "beyond", start)
             assert max(found.gap for found in held_out(build(p=6), [Huber(0.3)], lams, SINGLES, TOL)) <= TOL
-        assert counts[0] < 0.95 * counts[1]
+            totals.append(sum(counts))
+        assert totals[0] < 0.95 * min(totals[1:])
+
+    def test_folds_share_turned_coordinates(self, monkeypatch):
+        """An operator of rank two leaves three columns of six, in a batch of folds too."""
+        X, Y = sample(6)
+        root = np.random.default_rng(0).standard_normal((6, 2))
+        gram = SeparableGram(DenseGram(scalar_kernels(X, X)[0]), root @ root.T)
+        problem = DualProblem.build(gram, Y, Huber(0.4), 1.0)
+        monkeypatch.setattr(sweep, "_FEW_FOLDS", 0)
+        widths, begin = [], DouglasRachford._init
+
+        def seen(solver, batch, starts):
+            widths.append(batch.first.targets.shape[1])
+            return begin(solver, batch, starts)
+
+        monkeypatch.setattr(DouglasRachford, "_init", seen)
+        (found,) = held_out(problem, [Huber(0.4)], [0.1], UNEQUAL, TOL)
+        assert widths == [3]
+        wanted = [Auto().solve(problem.part(np.setdiff1d(np.arange(N), fold)).with_(lam=0.1), TOL) for fold in UNEQUAL]
+        for fold, solution in zip(UNEQUAL, wanted, strict=True):
+            train = np.setdiff1d(np.arange(N), fold)
+            cross = problem.gram.part(fold, train).matmul(solution.duals) / (0.1 * len(train))
+            assert_allclose(found.predictions[fold], cross, rtol=0, atol=1e-3)
 
     def test_losses_of_other_coordinates(self):
         """A loss of the row norm is solved in turned coordinates, fewer than those of a pointwise one beside it."""
@@ -489,10 +544,11 @@ class TestLargeFolds:
         scale = seen * np.array([1.0, 0.5, 0.7])
         problem = DualProblem.build(gram_of("matrix", X), Y * scale, Square(), 1.0, WEIGHTS, scale, seen)
         for loss in (Huber(0.3), Huber(0.3, p=1), Square()):
-            (wanted,) = held_out(problem, [loss], [0.05], UNEQUAL, 1e-11)
+            (found,) = held_out(problem, [loss], [0.05], UNEQUAL, 1e-11)
             with monkeypatch.context() as patch:
-                patch.setattr("fenchel.sweep._SIDE_BY_SIDE", 0)
-                (found,) = held_out(problem, [loss], [0.05], UNEQUAL, 1e-11)
+                patch.setattr(sweep, "_FEW_FOLDS", 0)
+                assert isinstance(sweep._folds_solver(problem, UNEQUAL), sweep._Masked)
+                (wanted,) = held_out(problem, [loss], [0.05], UNEQUAL, 1e-11)
             np.testing.assert_allclose(found.predictions, wanted.predictions, rtol=0, atol=1e-4)
 
     def test_a_loss_does_not_depend_on_those_before(self, monkeypatch):

@@ -164,8 +164,8 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
     """``OperatorKernelRegressor`` with loss and lam chosen by cross-validation on one factorisation.
 
     Small folds are solved side by side on the Gram matrix of the whole sample with their test samples held out, large
-    ones on that of their training part, one factorisation for every loss and lam, warm-started along lam; the square
-    loss takes a closed form. The chosen pair is then fitted on the whole sample.
+    ones on that of their training part, one factorisation for every loss and lam, few outputs side by side and others
+    warm-started along lam; the square loss takes a closed form. The chosen pair is then fitted on the whole sample.
 
     Parameters
     ----------

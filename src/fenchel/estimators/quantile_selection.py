@@ -29,8 +29,8 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
     """``QuantileFunctionRegressor`` with lam, and if asked for the kernels, chosen by cross-validation.
 
     The error of a held-out sample is its pinball loss, integrated over the levels. Each fold is a path of its own: one
-    factorisation serves every lam, and the solves are warm-started from large lam to small. So the marginal quantiles
-    are those of the training part: taken from all samples they would favour models that are nothing else.
+    factorisation serves every lam. So the marginal quantiles are those of the training part: taken from all samples
+    they would favour models that are nothing else.
 
     Parameters
     ----------

@@ -49,7 +49,6 @@ class Memory:
 
     def taken(self, index: Any) -> "Memory":
         """Return the memory of some problems."""
-
         if not self.moves:
             return self
         xp = namespace(self.products)

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from fenchel._array import Array, host, namespace
+from fenchel._array import Array, eps, host, namespace
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
 from fenchel.solvers.box import BoxNewton
@@ -49,14 +49,14 @@ class Auto(Solver):
     Notes
     -----
     ``choose`` returns the solver and the reason. The square loss has a closed form. A problem whose eigenbasis is there
-    already goes to ``DouglasRachford``, and so does everything else unless ``RowNewton`` has small systems (one output,
-    unless the zero model leaves nearly all samples at their bound, or few samples outside the insensitive zone) or
-    ``APGD`` is done before a factorisation would be (lam is large, or the duals that the zero model asks for are nearly
-    optimal). A solver that does not arrive hands over to the next one, and so does Newton's method as soon as its
-    systems turn out to be large; for a loss with curvature and an insensitive zone the splitting does so early, since
-    Newton's method needs few steps from a near point and gives exact zeros. Duals in a box, as those of ``Pinball``, go
-    to ``BoxNewton`` once the splitting has seen which of them are at an end. A problem whose solution is zero is
-    answered at once.
+    already goes to ``DouglasRachford``, and so does everything else unless ``RowNewton`` has small systems or ``APGD``
+    is done before a factorisation would be (lam is large, or the duals that the zero model asks for are nearly
+    optimal). Small systems are those of few samples outside the insensitive zone, and of one output if the loss has
+    curvature and the zero model leaves some samples inside their bound (or n is small, and lam is not). A solver that
+    does not arrive hands over to the next one, and so does Newton's method as soon as its systems turn out to be large;
+    for a loss with curvature and an insensitive zone the splitting does so early, since Newton's method needs few steps
+    from a near point and gives exact zeros. Duals in a box, as those of ``Pinball``, go to ``BoxNewton`` once the
+    splitting has seen which of them are at an end. A problem whose solution is zero is answered at once.
     """
 
     def __init__(self, max_iter: int | None = None) -> None:
@@ -194,7 +194,7 @@ class Auto(Solver):
     def _share_at_bound(self, problem: DualProblem) -> float:
         """Return the share of samples whose dual in the zero model is at its bound."""
         ratios = problem.loss.saturation(problem.unscale(self._gradient(problem)))
-        return 0.0 if ratios is None else float((host(ratios) >= 1 - 1e-9).mean())
+        return 0.0 if ratios is None else float((host(ratios) >= 1 - 16 * eps(ratios)).mean())
 
     def _share_outside(self, problem: DualProblem) -> float:
         """Return the share of samples that the zero model does not fit."""
