@@ -7,9 +7,11 @@ import re
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, DotProduct
@@ -24,7 +26,8 @@ from fenchel.decoders import Candidates
 from fenchel.exceptions import ModelFileError
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Norm
-from fenchel.persistence import FORMAT, describe, write_whole
+from fenchel._files import write_whole
+from fenchel.persistence import FORMAT, describe
 from fenchel.report.labels import hamming_losses, label_scorer
 
 skops = pytest.importorskip("skops.io")
@@ -337,7 +340,119 @@ def test_a_file_that_would_run_code_is_refused(model_file, tmp_path, name, loade
     assert not mark.exists()
 
 
+# how much it may hold
+
+
+def test_a_large_content_in_a_small_file_is_refused(model_file, data):
+    with zipfile.ZipFile(model_file, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(200_000_000))
+    assert model_file.stat().st_size < 1_000_000
+    with pytest.raises(
+        ModelFileError, match=r"content takes 0\.187 GiB or more, and max_size is 0\.0931 GiB.*max_size="
+    ):
+        fenchel.load(model_file, max_size=1e8)
+    fenchel.load(model_file, max_size=float("inf"))
+
+
+def test_the_limit_is_two_gibibytes_by_default(model_file):
+    content = bytearray(model_file.read_bytes())
+    place = content.index(b"PK\x01\x02", content.index(b"PK\x01\x02") + 1)  # the second entry
+    content[place + 24 : place + 28] = (4_294_000_000).to_bytes(4, "little")
+    model_file.write_bytes(bytes(content))
+    assert "content takes 4 GiB or more, and max_size is 2 GiB" in load_error(model_file)
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), "2 GiB", None])
+def test_a_limit_is_a_positive_number(model_file, limit):
+    with pytest.raises((ValueError, TypeError), match="'max_size' parameter of load must be a float in"):
+        fenchel.load(model_file, max_size=limit)
+
+
+def test_an_array_that_is_read_many_times_counts_each_time(model_file):
+    with zipfile.ZipFile(model_file) as archive:
+        schema = json.loads(archive.read("schema.json"))
+        name = max((entry.file_size, entry.filename) for entry in archive.infolist() if "npy" in entry.filename)[1]
+    array = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode", "type": "numpy", "file": name}
+    many = [{**array, "__id__": -k} for k in range(1, 3000)]
+    schema["content"]["content"]["loss"] = {
+        "__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": many, "__id__": 0
+    }  # fmt: skip
+    rewritten(model_file, **{"schema.json": json.dumps(schema), name: npy(np.zeros(100_000))})
+    with pytest.raises(ModelFileError, match=r"content takes 0\.\d+ GiB or more"):
+        fenchel.load(model_file, max_size=5e7)
+
+
+def test_an_array_that_declares_more_than_it_has_is_refused(model_file):
+    with zipfile.ZipFile(model_file) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".npy"))
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**50,)})
+    text = load_error(rewritten(model_file, **{name: header.getvalue()}))
+    assert f"declares {2**53} bytes and has 0" in text
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def test_a_sparse_matrix_in_a_model_is_loaded(data, tmp_path):
+    """skops keeps it as an archive of its own."""
+    model = fenchel.OperatorKernelRegressor().fit(data["X"], data["Y"])
+    model.extra_ = sparse.csr_matrix(np.eye(3))
+    assert (through_file(model, tmp_path, trusted=[sparse.csr_matrix]).extra_ != model.extra_).nnz == 0
+
+
+def test_the_description_is_read_alone(model_file, monkeypatch):
+    opened, names = zipfile.ZipFile.open, []
+
+    def spy(archive, name, *args, **kwargs):
+        names.append(getattr(name, "filename", name))
+        return opened(archive, name, *args, **kwargs)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", spy)
+    describe(model_file)
+    assert names == ["fenchel.json"]
+
+
+def test_a_huge_description_is_not_read(model_file):
+    rewritten(model_file, **{"fenchel.json": json.dumps(describe(model_file)) + " " * 10_000_000})
+    with zipfile.ZipFile(model_file) as archive:
+        assert archive.getinfo("fenchel.json").file_size > 10_000_000
+    padded = " " * 10_000_000 + json.dumps({"format": 1, "fenchel": "0.1"})
+    rewritten(model_file, **{"fenchel.json": padded})
+    with pytest.raises(ModelFileError, match="is damaged"):
+        describe(model_file)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_what_is_no_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        assert "is not a model file of fenchel" in load_error(path)
+
+
 # how it is written
+
+
+def test_threads_save_to_one_file(data, tmp_path):
+    model = fenchel.OperatorKernelRegressor().fit(data["X"], data["Y"])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: fenchel.save(model, tmp_path / "model"), range(12)))
+    assert_same_bits(fenchel.load(tmp_path / "model").predict(data["X"]), model.predict(data["X"]))
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("version", ["0.11.0", "0.12.0", "0.12.0.post1"])
+def test_a_release_of_skops_with_known_holes_is_refused(version, model_file, data, monkeypatch):
+    monkeypatch.setattr(sys.modules["skops"], "__version__", version)
+    message = rf"skops {version} has known security holes .*CVE-2025-54412.* fenchel needs skops 0\.13 or newer"
+    with pytest.raises(ImportError, match=message):
+        fenchel.load(model_file)
+    model = fenchel.OperatorKernelRegressor().fit(data["X"], data["Y"])
+    with pytest.raises(ImportError, match=message):
+        fenchel.save(model, model_file)
 
 
 def test_a_write_that_fails_leaves_the_old_file(model_file, monkeypatch):

@@ -2,19 +2,17 @@
 
 import io
 import json
-import os
 import pkgutil
 import platform
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from inspect import isclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import sklearn
@@ -25,22 +23,25 @@ from sklearn.utils.validation import check_is_fitted
 
 import fenchel
 from fenchel import decoders, estimators, kernels, losses, representations, solvers, tables, task_losses
-from fenchel._check import require
+from fenchel._check import Interval, check_parameter, require
+from fenchel._files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
 from fenchel.exceptions import ModelFileError
 from fenchel.report import labels, metrics
 
-__all__ = ["describe", "load", "save", "versions", "write_whole"]
+__all__ = ["describe", "load", "save", "versions"]
 
 FORMAT = 1  # of the file; raised when files of this release cannot be read by an older one
 
+MAX_SIZE = 2**31  # bytes that the content of a file may take if the user sets no other limit
+OLDEST_SKOPS = (0, 13)  # the first release without known holes; pyproject.toml has the same bound
+
 _HEADER = "fenchel.json"
+_HEADER_SIZE = 2**16  # bytes of a description that are read
+_END = 2**10  # bytes of the end of an archive, which is read more than once
 _MAGIC = b"PK\x03\x04"
 _SCORES = (labels, metrics)
 _ROOMS = (decoders, estimators, kernels, losses, representations, solvers, tables, task_losses, *_SCORES)
 _HELPERS = {"fenchel.representations.kernel_outputs._Pivots", "fenchel.task_losses.base.TaskSpace"}
-# what reading a zip archive, its JSON and its arrays raises when bytes are wrong
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, KeyError, TypeError,
-           AttributeError, ImportError, NotImplementedError, IndexError)  # fmt: skip
 
 
 def save(model: Any, path: Any, trusted: Sequence[type | Callable[..., Any]] = ()) -> None:
@@ -103,7 +104,7 @@ def save(model: Any, path: Any, trusted: Sequence[type | Callable[..., Any]] = (
     write_whole(path, buffer.getvalue())
 
 
-def load(path: Any, trusted: Sequence[type | Callable[..., Any]] = ()) -> Any:
+def load(path: Any, trusted: Sequence[type | Callable[..., Any]] = (), *, max_size: float = MAX_SIZE) -> Any:
     """Load a model that ``save`` wrote; no code of the file is run.
 
     Parameters
@@ -113,6 +114,10 @@ def load(path: Any, trusted: Sequence[type | Callable[..., Any]] = ()) -> Any:
     trusted : sequence of types and functions, default=()
         Classes and functions of your own that the model may hold. Those of this library, of scikit-learn and of NumPy
         that a model needs are known.
+    max_size : float, default=2**31
+        The most bytes that the content of the file may take when it is decompressed; ``float("inf")`` is no limit. A
+        small file can hold a large content: do not raise the limit for a file that you know nothing about. The
+        description of the objects, which is JSON, counts as much as the objects take in memory.
 
     Returns
     -------
@@ -124,30 +129,36 @@ def load(path: Any, trusted: Sequence[type | Callable[..., Any]] = ()) -> Any:
     FileNotFoundError
         If there is no file.
     ModelFileError
-        If the file is no model of this library, is damaged or cut off, was written by a newer release, or holds types
-        that are not trusted. A ``ValueError``.
+        If the file is no model of this library, is damaged or cut off, was written by a newer release, holds more than
+        ``max_size``, or holds types that are not trusted. A ``ValueError``.
 
     See Also
     --------
     save : The other way.
     """
-    header, data = _read(path)
-    _check_versions(path, header)
-    skops = require("skops.io", extra="persist")
+    check_parameter("load", "max_size", max_size, Interval(0, float("inf"), "right"))
+    skops = _skops()
     names = _trusted_names() | {_name_of(one) for one in trusted}
-    try:
-        unknown = sorted(set(skops.get_untrusted_types(data=data)) - names)
-    except _DAMAGE as error:
-        raise _damaged(path, error) from error
-    if unknown:
-        raise ModelFileError(
-            f"{path} was not loaded: it holds {', '.join(unknown)}, which fenchel does not trust. If these are yours "
-            "and you know where the file comes from, pass them: load(path, trusted=[...])."
-        )
-    try:
-        return skops.loads(data, trusted=sorted(names))
-    except _DAMAGE as error:
-        raise _damaged(path, error) from error
+    with _opened(path) as stream:
+        _check_versions(path, _header(path, stream))
+        try:
+            content = unpacked(stream, max_size)
+            limit = max(max_size, len(content)) + _END  # what skops reads more than once counts each time
+            unknown = sorted(set(skops.get_untrusted_types(file=MeteredBytes(content, limit))) - names)
+            if not unknown:
+                return skops.load(MeteredBytes(content, limit), trusted=sorted(names))
+        except SizeError as error:
+            raise ModelFileError(
+                f"{path} was not loaded: its content takes {error.size / 2**30:.3g} GiB or more, and max_size is "
+                f"{max_size / 2**30:.3g} GiB. If you know where the file comes from, raise the limit: "
+                "load(path, max_size=...)."
+            ) from error
+        except DAMAGE as error:
+            raise _damaged(path, error) from error
+    raise ModelFileError(
+        f"{path} was not loaded: it holds {', '.join(unknown)}, which fenchel does not trust. If these are yours "
+        "and you know where the file comes from, pass them: load(path, trusted=[...])."
+    )
 
 
 def describe(path: Any) -> dict[str, Any]:
@@ -161,9 +172,11 @@ def describe(path: Any) -> dict[str, Any]:
     Returns
     -------
     description : dict
-        ``format``, ``estimator``, ``fenchel``, ``scikit-learn``, ``numpy`` and ``python``.
+        ``format``, ``estimator``, ``fenchel``, ``scikit-learn``, ``numpy`` and ``python``. Nothing else of the file is
+        decompressed.
     """
-    return _read(path)[0]
+    with _opened(path) as stream:
+        return _header(path, stream)
 
 
 def versions() -> dict[str, str]:
@@ -176,23 +189,9 @@ def versions() -> dict[str, str]:
     }
 
 
-def write_whole(path: Any, content: bytes) -> None:
-    """Write a file, whole or not at all: a reader sees the old file or the new one, never a part."""
-    file = Path(path)
-    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        with open(partial, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, file)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def _dumped(model: Any, known: frozenset[str]) -> bytes:
     """Return what skops writes of a model, or raise with the name of the parameter that cannot be saved."""
-    skops = require("skops.io", extra="persist")
+    skops = _skops()
     try:
         content: bytes = skops.dumps(model)
         unknown = sorted(set(skops.get_untrusted_types(data=content)) - known)
@@ -226,24 +225,46 @@ def _culprit(skops: Any, model: Any, known: frozenset[str]) -> tuple[str, Any] |
     return None
 
 
-def _read(path: Any) -> tuple[dict[str, Any], bytes]:
-    """Return the description and the bytes of a model file, or raise."""
+def _skops() -> Any:
+    """Import skops, or raise if it is absent or of a release with known holes."""
+    skops = require("skops.io", extra="persist")
+    release = require("skops", extra="persist").__version__
+    if _release(release) < OLDEST_SKOPS:
+        oldest = ".".join(map(str, OLDEST_SKOPS))
+        raise ImportError(
+            f"skops {release} has known security holes (CVE-2025-54412, CVE-2025-54413, CVE-2025-54886); fenchel needs "
+            f"skops {oldest} or newer. Run: pip install 'fenchel[persist]'"
+        )
+    return skops
+
+
+def _opened(path: Any) -> BinaryIO:
+    """Return a model file, open at its beginning, or raise."""
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(f"There is no model file {path}.")
-    data = file.read_bytes()
-    is_ours = data[: len(_MAGIC)] == _MAGIC and data[30 : 30 + len(_HEADER)] == _HEADER.encode()
-    if not is_ours:
-        raise ModelFileError(f"{path} is not a model file of fenchel (written by fenchel.save).")
+    if not file.is_file():
+        raise _foreign(path)
+    return open(file, "rb")
+
+
+def _header(path: Any, stream: BinaryIO) -> dict[str, Any]:
+    """Return the description in a model file, of which nothing else is read, or raise."""
+    start = stream.read(30 + len(_HEADER))
+    if not (start.startswith(_MAGIC) and start.endswith(_HEADER.encode())):
+        raise _foreign(path)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            header = json.loads(archive.read(_HEADER))
-            bad = archive.testzip()
-    except _DAMAGE as error:
+        with zipfile.ZipFile(stream) as archive, archive.open(_HEADER) as entry:
+            header = json.loads(entry.read(_HEADER_SIZE))
+    except DAMAGE as error:
         raise _damaged(path, error) from error
-    if bad is not None or not isinstance(header, dict) or not {"format", "fenchel"} <= set(header):
-        raise _damaged(path, bad or "its description is not whole")
-    return header, data
+    if not isinstance(header, dict) or not {"format", "fenchel"} <= set(header):
+        raise _damaged(path, "its description is not whole")
+    return header
+
+
+def _foreign(path: Any) -> ModelFileError:
+    return ModelFileError(f"{path} is not a model file of fenchel (written by fenchel.save).")
 
 
 def _check_versions(path: Any, header: dict[str, Any]) -> None:

@@ -74,6 +74,16 @@ def test_a_saved_model_predicts_the_raw_table(fenchel, csv_file, columns, tmp_pa
     assert fenchel("predict", tmp_path / "m.fenchel", tmp_path / "moved.csv").out == printed.out
 
 
+def test_names_of_columns_are_no_formulas_in_a_spreadsheet(fenchel, columns, tmp_path):
+    names = {"y_a": '=HYPERLINK("http://example.org";"y")', "y_b": "-0.5"}  # the second is a number and stays
+    file = write_csv(tmp_path / "data.csv", {names.get(name, name): values for name, values in columns.items()}, "\t")
+    targets = [word for name in names.values() for word in ("-t", name)]
+    assert fenchel("fit", file, *targets, "--model", tmp_path / "m.fenchel", "--report", tmp_path / "m.html").code == 0
+    printed = fenchel("predict", tmp_path / "m.fenchel", file).out.splitlines()
+    assert printed[0] == '"\'=HYPERLINK(""http://example.org"";""y"")",-0.5'
+    assert any(line.startswith("-") for line in printed[1:])  # numbers stay numbers
+
+
 @pytest.mark.parametrize(
     "form",
     [

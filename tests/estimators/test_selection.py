@@ -1,3 +1,6 @@
+import io
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -6,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel.estimators.errors import Checkpoint
 from fenchel.kernels import Diagonal, Gaussian
 from fenchel.losses import EpsilonRidge, Huber, Square
 
@@ -133,6 +137,78 @@ def test_checkpoint_goes_on_where_it_stopped(sample, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["errors.npz"]  # no half-written file is left
     with pytest.raises(ValueError, match="belongs to other data or another grid"):
         OperatorKernelRegressorCV(**settings).fit(X, Y + 1)
+
+
+def test_threads_write_one_checkpoint(sample, tmp_path):
+    X, Y = sample
+    losses = [Huber(kappa) for kappa in np.linspace(0.1, 2.0, 12)]
+    settings = {"lams": [1e-1], "losses": losses, "cv": 2}
+    alone = OperatorKernelRegressorCV(**settings).fit(X, Y)
+    for trial in range(10):
+        seen = []
+        model = OperatorKernelRegressorCV(**settings, n_jobs=4, checkpoint=tmp_path / f"{trial}.npz")
+        model.set_params(progress=lambda done, total, seen=seen: seen.append(done)).fit(X, Y)
+        assert sorted(seen) == list(range(1, 13))
+        with np.load(tmp_path / f"{trial}.npz") as stored:  # all that is known of every loss
+            assert np.array_equal(stored["errors"], alone.fold_errors_)
+            assert np.array_equal(stored["gaps"], alone.cv_gaps_)
+            assert np.array_equal(stored["scores"], alone.cv_errors_)
+    assert len(list(tmp_path.iterdir())) == 10
+
+
+def test_a_checkpoint_never_holds_a_part_of_a_pair(tmp_path):
+    """Threads that save see each other's pairs with errors and scores, or with neither."""
+    store = Checkpoint(tmp_path / "errors.npz", "key", (4, 200, 1))
+
+    def work(loss):
+        for lam in range(200):
+            store.record(loss, lam, [1.0], 1.0, 1.0)
+            store.save(loss)
+        with np.load(tmp_path / "errors.npz") as stored:
+            assert np.array_equal(np.isnan(stored["errors"][:, :, 0]), np.isnan(stored["scores"]))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert Checkpoint(tmp_path / "errors.npz", "key", (4, 200, 1)).todo == []
+
+
+def damaged(content):
+    """Yield what can become of a checkpoint, and a word of what is said."""
+    yield b"", "No data left"
+    yield b"garbage, not an archive", "pickled"
+    yield content[: len(content) // 2], "zip"
+    yield content[:100] + b"x" * 50 + content[150:], ""
+    with np.load(io.BytesIO(content)) as stored:
+        arrays = dict(stored)
+    for name in arrays:
+        yield archived({key: value for key, value in arrays.items() if key != name}), name
+    for name in ("errors", "gaps", "scores"):
+        yield archived({**arrays, name: arrays[name][:1]}), "do not fit"
+        yield archived({**arrays, name: arrays[name].astype(str)}), "do not fit"
+    buffer = io.BytesIO()
+    np.save(buffer, arrays["errors"])
+    yield buffer.getvalue(), ""
+
+
+def archived(arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def test_a_damaged_checkpoint_is_named(sample, tmp_path):
+    X, Y = sample
+    file = tmp_path / "errors.npz"
+    model = OperatorKernelRegressorCV(lams=[1e-2, 1e-1], losses=[Huber(0.1), Huber(1.0)], cv=2, checkpoint=file)
+    model.fit(X, Y)
+    whole = file.read_bytes()
+    for content, word in damaged(whole):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=r"errors\.npz is damaged \(.*\)\. Remove it or name another") as error:
+            model.fit(X, Y)
+        assert word in str(error.value)
+        assert "\n" not in str(error.value)
+        assert file.read_bytes() == content  # nothing is written over it
 
 
 def test_threads_change_nothing(sample):

@@ -52,6 +52,20 @@ def test_units_are_summed_up_in_their_order():
     assert outcome.seconds >= 0
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b"null", b"[]", b"3", b"{}", b'{"code": "CODE"}', b'{"code": "CODE", "seconds": 1.0}'],
+)
+def test_a_damaged_part_is_computed_again(tmp_path, content):
+    expected = run(Squares(), units(), tmp_path).results
+    code = json.loads((tmp_path / "square-2.json").read_text())["code"]
+    (tmp_path / "square-2.json").write_bytes(content.replace(b"CODE", code.encode()))
+    steps = []
+    assert run(Squares(), units(), tmp_path, progress=lambda *step: steps.append(step)).results == expected
+    assert len(steps) == 1  # the others are read
+    assert json.loads((tmp_path / "square-2.json").read_text())["result"] == expected["square-2"]
+
+
 def test_a_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
     flag = tmp_path / "flag"
     flag.touch()

@@ -54,6 +54,18 @@ def test_numbers_of_the_page_are_those_of_the_model(vectors):
     assert norms == pytest.approx(np.linalg.norm(model.dual_coef_, axis=1).tolist(), rel=1e-12)
 
 
+def test_names_of_outputs_are_no_formulas_in_a_spreadsheet(vectors):
+    X, Y = vectors
+    table = {"x": X[:, 0], "=1+1": Y[:, 0], "-y": Y[:, 1]}
+    model = TableRegressor(fenchel.OperatorKernelRegressor(), targets=["=1+1", "-y"]).fit(table)
+    page = model_page(model, data=table)
+    links = re.findall(r'download="([^"]+)\.csv"', page)
+    cells = [cell for name in links for row in csv_of(page, name) for cell in row]
+    assert {"'=1+1", "'-y"} <= set(cells)
+    assert not {"=1+1", "-y"} & set(cells)
+    assert any(cell.startswith("-") for cell in cells)  # numbers stay numbers
+
+
 def test_training_pairs_are_observations_and_predictions(vectors, curves):
     X, Y = vectors
     model = fenchel.OperatorKernelRegressor(loss=EpsilonRidge(0.05)).fit(X, Y)

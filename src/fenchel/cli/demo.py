@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from fenchel._files import write_whole
 from fenchel.cli.terminal import click, command, print_table, rich, rich_progress
 from fenchel.experiments import demo
 from fenchel.report import page as pages
@@ -36,7 +37,7 @@ def demo_command(output: Path) -> None:
     for panel, ax in zip(demo.PANELS, axes, strict=True):
         panel(ax, found)
     fig.savefig(output / "demo.png", dpi=110)
-    (output / "demo.html").write_text(_demo_page(title, found, header, cells), encoding="utf-8")
+    write_whole(output / "demo.html", _demo_page(title, found, header, cells).encode())
     rich.print(f"Picture: {output / 'demo.png'}\nPage:    {output / 'demo.html'}")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._check import require
+from fenchel._files import write_whole
 from fenchel.cli.parts import GridType, kernel_type, loss_type
 from fenchel.cli.terminal import click, command, rich_console, rich_progress
 from fenchel.data.tables import Table, read_table
@@ -22,7 +23,7 @@ from fenchel.estimators import (
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
 )
-from fenchel.persistence import save, versions, write_whole
+from fenchel.persistence import save, versions
 from fenchel.report.plots import CLIPPED
 from fenchel.report.summary import model_page
 from fenchel.solvers import watched

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from fenchel._check import require
+from fenchel._files import csv_line, write_whole
 from fenchel.cli.terminal import click, command
 from fenchel.data.tables import read_table
-from fenchel.persistence import load, write_whole
+from fenchel.persistence import load
 from fenchel.tables import TableRegressor
 
 __all__ = ["predict_command"]
@@ -66,10 +67,9 @@ def _content(file: Path, predicted: np.ndarray, names: list[str], grid: np.ndarr
 
 
 def _csv(predicted: np.ndarray, names: list[str]) -> bytes:
-    quoted = ['"' + name.replace('"', '""') + '"' if set(name) & set(',"\n') else name for name in names]
     # repr gives the shortest text from which the same number is read again
-    lines = [",".join(quoted), *(",".join(repr(value) for value in row) for row in predicted.tolist())]
-    return ("\n".join(lines) + "\n").encode()
+    rows = [names, *([repr(value) for value in row] for row in predicted.tolist())]
+    return ("\n".join(csv_line(row) for row in rows) + "\n").encode()
 
 
 def _npz(predicted: np.ndarray, names: list[str], grid: np.ndarray | None) -> bytes:

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+from fenchel._files import write_whole
 from fenchel.cli.terminal import click, command
 from fenchel.data.tables import read_table
-from fenchel.persistence import describe, load, write_whole
+from fenchel.persistence import describe, load
 from fenchel.report.summary import model_page
 from fenchel.tables import TableRegressor
 

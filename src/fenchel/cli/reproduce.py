@@ -10,10 +10,11 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
+from fenchel._files import write_whole
 from fenchel.cli.terminal import click, command, print_table, rich, rich_progress
 from fenchel.experiments import EXPERIMENTS
 from fenchel.experiments.base import Comparison, Outcome, run
-from fenchel.persistence import versions, write_whole
+from fenchel.persistence import versions
 from fenchel.report import plots
 from fenchel.report.reproduction import HEADER, Finished, markdown, reproduction_page, row_cells
 

@@ -152,10 +152,15 @@ def _read_csv(file: Path) -> Table:
         text = data.decode(encoding)
     except UnicodeDecodeError:
         raise ValueError(f"{file} is not UTF-8 text. Save it as CSV in UTF-8.") from None
+    if "\0" in text:
+        raise ValueError(f"{file} holds NUL characters: it is damaged, or not UTF-8 text. Save it as CSV in UTF-8.")
     if not text.strip():
         raise ValueError(f"{file} is empty.")
     lines = text.lstrip().splitlines()
-    separator = max(_SEPARATORS, key=lambda one: _count(lines[0], one))
+    try:
+        separator = max(_SEPARATORS, key=lambda one: _count(lines[0], one))
+    except csv.Error as error:
+        raise ValueError(f"{file} is not a regular table: its first line cannot be read ({error}).") from None
     notes = [] if separator == "," else [f"columns are separated by {separator!r}"]
     decimal = "." if separator == "," or not _has_decimal_commas(lines[1:50]) else ","
     notes += ["numbers have a decimal comma"] if decimal == "," else []

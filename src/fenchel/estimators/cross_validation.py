@@ -134,27 +134,23 @@ class CrossValidatedMixin(ABC):
             sample, losses, lams, folds, (self._fold_tol(), self.aggregate, self._what(), self._is_approximate)
         )
         store = Checkpoint(self.checkpoint, key, shape)
-        todo = [i for i in range(len(losses)) if np.isnan(store.errors[i]).any()]
         measure, n = self._measure(sample, folds), sample.problem.targets.shape[0]
         weights = np.ones(n) if sample.weights is None else host(sample.weights)
         aggregate = AGGREGATES[self.aggregate]
-        counter = {"done": (len(losses) - len(todo)) * len(lams)}
 
         def rows(places: list[int]) -> None:
             for found in self._held_out(sample, [losses[i] for i in places], lams, folds):
                 i = places[found.loss]
                 errors = measure(host(found.predictions))
-                store.errors[i, found.lam] = [np.average(errors[fold], weights=weights[fold]) for fold in folds]
-                store.gaps[i, found.lam] = found.gap
-                store.scores[i, found.lam] = aggregate(errors, weights, store.errors[i, found.lam])
-                counter["done"] += 1
+                means = [np.average(errors[fold], weights=weights[fold]) for fold in folds]
+                score = aggregate(errors, weights, np.array(means))
+                done = store.record(i, found.lam, means, found.gap, score)
                 if self.progress is not None:
-                    self.progress(counter["done"], len(losses) * len(lams))
-                if not np.isnan(store.errors[i]).any():
-                    store.save()
+                    self.progress(done, len(losses) * len(lams))
+                store.save(i)
 
         with sample.problem.few_threads():
-            parts = [part.tolist() for part in np.array_split(todo, effective_n_jobs(self.n_jobs)) if len(part)]
+            parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
             Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(rows)(part) for part in parts)
         self.fold_errors_, self.cv_gaps_, self.cv_errors_ = store.errors, store.gaps, store.scores
         warn_gaps(store.gaps, self._fold_tol())

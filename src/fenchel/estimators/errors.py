@@ -1,14 +1,16 @@
 """Errors of held-out samples: how they become one number, and how they are kept in a file."""
 
 import hashlib
-import os
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from fenchel._array import host
+from fenchel._files import DAMAGE, write_whole
 from fenchel.estimators.core import Sample
 from fenchel.losses import Loss
 
@@ -18,28 +20,53 @@ _TRIM = 0.2  # share of the largest errors that a trimmed mean drops
 
 
 class Checkpoint:
-    """Errors of finished losses, in a file that is replaced as a whole and belongs to one set of data and grid."""
+    """Errors of finished losses, in a file that is replaced as a whole and belongs to one set of data and grid.
+
+    Threads may record and save at the same time: a pair is written with all that is known of it, or not at all.
+    """
 
     def __init__(self, file: Any, key: str, shape: tuple[int, int, int]) -> None:
         self.file = None if file is None else Path(file)
         self.key = key
-        self.errors, self.gaps, self.scores = (np.full(s, np.nan) for s in (shape, shape[:2], shape[:2]))
+        self._lock = Lock()
+        shapes = (shape, shape[:2], shape[:2])
+        self.errors, self.gaps, self.scores = (np.full(s, np.nan) for s in shapes)
         if self.file is not None and self.file.exists():
-            with np.load(self.file, allow_pickle=False) as stored:
-                if str(stored["key"]) != key:
-                    raise ValueError(
-                        f"The checkpoint {self.file} belongs to other data or another grid. Remove it or name another."
-                    )
-                self.errors, self.gaps, self.scores = (stored[name] for name in ("errors", "gaps", "scores"))
+            self.errors, self.gaps, self.scores = _stored(self.file, key, shapes)
+        self.todo = [i for i in range(shape[0]) if np.isnan(self.errors[i]).any()]  # losses that are not finished
+        self._n_done = (shape[0] - len(self.todo)) * shape[1]
 
-    def save(self) -> None:
-        """Write the file, whole or not at all."""
-        if self.file is None:
-            return
-        partial = self.file.with_name(f"{self.file.name}.{os.getpid()}.part")
-        with open(partial, "wb") as stream:
-            np.savez(stream, key=self.key, errors=self.errors, gaps=self.gaps, scores=self.scores)
-        os.replace(partial, self.file)
+    def record(self, loss: int, lam: int, errors: list[float], gap: float, score: float) -> int:
+        """Keep what is known of one pair; return the number of pairs that are done."""
+        with self._lock:
+            self.errors[loss, lam], self.gaps[loss, lam], self.scores[loss, lam] = errors, gap, score
+            self._n_done += 1
+            return self._n_done
+
+    def save(self, loss: int) -> None:
+        """Write the file if a loss is finished."""
+        with self._lock:
+            if self.file is None or np.isnan(self.errors[loss]).any():
+                return
+            buffer = io.BytesIO()
+            np.savez(buffer, key=self.key, errors=self.errors, gaps=self.gaps, scores=self.scores)
+            write_whole(self.file, buffer.getvalue())
+
+
+def _stored(file: Path, key: str, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    """Return the errors, gaps and scores of a checkpoint, or raise."""
+    content = file.read_bytes()
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            owner, *arrays = (archive[name] for name in ("key", "errors", "gaps", "scores"))
+    except DAMAGE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"The checkpoint {file} is damaged ({reason}). Remove it or name another.") from error
+    if str(owner) != key:
+        raise ValueError(f"The checkpoint {file} belongs to other data or another grid. Remove it or name another.")
+    if [(array.shape, array.dtype.kind) for array in arrays] != [(shape, "f") for shape in shapes]:
+        raise ValueError(f"The checkpoint {file} is damaged (its arrays do not fit). Remove it or name another.")
+    return arrays
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:

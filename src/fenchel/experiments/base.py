@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 
 from fenchel import __version__
 from fenchel._check import require
+from fenchel._files import DAMAGE, write_whole
 
 __all__ = ["Comparison", "Experiment", "Outcome", "Progress", "Unit", "on_device", "run"]
 
@@ -155,21 +156,23 @@ def _code(unit: Unit) -> str:
 
 
 def _read(folder: Path | None, unit: Unit) -> Any:
-    """Return what is kept of a unit, or ``None`` where nothing is, or of other code."""
+    """Return what is kept of a unit, or ``None`` where nothing whole is, or of other code."""
     file = None if folder is None else folder / f"{unit.name}.json"
     if file is None or not file.exists():
         return None
-    found = json.loads(file.read_text(encoding="utf-8"))
-    return found if found["code"] == _code(unit) else None
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        is_ours = {"seconds", "result"} <= found.keys() and found["code"] == _code(unit)
+    except DAMAGE:  # cut off or not written by us: computed again
+        return None
+    return found if is_ours else None
 
 
 def _write(folder: Path | None, name: str, text: str) -> None:
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{name}.part"
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(folder / f"{name}.json")
+    write_whole(folder / f"{name}.json", text.encode())
 
 
 def on_device(device: str | None, array: np.ndarray) -> Any:

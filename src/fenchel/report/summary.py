@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._files import csv_line
 from fenchel.data.tables import as_table
 from fenchel.report import page as pages
 from fenchel.report.assets import SCRIPT, STYLE
@@ -309,7 +310,7 @@ def _figures(*figures: str) -> str:
 
 def _figure(drawing: str, caption: str, name: str, table: Sequence[Sequence[str]], controls: str = "") -> str:
     """Return a drawing with its caption and a link that saves its data."""
-    text = "\n".join(",".join(_cell(value) for value in row) for row in table) + "\n"
+    text = "\n".join(csv_line(row) for row in table) + "\n"
     link = f"data:text/csv;base64,{b64encode(text.encode()).decode('ascii')}"
     save = f'<a download="{escape(name)}.csv" href="{link}">data (CSV)</a>'
     return f"<figure>{controls}{drawing}<figcaption>{escape(caption)} {save}</figcaption></figure>"
@@ -346,10 +347,6 @@ def _pairs_csv(pairs: Pairs, chosen: Sequence[int]) -> list[list[str]]:
         numbers = zip(names, pairs.observed[k].tolist(), pairs.predicted[k].tolist(), strict=True)
         rows += [[str(pairs.rows[k]), name, repr(seen), repr(guess)] for name, seen, guess in numbers]
     return rows
-
-
-def _cell(value: str) -> str:
-    return '"' + value.replace('"', '""') + '"' if set(value) & set(',"\n') else value
 
 
 def _thinned(count: int, most: int) -> np.ndarray:
