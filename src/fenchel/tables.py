@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import host
 from fenchel._check import Options, check_parameter
 from fenchel.data.tables import Table, as_table
+from fenchel.estimators.base import all_or_nothing
 
 __all__ = ["TableRegressor"]
 
@@ -94,6 +95,7 @@ class TableRegressor(BaseEstimator):
         self.scale = scale
         self.drop_missing = drop_missing
 
+    @all_or_nothing
     def fit(self, table: Any, y: Any = None) -> Self:
         """Learn the encoding of the columns, then fit the estimator.
 

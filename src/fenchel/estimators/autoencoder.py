@@ -16,7 +16,7 @@ from fenchel._array import Array, as_index, as_like, eps, host, joined, namespac
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
-from fenchel.estimators.base import CertifiedMixin, part_of
+from fenchel.estimators.base import CertifiedMixin, all_or_nothing, part_of
 from fenchel.estimators.core import checked_inputs, is_host, is_regular, new_inputs
 from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
 from fenchel.exceptions import IncompatibleError
@@ -173,6 +173,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         self.warm_start = warm_start
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit all layers.
 
@@ -333,7 +334,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         solution = objective.solve(problem)
         self._certify(problem, solution, self._info(problem, objective.solver, solution))
         if solution.status is not Status.CONVERGED:
-            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=3)
+            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=4)
         support = as_index(self.support_, V)
         outer = namespace(V).take(self.dual_coef_, support, axis=0) / (self.lam * V.shape[0])
         self._network = Network(layers, codes, support, outer)

@@ -1,7 +1,9 @@
 """What every estimator of a convex problem does: parts from parameters, one solve, the fitted attributes."""
 
 import warnings
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +17,10 @@ from fenchel.losses import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers import Auto, Solution, Solver, Status
 
-__all__ = ["CertifiedMixin", "part_of"]
+__all__ = ["CertifiedMixin", "all_or_nothing", "part_of"]
+
+E = TypeVar("E")
+P = ParamSpec("P")
 
 _LIMITS = {
     "lam": Interval(0, float("inf")),
@@ -62,7 +67,7 @@ class CertifiedMixin:
             solution = solver.solve(problem, tol=self.tol, start=start)
         self._certify(problem, solution, self._info(problem, solver, solution))
         if warn and solution.status is not Status.CONVERGED:
-            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=4)
+            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=5)
         return solution
 
     def _certify(self, problem: DualProblem, solution: Solution, info: dict[str, str]) -> None:
@@ -104,6 +109,24 @@ class CertifiedMixin:
             Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
         }
         return f"{text}. {advice.get(solution.status, solution.status.value)}"
+
+
+def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[E, P], E]:
+    """Return a ``fit`` that changes the estimator only when it has ended.
+
+    The work is done on a copy of the estimator. If it is interrupted or fails, the estimator is what it was before:
+    not fitted, or fitted as it was.
+    """
+
+    @wraps(fit)
+    def fit_whole(self: E, /, *args: P.args, **kwargs: P.kwargs) -> E:
+        trial = object.__new__(type(self))
+        trial.__dict__.update(self.__dict__)
+        fit(trial, *args, **kwargs)
+        self.__dict__ = trial.__dict__
+        return self
+
+    return fit_whole
 
 
 def part_of(value: Any, room: Any, argument: str, kind: type) -> Any:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from fenchel._array import Array, as_like, device, host, namespace
 from fenchel._check import check_array
+from fenchel.estimators.base import all_or_nothing
 from fenchel.estimators.core import Sample, is_host
 from fenchel.estimators.levels import LevelModelMixin, as_levels
 from fenchel.kernels import Gaussian, ScalarKernel
@@ -125,6 +126,7 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
         self.tol = tol
         self.max_iter = max_iter
 
+    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, host
 from fenchel._check import Interval, Options, check_parameter
+from fenchel.estimators.base import all_or_nothing
 from fenchel.estimators.core import Sample
 from fenchel.estimators.errors import AGGREGATES, Checkpoint, key_of
 from fenchel.estimators.functional import CurveScoreMixin, FunctionalRegressor
@@ -240,6 +241,7 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         self.checkpoint = checkpoint
         self.progress = progress
 
+    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
@@ -345,6 +347,7 @@ class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMix
         self.checkpoint = checkpoint
         self.progress = progress
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 

@@ -13,7 +13,7 @@ from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_numpy, namespace
 from fenchel._check import Options, check_array, check_memory, check_parameter
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata, to_fdata
-from fenchel.estimators.base import part_of
+from fenchel.estimators.base import all_or_nothing, part_of
 from fenchel.estimators.centre import Centre
 from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, sample_weights
 from fenchel.kernels import FunctionalGaussian, IntegralOperator, Laplacian, OperatorKernel, Separable, as_scalar_kernel
@@ -178,6 +178,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         self.tol = tol
         self.max_iter = max_iter
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 

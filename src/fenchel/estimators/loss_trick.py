@@ -14,7 +14,7 @@ from fenchel import task_losses as task_loss_room
 from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
 from fenchel._component import from_name
 from fenchel.decoders import Decoder
-from fenchel.estimators.base import part_of
+from fenchel.estimators.base import all_or_nothing, part_of
 from fenchel.estimators.core import KernelRegressorMixin, Sample, checked_inputs, is_host, new_inputs
 from fenchel.estimators.cross_validation import CrossValidatedMixin
 from fenchel.estimators.structured_selection import fold_measure
@@ -126,6 +126,7 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         self.tol = tol
         self.max_iter = max_iter
 
+    @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
         """Learn the weights; with ``lams``, choose among them first.
 

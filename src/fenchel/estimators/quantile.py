@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from fenchel._array import Array, as_index, as_like, eps, host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter
+from fenchel.estimators.base import all_or_nothing
 from fenchel.estimators.core import Sample, is_host, sample_weights
 from fenchel.estimators.levels import LevelModelMixin, as_levels, interpolation
 from fenchel.kernels import Laplacian, ScalarKernel
@@ -172,6 +173,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         self.tol = tol
         self.max_iter = max_iter
 
+    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_index, host, namespace
 from fenchel._check import Interval, check_parameter
+from fenchel.estimators.base import all_or_nothing
 from fenchel.estimators.core import Sample
 from fenchel.estimators.cross_validation import CrossValidatedMixin
 from fenchel.estimators.errors import AGGREGATES
@@ -112,6 +113,7 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         self.cv_tol = cv_tol
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Choose lam and the kernel, then fit on the whole sample.
 

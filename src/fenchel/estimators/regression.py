@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import check_array
-from fenchel.estimators.base import part_of
+from fenchel.estimators.base import all_or_nothing, part_of
 from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, new_inputs
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel
@@ -114,6 +114,7 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
         self.max_iter = max_iter
         self.representation = representation
 
+    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 

@@ -13,7 +13,7 @@ from fenchel import decoders as decoder_room
 from fenchel._array import Array, as_like, as_objects, host
 from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
-from fenchel.estimators.base import part_of
+from fenchel.estimators.base import all_or_nothing, part_of
 from fenchel.estimators.core import (
     KernelRegressorMixin,
     Sample,
@@ -113,6 +113,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
 
+    @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 

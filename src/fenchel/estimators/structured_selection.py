@@ -9,6 +9,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_index, as_like, namespace
+from fenchel.estimators.base import all_or_nothing
 from fenchel.estimators.core import Sample
 from fenchel.estimators.cross_validation import CrossValidatedMixin
 from fenchel.estimators.selection import Progress
@@ -83,6 +84,7 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.progress = progress
 
+    @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
