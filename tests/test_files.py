@@ -120,8 +120,14 @@ def test_a_partial_file_cannot_be_foreseen_nor_taken_over(tmp_path, monkeypatch)
     monkeypatch.setattr(_files.secrets, "token_hex", lambda size: "taken")
     with pytest.raises(FileExistsError):
         write_whole(tmp_path / "file", b"newer")
-    assert (tmp_path / "other").read_bytes() == b"theirs"
+    assert (tmp_path / ".taken.part").read_bytes() == b"theirs"
     assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_an_error_names_the_file_that_the_user_knows(tmp_path):
+    with pytest.raises(FileNotFoundError, match="No such file") as error:
+        write_whole(tmp_path / "missing" / "file", b"new")
+    assert error.value.filename == str(tmp_path / "missing" / "file")
 
 
 def test_a_long_name_can_be_written(tmp_path):
@@ -196,7 +202,7 @@ def test_what_lies_beyond_a_declared_size_is_not_decompressed():
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_compressions_without_a_bound_are_refused(compression):
-    with pytest.raises(ValueError, match="is compressed in a way that fenchel.save does not use"):
+    with pytest.raises(ValueError, match="is compressed in an unknown way"):
         unpacked(archive(compression, entry=b"content"), 2**20)
 
 

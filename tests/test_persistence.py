@@ -22,11 +22,11 @@ from sklearn.preprocessing import StandardScaler
 
 import fenchel
 from fenchel import kernels, losses
+from fenchel._files import write_whole
 from fenchel.decoders import Candidates
 from fenchel.exceptions import ModelFileError
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Norm
-from fenchel._files import write_whole
 from fenchel.persistence import FORMAT, describe
 from fenchel.report.labels import hamming_losses, label_scorer
 

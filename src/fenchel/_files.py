@@ -17,7 +17,7 @@ __all__ = ["DAMAGE", "MeteredBytes", "SizeError", "csv_line", "unpacked", "write
 
 # what reading a zip archive, its JSON and its arrays raises when bytes are wrong
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, KeyError, TypeError,
-          AttributeError, ImportError, NotImplementedError, IndexError, MemoryError)  # fmt: skip
+          AttributeError, ImportError, NotImplementedError, IndexError)  # fmt: skip
 
 _BLOCK = 2**20  # bytes of an archive that are decompressed at a time
 _TEXT_GROWTH = 24  # the objects of a JSON text take up to so many times the memory of the text
@@ -77,8 +77,9 @@ def write_whole(path: Any, content: bytes) -> None:
         raise ValueError(f"{path} is not a regular file and cannot be replaced. Name a file.")
     permissions = 0o666 if mode is None else stat.S_IMODE(mode)
     partial = file.with_name(f".{secrets.token_hex(16)}.part")  # a name of its own: other threads write here too
+    stream = _created(partial, permissions, path)
     try:
-        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, permissions)) as stream:
+        with stream:
             if mode is not None:
                 os.chmod(partial, permissions)  # in spite of the umask
             stream.write(content)
@@ -87,6 +88,14 @@ def write_whole(path: Any, content: bytes) -> None:
         os.replace(partial, file)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _created(partial: Path, permissions: int, path: Any) -> BinaryIO:
+    """Return a new file, open for writing; an error names the file that the user knows."""
+    try:
+        return open(partial, "xb", opener=lambda name, flags: os.open(name, flags, permissions))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def unpacked(stream: BinaryIO, limit: float, only_arrays: bool = False) -> bytes:
@@ -125,7 +134,7 @@ def unpacked(stream: BinaryIO, limit: float, only_arrays: bool = False) -> bytes
         with zipfile.ZipFile(buffer, "w") as copy:
             for entry in entries:
                 if entry.compress_type not in _PACKINGS:
-                    raise ValueError(f"{entry.filename} is compressed in a way that fenchel.save does not use")
+                    raise ValueError(f"{entry.filename} is compressed in an unknown way")
                 _copy(source, entry, copy)
     size = buffer.getbuffer().nbytes
     with zipfile.ZipFile(buffer) as copy:

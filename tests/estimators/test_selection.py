@@ -1,4 +1,5 @@
 import io
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -174,9 +175,8 @@ def test_a_checkpoint_never_holds_a_part_of_a_pair(tmp_path):
 
 def damaged(content):
     """Yield what can become of a checkpoint, and a word of what is said."""
-    yield b"", "No data left"
-    yield b"garbage, not an archive", "pickled"
-    yield content[: len(content) // 2], "zip"
+    for other in (b"", b"garbage, not an archive", content[: len(content) // 2]):
+        yield other, "File is not a zip file"
     yield content[:100] + b"x" * 50 + content[150:], ""
     with np.load(io.BytesIO(content)) as stored:
         arrays = dict(stored)
@@ -185,9 +185,11 @@ def damaged(content):
     for name in ("errors", "gaps", "scores"):
         yield archived({**arrays, name: arrays[name][:1]}), "do not fit"
         yield archived({**arrays, name: arrays[name].astype(str)}), "do not fit"
-    buffer = io.BytesIO()
-    np.save(buffer, arrays["errors"])
-    yield buffer.getvalue(), ""
+    huge = io.BytesIO()
+    np.lib.format.write_array_header_1_0(huge, {"descr": "<f8", "fortran_order": False, "shape": (2**50,)})
+    with zipfile.ZipFile(buffer := io.BytesIO(), "w") as archive:
+        archive.writestr("key.npy", huge.getvalue())
+    yield buffer.getvalue(), "declares"
 
 
 def archived(arrays):
@@ -209,6 +211,8 @@ def test_a_damaged_checkpoint_is_named(sample, tmp_path):
         assert word in str(error.value)
         assert "\n" not in str(error.value)
         assert file.read_bytes() == content  # nothing is written over it
+    with pytest.raises(ValueError, match="is not a regular file"):
+        clone(model).set_params(checkpoint=tmp_path).fit(X, Y)
 
 
 def test_threads_change_nothing(sample):

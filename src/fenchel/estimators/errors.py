@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import host
-from fenchel._files import DAMAGE, write_whole
+from fenchel._files import DAMAGE, unpacked, write_whole
 from fenchel.estimators.core import Sample
 from fenchel.losses import Loss
 
@@ -55,9 +55,11 @@ class Checkpoint:
 
 def _stored(file: Path, key: str, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
     """Return the errors, gaps and scores of a checkpoint, or raise."""
-    content = file.read_bytes()
+    if not file.is_file():
+        raise ValueError(f"The checkpoint {file} is not a regular file. Name another.")
+    content = io.BytesIO(file.read_bytes())
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        with np.load(io.BytesIO(unpacked(content, float("inf"), only_arrays=True)), allow_pickle=False) as archive:
             owner, *arrays = (archive[name] for name in ("key", "errors", "gaps", "scores"))
     except DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
