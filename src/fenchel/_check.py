@@ -6,10 +6,21 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from fenchel._array import Array, namespace
-from fenchel.exceptions import NotFeasibleError
+import numpy as np
 
-__all__ = ["Interval", "Options", "check_array", "check_memory", "check_parameter", "check_psd", "require"]
+from fenchel._array import Array, namespace
+from fenchel.exceptions import IndefiniteError, NotFeasibleError
+
+__all__ = [
+    "Interval",
+    "Options",
+    "check_array",
+    "check_memory",
+    "check_no_overflow",
+    "check_parameter",
+    "check_psd",
+    "require",
+]
 
 
 @dataclass(frozen=True)
@@ -84,39 +95,42 @@ def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2) -> Arr
     return array
 
 
-def check_psd(matrix: Array, name: str, rtol: float | None = None) -> Array:
-    """Return the matrix, made symmetric to round-off, if it is positive semidefinite, else raise.
-
-    The error names the most negative eigenvalue. ``rtol`` is relative to the largest eigenvalue.
-    """
+def check_psd(matrix: Array, name: str, rtol: float = 0.0) -> Array:
+    """Return the matrix if it is symmetric and positive semidefinite, to ``rtol`` or the round-off of its dtype."""
     xp = namespace(matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix. Got shape {tuple(matrix.shape)} instead.")
     n = matrix.shape[0]
-    tol = rtol if rtol is not None else 64 * n * float(xp.finfo(matrix.dtype).eps)
+    tol = max(rtol, 64 * n * float(xp.finfo(matrix.dtype).eps))
     size = float(xp.max(xp.abs(matrix)))
-    if float(xp.max(xp.abs(matrix - matrix.T))) > max(tol, 1e-8) * size:
-        raise ValueError(f"{name} must be symmetric. Got a matrix that differs from its transpose.")
-    symmetric = (matrix + matrix.T) / 2
-    values = xp.linalg.eigvalsh(symmetric)
+    skew = float(xp.max(xp.abs(matrix - matrix.T)))
+    if skew > tol * size:
+        raise ValueError(
+            f"{name} must be symmetric. It differs from its transpose by up to {skew:.3e} (its largest entry is "
+            f"{size:.3e}). If that is round-off, pass (K + K.T) / 2, here and to predict."
+        )
+    values = xp.linalg.eigvalsh((matrix + matrix.T) / 2)
     low, high = float(values[0]), float(values[-1])
     top = max(abs(high), abs(low), size)
     if low < -tol * top - 1e-300:
-        single = 64 * n * float(xp.finfo(xp.float32).eps)
-        if rtol is None and low >= -single * top and _was_single(matrix):  # the negative eigenvalues are its round-off
-            values, vectors = xp.linalg.eigh(symmetric)
-            return (vectors * xp.clip(values, min=0.0)) @ vectors.T
-        raise ValueError(
+        hint = ""
+        if low >= -64 * n * float(xp.finfo(xp.float32).eps) * top:
+            hint = f" A defect of this size comes from float32: compute the matrix in float64, or add {-low:.1e} * I."
+        raise IndefiniteError(
             f"{name} must be positive semidefinite. Its most negative eigenvalue is {low:.3e} "
-            f"(the largest is {high:.3e}). Use a PSD kernel, or clip the negative eigenvalues first."
+            f"(the largest is {high:.3e}). Use a PSD kernel, or clip the negative eigenvalues first.{hint}"
         )
-    return symmetric
+    return matrix
 
 
-def _was_single(matrix: Array) -> bool:
-    """Tell whether every entry is a number of float32."""
+def check_no_overflow(matrix: Array, name: str) -> None:
+    """Raise if the entries of a matrix, computed from finite data, are not all finite."""
     xp = namespace(matrix)
-    return bool(xp.all(xp.astype(xp.astype(matrix, xp.float32), matrix.dtype) == matrix))
+    with np.errstate(all="ignore"):
+        is_finite = math.isfinite(float(xp.sum(matrix))) or bool(xp.all(xp.isfinite(matrix)))
+    if not is_finite:
+        largest = float(xp.finfo(matrix.dtype).max)
+        raise ValueError(f"{name} must be finite. Entries exceed {largest:.1e} ({matrix.dtype}): scale the inputs.")
 
 
 def check_memory(wanted: int, what: str, advice: str) -> None:
@@ -130,12 +144,33 @@ def check_memory(wanted: int, what: str, advice: str) -> None:
 
 def _free_memory() -> int | None:
     """Return the bytes that can still be allocated, or ``None`` where the system does not tell."""
+    limits = [free for free in (_free_of_machine(), _free_of_group()) if free is not None]
+    return min(limits, default=None)
+
+
+def _free_of_machine() -> int | None:
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             fields = dict(line.split(":", 1) for line in lines)
         return int(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
+
+
+def _free_of_group(folder: str = "/sys/fs/cgroup") -> int | None:
+    """Return what a container may still take; its file cache is given back when memory is short."""
+    try:
+        limit, used = (int(_first_word(f"{folder}/memory.{name}")) for name in ("max", "current"))
+        with open(f"{folder}/memory.stat", encoding="ascii") as lines:
+            cached = next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
+        return limit - used + cached
+    except (OSError, ValueError):  # no such group, or no limit: "max"
+        return None
+
+
+def _first_word(file: str) -> str:
+    with open(file, encoding="ascii") as stream:
+        return stream.read().split()[0]
 
 
 def require(module: str, extra: str) -> Any:

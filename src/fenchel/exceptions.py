@@ -1,6 +1,6 @@
 """Exceptions of the library; warnings are scikit-learn's ``ConvergenceWarning``."""
 
-__all__ = ["FenchelError", "IncompatibleError", "ModelFileError", "NotFeasibleError"]
+__all__ = ["FenchelError", "IncompatibleError", "IndefiniteError", "ModelFileError", "NotFeasibleError"]
 
 
 class FenchelError(Exception):
@@ -9,6 +9,10 @@ class FenchelError(Exception):
 
 class IncompatibleError(FenchelError, ValueError):
     """Two parts (loss, kernel, representation, solver) do not fit together."""
+
+
+class IndefiniteError(FenchelError, ValueError):
+    """A matrix that must be positive semidefinite is not."""
 
 
 class NotFeasibleError(FenchelError, MemoryError):

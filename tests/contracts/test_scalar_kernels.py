@@ -673,3 +673,22 @@ def test_tanimoto_refuses_negative_entries(kernel):
             call()
     with pytest.raises(ValueError, match="Z must be non-negative for a Tanimoto kernel"):
         kernel(X, -X)
+
+
+@pytest.mark.parametrize("cls", [Gaussian, Laplacian])
+def test_a_weight_counts_a_sample_as_often_as_it_says_in_the_median(cls, rng):
+    X = rng.standard_normal((9, 2))
+    counts = np.array([1, 3, 2, 1, 5, 1, 1, 2, 1])
+    repeated = cls("median").resolve(np.repeat(X, counts, axis=0)).gamma
+    assert cls("median").resolve(X, counts).gamma == pytest.approx(repeated, rel=1e-14)
+    assert cls("median").resolve(X, 0.3 * counts).gamma == pytest.approx(repeated, rel=1e-14)
+    assert cls("median").resolve(X).gamma != pytest.approx(repeated, rel=1e-3)
+
+
+def test_weights_choose_the_rows_of_a_large_sample():
+    """Half of the weight on a cluster of five rows: it gives half of the rows that the median is taken over."""
+    X = np.r_[np.linspace(0, 1, 3000), np.linspace(10, 10.1, 5)][:, None]
+    weights = np.r_[np.ones(3000), np.full(5, 600.0)]
+    distance = 1 / Laplacian("median").resolve(X, weights).gamma
+    assert 8 < distance < 10.1
+    assert 1 / Laplacian("median").resolve(X).gamma < 1

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import PchipInterpolator, make_smoothing_spline
 
+from fenchel._statistics import weighted_median
 from fenchel.data.functional import Curves
 
 __all__ = ["Centre"]
@@ -31,7 +32,7 @@ class Centre:
         seen = ~np.isnan(values)
         mass = np.sum(seen * weights[:, None, None], axis=0)
         if kind == "median":
-            centre = _weighted_median(values, weights)
+            centre = weighted_median(values, weights)
         else:
             total = np.sum(np.where(seen, values, 0.0) * weights[:, None, None], axis=0)
             centre = total / np.where(mass > 0, mass, 1.0)
@@ -77,16 +78,3 @@ def _merged(t: np.ndarray, values: np.ndarray, mass: np.ndarray) -> tuple[np.nda
         group[k] = current
     total = np.bincount(group, mass)
     return np.bincount(group, mass * t) / total, np.bincount(group, mass * values) / total, total
-
-
-def _weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the median over the first axis of values that count so many times, NaN not counting; 0 where all are."""
-    order = np.argsort(np.where(np.isnan(values), np.inf, values), axis=0, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=0)
-    mass = np.cumsum(np.where(np.isnan(ordered), 0.0, weights[order]), axis=0)
-    half = mass[-1:] / 2
-    slack = 1e-12 * mass[-1:]
-    low = np.argmax(mass >= half - slack, axis=0)[None]
-    high = np.argmax(mass > half + slack, axis=0)[None]
-    middle = (np.take_along_axis(ordered, low, axis=0) + np.take_along_axis(ordered, high, axis=0))[0] / 2
-    return np.where(mass[-1] > 0, middle, 0.0)

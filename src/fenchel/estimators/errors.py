@@ -11,6 +11,7 @@ import numpy as np
 
 from fenchel._array import host
 from fenchel._files import DAMAGE, unpacked, write_whole
+from fenchel._statistics import weighted_median
 from fenchel.estimators.core import Sample
 from fenchel.losses import Loss
 
@@ -71,15 +72,8 @@ def _stored(file: Path, key: str, shapes: Sequence[tuple[int, ...]]) -> list[np.
     return arrays
 
 
-def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    """Return the median of values that count so many times; samples that no fold holds out are NaN and do not count."""
-    ordered, mass = _ordered(values, weights)
-    low, high = np.searchsorted(mass, mass[-1] / 2, "left"), np.searchsorted(mass, mass[-1] / 2, "right")
-    return float((ordered[low] + ordered[min(high, len(ordered) - 1)]) / 2)
-
-
 def _trimmed_mean(values: np.ndarray, weights: np.ndarray) -> float:
-    """Return the mean of the smallest four fifths of values that count so many times."""
+    """Return the weighted mean of the smallest four fifths of the values, ignoring NaN."""
     ordered, mass = _ordered(values, weights)
     below = np.clip(mass, None, (1 - _TRIM) * mass[-1])
     return float(np.average(ordered, weights=np.diff(below, prepend=0.0)))
@@ -95,7 +89,7 @@ def _ordered(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
 # from the errors of the held-out samples, their weights, and the mean errors of the folds
 AGGREGATES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], float]] = {
     "mean": lambda errors, weights, folds: float(np.mean(folds)),
-    "median": lambda errors, weights, folds: _weighted_median(errors, weights),
+    "median": lambda errors, weights, folds: float(weighted_median(errors, weights)),
     "trimmed_mean": lambda errors, weights, folds: _trimmed_mean(errors, weights),
     "fold_median": lambda errors, weights, folds: float(np.median(folds)),
 }

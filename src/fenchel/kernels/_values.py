@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.special import gammaln, kve
 
 from fenchel._array import Array, as_index, device, host, is_numpy, namespace
+from fenchel._statistics import weighted_median
 
 __all__: list[str] = []
 
 _BLOCK_BYTES = 2**26  # temporaries of blocked loops stay below this
 _CACHE_BYTES = 2**19  # a block of this size stays in cache between two passes
 _MEDIAN_ROWS = 1000
+_LARGEST_PART = 256  # |exponent| parts whose difference is off by at most 256 eps
 _TILE = (8, 512)  # points and columns of a block of a mean over points
 
 
@@ -49,10 +52,24 @@ def check_whole_sample(Z: Array | None) -> None:
         )
 
 
-def median_distance(X: Array, Z: Array | None, metric: str) -> float:
-    """Return the median distance of two distinct rows of X, which must be the whole sample (``Z`` is None)."""
+def median_distance(X: Array, Z: Array | None, metric: str, weights: Array | None = None) -> float:
+    """Return the weighted median distance between two different rows of X, the whole sample (``Z`` is None)."""
     check_whole_sample(Z)
-    return positive_median(pdist(host(evenly_spaced(X, _MEDIAN_ROWS, axis=0)), metric))
+    rows, counts = spaced_sample(X, _MEDIAN_ROWS, weights)
+    return positive_median(pdist(host(rows), metric), counts)
+
+
+def spaced_sample(X: Array, count: int, weights: Array | None) -> tuple[Array, np.ndarray | None]:
+    """Return the rows of X and their weights, or of a longer sample ``count`` rows at even spacing in weight."""
+    n = X.shape[0]
+    masses = None if weights is None else host(weights).astype(np.float64)
+    if n <= count:
+        return X, masses
+    if masses is None:
+        return evenly_spaced(X, count, axis=0), None
+    reached = np.cumsum(masses)
+    index = np.searchsorted(reached, np.linspace(0, reached[-1], count, endpoint=False), side="right")
+    return namespace(X).take(X, as_index(np.minimum(index, n - 1), X), axis=0), None
 
 
 def evenly_spaced(X: Array, count: int, axis: int) -> Array:
@@ -65,13 +82,21 @@ def evenly_spaced(X: Array, count: int, axis: int) -> Array:
     return xp.take(X, as_index(index, X), axis=axis)
 
 
-def positive_median(distances: np.ndarray) -> float:
-    """Return the median; when it is zero that of the positive distances, and 1 when there are none."""
-    median = float(np.median(distances)) if distances.size else 0.0
-    if median > 0:
-        return median
-    positive = distances[distances > 0]
-    return float(np.median(positive)) if positive.size else 1.0
+def positive_median(distances: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Return the median of the positive distances, 1 when there are none.
+
+    ``distances`` holds the pairs in the order of ``pdist``, one row after the other where there are several. Each pair
+    counts as the product of its weights: a sample of weight 2 counts as two equal samples, whose own distance is zero.
+    """
+    is_positive = distances > 0
+    values = distances[is_positive]
+    if not values.size:
+        return 1.0
+    if weights is None:
+        return float(np.median(values))
+    first, second = np.triu_indices(len(weights), k=1)
+    masses = np.broadcast_to(weights[first] * weights[second], distances.shape)[is_positive]
+    return float(weighted_median(values, masses))
 
 
 def squared_norms(X: Array) -> Array:
@@ -92,36 +117,43 @@ def inner_products(X: Array, Z: Array | None) -> Array:
     return (products + products.T) / 2
 
 
-def norms_beside(products: Array, X: Array, Z: Array | None) -> tuple[Array, Array]:
-    """Return the squared norms of the rows of X and Z; for ``Z=None`` to the bit those in the inner products."""
-    if Z is not None:
-        return squared_norms(X), squared_norms(Z)
-    norms = namespace(X).linalg.diagonal(products) * 1.0  # NumPy's diagonal is a view of the buffer
-    return norms, norms
-
-
 def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
-    """Return exp(-gamma |x_i - z_j|^2), by a matrix product of the centred data."""
+    """Return exp(-gamma |x_i - z_j|^2), by a matrix product of the centred data where that loses no digits."""
     xp = namespace(X)
     center, scale = xp.mean(X, axis=0, keepdims=True), math.sqrt(2 * gamma)
-    X = (X - center) * scale
-    Z = None if Z is None else (Z - center) * scale
-    products = inner_products(X, Z)
-    left, right = (norms / 2 for norms in norms_beside(products, X, Z))
+    left = (X - center) * scale
+    right = left if Z is None else (Z - center) * scale
+    halves = [squared_norms(rows) / 2 for rows in (left, right)]
+    if cancels(*halves):
+        return exp(distances(X, Z, "sqeuclidean"), -gamma)
+    products = inner_products(left, None if Z is None else right)
+    if Z is None:  # to the bit the norms in the products, so that the diagonal is one
+        halves = [xp.linalg.diagonal(products) / 2] * 2
     if not is_numpy(X):
-        return xp.exp(xp.clip(products - (left[:, None] + right[None, :]), max=0.0))
+        return xp.exp(xp.clip(products - (halves[0][:, None] + halves[1][None, :]), max=0.0))
     for rows in row_blocks(products.shape, products.itemsize, _CACHE_BYTES):
         block = products[rows]
-        block -= left[rows, None] + right
+        block -= halves[0][rows, None] + halves[1]
         np.minimum(block, 0, out=block)
         np.exp(block, out=block)
     return products
 
 
+def cancels(left: Array, right: Array) -> bool:
+    """Whether exponents of a Gaussian kernel would lose digits as differences of these parts.
+
+    The absolute error of the exponent, which is the relative error of the kernel, is the largest part times eps.
+    """
+    return max(float(namespace(part).max(part)) for part in (left, right)) > _LARGEST_PART
+
+
 def tanimoto(X: Array, Z: Array | None) -> Array:
     """Return the Tanimoto similarities of non-negative rows, at most 1."""
     products = inner_products(X, Z)
-    left, right = norms_beside(products, X, Z)
+    if Z is None:  # NumPy's diagonal is a view of the buffer
+        left = right = namespace(X).linalg.diagonal(products) * 1.0
+    else:
+        left, right = squared_norms(X), squared_norms(Z)
     if not is_numpy(X):
         return ratios(products, left[:, None] + right[None, :] - products)
     for rows in row_blocks(products.shape, products.itemsize, _CACHE_BYTES):
@@ -187,11 +219,32 @@ def mirrored(upper: Array, rows: list[slice]) -> Array:
 def gaussian_factors(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
     """Return factors whose products over the last axis are -gamma |x_i(t) - z_j(t)|^2, by centred data."""
     xp = namespace(X)
-    center, scale = xp.mean(X, axis=0, keepdims=True), math.sqrt(2 * gamma)
-    left, right = (xp.permute_dims((curves - center) * scale, (1, 0, 2)) for curves in (X, Z))
+    left, right = scaled_values(X, Z, gamma)
     halves = [xp.sum(values * values, axis=2, keepdims=True) / -2 for values in (left, right)]
     ones = [xp.ones_like(half) for half in halves]
     return xp.concat([left, halves[0], ones[0]], axis=2), xp.concat([right, ones[1], halves[1]], axis=2)
+
+
+def scaled_values(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
+    """Return centred values times the root of 2 gamma, points first."""
+    xp = namespace(X)
+    center, scale = xp.mean(X, axis=0, keepdims=True), math.sqrt(2 * gamma)
+    left, right = (xp.permute_dims((curves - center) * scale, (1, 0, 2)) for curves in (X, Z))
+    return left, right
+
+
+def integral_gaussian(X: Array, Z: Array | None, weights: Array, gamma: float) -> Array:
+    """Return the sum over t of weights[t] exp(-gamma |x_i(t) - z_j(t)|^2), shape (n, k)."""
+    xp = namespace(X)
+    halves = [xp.sum(values * values, axis=2) / 2 for values in scaled_values(X, X if Z is None else Z, gamma)]
+    if cancels(*halves):
+        return mean_over_points(X, Z, weights, partial(scaled_values, gamma=gamma), minus_half_squares)
+    return mean_over_points(X, Z, weights, partial(gaussian_factors, gamma=gamma), products_below_zero)
+
+
+def minus_half_squares(left: Array, right: Array) -> Array:
+    """Return minus half the sum over the last axis of (x_i(t) - z_j(t))^2, one point or one channel at a time."""
+    return minus_channel_sums(left, right, "sqeuclidean", lambda difference: difference * difference) / 2
 
 
 def products_below_zero(left: Array, right: Array) -> Array:
@@ -209,15 +262,20 @@ def laplacian_factors(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
 
 def minus_absolute_sums(left: Array, right: Array) -> Array:
     """Return minus the sum over the last axis of |x_i(t) - z_j(t)|, one point or one channel at a time."""
-    xp, (points, rows, channels) = namespace(left), left.shape
+    return minus_channel_sums(left, right, "cityblock", namespace(left).abs)
+
+
+def minus_channel_sums(left: Array, right: Array, metric: str, size: Callable[[Array], Array]) -> Array:
+    """Return minus the sum over the last axis of the sizes of differences; ``metric`` is SciPy's name of the sum."""
+    points, rows, channels = left.shape
     if is_numpy(left) and channels > 1:
         out = np.empty((points, rows, right.shape[1]), dtype=left.dtype)
         for t in range(points):
-            np.negative(cdist(left[t], right[t], "cityblock"), out=out[t], casting="same_kind")
+            np.negative(cdist(left[t], right[t], metric), out=out[t], casting="same_kind")
         return out
-    total = xp.abs(left[:, :, None, 0] - right[:, None, :, 0])
+    total = size(left[:, :, None, 0] - right[:, None, :, 0])
     for channel in range(1, channels):
-        total += xp.abs(left[:, :, None, channel] - right[:, None, :, channel])
+        total += size(left[:, :, None, channel] - right[:, None, :, channel])
     return -total
 
 
@@ -232,7 +290,7 @@ def distances(X: Array, Z: Array | None, metric: str) -> Array:
     budget = _BLOCK_BYTES // 2  # a difference and its absolute value live together
     columns = list(row_blocks(Z.shape, itemsize, budget))
     width = min(Z.shape[0], max(1, budget // (d * itemsize)))
-    norm = absolute_sum if metric == "cityblock" else root_of_squares
+    norm = _NORMS[metric]
     out = [
         xp.concat([norm(X[rows, None, :] - Z[None, part, :]) for part in columns], axis=1)
         for rows in row_blocks((X.shape[0], width * d), itemsize, budget)
@@ -245,9 +303,15 @@ def absolute_sum(differences: Array) -> Array:
     return xp.sum(xp.abs(differences), axis=-1)
 
 
+def sum_of_squares(differences: Array) -> Array:
+    return namespace(differences).sum(differences * differences, axis=-1)
+
+
 def root_of_squares(differences: Array) -> Array:
-    xp = namespace(differences)
-    return xp.sqrt(xp.sum(differences * differences, axis=-1))
+    return namespace(differences).sqrt(sum_of_squares(differences))
+
+
+_NORMS = {"cityblock": absolute_sum, "euclidean": root_of_squares, "sqeuclidean": sum_of_squares}
 
 
 def row_blocks(shape: tuple[int, ...], itemsize: int, budget: int) -> Iterator[slice]:

@@ -74,7 +74,7 @@ class Aligned(OperatorKernel):
             directions = namespace(directions).reshape(directions[:, None, :] + directions[None, :, :], (n * n, p))
         directions = directions * self._root_weights(directions)
         kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
-        resolved = [as_scalar_kernel(kernel).resolve(X) for kernel in kernels]
+        resolved = [as_scalar_kernel(kernel).resolve(X, representation.weights_) for kernel in kernels]
         if self.anchored:
             if len(resolved) > 1:
                 raise ValueError("An anchored Aligned kernel takes one scalar kernel. Got a list of several.")

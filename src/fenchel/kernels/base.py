@@ -45,8 +45,11 @@ class ScalarKernel(Component, ABC):
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
 
-    def resolve(self, X: Array) -> "ScalarKernel":
-        """Return the kernel with every parameter that depends on the sample replaced by its number."""
+    def resolve(self, X: Array, weights: Array | None = None) -> "ScalarKernel":
+        """Return the kernel with every parameter that depends on the sample replaced by its number.
+
+        ``weights`` (n,) count the samples; ``None`` counts each once.
+        """
         return self
 
     def named(self, names: Sequence[str]) -> "ScalarKernel":

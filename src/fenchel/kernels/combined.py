@@ -38,10 +38,10 @@ class _PairKernel(ScalarKernel, ABC):
         _check_parts(self, left=self.left, right=self.right)
         return self._combine(self.left.diag(X), self.right.diag(X))
 
-    def resolve(self, X: Array) -> ScalarKernel:
+    def resolve(self, X: Array, weights: Array | None = None) -> ScalarKernel:
         """Return the kernel made of the resolved parts."""
         _check_parts(self, left=self.left, right=self.right)
-        return type(self)(self.left.resolve(X), self.right.resolve(X))
+        return type(self)(self.left.resolve(X, weights), self.right.resolve(X, weights))
 
     def named(self, names: Sequence[str]) -> ScalarKernel:
         """Return the kernel made of the parts with their named columns replaced by places."""
@@ -161,10 +161,10 @@ class Scaled(ScalarKernel):
         _check_parts(self, kernel=self.kernel)
         return float(self.scale) * self.kernel.weighted_gradient(X, Z, weights)
 
-    def resolve(self, X: Array) -> "Scaled":
+    def resolve(self, X: Array, weights: Array | None = None) -> "Scaled":
         """Return the kernel made of the resolved part."""
         _check_parts(self, kernel=self.kernel)
-        return Scaled(self.kernel.resolve(X), self.scale)
+        return Scaled(self.kernel.resolve(X, weights), self.scale)
 
     def named(self, names: Sequence[str]) -> "Scaled":
         """Return the kernel made of the part with its named columns replaced by places."""

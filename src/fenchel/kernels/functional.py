@@ -19,14 +19,14 @@ from fenchel.kernels._values import (
     evenly_spaced,
     exp,
     gaussian,
-    gaussian_factors,
+    integral_gaussian,
     laplacian_factors,
     mean_over_points,
     median_distance,
     minus_absolute_sums,
     positive_median,
-    products_below_zero,
     same_dtype,
+    spaced_sample,
 )
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian
@@ -64,24 +64,24 @@ class _CurveKernel(ScalarKernel, ABC):
         self.validate()
         return namespace(X).ones_like(self._check_curves(X, "X")[:, 0, 0])
 
-    def resolve(self, X: Array) -> ScalarKernel:
+    def resolve(self, X: Array, weights: Array | None = None) -> ScalarKernel:
         """Return the kernel with ``gamma`` as a number."""
         self.validate()
-        return type(self)(self._inverse_width(self._check_curves(X, "X"), None), self.grid)
+        return type(self)(self._inverse_width(self._check_curves(X, "X"), None, weights), self.grid)
 
     @abstractmethod
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
         """Return the kernel matrix of checked curves, (n, m, c)."""
 
     @abstractmethod
-    def _median_width(self, X: Array) -> float:
+    def _median_width(self, X: Array, weights: Array | None) -> float:
         """Return the inverse width of the median heuristic for checked curves."""
 
-    def _inverse_width(self, X: Array, Z: Array | None) -> float:
+    def _inverse_width(self, X: Array, Z: Array | None, weights: Array | None = None) -> float:
         if self.gamma != "median":
             return float(self.gamma)
         check_whole_sample(Z)
-        return self._median_width(X)
+        return self._median_width(X, weights)
 
     def _weights(self, X: Array) -> np.ndarray:
         """Return the quadrature weights of the m points."""
@@ -135,7 +135,7 @@ class FunctionalGaussian(_NormKernel):
     ----------
     gamma : float or "median", default=1.0
         Positive inverse width. ``"median"`` means :math:`1 / (2 \operatorname{med}^2)`, with the median distance of two
-        distinct curves, taken as in ``Gaussian``.
+        different curves, taken as in ``Gaussian``.
     grid : array of shape (m,) or None, default=None
         Increasing points where the curves are known; the integral is by the trapezoid rule. ``None`` means the mean
         over the m points: a grid or a random draw of an interval of length 1.
@@ -154,8 +154,8 @@ class FunctionalGaussian(_NormKernel):
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
         return gaussian(self._coordinates(X), None if Z is None else self._coordinates(Z), gamma)
 
-    def _median_width(self, X: Array) -> float:
-        return 1 / (2 * median_distance(self._coordinates(X), None, "euclidean") ** 2)
+    def _median_width(self, X: Array, weights: Array | None) -> float:
+        return 1 / (2 * median_distance(self._coordinates(X), None, "euclidean", weights) ** 2)
 
 
 class FunctionalLaplacian(_NormKernel):
@@ -167,7 +167,7 @@ class FunctionalLaplacian(_NormKernel):
     ----------
     gamma : float or "median", default=1.0
         Positive inverse width. ``"median"`` means :math:`1 / \operatorname{med}`, with the median distance of two
-        distinct curves, taken as in ``Gaussian``.
+        different curves, taken as in ``Gaussian``.
     grid : array of shape (m,) or None, default=None
         As in ``FunctionalGaussian``.
     """
@@ -176,8 +176,8 @@ class FunctionalLaplacian(_NormKernel):
         lengths = distances(self._coordinates(X), None if Z is None else self._coordinates(Z), "euclidean")
         return exp(lengths, -gamma)
 
-    def _median_width(self, X: Array) -> float:
-        return 1 / median_distance(self._coordinates(X), None, "euclidean")
+    def _median_width(self, X: Array, weights: Array | None) -> float:
+        return 1 / median_distance(self._coordinates(X), None, "euclidean", weights)
 
 
 class _IntegralKernel(_CurveKernel, ABC):
@@ -189,13 +189,12 @@ class _IntegralKernel(_CurveKernel, ABC):
         weights = self._weights(X)
         return as_like(weights / np.sum(weights), X)
 
-    def _median_width(self, X: Array) -> float:
-        curves = host(evenly_spaced(X, _MEDIAN_POINTS, axis=1))
+    def _median_width(self, X: Array, weights: Array | None) -> float:
+        curves = evenly_spaced(X, _MEDIAN_POINTS, axis=1)
         n_pairs = _MEDIAN_VALUES // curves.shape[1]
-        curves = evenly_spaced(curves, math.isqrt(2 * n_pairs), axis=0)
-        return 1 / positive_median(
-            np.concatenate([pdist(values, self._metric) for values in np.moveaxis(curves, 1, 0)])
-        )
+        curves, counts = spaced_sample(curves, math.isqrt(2 * n_pairs), weights)
+        pairs = [pdist(values, self._metric) for values in np.moveaxis(host(curves), 1, 0)]
+        return 1 / positive_median(np.stack(pairs), counts)
 
 
 class IntegralGaussian(_IntegralKernel):
@@ -207,9 +206,9 @@ class IntegralGaussian(_IntegralKernel):
     ----------
     gamma : float or "median", default=1.0
         Positive inverse width. ``"median"`` means :math:`1 / \operatorname{med}`, with the median of
-        :math:`\sum_c |x_c(t) - z_c(t)|^2` over the pairs of distinct curves and the points (evenly spaced ones of a
-        large sample: at most 1000 points, and curves up to four million such numbers; the median of the positive
-        numbers when it is zero).
+        :math:`\sum_c |x_c(t) - z_c(t)|^2` over the pairs of curves and the points where it is not zero (evenly
+        spaced ones of a large sample: at most 1000 points, and curves up to four million such numbers), pairs counted
+        by their sample weights.
     grid : array of shape (m,) or None, default=None
         Increasing points where the curves are known; the mean is the integral by the trapezoid rule over the length of
         the grid. ``None`` means the plain mean over the m points.
@@ -222,8 +221,7 @@ class IntegralGaussian(_IntegralKernel):
     _metric = "sqeuclidean"
 
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
-        prepare = partial(gaussian_factors, gamma=gamma)
-        return mean_over_points(X, Z, self._mean_weights(X), prepare, products_below_zero)
+        return integral_gaussian(X, Z, self._mean_weights(X), gamma)
 
 
 class IntegralLaplacian(_IntegralKernel):
@@ -299,10 +297,10 @@ class Part(ScalarKernel):
         self.validate()
         return self.kernel.diag(self._select(X, "X"))
 
-    def resolve(self, X: Array) -> "Part":
+    def resolve(self, X: Array, weights: Array | None = None) -> "Part":
         """Return the kernel with the numbers that its columns of the sample give."""
         self.validate()
-        return Part(self.kernel.resolve(self._select(X, "X")), self.columns, self.shape)
+        return Part(self.kernel.resolve(self._select(X, "X"), weights), self.columns, self.shape)
 
     def named(self, names: Sequence[str]) -> "Part":
         """Return the kernel with its column names replaced by their places in ``names``."""

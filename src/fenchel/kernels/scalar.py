@@ -146,7 +146,7 @@ class Polynomial(_VectorKernel):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def resolve(self, X: Array) -> "Polynomial":
+    def resolve(self, X: Array, weights: Array | None = None) -> "Polynomial":
         """Return the kernel with ``gamma`` as a number."""
         self.validate()
         return Polynomial(self.degree, inverse_width(self.gamma, self._check_points(X, "X")), self.coef0)
@@ -179,8 +179,8 @@ class Gaussian(_VectorKernel):
     ----------
     gamma : float, None or "median", default=None
         Positive inverse width. ``None`` means ``1 / n_features``; ``"median"`` means
-        :math:`1 / (2 \operatorname{med}^2)`, with the median distance between two distinct rows of the sample (1000
-        evenly spaced rows of a larger one; the median of the positive distances when it is zero).
+        :math:`1 / (2 \operatorname{med}^2)`, with the median distance between two different rows of the sample
+        (1000 evenly spaced rows of a larger one), pairs counted by their sample weights.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=(None, "median"))}
@@ -188,10 +188,10 @@ class Gaussian(_VectorKernel):
     def __init__(self, gamma: float | str | None = None) -> None:
         self.gamma = gamma
 
-    def resolve(self, X: Array) -> "Gaussian":
+    def resolve(self, X: Array, weights: Array | None = None) -> "Gaussian":
         """Return the kernel with ``gamma`` as a number."""
         self.validate()
-        return Gaussian(self._inverse_width(self._check_points(X, "X")))
+        return Gaussian(self._inverse_width(self._check_points(X, "X"), None, weights))
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         return gaussian(X, Z, self._inverse_width(X, Z))
@@ -200,9 +200,9 @@ class Gaussian(_VectorKernel):
         gamma = self._inverse_width(X, Z)
         return gaussian(X, Z, gamma) * (-2 * gamma), 0.0
 
-    def _inverse_width(self, X: Array, Z: Array | None = None) -> float:
+    def _inverse_width(self, X: Array, Z: Array | None = None, weights: Array | None = None) -> float:
         if self.gamma == "median":
-            return 1 / (2 * median_distance(X, Z, "euclidean") ** 2)
+            return 1 / (2 * median_distance(X, Z, "euclidean", weights) ** 2)
         return inverse_width(self.gamma, X)
 
     @classmethod
@@ -220,7 +220,7 @@ class Laplacian(_VectorKernel):
     ----------
     gamma : float, None or "median", default=None
         Positive inverse width. ``None`` means ``1 / n_features``; ``"median"`` means :math:`1 / \operatorname{med}`,
-        with the median :math:`\ell_1` distance between two distinct rows of the sample, taken as in ``Gaussian``.
+        with the median :math:`\ell_1` distance between two different rows of the sample, taken as in ``Gaussian``.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=(None, "median"))}
@@ -228,18 +228,18 @@ class Laplacian(_VectorKernel):
     def __init__(self, gamma: float | str | None = None) -> None:
         self.gamma = gamma
 
-    def resolve(self, X: Array) -> "Laplacian":
+    def resolve(self, X: Array, weights: Array | None = None) -> "Laplacian":
         """Return the kernel with ``gamma`` as a number."""
         self.validate()
-        return Laplacian(self._inverse_width(self._check_points(X, "X")))
+        return Laplacian(self._inverse_width(self._check_points(X, "X"), None, weights))
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         gamma = self._inverse_width(X, Z)
         return exp(distances(X, Z, "cityblock"), -gamma)
 
-    def _inverse_width(self, X: Array, Z: Array | None = None) -> float:
+    def _inverse_width(self, X: Array, Z: Array | None = None, weights: Array | None = None) -> float:
         if self.gamma == "median":
-            return 1 / median_distance(X, Z, "cityblock")
+            return 1 / median_distance(X, Z, "cityblock", weights)
         return inverse_width(self.gamma, X)
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._array import Array, device, namespace
-from fenchel._check import check_psd
+from fenchel._check import check_no_overflow, check_psd
 from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
 from fenchel.kernels.gram import DenseGram, OperatorGram, SeparableGram, SumGram
@@ -19,7 +19,9 @@ __all__ = ["Separable", "SeparableSum", "as_operator_kernel"]
 
 def gram_matrix(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Array:
     """Return k(X, Z); the Gram matrix of a kernel that is not known to be positive semidefinite is checked."""
-    matrix = kernel(X, Z)
+    with np.errstate(over="ignore", invalid="ignore"):
+        matrix = kernel(X, Z)
+    check_no_overflow(matrix, f"The Gram matrix of {kernel!r}")
     return matrix if kernel.is_trusted or Z is not None else check_psd(matrix, f"The Gram matrix of {kernel!r}")
 
 
@@ -119,7 +121,7 @@ class SeparableSum(OperatorKernel):
             raise ValueError("The 'terms' parameter of SeparableSum must hold at least one Separable kernel. Got none.")
         terms: list[tuple[ScalarKernel, Array | None]] = []
         for term in self.terms:
-            kernel = as_scalar_kernel(term.kernel).resolve(X)
+            kernel = as_scalar_kernel(term.kernel).resolve(X, representation.weights_)
             terms = _merge(terms, kernel, as_operator(term.operator).matrix(representation))
         return BoundTerms(tuple(terms))
 

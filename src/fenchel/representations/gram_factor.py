@@ -45,7 +45,7 @@ class GramFactor(Representation):
 
     def fit(self, Y: Any, weights: Array | None = None) -> Self:
         """Factor the Gram matrix of the outputs."""
-        K = check_psd(check_array(Y, "The output Gram matrix"), "The output Gram matrix")
+        K = check_psd(check_array(Y, "The output Gram matrix"), "The output Gram matrix", self.rtol or 0.0)
         xp = namespace(K)
         values, vectors = xp.linalg.eigh(K)
         rtol = K.shape[0] * eps(K) if self.rtol is None else self.rtol

@@ -38,6 +38,7 @@ class _Pivots:
     """
 
     def __init__(self, K: np.ndarray, rtol: float | None) -> None:
+        given = rtol or 0.0
         rtol = len(K) * float(np.finfo(K.dtype).eps) if rtol is None else rtol
         self.targets_, self.pivots = pivoted_cholesky(K, rtol)
         self._lower = self.targets_[self.pivots]
@@ -47,7 +48,7 @@ class _Pivots:
         left = K @ probe - self.targets_ @ (self.targets_.T @ probe)
         size = float(np.max(np.abs(K))) * float(np.linalg.norm(probe))
         if not np.linalg.norm(left) <= max(_LEFT, 64 * rtol) * len(K) ** 0.5 * size:
-            check_psd(K, "The output Gram matrix")
+            check_psd(K, "The output Gram matrix", given)
 
     def encode(self, products: np.ndarray) -> np.ndarray:
         """Return coordinates of outputs given by their products with the pivots, (m, r)."""
@@ -101,7 +102,7 @@ class KernelOutputs(Representation):
     def fit(self, Y: Any, weights: Array | None = None) -> Self:
         """Find the coordinates of the training outputs."""
         self.weights_ = weights
-        self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y)
+        self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y, weights)
         self.outputs_ = Y
         features = self.kernel_.features(Y)
         self._factor: _Pivots | GramFactor | None = None

@@ -1,0 +1,21 @@
+"""Weighted statistics that several rooms share."""
+
+import numpy as np
+
+__all__ = ["weighted_median"]
+
+
+def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weighted median over the first axis, ignoring NaN; zero where every value is NaN.
+
+    Integer weights count a value as often as they say. ``weights`` has shape (n,).
+    """
+    order = np.argsort(np.where(np.isnan(values), np.inf, values), axis=0, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=0)
+    mass = np.cumsum(np.where(np.isnan(ordered), 0.0, weights[order]), axis=0)
+    half = mass[-1:] / 2
+    slack = 1e-12 * mass[-1:]
+    low = np.argmax(mass >= half - slack, axis=0)[None]
+    high = np.argmax(mass > half + slack, axis=0)[None]
+    middle = (np.take_along_axis(ordered, low, axis=0) + np.take_along_axis(ordered, high, axis=0))[0] / 2
+    return np.asarray(np.where(mass[-1] > 0, middle, 0.0))
