@@ -23,6 +23,7 @@ __all__ = [
     "host",
     "indicator",
     "is_numpy",
+    "is_single",
     "joined",
     "namespace",
     "pivoted_cholesky",
@@ -52,6 +53,11 @@ def is_numpy(array: Array) -> bool:
 def eps(array: Array) -> float:
     """Return the machine precision of the array's dtype, as a Python float."""
     return float(namespace(array).finfo(array.dtype).eps)
+
+
+def is_single(array: Array) -> bool:
+    """Whether the array is in float32 or shorter."""
+    return eps(array) > 1e-10
 
 
 def as_like(values: Any, reference: Array) -> Array:
@@ -129,15 +135,30 @@ def symmetric_eigh(matrix: Array) -> tuple[Array, Array]:
 
 
 def cholesky_solver(matrix: Array) -> Callable[[Array], Array]:
-    """Return ``B -> matrix^-1 B`` for a positive definite matrix, which may be overwritten."""
+    """Return ``B -> matrix^-1 B`` for a positive definite matrix.
+
+    Where round-off has left no positive definite matrix, the eigenvalues are clipped at that round-off.
+    """
     xp = namespace(matrix)
-    if is_numpy(matrix):
-        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        return lambda right: cho_solve(factor, right, check_finite=False)
-    if is_torch_namespace(xp):
-        lower = xp.linalg.cholesky(matrix)
-        return lambda right: xp.cholesky_solve(right, lower)
-    return lambda right: xp.linalg.solve(matrix, right)
+    try:
+        if is_numpy(matrix):
+            factor = cho_factor(matrix, lower=True, check_finite=False)
+            return lambda right: cho_solve(factor, right, check_finite=False)
+        if is_torch_namespace(xp):
+            lower = xp.linalg.cholesky(matrix)
+            return lambda right: xp.cholesky_solve(right, lower)
+        xp.linalg.cholesky(matrix)
+        return lambda right: xp.linalg.solve(matrix, right)
+    except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
+        values, vectors = _clipped_eigh(matrix)
+        return lambda right: vectors @ ((vectors.T @ right) / values[:, None])
+
+
+def _clipped_eigh(matrix: Array) -> tuple[Array, Array]:
+    """Return eigenvalues, clipped at the round-off of the largest one, and eigenvectors from the lower triangle."""
+    xp = namespace(matrix)
+    values, vectors = xp.linalg.eigh(matrix)
+    return xp.clip(values, min=max(float(values[-1]) * eps(matrix), float(xp.finfo(matrix.dtype).tiny))), vectors
 
 
 def pivoted_cholesky(matrix: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
@@ -160,19 +181,24 @@ def triangular_solve(lower: np.ndarray, right: np.ndarray, transposed: bool = Fa
 
 
 def spd_inverse(matrix: Array) -> Array:
-    """Return the inverse of a positive definite matrix, by Cholesky; the matrix may be overwritten."""
+    """Return the inverse of a positive definite matrix, which may be overwritten; see ``cholesky_solver``."""
     xp = namespace(matrix)
     if is_numpy(matrix):
         potrf, potri = get_lapack_funcs(("potrf", "potri"), (matrix,))
+        diagonal = np.diagonal(matrix).copy()
         # the transpose is the same matrix in the order that LAPACK works in, so nothing is copied
         lower, info = potrf(matrix.T, lower=True, clean=False, overwrite_a=True)
         if info == 0:
             inverse, info = potri(lower, lower=True, overwrite_c=True)
-        if info != 0:
-            raise np.linalg.LinAlgError(f"the matrix is not positive definite (LAPACK info {info})")
-        half = np.tril(inverse)
-        half += np.tril(inverse, -1).T
-        return half
-    if is_torch_namespace(xp):
-        return xp.cholesky_inverse(xp.linalg.cholesky(matrix))
-    return xp.linalg.inv(matrix)
+        if info == 0:
+            half = np.tril(inverse)
+            half += np.tril(inverse, -1).T
+            return half
+        np.fill_diagonal(matrix, diagonal)
+    elif is_torch_namespace(xp):
+        try:
+            return xp.cholesky_inverse(xp.linalg.cholesky(matrix))
+        except RuntimeError:  # torch's LinAlgError is one
+            pass
+    values, vectors = _clipped_eigh(matrix)
+    return (vectors / values) @ vectors.T

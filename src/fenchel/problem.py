@@ -1,7 +1,8 @@
 """The narrow waist: the dual problem, and the certificate that every solver stops on."""
 
 import math
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -159,9 +160,14 @@ class DualProblem:
             return None
         return self._rotation[0]
 
-    def few_threads(self) -> AbstractContextManager[Any]:
-        """Return a context for solving this problem, in which small products take one thread."""
-        return few_threads(self.targets, max(self.targets.shape))
+    @contextmanager
+    def arithmetic(self) -> Iterator[None]:
+        """Return a context for solving this problem: small products take one thread, and NumPy does not warn.
+
+        Overflow is no accident at extreme scales: a point without a finite certificate is never the best one.
+        """
+        with few_threads(self.targets, max(self.targets.shape)), np.errstate(all="ignore"):
+            yield
 
     @property
     def scale(self) -> float:
@@ -238,25 +244,44 @@ class DualProblem:
         primal, dual = (value + quadratic / 2) / self.total, (gain + quadratic / 2) / self.total
         return Certificate(primal, dual, gap / self.total, self._relative(gap / self.total, primal))
 
+    @property
+    def loss_radius(self) -> float:
+        """The norm of a residual beyond which the loss is infinite, ``inf`` for a loss that is finite everywhere."""
+        profile = self.loss.profile()
+        return math.inf if profile is None else float(profile.radius)
+
+    def round_off(self, duals: Array, predictions: Array) -> float:
+        """Return how much the objective may change by round-off in the predictions of the duals."""
+        xp = namespace(duals)
+        roots, sizes = xp.sqrt(self.gram.block_norms())[:, None], row_norms(duals)
+        errors = self.unscale(eps(duals) * self.scale * float(xp.sum(roots * sizes)) * roots)
+        residuals = self.unscale(self._seen(self.targets - predictions))
+        norms = row_norms(residuals)
+        units = xp.where(norms > 0, residuals / xp.where(norms > 0, norms, 1.0), residuals.shape[1] ** -0.5)
+        before, after = self.loss.value(residuals), self.loss.value(residuals + errors * units)
+        is_finite = xp.isfinite(before)
+        rises = xp.where(is_finite, after, xp.zeros_like(after)) - xp.where(is_finite, before, xp.zeros_like(before))
+        return float(self._weighted_sum(rises + (self.unscale(sizes) * errors)[:, 0])) / self.total
+
     def conjugate_sum(self, duals: Array) -> Array:
         """Return the weighted sum of the conjugates."""
         return self._weighted_sum(self.loss.conjugate(self.unscale(duals)))
 
-    def pulled_inside(self, duals: Array, predictions: Array) -> tuple[Array, Array]:
+    def pulled_inside(self, duals: Array, predictions: Array, margin: float = 1e-2) -> tuple[Array, Array]:
         """Return a pair whose residuals lie in the domain of a loss that is infinite outside a ball.
 
         Mixing with the interpolant, whose residuals are zero, shrinks every residual by the same factor. Losses that
-        are finite everywhere return the pair as it is.
+        are finite everywhere return the pair as it is. ``margin``, in units of the root of eps, is how far inside: then
+        predictions that are computed in another order are inside too.
         """
-        profile = self.loss.profile()
-        if profile is None or not math.isfinite(profile.radius) or self.kept is not None:
+        radius = self.loss_radius
+        if math.isinf(radius) or self.kept is not None:
             return duals, predictions
         xp = namespace(duals)
-        worst = float(xp.max(row_norms(self.unscale(self.targets - predictions)))) / profile.radius
+        worst = float(xp.max(row_norms(self.unscale(self.targets - predictions)))) / radius
         if worst <= 1:
             return duals, predictions
-        margin = 1e-2 * eps(duals) ** 0.5  # so that predictions computed in another order are inside too
-        share = 1 - (1 - margin) / worst
+        share = 1 - (1 - margin * eps(duals) ** 0.5) / worst
         other, exact = self._interpolant
         return duals + share * (other - duals), predictions + share * (exact - predictions)
 

@@ -200,7 +200,6 @@ class TestWeights:
         present = weights > 0
         assert_array_equal(np.isnan(fitted.point_outlier_score_[present]), np.isnan(Y[present]))
 
-    @pytest.mark.xfail(reason="limit: the median bandwidth of the default kernel counts curves, not their weights")
     def test_they_count_curves_for_the_default_kernel(self, sample):
         X, Y = sample
         counts = np.ones(12, dtype=int)

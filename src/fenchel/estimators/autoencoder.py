@@ -1,13 +1,11 @@
 """Kernel autoencoders: codes of any data, from which their images in a feature space are reconstructed."""
 
 import math
-import warnings
 from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +20,6 @@ from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_l
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
 from fenchel.representations import KernelOutputs
-from fenchel.solvers import Status
 
 __all__ = ["KernelAutoencoder"]
 
@@ -333,8 +330,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         objective.tol = self.tol
         solution = objective.solve(problem)
         self._certify(problem, solution, self._info(problem, objective.solver, solution))
-        if solution.status is not Status.CONVERGED:
-            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=4)
+        self._warn_unless_converged(solution, stacklevel=5)
         support = as_index(self.support_, V)
         outer = namespace(V).take(self.dual_coef_, support, axis=0) / (self.lam * V.shape[0])
         self._network = Network(layers, codes, support, outer)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
@@ -10,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fenchel import losses as loss_room
 from fenchel import solvers as solver_room
-from fenchel._array import Array, host, namespace
+from fenchel._array import Array, eps, host, namespace
 from fenchel._check import Interval, check_parameter
 from fenchel._component import from_name
 from fenchel.losses import Loss
@@ -61,14 +62,17 @@ class CertifiedMixin:
         self.set_params(**{self._loss_parameter: clone(loss), "lam": lam})  # type: ignore[attr-defined]
         return self
 
-    def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None, warn: bool = True) -> Solution:
-        """Solve, set the fitted attributes that every estimator has, warn if not converged."""
-        with problem.few_threads():
-            solution = solver.solve(problem, tol=self.tol, start=start)
+    def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None) -> Solution:
+        """Solve, and set the fitted attributes that every estimator has."""
+        with problem.arithmetic():
+            solution = _finite(solver.solve(problem, tol=self.tol, start=start), problem)
         self._certify(problem, solution, self._info(problem, solver, solution))
-        if warn and solution.status is not Status.CONVERGED:
-            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=5)
         return solution
+
+    def _warn_unless_converged(self, solution: Solution, stacklevel: int = 6) -> None:
+        """Warn about a solution whose gap is above ``tol``."""
+        if solution.status is not Status.CONVERGED:
+            warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=stacklevel)
 
     def _certify(self, problem: DualProblem, solution: Solution, info: dict[str, str]) -> None:
         """Set the fitted attributes of a solution."""
@@ -89,8 +93,8 @@ class CertifiedMixin:
             "point_outlier_score_": problem.loss.point_saturation(duals),
         }
         for name, ratios in scores.items():
-            if ratios is not None:
-                setattr(self, name, xp.clip(ratios, max=1.0))
+            if ratios is not None:  # a clipped sample has a score of exactly 1, whatever its round-off
+                setattr(self, name, xp.where(ratios >= 1 - eps(duals) ** 0.5, xp.ones_like(ratios), ratios))
             elif hasattr(self, name):
                 delattr(self, name)
 
@@ -105,10 +109,20 @@ class CertifiedMixin:
         )
         advice = {
             Status.MAX_ITER: f"Raise max_iter, or lam (now {self.lam:g}).",
-            Status.STALLED: f"Round-off is reached: use float64, or raise lam (now {self.lam:g}) or tol.",
+            Status.STALLED: f"Round-off is reached: scale the inputs, use float64, raise lam ({self.lam:g}) or tol.",
             Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
         }
         return f"{text}. {advice.get(solution.status, solution.status.value)}"
+
+
+def _finite(solution: Solution, problem: DualProblem) -> Solution:
+    """Return the solution, or the zero model where overflow has left no numbers."""
+    xp = namespace(solution.duals)
+    if bool(xp.all(xp.isfinite(solution.duals))):
+        return solution
+    zero = xp.zeros_like(problem.targets)
+    certificate = problem.certificate(zero, zero)
+    return replace(solution, duals=zero, predictions=zero, certificate=certificate, status=Status.STALLED)
 
 
 def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[E, P], E]:

@@ -1,26 +1,34 @@
 """What the regressors share: a checked sample, its dual problem, the solve, predictions in coordinates."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
+from fenchel._array import Array, as_index, as_like, device, host, is_numpy, is_single, namespace
 from fenchel._check import check_array, check_memory
 from fenchel.estimators.base import CertifiedMixin
-from fenchel.exceptions import IncompatibleError
+from fenchel.exceptions import IncompatibleError, IndefiniteError
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
 from fenchel.problem import DualProblem
 from fenchel.representations import Representation
-from fenchel.solvers import Solution, Status
+from fenchel.solvers import APGD, Solution, Status
 
 __all__ = ["KernelRegressorMixin", "Sample", "checked_inputs", "is_host", "is_regular", "new_inputs", "sample_weights"]
 
+_MARGINS = (
+    1e-2,
+    1,
+    1e2,
+    1e4,
+)  # how far inside the domain of a loss predictions are pulled, one attempt after the other
+_ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
 _BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
 
 
@@ -60,20 +68,12 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         """Fit in the dtype of the data; where that is too short for the gap, refine in float64."""
         loss, solver = self._parts()
         sample = self._sample(X, y, loss, False, sample_weight, grid)
-        if not _is_single(sample):
-            return self._fitted(sample, self._solve(sample.problem, solver))
-        try:
-            found = self._solve(sample.problem, solver, warn=False)
-            start = found.duals
-        except np.linalg.LinAlgError:  # lam is below the round-off of the kernel
-            found, start = None, None
-        if found is None or found.status is not Status.CONVERGED:
-            sample = self._sample(X, y, loss, True, sample_weight, grid)
-            targets = sample.problem.targets
-            is_start = start is not None and start.shape == targets.shape  # the rank of a factor depends on the dtype
-            start = as_like(start, targets) if is_start else None
-            found = self._solve(sample.problem, solver, start)
-        return self._fitted(sample, found)
+        solution = self._solve(sample.problem, solver)
+        if solution.status is not Status.CONVERGED and is_single(sample.problem.targets):
+            with suppress(IndefiniteError):  # a matrix of float32 numbers holds no more digits
+                sample = self._sample(X, y, loss, True, sample_weight, grid)
+                solution = self._solve(sample.problem, solver, _usable_start(solution.duals, sample.problem.targets))
+        return self._fitted(sample, solution, warn=True)
 
     def _prepared(
         self,
@@ -100,9 +100,9 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             index = as_index(kept, X)
             X, y = xp.take(X, index, axis=0), representation.take(y, index)
             X = xp.take(X, index, axis=1) if kernel.is_pairwise else X
-        size = 3 * X.shape[0] ** 2 * xp.finfo(X.dtype).bits // 8
-        check_memory(size, f"The Gram matrix of {n} samples", "Fit on a part of the sample.")
+        self._check_fits(X, 1)
         targets = representation.fit(y, weights, **more).targets_
+        self._check_fits(X, targets.shape[1])
         bound = kernel.bind(X, representation)
         gram = bound.gram(X)
         if representation.row_scale_ is not None:
@@ -112,8 +112,33 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         )
         return Sample(problem, X, bound, representation, kernel.is_pairwise, weights, kept, n, extra)
 
-    def _fitted(self, sample: Sample, solution: Solution) -> Self:
-        """Keep of a certified solution what prediction needs: the support only."""
+    def _check_fits(self, X: Array, n_outputs: int) -> None:
+        """Raise before the work starts if the Gram matrix, its factorisation and the iterates do not fit in memory."""
+        if not str(device(X)).startswith("cpu"):
+            return
+        n, (_, solver) = X.shape[0], self._parts()
+        matrix, iterates = 8 * n**2, 8 * n * n_outputs * _ITERATES
+        light = int(APGD.gram_copies * matrix) + iterates
+        advice = "Fit on a part of the sample"
+        if solver.gram_copies > APGD.gram_copies:
+            advice += f", or use solver='apgd', which factorises nothing and needs {light / 2**30:.1f} GiB"
+        check_memory(int(solver.gram_copies * matrix) + iterates, f"A fit of {n} samples and {n_outputs} outputs",
+                     f"{advice}.")  # fmt: skip
+
+    def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
+        """Keep of a solution what prediction needs, the support only; certify what it predicts."""
+        self._keep(sample)
+        with sample.problem.arithmetic():
+            solution = self._certified_by_predict(sample, solution)
+        self._finish(sample)
+        if sample.kept is not None:
+            self._restore(sample.n, sample.kept)
+        if warn:
+            self._warn_unless_converged(solution)
+        return self
+
+    def _keep(self, sample: Sample) -> None:
+        """Set the coefficients of the support, and what else ``predict`` reads."""
         xp, index = namespace(sample.X), as_index(self.support_, sample.X)
         duals = self.dual_coef_ if sample.weights is None else self.dual_coef_ * sample.weights[:, None]
         if sample.representation.row_scale_ is not None:
@@ -122,10 +147,38 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         self._bound, self._is_pairwise = sample.bound, sample.is_pairwise
         self.X_fit_ = xp.take(sample.X, index, axis=0)
         self.representation_ = sample.representation
-        self._finish(sample)
-        if sample.kept is not None:
-            self._restore(sample.n, sample.kept)
-        return self
+
+    def _certified_by_predict(self, sample: Sample, solution: Solution) -> Solution:
+        """Return the solution with the certificate of ``predict`` wherever round-off could tell the two apart.
+
+        A solver computes predictions from its own factorisation. They agree with those of ``predict`` to the round-off
+        of K a / (lam n), which is large where lam is tiny or the kernel is large.
+        """
+        problem = sample.problem
+        round_off = problem.round_off(solution.duals, solution.predictions)
+        if round_off <= 0.1 * self.tol * abs(solution.certificate.primal) and not sample.is_pairwise:
+            return solution
+        for margin in _MARGINS:
+            predictions = self._training_predictions(sample)
+            certificate = problem.certificate(solution.duals, predictions)
+            if math.isfinite(certificate.primal) or math.isinf(problem.loss_radius):
+                break
+            duals, _ = problem.pulled_inside(solution.duals, predictions, margin)
+            solution = replace(solution, duals=duals)
+            self._certify(problem, solution, self.solver_info_)
+            self._keep(sample)
+        is_lost = solution.status is Status.CONVERGED and not certificate.relative_gap <= self.tol
+        status = Status.STALLED if is_lost else solution.status
+        solution = replace(solution, predictions=predictions, certificate=certificate, status=status)
+        self._certify(problem, solution, self.solver_info_)
+        return solution
+
+    def _training_predictions(self, sample: Sample) -> Array:
+        """Return what ``predict`` gives for the training inputs, in the scaling of the dual problem."""
+        rows = self._coordinates(sample.X)
+        for factor in (sample.representation.row_scale_, sample.problem.root):
+            rows = rows if factor is None else rows * factor
+        return rows
 
     def _finish(self, sample: Sample) -> None:
         """Set what an estimator has beside the common attributes."""
@@ -208,9 +261,10 @@ def new_inputs(estimator: Any, X: Any) -> Array:
     return X
 
 
-def _is_single(sample: Sample) -> bool:
-    targets = sample.problem.targets
-    return bool(targets.dtype == namespace(targets).float32)
+def _usable_start(duals: Array, targets: Array) -> Array | None:
+    """Return duals of a float32 attempt to start from in float64, ``None`` where they are of no use."""
+    is_usable = duals.shape == targets.shape and bool(namespace(duals).all(namespace(duals).isfinite(duals)))
+    return as_like(duals, targets) if is_usable else None  # the rank of a factor depends on the dtype
 
 
 def _padded_take(rows: Array, place: np.ndarray) -> Array:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -66,7 +67,8 @@ class CrossValidatedMixin(ABC):
         self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
         self.best_estimator_ = estimator._settled(losses[i], lams[j])
         problem = sample.problem.with_(loss=sample.problem.bind(losses[i]), lam=lams[j])
-        self.best_estimator_._fitted(sample, estimator._solve(problem, estimator._parts()[1]))
+        solution = estimator._solve(problem, estimator._parts()[1])
+        self.best_estimator_._fitted(replace(sample, problem=problem), solution, warn=True)
         for name, value in vars(self.best_estimator_).items():
             if name.endswith("_") and not name.startswith("_"):
                 setattr(self, name, value)
@@ -140,6 +142,10 @@ class CrossValidatedMixin(ABC):
         aggregate = AGGREGATES[self.aggregate]
 
         def rows(places: list[int]) -> None:
+            with np.errstate(all="ignore"):  # threads have a state of their own
+                measure_rows(places)
+
+        def measure_rows(places: list[int]) -> None:
             for found in self._held_out(sample, [losses[i] for i in places], lams, folds):
                 i = places[found.loss]
                 errors = measure(host(found.predictions))
@@ -150,7 +156,7 @@ class CrossValidatedMixin(ABC):
                     self.progress(done, len(losses) * len(lams))
                 store.save(i)
 
-        with sample.problem.few_threads():
+        with sample.problem.arithmetic():
             parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
             Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(rows)(part) for part in parts)
         self.fold_errors_, self.cv_gaps_, self.cv_errors_ = store.errors, store.gaps, store.scores

@@ -197,7 +197,7 @@ class Reduced:
 
     def solve(self, problem: DualProblem) -> Solution:
         """Solve the outer problem, from a near start where there is one."""
-        with problem.few_threads():
+        with problem.arithmetic():
             found = self._solve(problem)
         self.last = _multipliers(found.duals, self.V - found.predictions)
         return found

@@ -263,9 +263,9 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
             X, targets, sample_weight, loss, kernel, representation, extra=(decoder.validate(), space)
         )
 
-    def _fitted(self, sample: Sample, solution: Solution) -> Self:
+    def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
         """Keep of a certified solution what makes weights: for the square loss its duals do, else their expansion."""
-        super()._fitted(sample, solution)
+        super()._fitted(sample, solution, warn)
         if self._is_expanded(sample):
             problem = sample.problem.with_(lam=self.lam)
             active, omega = double_expansion(problem, solution)

@@ -350,8 +350,8 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         super()._finish(sample)
         self._is_flat, self.marginal_ = sample.extra.rest.is_flat, sample.extra.rest.marginal
 
-    def _fitted(self, sample: Sample, solution: Solution) -> Self:
-        super()._fitted(sample, solution)
+    def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
+        super()._fitted(sample, solution, warn)
         self.crossing_rate_ = self._crossings(sample, solution)
         return self
 

@@ -198,7 +198,7 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
             for k in range(len(lams)):
                 errors[k, test] = found.model(0, k)._losses(X, y)
 
-        with sample.problem.few_threads():
+        with sample.problem.arithmetic():
             Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(k, fold) for k, fold in enumerate(folds))
         means = np.stack([np.average(errors[:, fold], axis=1, weights=weights[fold]) for fold in folds], axis=1)
         aggregate = AGGREGATES[self.aggregate]

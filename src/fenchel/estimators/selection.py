@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ class RegularizationPath:
         base = self._sample.problem
         problem = base.with_(loss=base.bind(self.losses[loss]), lam=self.lams[lam])
         chosen._certify(problem, solution, {"solver": solution.solver, "reason": "one pair of a path"})
-        return chosen._fitted(self._sample, solution)
+        return chosen._fitted(replace(self._sample, problem=problem), solution)
 
     def predict(self, X: Array) -> Array:
         """Return the predictions of every pair, shape (losses, lams, m) or (losses, lams, m, p)."""
@@ -122,7 +122,7 @@ def path(
     arrays = {name: np.full(shape, np.nan) for name in ("gaps", "primal", "dual", "sparsity")}
     n_iter = np.zeros(shape, dtype=int)
     solutions: dict[tuple[int, int], Solution] = {}
-    with sample.problem.few_threads():
+    with sample.problem.arithmetic():
         for i, j, solution in solve_grid(sample.problem, wanted, lams, chosen.tol, solver):
             found = solution.certificate
             arrays["gaps"][i, j], arrays["primal"][i, j] = found.relative_gap, found.primal

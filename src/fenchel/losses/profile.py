@@ -330,7 +330,7 @@ def _solve_increasing(function: Callable[[Array], Array], wanted: Array, high: A
         a, fa = x, fx
         width = xp.abs(b - a)
         tolerance = 2 * eps(wanted) * xp.maximum(xp.abs(a), xp.abs(b))
-        if bool(xp.all(is_zero | (width <= tolerance) | (fa == 0))):
+        if not bool(xp.any(~is_zero & (width > tolerance) & (fa != 0))):  # entries that are not numbers are done
             break
         share = xp.where(is_zero | (fa == 0), half, _next_share(xp, (a, b, c), (fa, fb, fc), half))
         safe = xp.where(width > 0, width, xp.ones_like(width))

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from fenchel._array import Array, eps, host, namespace
+from fenchel._array import Array, eps, host, is_single, namespace
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
 from fenchel.solvers.box import BoxNewton
@@ -151,7 +151,10 @@ class Auto(Solver):
         """Return the chosen solver, and others for when it does not arrive."""
         if self.max_iter is not None or isinstance(chosen, ClosedForm):
             return [chosen]
-        if not isinstance(chosen, DouglasRachford):
+        is_split = isinstance(chosen, DouglasRachford)
+        if is_single(problem.targets):  # where the splitting stops, a refinement in float64 is the better successor
+            return [chosen] if is_split else [chosen, DouglasRachford()]
+        if not is_split:
             return [chosen, DouglasRachford(), RowNewton()]
         if not problem.loss.sparse:
             return [chosen, RowNewton()]

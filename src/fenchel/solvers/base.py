@@ -79,10 +79,15 @@ class Solution:
 Point = tuple[Array, Array, Certificate]  # duals, predictions, and their certificate
 
 
+_AT_FLOOR = 0.1  # share of the patience that is left once round-off in the predictions explains the gap
+_BROKEN = 3  # certificates in a row that are not numbers before a run ends
+
+
 class Run:
     """What has been seen of one problem: its best point, its history, and whether it is done."""
 
-    def __init__(self, tol: float, patience: float) -> None:
+    def __init__(self, problem: DualProblem, tol: float, patience: float) -> None:
+        self.problem = problem
         self.tol = tol
         self.patience = patience
         self.history: list[tuple[int, Certificate]] = []
@@ -93,11 +98,11 @@ class Run:
 
     def add(self, n_iter: int, point: Point) -> None:
         """Note a certificate, and keep the point if it is the best."""
-        gap, watcher = point[2].relative_gap, _WATCHER.get()
+        gap, watcher = _comparable(point), _WATCHER.get()
         self.history.append((n_iter, point[2]))
         if watcher is not None:
             watcher(n_iter, point[2])
-        if not self._best or gap < self._best[0][2].relative_gap:
+        if not self._best or gap < _comparable(self._best[0]):
             self._best = [point]
         if gap < 0.9 * self._progress[1]:
             self._progress = (len(self.history), gap)
@@ -108,9 +113,26 @@ class Run:
             self.status = Status.CONVERGED
         elif callback is not None and callback(*self.history[-1]):
             self.status = Status.INTERRUPTED
-        elif len(self.history) - self._progress[0] > self.patience:
+        elif self._idle > self.patience or self._is_at_floor() or self._is_broken():
             self.status = Status.STALLED
         return self.status is not Status.MAX_ITER
+
+    @property
+    def _idle(self) -> int:
+        """The number of certificates since the gap last fell by a tenth."""
+        return len(self.history) - self._progress[0]
+
+    def _is_at_floor(self) -> bool:
+        """Whether the gap no longer falls and round-off explains what is left of it."""
+        patience = max(1, int(_AT_FLOOR * self.patience)) if math.isfinite(self.patience) else 0
+        if patience == 0 or self._idle == 0 or self._idle % patience:
+            return False
+        duals, predictions, certificate = self._best[0]
+        return certificate.gap <= self.problem.round_off(duals, predictions)
+
+    def _is_broken(self) -> bool:
+        last = self.history[-_BROKEN:]
+        return len(last) == _BROKEN and all(math.isnan(certificate.relative_gap) for _, certificate in last)
 
     def solution(self, name: str) -> Solution:
         """Return the best point."""
@@ -118,6 +140,12 @@ class Run:
         is_infinite = self.status is not Status.CONVERGED and not math.isfinite(best[2].primal)
         status = Status.INFEASIBLE if is_infinite else self.status
         return Solution(*best, self.history[-1][0], status, name, self.history, self.state)
+
+
+def _comparable(point: Point) -> float:
+    """Return the gap of a point, infinity where it is not a number."""
+    gap = point[2].relative_gap
+    return math.inf if math.isnan(gap) else gap
 
 
 def turned_back(solution: Solution, problem: DualProblem, tol: float) -> Solution:
@@ -132,6 +160,8 @@ def turned_back(solution: Solution, problem: DualProblem, tol: float) -> Solutio
 
 class Solver(Component, ABC):
     """Solves a dual problem to a relative gap, or says why it cannot."""
+
+    gram_copies: ClassVar[float] = 7.0  # peak memory over that of the Gram matrix, factorisation and its work included
 
     @abstractmethod
     def why_not(self, problem: DualProblem) -> str | None:
@@ -194,7 +224,7 @@ class IterativeSolver(Solver, ABC):
         """Iterate until the relative gap is at most ``tol``."""
         self.validate()
         self.require(problem)
-        run, state, n_iter = Run(tol, self.patience), self.init(problem, start), 0
+        run, state, n_iter = Run(problem, tol, self.patience), self.init(problem, start), 0
         while True:
             run.add(n_iter, self._certified(problem, state, tol))
             if run.is_done(callback) or n_iter >= self.max_iter or self.is_hopeless(problem, state):
@@ -212,4 +242,4 @@ class IterativeSolver(Solver, ABC):
             found.append((duals, predictions, problem.certificate(duals, predictions)))
             if found[-1][2].relative_gap <= tol:
                 return found[-1]
-        return min(found, key=lambda triple: triple[2].relative_gap)
+        return min(found, key=_comparable)

@@ -42,6 +42,8 @@ class BCD(IterativeSolver):
     [Laforgue2019]_, Alg. 1.
     """
 
+    gram_copies = 2.0
+
     def __init__(self, max_iter: int = 2000, check_every: int = 1) -> None:
         self.max_iter = max_iter
         self.check_every = check_every

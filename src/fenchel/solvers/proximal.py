@@ -41,6 +41,8 @@ class PGD(IterativeSolver):
     [Laforgue2020]_, Alg. 1 and 2.
     """
 
+    gram_copies = 2.0
+
     def __init__(self, max_iter: int = 20000, check_every: int = 20) -> None:
         self.max_iter = max_iter
         self.check_every = check_every
@@ -87,6 +89,8 @@ class APGD(IterativeSolver):
     ----------
     [OdonoghueCandes2015]_, gradient scheme; [Lambert2022]_, Alg. 1.
     """
+
+    gram_copies = 2.0
 
     def __init__(self, max_iter: int = 20000, check_every: int = 10) -> None:
         self.max_iter = max_iter

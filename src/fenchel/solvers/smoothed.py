@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fenchel._array import Array, namespace
+from fenchel._array import Array, eps, namespace
 from fenchel._check import Interval, Options
 from fenchel.problem import DualProblem
 from fenchel.solvers.base import IterativeSolver
@@ -74,8 +74,8 @@ class SmoothedNewton(IterativeSolver, ABC):
                 problem,
                 replace(state, coef=state.coef + length * change, fitted=state.fitted + length * fitted),
             )
-            wanted = state.value + self._decrease * length * slope + 1e-14 * abs(state.value)
-            if trial.value <= wanted or length < 1e-6:
+            enough = state.value + self._decrease * length * slope + 64 * eps(change) * abs(state.value)
+            if trial.value <= enough or length < 1e-6 or not math.isfinite(slope):
                 break
             length *= self._shorter
         damping = max(state.damping / 10, 1e-10) if length == 1 else min(state.damping * 10, 1.0)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, as_index, eps, host, is_numpy, namespace
+from fenchel._array import Array, as_index, host, is_numpy, is_single, namespace
 from fenchel._check import Interval, Options
 from fenchel.batch import Batch
 from fenchel.exceptions import IncompatibleError
@@ -19,8 +19,7 @@ from fenchel.solvers.linear import Eigen, Inverse
 __all__ = ["DouglasRachford"]
 
 _SPARSE_PATIENCE = 500  # iterations
-_PATIENCE = 400  # certificates, ten times fewer in short numbers
-_DOUBLE = 1e-10  # precision of numbers that are not short
+_PATIENCE = 400  # certificates, ten times fewer in float32
 
 
 @dataclass(frozen=True)
@@ -137,11 +136,11 @@ class DouglasRachford(Solver):
         self.validate()
         for problem in problems:
             self.require(problem)
-        is_double = eps(problems[0].targets) < _DOUBLE
-        runs = [Run(tol, _PATIENCE if is_double else _PATIENCE // 10) for _ in problems]
         turned = [problem.rotated() for problem in problems]
         if any(one.gram is not turned[0].gram for one in turned):  # a pointwise loss beside one of the row norm
             turned = list(problems)
+        patience = _PATIENCE // 10 if is_single(problems[0].targets) else _PATIENCE
+        runs = [Run(problem, tol, patience) for problem in turned]
         begin = [
             start if start is None or isinstance(start, Warm) or one is problem else _turned(problem, start)
             for problem, one, start in zip(problems, turned, starts or [None] * len(problems), strict=True)

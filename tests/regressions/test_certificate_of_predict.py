@@ -1,0 +1,138 @@
+"""The certificate of a fit is that of ``predict``: recomputed here from predictions, duals and the loss alone."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from fenchel import FunctionalRegressor, OperatorKernelRegressor
+from fenchel.exceptions import IndefiniteError
+from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralGaussian, Laplacian, Matern
+from fenchel.losses import (
+    Ball,
+    EpsilonRidge,
+    EpsilonSVR,
+    Exponential,
+    Huber,
+    InfimalConvolution,
+    Norm,
+    NormLog,
+    Power,
+    Square,
+)
+
+TOL = 1e-6
+EPS = np.finfo(float).eps
+LOSSES = [
+    Square(), Huber(0.5), Huber(0.5, p=1), EpsilonRidge(0.1), EpsilonSVR(0.1), EpsilonSVR(0.1, p=1), Norm(1.0),
+    Power(1.5, 1.0), Exponential(1.0), NormLog(1.0), Ball(0.5), InfimalConvolution(Huber(0.5), Norm(1.0)),
+]  # fmt: skip
+
+
+def gap_of_predict(model, X, Y, loss, weights=None):
+    """Return the relative gap of (predict(X), dual_coef_), and the round-off of its subtraction."""
+    Y = Y.reshape(len(Y), -1)
+    h, a = np.reshape(model.predict(X), Y.shape), np.reshape(model.dual_coef_, Y.shape)
+    w = np.ones(len(Y)) if weights is None else weights
+    seen, total = w > 0, w.sum()
+    mean = lambda values: np.sum((w * values)[seen]) / total  # noqa: E731
+    quadratic, value, at_zero = mean(np.sum(a * h, axis=1)), mean(loss.value(Y - h)), mean(loss.value(Y))
+    primal = value + quadratic / 2
+    dual = mean(np.sum(a * Y, axis=1) - loss.conjugate(a)) - quadratic / 2
+    size = max(abs(primal), 1e-10 * abs(at_zero) if np.isfinite(at_zero) else 0.0)
+    noise = 64 * EPS * (abs(value) + abs(quadratic) + mean(np.sum(np.abs(a * Y), axis=1)) + min(abs(at_zero), 1e300))
+    return ((primal - dual) / size, noise / size) if size > 0 else (0.0, 0.0)
+
+
+@st.composite
+def problems(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+    n, d, p = draw(st.sampled_from([1, 2, 5, 20])), draw(st.sampled_from([1, 3])), draw(st.sampled_from([1, 3]))
+    size, height = 10.0 ** draw(st.integers(-8, 8)), 10.0 ** draw(st.integers(-8, 8))
+    X = size * (rng.standard_normal((n, d)) + draw(st.sampled_from([0.0, 1.0, 1e3])))
+    if draw(st.booleans()):
+        X[n // 2 :] = X[: n - n // 2]
+    weights = rng.integers(0, 3, n) + 1e-3 if draw(st.booleans()) else None
+    kernel = draw(st.sampled_from(["gaussian", "laplacian", "linear", "polynomial", "matern"]))
+    return X, height * rng.standard_normal((n, p)), draw(st.sampled_from(LOSSES)), kernel, 10.0 ** draw(
+        st.integers(-10, 1)), weights  # fmt: skip
+
+
+@given(problems())
+@settings(max_examples=120)
+def test_of_any_fit(problem):
+    X, Y, loss, kernel, lam, weights = problem
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = OperatorKernelRegressor(kernel, loss=loss, lam=lam).fit(X, Y, sample_weight=weights)
+    assert {type(one.message) for one in caught} <= {ConvergenceWarning}
+    assert bool(caught) == (not model.duality_gap_ <= TOL)
+    if np.isfinite(model.duality_gap_):
+        gap, noise = gap_of_predict(model, X, Y, loss, weights)
+        assert gap <= 1.01 * model.duality_gap_ + 0.2 * TOL + noise
+
+
+@pytest.mark.parametrize("size", [1e6, 1e8])
+@pytest.mark.parametrize("kernel", [Gaussian(), Gaussian(1e-3), Matern(nu=np.inf), Laplacian()], ids=repr)
+def test_inputs_as_large_as_their_spread(rng, size, kernel):
+    X, Y = size * rng.standard_normal((60, 3)), rng.standard_normal((60, 2))
+    model = OperatorKernelRegressor(kernel, loss=EpsilonSVR(0.1)).fit(X, Y)
+    assert gap_of_predict(model, X, Y, EpsilonSVR(0.1))[0] <= TOL
+
+
+@pytest.mark.parametrize("kernel", [FunctionalGaussian(1.0), IntegralGaussian(1.0)], ids=repr)
+@pytest.mark.parametrize("channels", [(), (2,)], ids=["one channel", "two channels"])
+def test_large_curves(rng, kernel, channels):
+    X, Y = 1e7 * rng.standard_normal((20, 9, *channels)), rng.standard_normal((20, 5))
+    model = FunctionalRegressor(kernel, loss=EpsilonSVR(0.1), center=False).fit(X, Y)
+    K = kernel(X, X[model.support_])
+    np.testing.assert_allclose(K[model.support_, np.arange(len(model.support_))], 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("lam", [1e-6, 1e-8])
+def test_a_gram_matrix_rounded_to_float32_is_refused_with_its_defect(rng, lam):
+    X, Y = rng.standard_normal((80, 3)), rng.standard_normal((80, 2))
+    K = Gaussian(0.1)(X).astype(np.float32).astype(float)
+    low = np.linalg.eigvalsh(K)[0]
+    with pytest.raises(IndefiniteError, match=rf"most negative eigenvalue is {low:.1e}"[:-5] + r".*from float32"):
+        OperatorKernelRegressor("precomputed", loss=EpsilonSVR(0.1), lam=lam).fit(K, Y)
+    whole = K + 2 * abs(low) * np.eye(80)
+    model = OperatorKernelRegressor("precomputed", loss=EpsilonSVR(0.1), lam=lam).fit(whole, Y)
+    assert gap_of_predict(model, whole, Y, EpsilonSVR(0.1))[0] <= 1.2 * TOL
+
+
+def test_an_asymmetric_gram_matrix_is_refused_with_its_defect(rng):
+    X = rng.standard_normal((10, 3))
+    K = Gaussian(0.1)(X)
+    K[0, 1] += 1e-9
+    with pytest.raises(ValueError, match=r"must be symmetric\. It differs from its transpose by up to 1\.000e-09"):
+        OperatorKernelRegressor("precomputed").fit(K, X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("lam", [1e-1, 1e-4, 1e-8, 1e-10])
+@pytest.mark.parametrize("size", [1.0, 1e4])
+def test_predictions_of_a_converged_ball_are_inside(rng, dtype, lam, size):
+    X, Y = (array.astype(dtype) for array in (rng.standard_normal((40, 3)), size * rng.standard_normal((40, 2))))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = OperatorKernelRegressor(loss=Ball(0.5), lam=lam).fit(X, Y)
+    if not caught:
+        exact = np.float64 if model.dual_coef_.dtype == np.float64 else dtype
+        norms = np.linalg.norm(Y.astype(exact) - model.predict(X.astype(exact)), axis=1)
+        assert norms.max() <= 0.5 * (1 + 64 * np.finfo(exact).eps)
+
+
+def test_duals_that_are_not_numbers_are_no_start(rng, monkeypatch):
+    from fenchel.estimators import core
+
+    X, Y = (rng.standard_normal((30, d)).astype(np.float32) for d in (3, 2))
+    starts = []
+    usable = core._usable_start
+    monkeypatch.setattr(core, "_usable_start", lambda duals, like: starts.append(usable(duals * np.nan, like)))
+    model = OperatorKernelRegressor(loss=Huber(0.3), lam=1e-8).fit(X, Y)
+    assert starts == [None]
+    assert model.duality_gap_ <= TOL
