@@ -84,5 +84,6 @@ def test_a_matrix_that_round_off_has_made_indefinite(rng):
     b = A @ U[:, :10] @ rng.standard_normal((10, 2))
     np.testing.assert_allclose(A @ cholesky_solver(A)(b), b, rtol=0, atol=1e-12 * np.abs(b).max())
     inverse = spd_inverse(A.copy())
-    np.testing.assert_allclose(np.diag(U[:, :10].T @ inverse @ U[:, :10]) * values[:10], 1, rtol=0.1)
+    small = slice(6, 10)  # an inverse with entries of 1e-3 holds eigenvalues of 1e-17 to a digit
+    np.testing.assert_allclose(np.diag(U[:, small].T @ inverse @ U[:, small]) * values[small], 1, rtol=0.1)
     assert np.linalg.eigvalsh(inverse)[0] > 0
