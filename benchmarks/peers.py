@@ -18,9 +18,10 @@ Stages = Iterator[np.ndarray]
 
 
 def run(member: Member, name: str, limit: float) -> Run:
-    """Let a peer improve its duals in stages of doubled effort until gap 1e-9 or ``limit`` CPU seconds.
+    """Let a peer improve its duals in stages until gap 1e-9 or ``limit`` CPU seconds.
 
-    The certificates between stages are not counted.
+    A peer that goes on from its last stage is charged for all of them; one that starts anew with a smaller tolerance is
+    charged for the cheapest single solve that reaches each gap. The certificates between stages are not counted.
     """
     problem = member.problem()
     record = Run(member.name, name, name, dict.fromkeys((f"{gap:.0e}" for gap in GAPS), None), status="MAX_ITER")
@@ -34,14 +35,17 @@ def run(member: Member, name: str, limit: float) -> Run:
             except Exception as error:  # a peer that breaks is a finding, not a failure of ours
                 record.status = f"{type(error).__name__}: {error}"
                 break
-            spent += time.process_time() - start
+            last = time.process_time() - start
+            spent += last
             if duals is None:
                 break
+            charged = last if name in RESTARTING else spent
             found = problem.certificate(duals, problem.predictions(duals)).relative_gap
             record.gap = min(record.gap, found)
             for gap in GAPS:
-                if found <= gap and record.times[f"{gap:.0e}"] is None:
-                    record.times[f"{gap:.0e}"] = spent
+                if found <= gap:
+                    best = record.times[f"{gap:.0e}"]
+                    record.times[f"{gap:.0e}"] = charged if best is None else min(best, charged)
             if found <= GAPS[-1]:
                 record.status = "CONVERGED"
                 break
@@ -125,3 +129,4 @@ PEERS: dict[str, Callable[[Member], Stages]] = {
     "cvxpy Clarabel": clarabel,
     "sklearn SVR": sklearn_svr,
 }
+RESTARTING = ("sklearn SVR", "cvxpy Clarabel")  # each stage is a solve of its own
