@@ -21,6 +21,10 @@ def build(loss, lam, p=4, n=N, weights=None):
     return DualProblem.build(SeparableGram(DenseGram(K)), Y, loss(np.linalg.norm(Y, axis=1)), lam, weights)
 
 
+def relay(problem):
+    return Auto()._relay(problem, Auto().choose(problem)[0])
+
+
 def zone(share):
     """Return an epsilon-ridge loss whose insensitive zone holds all but a share of the samples."""
     return lambda norms: EpsilonRidge(float(np.quantile(norms, 1 - share)))
@@ -93,8 +97,8 @@ class TestChoice:
 
     def test_the_splitting_stays_where_newton_is_slow(self):
         """A loss without curvature, most samples active: Newton's systems are large, and its steps many."""
-        assert [solver.max_iter for solver, _ in Auto()._relay(build(tube(0.95), 1e-5, p=1))] == [2000, 200, 20000]
-        assert [solver.max_iter for solver, _ in Auto()._relay(build(zone(0.9), 1e-5))] == [400, 200, 20000]
+        assert [solver.max_iter for solver, _ in relay(build(tube(0.95), 1e-5, p=1))] == [2000, 200, 20000]
+        assert [solver.max_iter for solver, _ in relay(build(zone(0.9), 1e-5))] == [400, 200, 20000]
 
     def test_the_splitting_where_products_have_many_columns(self):
         """lam is large, so that gradient steps are few: they beat the factorisation unless each is dear."""

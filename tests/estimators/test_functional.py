@@ -102,7 +102,7 @@ class TestCertificate:
         assert_array_equal(fitted.grid_, GRID)
         assert fitted.representation_error_ == 0
         assert fitted.n_features_in_ == 2
-        assert set(fitted.solver_info_) == {"solver", "reason"}
+        assert set(fitted.solver_info_) == {"solver", "reason", "stages"}
         assert fitted.n_iter_ >= 1
         assert not hasattr(fitted, "outlier_score_")
         assert not hasattr(fitted, "point_outlier_score_")

@@ -1,3 +1,4 @@
+import itertools
 import pickle
 import subprocess
 import sys
@@ -451,7 +452,22 @@ def test_solver_info(sample):
     assert "factorisation" in info["reason"]
     info = OperatorKernelRegressor(loss="huber", lam=1e-5).fit(X, Y[:, 0]).solver_info_
     assert (info["solver"], info["reason"]) == ("RowNewton", "one output: Newton's systems are small")
-    assert OperatorKernelRegressor(loss="huber", solver="apgd").fit(X, Y).solver_info_["reason"] == "chosen by the user"
+    info = OperatorKernelRegressor(loss="huber", solver="apgd").fit(X, Y).solver_info_
+    assert info == {"solver": "APGD", "reason": "chosen by the user", "stages": []}
+
+
+def test_solver_info_tells_every_stage_of_a_relay(sample):
+    """A loss with exact zeros is handed from the splitting to Newton's method; nothing is there before a cold fit."""
+    X, Y = sample
+    model = OperatorKernelRegressor(Gaussian(0.5), loss=EpsilonRidge(0.4), lam=1e-9, tol=1e-9).fit(X, Y)
+    stages = model.solver_info_["stages"]
+    assert sum(stage["n_iter"] for stage in stages) == model.n_iter_
+    assert stages[0]["reason"] == "one factorisation, then iterations that hardly depend on lam"
+    for before, after in itertools.pairwise(stages):
+        assert after["reason"] == f"{before['solver']} handed over at gap {before['gap']:.1e}"
+        assert before["gap"] > 1e-9
+    assert model.solver_info_["solver"] in {stage["solver"] for stage in stages}
+    assert min(stage["gap"] for stage in stages) == pytest.approx(model.duality_gap_, rel=1e-6)
 
 
 def test_html_repr(sample):

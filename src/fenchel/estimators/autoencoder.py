@@ -329,7 +329,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         problem = objective.problem(layers.kernels[-1], codes[-1])
         objective.tol = self.tol
         solution = objective.solve(problem)
-        self._certify(problem, solution, self._info(problem, objective.solver, solution))
+        self._certify(problem, solution)
         self._warn_unless_converged(solution, stacklevel=5)
         support = as_index(self.support_, V)
         outer = namespace(V).take(self.dual_coef_, support, axis=0) / (self.lam * V.shape[0])

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
@@ -16,7 +16,7 @@ from fenchel._check import Interval, check_parameter
 from fenchel._component import from_name
 from fenchel.losses import Loss
 from fenchel.problem import DualProblem
-from fenchel.solvers import Auto, Solution, Solver, Status
+from fenchel.solvers import Solution, Solver, Status
 
 __all__ = ["CertifiedMixin", "all_or_nothing", "part_of"]
 
@@ -66,7 +66,7 @@ class CertifiedMixin:
         """Solve, and set the fitted attributes that every estimator has."""
         with problem.arithmetic():
             solution = _finite(solver.solve(problem, tol=self.tol, start=start), problem)
-        self._certify(problem, solution, self._info(problem, solver, solution))
+        self._certify(problem, solution)
         return solution
 
     def _warn_unless_converged(self, solution: Solution, stacklevel: int = 6) -> None:
@@ -74,7 +74,7 @@ class CertifiedMixin:
         if solution.status is not Status.CONVERGED:
             warnings.warn(self._message(solution), ConvergenceWarning, stacklevel=stacklevel)
 
-    def _certify(self, problem: DualProblem, solution: Solution, info: dict[str, str]) -> None:
+    def _certify(self, problem: DualProblem, solution: Solution) -> None:
         """Set the fitted attributes of a solution."""
         xp, duals = namespace(solution.duals), problem.unscale(solution.duals)
         is_null = host(xp.all(duals == 0, axis=1))
@@ -87,7 +87,7 @@ class CertifiedMixin:
         self.n_iter_ = max(1, solution.n_iter)  # the first point is work too
         self.status_ = solution.status.value
         self.history_ = [(n_iter, found.relative_gap) for n_iter, found in solution.history]
-        self.solver_info_ = info
+        self.solver_info_ = _account(solution)
         scores = {
             "outlier_score_": problem.loss.saturation(duals),
             "point_outlier_score_": problem.loss.point_saturation(duals),
@@ -97,10 +97,6 @@ class CertifiedMixin:
                 setattr(self, name, xp.where(ratios >= 1 - eps(duals) ** 0.5, xp.ones_like(ratios), ratios))
             elif hasattr(self, name):
                 delattr(self, name)
-
-    def _info(self, problem: DualProblem, solver: Solver, solution: Solution) -> dict[str, str]:
-        reason = solver.choose(problem)[1] if isinstance(solver, Auto) else "chosen by the user"
-        return {"solver": solution.solver, "reason": reason}
 
     def _message(self, solution: Solution) -> str:
         gap, plural = solution.certificate.relative_gap, "" if solution.n_iter == 1 else "s"
@@ -113,6 +109,16 @@ class CertifiedMixin:
             Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
         }
         return f"{text}. {advice.get(solution.status, solution.status.value)}"
+
+
+def _account(solution: Solution) -> dict[str, Any]:
+    """Return which solver found the duals, why it ran, and every solver that ran before or after it."""
+    reasons = [stage.reason for stage in solution.stages if stage.solver == solution.solver]
+    return {
+        "solver": solution.solver,
+        "reason": reasons[0] if reasons else "chosen by the user",
+        "stages": [asdict(stage) for stage in solution.stages],
+    }
 
 
 def _finite(solution: Solution, problem: DualProblem) -> Solution:

@@ -165,12 +165,12 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
                 break
             duals, _ = problem.pulled_inside(solution.duals, predictions, margin)
             solution = replace(solution, duals=duals)
-            self._certify(problem, solution, self.solver_info_)
+            self._certify(problem, solution)
             self._keep(sample)
         is_lost = solution.status is Status.CONVERGED and not certificate.relative_gap <= self.tol
         status = Status.STALLED if is_lost else solution.status
         solution = replace(solution, predictions=predictions, certificate=certificate, status=status)
-        self._certify(problem, solution, self.solver_info_)
+        self._certify(problem, solution)
         return solution
 
     def _training_predictions(self, sample: Sample) -> Array:

@@ -66,7 +66,8 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
     outlier_score_ : array of shape (n,)
         Dual norm over its bound, in [0, 1]; 1 is a clipped sample. Only for losses with bounded duals.
     solver_info_ : dict
-        Which solver ran, and why.
+        ``solver`` found the duals, for this ``reason``; ``stages`` lists every solver that ``"auto"`` ran: ``solver``,
+        ``reason``, ``n_iter``, ``gap`` and ``status``.
     history_ : list of (int, float)
         Iteration and relative gap at each test.
     n_features_in_ : int

@@ -58,7 +58,8 @@ class RegularizationPath:
                 setattr(chosen, name, value)
         base = self._sample.problem
         problem = base.with_(loss=base.bind(self.losses[loss]), lam=self.lams[lam])
-        chosen._certify(problem, solution, {"solver": solution.solver, "reason": "one pair of a path"})
+        solution = replace(solution, stages=(solution.stage("one pair of a path"),))
+        chosen._certify(problem, solution)
         return chosen._fitted(replace(self._sample, problem=problem), solution)
 
     def predict(self, X: Array) -> Array:

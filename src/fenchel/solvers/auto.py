@@ -6,7 +6,7 @@ from typing import Any
 
 from fenchel._array import Array, eps, host, is_single, namespace
 from fenchel.problem import Certificate, DualProblem
-from fenchel.solvers.base import Callback, Solution, Solver, Status
+from fenchel.solvers.base import Callback, Solution, Solver, Stage, Status
 from fenchel.solvers.box import BoxNewton
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.newton import RowNewton
@@ -109,11 +109,14 @@ class Auto(Solver):
             zero = namespace(problem.targets).zeros_like(problem.targets)
             found = problem.certificate(zero, zero)
             if found.gap == 0:
-                return Solution(zero, zero, found, 0, Status.CONVERGED, type(self).__name__, [(0, found)])
+                solution = Solution(zero, zero, found, 0, Status.CONVERGED, type(self).__name__, [(0, found)])
+                return replace(solution, stages=(solution.stage("the zero model is the solution"),))
         watch, is_split = _Watch(callback), False
         best: Solution | None = None
         history: list[tuple[int, Certificate]] = []
-        for solver, near in self._relay(problem):
+        stages: list[Stage] = []
+        chosen, reason = self.choose(problem)
+        for solver, near in self._relay(problem, chosen):
             if best is not None and solver.why_not(problem) is not None:
                 continue
             begin = start
@@ -126,22 +129,23 @@ class Auto(Solver):
             watch.before = history[-1][0] if history else 0
             better = solver.solve(problem, max(tol, near), begin, watch.of(solver, problem))
             history += [(watch.before + n_iter, found) for n_iter, found in better.history]
+            stages.append(better.stage(reason))
+            reason = f"{better.solver} handed over at gap {better.certificate.relative_gap:.1e}"
             if best is None or better.certificate.relative_gap < best.certificate.relative_gap:
                 best, is_split = better, isinstance(solver, DouglasRachford)
             is_there = best.status is Status.CONVERGED and best.certificate.relative_gap <= tol
             if watch.is_over or is_there or best.status is Status.INFEASIBLE:
                 break
         assert best is not None  # there is at least one solver
-        best = replace(best, history=history, n_iter=history[-1][0])
+        best = replace(best, history=history, n_iter=history[-1][0], stages=tuple(stages))
         if best.status is Status.CONVERGED and best.certificate.relative_gap <= tol:
             return best
         ended = Status.INTERRUPTED if watch.is_over else Status.STALLED
         is_other = watch.is_over or best.status in (Status.INTERRUPTED, Status.CONVERGED)
         return replace(best, status=ended) if is_other else best
 
-    def _relay(self, problem: DualProblem) -> list[tuple[Solver, float]]:
+    def _relay(self, problem: DualProblem, chosen: Solver) -> list[tuple[Solver, float]]:
         """Return who takes over one after the other as long as none has arrived, and at which gap each hands over."""
-        chosen, _ = self.choose(problem)
         is_split = isinstance(chosen, DouglasRachford)
         if self.max_iter is None and is_split and BoxNewton().why_not(problem) is None:
             return [(chosen, _BEFORE_BOX), (BoxNewton(), 0.0), (DouglasRachford(), 0.0)]

@@ -15,7 +15,7 @@ from fenchel._component import Component
 from fenchel.exceptions import IncompatibleError
 from fenchel.problem import Certificate, DualProblem
 
-__all__ = ["IterativeSolver", "Solution", "Solver", "Status", "watched"]
+__all__ = ["IterativeSolver", "Solution", "Solver", "Stage", "Status", "watched"]
 
 Callback = Callable[[int, Certificate], bool | None]
 Watcher = Callable[[int, Certificate], None]
@@ -63,8 +63,22 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
+class Stage:
+    """What one solver of a relay did: why it ran, how long, and how far it came."""
+
+    solver: str
+    reason: str
+    n_iter: int
+    gap: float
+    status: str
+
+
+@dataclass(frozen=True)
 class Solution:
-    """Duals (of the solver's problem), their predictions, the certificate and how it was reached."""
+    """Duals (of the solver's problem), their predictions, the certificate and how it was reached.
+
+    ``solver`` names the one that found the duals; ``stages`` are all that ran, where several did.
+    """
 
     duals: Array
     predictions: Array
@@ -74,6 +88,11 @@ class Solution:
     solver: str
     history: list[tuple[int, Certificate]] = field(default_factory=list, repr=False)
     state: Any = field(default=None, repr=False)
+    stages: tuple[Stage, ...] = ()
+
+    def stage(self, reason: str) -> Stage:
+        """Return this solution as a stage of a relay."""
+        return Stage(self.solver, reason, self.n_iter, self.certificate.relative_gap, self.status.value)
 
 
 Point = tuple[Array, Array, Certificate]  # duals, predictions, and their certificate
