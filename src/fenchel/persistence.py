@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
-from inspect import isclass
+from inspect import isclass, signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sklearn
 from sklearn import gaussian_process, model_selection
+from sklearn import metrics as sklearn_metrics
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics
 from sklearn.utils.validation import check_is_fitted
@@ -27,7 +28,7 @@ import fenchel
 from fenchel import decoders, estimators, kernels, losses, representations, solvers, tables, task_losses
 from fenchel._check import require
 from fenchel.exceptions import ModelFileError
-from fenchel.report import labels, metrics
+from fenchel.report import labels, metrics, quantiles
 
 __all__ = ["describe", "load", "save", "versions", "write_whole"]
 
@@ -35,8 +36,9 @@ FORMAT = 1  # of the file; raised when files of this release cannot be read by a
 
 _HEADER = "fenchel.json"
 _MAGIC = b"PK\x03\x04"
-_SCORES = (labels, metrics)
+_SCORES = (labels, metrics, quantiles)
 _ROOMS = (decoders, estimators, kernels, losses, representations, solvers, tables, task_losses, *_SCORES)
+_SCORE_ENDINGS = ("_score", "_error", "_loss", "_deviance", "_corrcoef")
 _HELPERS = {"fenchel.representations.kernel_outputs._Pivots", "fenchel.task_losses.base.TaskSpace"}
 # what reading a zip archive, its JSON and its arrays raises when bytes are wrong
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, KeyError, TypeError,
@@ -300,9 +302,22 @@ def _trusted_names() -> frozenset[str]:
     for module in _SCORES:
         names |= {_name_of(getattr(module, name)) for name in module.__all__}
     names |= {_name_of(function) for function in kernel_metrics().values()}
+    names |= {_name_of(type(scorer)) for scorer in _sklearn_scorers()}
+    names |= {_name_of(function) for function in _sklearn_scores()}
     for module in (gaussian_process.kernels, model_selection):
         names |= {_name_of(one) for one in vars(module).values() if isclass(one) and _is_sklearn(one)}
     return frozenset(names)
+
+
+def _sklearn_scorers() -> list[Any]:
+    """Return the scorer that a search makes of a name, and the one that stands for the estimator's own score."""
+    return [sklearn_metrics.get_scorer("r2"), sklearn_metrics.check_scoring(estimators.OperatorKernelRegressor())]
+
+
+def _sklearn_scores() -> list[Callable[..., Any]]:
+    """Return scikit-learn's functions of true and predicted outputs whose value is one number."""
+    functions = [getattr(sklearn_metrics, name) for name in sklearn_metrics.__all__ if name.endswith(_SCORE_ENDINGS)]
+    return [function for function in functions if next(iter(signature(function).parameters)) == "y_true"]
 
 
 def _modules(room: Any) -> Iterator[Any]:
