@@ -26,7 +26,7 @@ from fenchel.persistence import save, versions, write_whole
 from fenchel.report.plots import CLIPPED
 from fenchel.report.summary import model_page
 from fenchel.solvers import watched
-from fenchel.tables import TableRegressor
+from fenchel.tables import Scores, TableRegressor
 
 __all__ = ["fit_command"]
 
@@ -50,8 +50,9 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
     A quarter of the rows held out, the result for a program:
       fenchel fit data.npz -t "Y_*" --inputs "X_*" --test-size 0.25 --json
 
-    DATA has a header with names. Text columns are encoded, constant ones left out, numbers standardised; the model
-    keeps all that, so that "fenchel predict" takes a raw table. What was done is printed.
+    DATA has a header with names. Text columns and dates are encoded, constant ones left out, numbers standardised,
+    missing inputs replaced by the median; the model keeps all that, so that "fenchel predict" takes a raw table. What
+    was done is printed.
     """
 
 
@@ -75,7 +76,9 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 @click.option("--center", type=click.Choice(["mean", "median", "none"]), default="mean", show_default=True,
               help="What is subtracted from the targets.")  # fmt: skip
 @click.option("--scale/--no-scale", default=True, show_default=True, help="Standardise the inputs.")
-@click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing input.")
+@click.option(
+    "--drop-missing", is_flag=True, help="Leave out rows with a missing input; by default the median stands in."
+)
 @click.option("--test-size", type=click.FloatRange(0, 1, max_open=True), default=0.0,
               help="Share of the rows to hold out for a test.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the rows of the test.")
@@ -103,7 +106,7 @@ def fit_command(data: Path, test_size: float, seed: int, model_file: Path | None
         for one in (regressor.estimator, regressor.estimator_):
             if hasattr(one, "progress"):
                 one.set_params(progress=None)  # the bar is no part of the model
-        found = _result(regressor, train, test, seconds)
+        found = _result(regressor, test, seconds)
     found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
     if model_file is not None:
         save(regressor, model_file)
@@ -188,10 +191,11 @@ def _progress(estimator: Any) -> Iterator[None]:
             yield
 
 
-def _result(model: TableRegressor, train: Table, test: Table | None, seconds: float) -> dict[str, Any]:
+def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[str, Any]:
     """Return what is printed, as plain numbers and text."""
     fitted = model.estimator_
     is_chosen = hasattr(fitted, "cv_errors_")
+    tested = None if test is None else model.evaluate(test)
     found: dict[str, Any] = {
         "estimator": type(fitted).__name__,
         "rows": len(model.rows_),
@@ -209,22 +213,34 @@ def _result(model: TableRegressor, train: Table, test: Table | None, seconds: fl
         "null_duals": float(fitted.sparsity_),
         "clipped": None,
         "cv_error": float(np.min(fitted.cv_errors_)) if is_chosen else None,
-        "train_r2": model.score(train),
-        "test_r2": None,
-        "test_rows": None,
+        **_scores("train", model.train_scores_),
+        "test_rows": None if tested is None else tested.n_rows,
+        **_scores("test", tested),
         "seconds": round(seconds, 3),
-        "notes": model.notes_,
+        "notes": [*model.notes_, *([] if test is None else _test_notes(model, test))],
     }
     if hasattr(fitted, "outlier_score_"):
         found["clipped"] = int(np.sum(fitted.outlier_score_ >= CLIPPED))
-    if test is not None:
-        found["test_r2"], found["test_rows"] = model.score(test), len(test)
     numbers = [name for name, value in found.items() if isinstance(value, float)]
     return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
 
 
+def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
+    """Return the scores of a part of the rows by name, None where there is no such part."""
+    return {f"{part}_{name}": getattr(scores, name, None) for name in ("r2", "rmse", "rmse_of_mean")}
+
+
+def _test_notes(model: TableRegressor, test: Table) -> list[str]:
+    return [f"test rows, {note}" for note in model.input_notes(test)]
+
+
 def _show(found: dict[str, Any]) -> None:
     """Print the result for a reader."""
+    found = dict(found)
+    for part in ("train", "test"):
+        mean = found.pop(f"{part}_rmse_of_mean")
+        if mean is not None:
+            found[f"{part}_rmse"] = f"{found[f'{part}_rmse']:.4g} (of the mean: {mean:.4g})"
     formats: dict[str, Callable[[Any], str]] = {
         "inputs": _names, "targets": _names, "lam": lambda v: f"{v:.4g}", "gap": lambda v: f"{max(v, 0):.1e}",
         "primal": lambda v: f"{v:.8g}", "dual": lambda v: f"{v:.8g}", "null_duals": lambda v: f"{v:.0%}",
