@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 
 from fenchel.data import contaminate, make_functional
 from fenchel.estimators import FunctionalRegressorCV
@@ -75,7 +75,7 @@ class Demo:
 def models(X: np.ndarray) -> dict[str, Any]:
     """Return the models that are compared, each with a grid to choose from by the median held-out error."""
     ours = {
-        f"fenchel {name}": FunctionalRegressorCV(lams=LAMS, losses=losses, aggregate="median")
+        f"fenchel {name}": FunctionalRegressorCV(lams=LAMS, losses=losses, cv=KFold(5), aggregate="median")
         for name, losses in LOSSES.items()
     }
     scorer = curve_scorer("median")
