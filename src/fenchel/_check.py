@@ -1,12 +1,12 @@
 """Argument checks, all with the same three parts: what was wanted, what came, what to do."""
 
-import importlib
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 from fenchel._array import Array, namespace
+from fenchel._optional import require
 from fenchel.exceptions import NotFeasibleError
 
 __all__ = ["Interval", "Options", "check_array", "check_memory", "check_parameter", "check_psd", "require"]
@@ -136,13 +136,3 @@ def _free_memory() -> int | None:
         return int(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
-
-
-def require(module: str, extra: str) -> Any:
-    """Import an optional library, or say which extra of fenchel installs it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"This needs {module}, which is not installed. Run: pip install 'fenchel[{extra}]'"
-        ) from error

@@ -239,18 +239,18 @@ def test_the_command_itself_in_a_process_of_its_own(fenchel, csv_file, tmp_path)
 
 def test_the_bar_follows_the_gap(monkeypatch):
     pytest.importorskip("click")
-    from fenchel.cli import fit
+    from fenchel.cli import fitting
 
     seen = []
-    update = fit.rich_progress.Progress.update
+    update = fitting.rich_progress.Progress.update
     monkeypatch.setattr(
-        fit.rich_progress.Progress,
+        fitting.rich_progress.Progress,
         "update",
         lambda bar, task, **fields: seen.append(fields) or update(bar, task, **fields),
     )
     model = library.OperatorKernelRegressorCV(losses=[Huber(0.1)], lams=[1e-4, 1e-2])
     X = np.linspace(0, 3, 30)[:, None]
-    with fit._progress(model):
+    with fitting._progress(model):
         model.fit(X, np.sin(3 * X))
     gaps = [float(fields["gap"].split("gap ")[1]) for fields in seen if "gap" in fields]
     assert min(gaps) <= 1e-6 < max(gaps)

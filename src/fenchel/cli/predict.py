@@ -16,7 +16,7 @@ from fenchel.tables import TableRegressor
 __all__ = ["predict_command"]
 
 
-@command("predict", short_help="Predict with a saved model.")
+@command("predict")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),

@@ -129,9 +129,10 @@ class CrossValidatedMixin(ABC):
         if not isinstance(self.cv, Integral):
             return check_cv(self.cv)
         check_parameter(type(self).__name__, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
-        if n < self.cv:
-            raise ValueError(f"cv={self.cv} needs at least {self.cv} samples. Got n_samples = {n}.")
-        return KFold(self.cv, shuffle=True, random_state=0)
+        n_folds = int(self.cv)
+        if n < n_folds:
+            raise ValueError(f"cv={n_folds} needs at least {n_folds} samples. Got n_samples = {n}.")
+        return KFold(n_folds, shuffle=True, random_state=0)
 
     def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
         """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
