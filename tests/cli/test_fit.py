@@ -186,6 +186,18 @@ def test_only_rows_that_are_scored_are_counted(fenchel, columns, tmp_path):
     assert 0 < found["test_rows"] < 20
 
 
+def test_a_loss_in_other_units_than_the_targets_is_noted(fenchel, columns, tmp_path):
+    columns["y_a"] = [1e5 * y for y in columns["y_a"]]
+    words = ("fit", write_csv(tmp_path / "large.csv", columns), "-t", "y_a", "--drop", "y_b", "--json")
+    found = fenchel(*words, "--loss", "huber:kappa=0.5").json
+    assert found["clipped"] == 40
+    deviation = found["train_rmse_of_mean"]
+    assert "40 of 40 rows are clipped like outliers" in found["notes"][-1]
+    assert f"whose deviation from the mean is {deviation:.4g}" in found["notes"][-1]
+    found = fenchel(*words, "--loss", f"huber:kappa={deviation}").json
+    assert not any("are clipped" in note for note in found["notes"])
+
+
 def test_errors_are_shown_beside_those_of_the_mean(fenchel, csv_file, columns):
     words = ("fit", csv_file, "-t", "y_a", "--inputs", "x,z")
     found = fenchel(*words, "--json").json

@@ -44,7 +44,7 @@ def test_the_median_is_that_of_the_training_rows(table):
     new = {"x": [np.nan, 100.0], "side": ["left", "left"]}
     median = {"x": [np.median(table["x"])], "side": ["left"]}
     np.testing.assert_array_equal(model.encode(new)[:1], model.encode(median))
-    assert model.input_notes(new) == ["x: 1 missing values are replaced by the median of the training rows"]
+    assert model.input_notes(new) == ["x: missing in row 1; the median of the training rows stands in"]
 
 
 def test_missing_text_is_a_value_of_its_own(table):
@@ -61,7 +61,7 @@ def test_text_that_was_never_seen_counts_as_other(table):
     new = {"x": [0.1, 0.2, 0.3], "side": ["above", "left", None]}
     np.testing.assert_array_equal(model.encode(new)[:, 1:], [[0, 0], [1, 0], [0, 0]])
     assert model.input_notes(new) == [
-        "side: 2 values that the model was not fitted to count as other ('above', missing)"
+        "side: no training row has the value in 2 rows, the first 1; it counts as other ('above', missing)"
     ]
     assert model.predict(new).shape == (3, 1)
 
@@ -139,7 +139,7 @@ def test_a_text_column_whose_new_rows_are_all_numbers(tmp_path):
 @pytest.mark.parametrize("name", ["x", "y"])
 def test_infinity_is_no_missing_value_and_its_place_is_named(name, table):
     table[name][7] = np.inf
-    with pytest.raises(ValueError, match=rf"The column '{name}' .* 1 infinite values, the first in row 8\. Correct"):
+    with pytest.raises(ValueError, match=rf"The column '{name}' .* is infinite in row 8\. Correct it"):
         fitted(table)
 
 

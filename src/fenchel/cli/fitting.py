@@ -29,6 +29,7 @@ from fenchel.tables import Scores, TableRegressor
 
 __all__ = ["run"]
 
+_POOR = 0.1  # R² below which a loss that clips most rows is taken for one in the wrong units
 _NOT_CONVERGED = 3  # exit status of a fit that was kept, but is not within tol
 
 
@@ -170,6 +171,12 @@ def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[s
     }
     if hasattr(fitted, "outlier_score_"):
         found["clipped"] = int(np.sum(fitted.outlier_score_ >= CLIPPED))
+        if found["clipped"] > len(model.rows_) / 2 and found["train_r2"] < _POOR:
+            found["notes"].append(
+                f"{found['clipped']} of {len(model.rows_)} rows are clipped like outliers and the fit explains little: "
+                "the parameter of the loss is in units of the targets, whose deviation from the mean is "
+                f"{found['train_rmse_of_mean']:.4g}"
+            )
     numbers = [name for name, value in found.items() if isinstance(value, float)]
     return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
 

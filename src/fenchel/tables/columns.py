@@ -88,8 +88,9 @@ class NumberColumn(InputColumn):
 
     def notes(self, table: Table) -> list[str]:
         """Return how many values are missing, if any is."""
-        count = _count_missing(table, self.name)
-        return [f"{self.name}: {count} missing values are replaced by the median of the training rows"] if count else []
+        places = np.flatnonzero(is_missing(table.columns[table.known(self.name, "inputs")]))
+        where = _rows(table, places)
+        return [f"{self.name}: missing in {where}; the median of the training rows stands in"] if len(places) else []
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class TextColumn(InputColumn):
             return []
         counts = Counter("missing" if v is None else repr(str(v)) for v in table.columns[self.name][new])
         shown = ", ".join(value for value, _ in counts.most_common(5)) + (", ..." if len(counts) > 5 else "")
-        return [f"{self.name}: {len(new)} values that the model was not fitted to count as other ({shown})"]
+        return [f"{self.name}: no training row has the value in {_rows(table, new)}; it counts as other ({shown})"]
 
     def _places(self, table: Table) -> np.ndarray:
         """Return the place of each value among the levels, -1 for a value that is not there."""
@@ -215,8 +216,8 @@ def numbers_of(table: Table, name: str) -> np.ndarray:
     infinite = np.flatnonzero(np.isinf(column))
     if len(infinite):
         raise ValueError(
-            f"The column {name!r} of {table.name} has {len(infinite)} infinite values, the first in row "
-            f"{table.numbers[infinite[0]]}. Correct them, or leave the cells empty."
+            f"The column {name!r} of {table.name} is infinite in {_rows(table, infinite)}. Correct it, or leave the "
+            "cell empty if the value is missing."
         )
     return column
 
@@ -230,6 +231,12 @@ def is_missing(column: np.ndarray) -> np.ndarray:
 
 def _count_missing(table: Table, name: str) -> int:
     return int(is_missing(table.columns[table.known(name, "inputs")]).sum())
+
+
+def _rows(table: Table, places: np.ndarray) -> str:
+    """Return which rows these are: the one, or how many and the first."""
+    numbers = table.numbers[places]
+    return f"{len(numbers)} rows, the first {numbers[0]}" if len(numbers) > 1 else f"row {''.join(map(str, numbers))}"
 
 
 def _dates_of(table: Table, name: str) -> np.ndarray:
