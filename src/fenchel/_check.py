@@ -5,11 +5,22 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from fenchel._array import Array, namespace
+import numpy as np
+
+from fenchel._array import Array, host, namespace
 from fenchel._optional import require
 from fenchel.exceptions import NotFeasibleError
 
-__all__ = ["Interval", "Options", "check_array", "check_memory", "check_parameter", "check_psd", "require"]
+__all__ = [
+    "Interval",
+    "Options",
+    "check_array",
+    "check_finite",
+    "check_memory",
+    "check_parameter",
+    "check_psd",
+    "require",
+]
 
 
 @dataclass(frozen=True)
@@ -79,9 +90,19 @@ def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2) -> Arr
         if not xp.isdtype(array.dtype, ("bool", "integral")):
             raise TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead.")
         array = xp.astype(array, xp.float64)
-    if not bool(xp.all(xp.isfinite(array))):
-        raise ValueError(f"{name} must be finite. It holds NaN or infinity; impute or drop those entries.")
-    return array
+    return check_finite(array, name)
+
+
+def check_finite(array: Array, name: str) -> Array:
+    """Return the array if it is finite, else raise with the place of the first entry that is not."""
+    xp = namespace(array)
+    if bool(xp.all(xp.isfinite(array))):
+        return array
+    is_nan = host(xp.isnan(array))
+    kind, places = ("NaN", is_nan) if is_nan.any() else ("infinity", host(xp.isinf(array)))
+    advice = "Impute missing values, or drop those samples." if is_nan.any() else "Correct it, or drop those samples."
+    first = ", ".join(map(str, np.argwhere(places)[0]))
+    raise ValueError(f"{name} must be finite. It contains {kind}, the first at index [{first}]. {advice}")
 
 
 def check_psd(matrix: Array, name: str, rtol: float | None = None) -> Array:

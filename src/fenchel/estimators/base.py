@@ -11,6 +11,7 @@ from fenchel import solvers as solver_room
 from fenchel._array import Array, host, namespace
 from fenchel._check import Interval, check_parameter
 from fenchel._component import from_name
+from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.losses import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers import Auto, Solution, Solver, Status
@@ -24,7 +25,7 @@ _LIMITS = {
 }
 
 
-class CertifiedMixin:
+class CertifiedMixin(NamedPartsMixin):
     """Solves the dual problem of an estimator and writes down the certificate.
 
     The estimator has the parameters ``loss`` (under the name of ``_loss_parameter``), ``lam``, ``solver``, ``tol`` and
@@ -53,7 +54,7 @@ class CertifiedMixin:
 
     def _settled(self, loss: Loss, lam: float) -> Self:
         """Take the loss and the lam of one pair of a grid."""
-        self.set_params(**{self._loss_parameter: clone(loss), "lam": lam})  # type: ignore[attr-defined]
+        self.set_params(**{self._loss_parameter: clone(loss), "lam": lam})
         return self
 
     def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None, warn: bool = True) -> Solution:

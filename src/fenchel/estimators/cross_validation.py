@@ -17,6 +17,7 @@ from fenchel._check import Interval, Options, check_parameter
 from fenchel.estimators.core import Sample
 from fenchel.estimators.errors import AGGREGATES, Checkpoint, key_of
 from fenchel.estimators.functional import CurveScoreMixin, FunctionalRegressor
+from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.estimators.selection import Progress, as_lams, as_losses, warn_gaps
 from fenchel.exceptions import IncompatibleError
@@ -26,7 +27,7 @@ from fenchel.sweep import HeldOut, held_out, nearly_held_out
 __all__ = ["FunctionalRegressorCV", "OperatorKernelRegressorCV"]
 
 
-class CrossValidatedMixin(ABC):
+class CrossValidatedMixin(NamedPartsMixin, ABC):
     """Chooses loss and lam on the errors of held-out samples, then fits the chosen pair on the whole sample."""
 
     lams: Any
