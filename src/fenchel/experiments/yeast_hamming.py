@@ -90,5 +90,5 @@ def draw(found: dict[str, dict[str, Any]]) -> Any:
     left.set_ylabel("test Hamming loss (%)")
     left.set_title("bars: standard errors; dotted: the bar")
     lines = {name: np.array(one["cv"]).min(axis=0) for name, one in found.items()}
-    plots.plot_lines(right, np.array(LAMS), lines, "lam", "cross-validated Hamming loss (%)")
+    plots.plot_lines(np.array(LAMS), lines, "lam", "cross-validated Hamming loss (%)", ax=right)
     return fig
