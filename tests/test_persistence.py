@@ -6,17 +6,21 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import loguniform
 from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.metrics import get_scorer, get_scorer_names, make_scorer, mean_pinball_loss, root_mean_squared_error
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -29,6 +33,8 @@ from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Norm
 from fenchel.persistence import FORMAT, describe
 from fenchel.report.labels import hamming_losses, label_scorer
+from fenchel.report.metrics import curve_errors, curve_scorer
+from fenchel.report.quantiles import crps_scorer, pinball_loss
 
 skops = pytest.importorskip("skops.io")
 
@@ -150,6 +156,82 @@ def test_every_part_of_the_library_is_trusted(tmp_path, data):
     for example in examples:
         name = "loss" if isinstance(example, losses.Loss) else "kernel"
         assert repr(getattr(through_file(model.set_params(**{name: example}), tmp_path), name)) == repr(example)
+
+
+def applies_to_regression(name):
+    """Whether scikit-learn's scorer of this name has a value for positive real outputs."""
+    y = np.linspace(1, 2, 10)
+    model = DummyRegressor().fit(y[:, None], y)
+    with warnings.catch_warnings(action="error"):
+        try:
+            return bool(np.isfinite(get_scorer(name)(model, y[:, None], y)))
+        except (AttributeError, ValueError, UserWarning):  # scores of classes, of probabilities, of clusters
+            return False
+
+
+def scorers_of_regression():
+    return [None, *(name for name in get_scorer_names() if applies_to_regression(name))]
+
+
+def assert_same_search(search, X, y, folder):
+    """Save a search and load it: predictions and its own score agree."""
+    search.fit(X, y)
+    same = through_file(search, folder)
+    assert_same_bits(same.predict(X), search.predict(X))
+    assert same.score(X, y) == search.score(X, y)
+
+
+def test_the_names_of_scorers_are_those_of_regression():
+    names = scorers_of_regression()
+    assert {"r2", "neg_mean_squared_error", "neg_median_absolute_error", "neg_mean_gamma_deviance"} <= set(names)
+    assert len(names) > 12
+
+
+@pytest.mark.parametrize("scoring", scorers_of_regression())
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_a_search_with_any_scorer_is_saved(scoring, in_pipeline, data, tmp_path):
+    model = fenchel.OperatorKernelRegressor(loss=Huber(0.5))
+    estimator = make_pipeline(StandardScaler(), model) if in_pipeline else model
+    grid = {"operatorkernelregressor__lam" if in_pipeline else "lam": [1e-3, 1e-2]}
+    y = 5 + np.tanh(data["X"][:, 0])  # positive, and so are the predictions: some scores are of logarithms
+    assert_same_search(GridSearchCV(estimator, grid, scoring=scoring, cv=3), data["X"], y, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("model", "scoring", "target"),
+    [
+        (fenchel.OperatorKernelRegressor(), ["r2", "neg_max_error"], "y"),
+        (fenchel.OperatorKernelRegressor(), make_scorer(root_mean_squared_error, greater_is_better=False), "Y"),
+        (fenchel.OperatorKernelRegressor(), make_scorer(mean_pinball_loss, alpha=0.3, greater_is_better=False), "y"),
+        (fenchel.QuantileFunctionRegressor(), crps_scorer(), "y"),
+        (fenchel.FunctionalRegressor(), curve_scorer("median"), "curves"),
+        (fenchel.StructuredPredictor(decoder="threshold"), "f1_samples", "labels"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:F-score is ill-defined")
+def test_a_search_with_several_scores_or_a_made_scorer_is_saved(model, scoring, target, data, tmp_path):
+    refit = scoring[0] if isinstance(scoring, list) else True
+    search = GridSearchCV(model, {"lam": [1e-2, 1.0]}, scoring=scoring, refit=refit, cv=3)
+    assert_same_search(search, data["X"], data[target], tmp_path)
+
+
+def test_scorers_made_of_the_functions_of_this_library_are_saved(data, tmp_path):
+    search = GridSearchCV(fenchel.OperatorKernelRegressor(), {"lam": [1e-2]}, cv=3).fit(data["X"], data["y"])
+    for function in (hamming_losses, curve_errors, pinball_loss):
+        search.set_params(scoring=make_scorer(function, greater_is_better=False))
+        assert repr(through_file(search, tmp_path).scoring) == repr(search.scoring)
+
+
+def test_distributions_of_scipy_are_refused_by_name(data, tmp_path):
+    """Their state holds code that they run when they are loaded."""
+    search = RandomizedSearchCV(fenchel.OperatorKernelRegressor(), {"lam": loguniform(1e-4, 1)}, n_iter=2, cv=3)
+    search.fit(data["X"], data["y"])
+    with pytest.raises(TypeError, match="cannot be saved: its 'param_distributions' is"):
+        fenchel.save(search, tmp_path / "model.fenchel")
+    assert_same_bits(
+        through_file(search.set_params(param_distributions=None), tmp_path).predict(data["X"]),
+        search.predict(data["X"]),
+    )
 
 
 def kernel_of_mine(X, Z):

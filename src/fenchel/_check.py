@@ -1,6 +1,5 @@
 """Argument checks, all with the same three parts: what was wanted, what came, what to do."""
 
-import importlib
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -8,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, namespace
+from fenchel._array import Array, host, namespace
+from fenchel._optional import require
 from fenchel.exceptions import IndefiniteError, NotFeasibleError
 
 __all__ = [
     "Interval",
     "Options",
     "check_array",
+    "check_finite",
     "check_memory",
     "check_no_overflow",
     "check_parameter",
@@ -90,9 +91,19 @@ def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2) -> Arr
         if not xp.isdtype(array.dtype, ("bool", "integral")):
             raise TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead.")
         array = xp.astype(array, xp.float64)
-    if not bool(xp.all(xp.isfinite(array))):
-        raise ValueError(f"{name} must be finite. It holds NaN or infinity; impute or drop those entries.")
-    return array
+    return check_finite(array, name)
+
+
+def check_finite(array: Array, name: str) -> Array:
+    """Return the array if it is finite, else raise with the place of the first entry that is not."""
+    xp = namespace(array)
+    if bool(xp.all(xp.isfinite(array))):
+        return array
+    is_nan = host(xp.isnan(array))
+    kind, places = ("NaN", is_nan) if is_nan.any() else ("infinity", host(xp.isinf(array)))
+    advice = "Impute missing values, or drop those samples." if is_nan.any() else "Correct it, or drop those samples."
+    first = ", ".join(map(str, np.argwhere(places)[0]))
+    raise ValueError(f"{name} must be finite. It contains {kind}, the first at index [{first}]. {advice}")
 
 
 def check_psd(matrix: Array, name: str, rtol: float = 0.0) -> Array:
@@ -171,13 +182,3 @@ def _free_of_group(folder: str = "/sys/fs/cgroup") -> int | None:
 def _first_word(file: str) -> str:
     with open(file, encoding="ascii") as stream:
         return stream.read().split()[0]
-
-
-def require(module: str, extra: str) -> Any:
-    """Import an optional library, or say which extra of fenchel installs it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"This needs {module}, which is not installed. Run: pip install 'fenchel[{extra}]'"
-        ) from error

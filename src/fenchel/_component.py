@@ -30,6 +30,18 @@ class Component(BaseEstimator):
                     part.validate()
         return self
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this part, or of a part inside it that is an instance."""
+        own = self.get_params(deep=False) | params
+        for key in params:
+            name = key.partition("__")[0]
+            if "__" in key and isinstance(own.get(name), str):
+                raise ValueError(
+                    f"{key!r} needs an instance as the {name!r} of {type(self).__name__}. Got the short name "
+                    f"{own[name]!r} instead."
+                )
+        return super().set_params(**params)
+
     @classmethod
     def examples(cls) -> list[Any]:
         """Return instances that the contract tests run on."""

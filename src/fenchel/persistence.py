@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
-from inspect import isclass
+from inspect import isclass, signature
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import sklearn
 from sklearn import gaussian_process, model_selection
+from sklearn import metrics as sklearn_metrics
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +27,7 @@ from fenchel import decoders, estimators, kernels, losses, representations, solv
 from fenchel._check import Interval, check_parameter, require
 from fenchel._files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
 from fenchel.exceptions import ModelFileError
-from fenchel.report import labels, metrics
+from fenchel.report import labels, metrics, quantiles
 
 __all__ = ["describe", "load", "save", "versions"]
 
@@ -39,8 +40,9 @@ _HEADER = "fenchel.json"
 _HEADER_SIZE = 2**16  # bytes of a description that are read
 _END = 2**10  # bytes of the end of an archive, which is read more than once
 _MAGIC = b"PK\x03\x04"
-_SCORES = (labels, metrics)
+_SCORES = (labels, metrics, quantiles)
 _ROOMS = (decoders, estimators, kernels, losses, representations, solvers, tables, task_losses, *_SCORES)
+_SCORE_ENDINGS = ("_score", "_error", "_loss", "_deviance", "_corrcoef")
 _HELPERS = {"fenchel.representations.kernel_outputs._Pivots", "fenchel.task_losses.base.TaskSpace"}
 
 
@@ -321,9 +323,22 @@ def _trusted_names() -> frozenset[str]:
     for module in _SCORES:
         names |= {_name_of(getattr(module, name)) for name in module.__all__}
     names |= {_name_of(function) for function in kernel_metrics().values()}
+    names |= {_name_of(type(scorer)) for scorer in _sklearn_scorers()}
+    names |= {_name_of(function) for function in _sklearn_scores()}
     for module in (gaussian_process.kernels, model_selection):
         names |= {_name_of(one) for one in vars(module).values() if isclass(one) and _is_sklearn(one)}
     return frozenset(names)
+
+
+def _sklearn_scorers() -> list[Any]:
+    """Return the scorer that a search makes of a name, and the one that stands for the estimator's own score."""
+    return [sklearn_metrics.get_scorer("r2"), sklearn_metrics.check_scoring(estimators.OperatorKernelRegressor())]
+
+
+def _sklearn_scores() -> list[Callable[..., Any]]:
+    """Return scikit-learn's functions of true and predicted outputs whose value is one number."""
+    functions = [getattr(sklearn_metrics, name) for name in sklearn_metrics.__all__ if name.endswith(_SCORE_ENDINGS)]
+    return [function for function in functions if next(iter(signature(function).parameters)) == "y_true"]
 
 
 def _modules(room: Any) -> Iterator[Any]:

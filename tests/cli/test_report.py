@@ -22,6 +22,17 @@ def test_a_page_for_a_model_of_a_table(fenchel, csv_file, tmp_path):
     assert "✓ Certified" in (tmp_path / "fit.html").read_text(encoding="utf-8")
 
 
+def test_the_page_shows_how_well_the_model_predicts(fenchel, csv_file, tmp_path):
+    words = ("fit", csv_file, "-t", "y_a", "--test-size", "0.25", "--model", tmp_path / "m", "--json")
+    found = fenchel(*words, "--report", tmp_path / "fit.html").json
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    for name, part in (("30 training rows", "train"), (f"10 rows of {csv_file.name}", "test")):
+        cells = [f"{found[f'{part}_r2']:.4f}", *(f"{found[f'{part}_{key}']:.4g}" for key in ("rmse", "rmse_of_mean"))]
+        assert f'<td class="text">{name}</td>' + "".join(f"<td>{cell}</td>" for cell in cells) in page
+    fenchel("report", tmp_path / "m")  # the model keeps its training scores
+    assert f"<td>{found['train_r2']:.4f}</td>" in (tmp_path / "m.html").read_text(encoding="utf-8")
+
+
 def test_the_name_of_the_page_can_be_chosen(fenchel, csv_file, tmp_path):
     fenchel("fit", csv_file, "-t", "y_a", "--model", tmp_path / "m.fenchel")
     found = fenchel("report", tmp_path / "m.fenchel", "-o", tmp_path / "page.html", "--json").json

@@ -66,7 +66,7 @@ class Cubes:
 @pytest.fixture
 def cubes(monkeypatch):
     monkeypatch.setitem(EXPERIMENTS, "cubes", Cubes())
-    from fenchel.cli import reproduce_command
+    from fenchel.cli.reproduce import reproduce_command
 
     names = next(parameter for parameter in reproduce_command.params if parameter.name == "names")
     monkeypatch.setattr(names.type, "choices", (*names.type.choices, "cubes"))

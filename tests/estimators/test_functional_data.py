@@ -369,9 +369,9 @@ class TestErrors:
 
     def test_inputs(self, sample):
         X, Y = sample
-        with pytest.raises(ValueError, match="X contains NaN"):
+        with pytest.raises(ValueError, match=r"X must be finite\. It contains NaN"):
             model().fit(np.where(np.arange(36).reshape(12, 3) == 4, np.nan, X), Y)
-        with pytest.raises(ValueError, match="X contains infinity"):
+        with pytest.raises(ValueError, match=r"X must be finite\. It contains infinity"):
             model().fit(np.where(np.arange(36).reshape(12, 3) == 4, np.inf, X), Y)
         with pytest.raises(ValueError, match="expecting 3 features"):
             model().fit(X, Y).predict(X[:, :2])

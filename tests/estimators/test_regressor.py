@@ -383,7 +383,7 @@ def test_bad_data(sample):
     model = OperatorKernelRegressor()
     bad = X.copy()
     bad[0, 0] = np.nan
-    with pytest.raises(ValueError, match="X contains NaN"):
+    with pytest.raises(ValueError, match=r"X must be finite\. It contains NaN"):
         model.fit(bad, Y)
     with pytest.raises(ValueError, match="y contains NaN"):
         model.fit(X, np.where(np.arange(160).reshape(40, 4) == 3, np.nan, Y))

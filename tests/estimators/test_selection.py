@@ -84,7 +84,7 @@ def test_cross_validation_is_refitting(sample, cv):
     X, Y = sample
     lams, losses = [1e-1, 1e-3], [Square(), Huber(0.3)]
     model = OperatorKernelRegressorCV(Gaussian(0.5), lams=lams, losses=losses, cv=cv, tol=1e-9).fit(X, Y)
-    splitter = KFold(30) if cv == "loo" else KFold(cv) if isinstance(cv, int) else cv
+    splitter = KFold(30) if cv == "loo" else KFold(cv, shuffle=True, random_state=0) if cv == 4 else cv
     for i, loss in enumerate(losses):
         for j, lam in enumerate(lams):
             fits = OperatorKernelRegressor(Gaussian(0.5), loss=clone(loss), lam=lam, tol=1e-9)
@@ -99,6 +99,30 @@ def test_cross_validation_is_refitting(sample, cv):
     np.testing.assert_allclose(model.predict(X), refit.predict(X), atol=1e-3)
     assert model.duality_gap_ <= 1e-9
     assert model.dual_coef_.shape == Y.shape
+
+
+@pytest.mark.parametrize(
+    ("search", "outputs"),
+    [
+        (OperatorKernelRegressorCV(Gaussian(20.0), lams=[1e-4, 1e2]), "y"),
+        (fenchel.FunctionalRegressorCV(Gaussian(20.0), lams=[1e-4, 1e2], center=False), "curves"),
+        (fenchel.StructuredPredictorCV(Gaussian(20.0), lams=[1e-4, 1e2], decoder="threshold"), "labels"),
+        (fenchel.QuantileFunctionRegressorCV(Gaussian(20.0), lams=[1e-3, 1e2], levels=3), "y"),
+        (fenchel.LossTrickPredictor(Gaussian(20.0), lams=[1e-4, 1e2]), "y"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_folds_of_sorted_samples_are_shuffled(search, outputs):
+    """In the order of the samples each fold is an end or a gap of the line, where the mean predicts best."""
+    x = np.linspace(0, 4, 60)
+    y = np.sin(4 * x) + 2 * x
+    samples = {"y": y, "curves": np.stack([y, y, y], axis=1), "labels": np.stack([y > 2, y > 4], axis=1) * 1.0}
+    model = clone(search).fit(x[:, None], samples[outputs])
+    assert np.argmin(model.cv_errors_) == 0
+    again = clone(search).fit(x[:, None], samples[outputs])
+    np.testing.assert_array_equal(again.cv_errors_, model.cv_errors_)
+    in_order = clone(search).set_params(cv=KFold(5)).fit(x[:, None], samples[outputs])
+    assert in_order.cv_errors_.min() > 1.5 * model.cv_errors_.min()
 
 
 def test_the_median_is_not_moved_by_outliers(rng):

@@ -1,3 +1,4 @@
+from inspect import Parameter, signature
 from types import SimpleNamespace
 
 import numpy as np
@@ -53,12 +54,12 @@ def test_a_figure_has_its_axes_row_after_row():
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda ax: plots.plot_errors(ax, ["a"], {"g": [1.0]}, "error"),
-        lambda ax: plots.plot_lines(ax, [1.0, 2.0], {"a": [1.0, 2.0]}, "x", "y"),
-        lambda ax: plots.plot_curves(ax, None, np.zeros((2, 3))),
-        lambda ax: plots.plot_outlier_scores(ax, [0.1, 1.0]),
-        lambda ax: plots.plot_point_scores(ax, None, np.zeros((2, 3))),
-        lambda ax: plots.plot_sparsity(ax, SimpleNamespace(dual_coef_=np.zeros((2, 3)))),
+        lambda ax: plots.plot_errors(["a"], {"g": [1.0]}, "error", ax=ax),
+        lambda ax: plots.plot_lines([1.0, 2.0], {"a": [1.0, 2.0]}, "x", "y", ax=ax),
+        lambda ax: plots.plot_curves(np.zeros((2, 3)), ax=ax),
+        lambda ax: plots.plot_outlier_scores([0.1, 1.0], ax=ax),
+        lambda ax: plots.plot_point_scores(np.zeros((2, 3)), ax=ax),
+        lambda ax: plots.plot_sparsity(SimpleNamespace(dual_coef_=np.zeros((2, 3))), ax=ax),
     ],
 )
 def test_axes_are_returned_and_made_when_there_are_none(ax, draw):
@@ -69,7 +70,7 @@ def test_axes_are_returned_and_made_when_there_are_none(ax, draw):
 
 
 def test_errors_are_dots(ax):
-    plots.plot_errors(ax, ["a", "b"], {"clean": [1.0, 2.0], "dirty": [10.0, 20.0]}, "error")
+    plots.plot_errors(["a", "b"], {"clean": [1.0, 2.0], "dirty": [10.0, 20.0]}, "error", ax=ax)
     assert [list(line.get_xdata()) for line in ax.lines] == [[1.0, 2.0], [10.0, 20.0]]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["a", "b"]
     assert ax.get_xscale() == "log"
@@ -78,7 +79,7 @@ def test_errors_are_dots(ax):
 
 
 def test_outlier_scores_are_sorted_and_coloured(ax):
-    plots.plot_outlier_scores(ax, [0.5, 1.0, 0.2], [False, True, False])
+    plots.plot_outlier_scores([0.5, 1.0, 0.2], [False, True, False], ax=ax)
     others, known = (part.get_offsets().tolist() for part in ax.collections)
     assert others == [[0.0, 0.2], [1.0, 0.5]]
     assert known == [[2.0, 1.0]]
@@ -86,7 +87,7 @@ def test_outlier_scores_are_sorted_and_coloured(ax):
 
 
 def test_lines_share_their_places(ax):
-    plots.plot_lines(ax, [1.0, 10.0], {"a": [1.0, 2.0], "b": [3.0, 4.0]}, "lam", "error")
+    plots.plot_lines([1.0, 10.0], {"a": [1.0, 2.0], "b": [3.0, 4.0]}, "lam", "error", ax=ax)
     assert [list(line.get_ydata()) for line in ax.lines] == [[1.0, 2.0], [3.0, 4.0]]
     assert [list(line.get_xdata()) for line in ax.lines] == [[1.0, 10.0]] * 2
     assert labels(ax) == ("lam", "error")
@@ -95,7 +96,7 @@ def test_lines_share_their_places(ax):
 
 def test_a_complete_curve_is_a_line_and_one_with_gaps_is_points(ax):
     values = np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]])
-    plots.plot_curves(ax, [0.0, 1.0, 4.0], values)
+    plots.plot_curves(values, grid=[0.0, 1.0, 4.0], ax=ax)
     whole, gappy = ax.lines
     assert (whole.get_linestyle(), whole.get_marker()) == ("-", "None")
     assert (gappy.get_linestyle(), gappy.get_marker()) == ("None", "o")
@@ -107,7 +108,7 @@ def test_a_complete_curve_is_a_line_and_one_with_gaps_is_points(ax):
 
 def test_predictions_have_the_colour_of_their_curve_and_a_grid_of_their_own(ax):
     guess = np.array([[1.0, 1.5], [2.0, 2.5]])
-    plots.plot_curves(ax, None, np.zeros((2, 3)), guess, predicted_grid=[0.0, 1.0], predicted_label="model")
+    plots.plot_curves(np.zeros((2, 3)), guess, predicted_grid=[0.0, 1.0], predicted_label="model", ax=ax)
     first, first_guess, second, second_guess = ax.lines
     assert first.get_color() == first_guess.get_color() != second.get_color() == second_guess.get_color()
     assert first_guess.get_linestyle() == "--"
@@ -118,9 +119,9 @@ def test_predictions_have_the_colour_of_their_curve_and_a_grid_of_their_own(ax):
 
 
 def test_one_curve_and_ragged_curves(ax):
-    plots.plot_curves(ax, None, np.array([1.0, 2.0]), np.array([1.0, 3.0]))
+    plots.plot_curves(np.array([1.0, 2.0]), np.array([1.0, 3.0]), ax=ax)
     assert [line.get_ydata().tolist() for line in ax.lines] == [[1.0, 2.0], [1.0, 3.0]]
-    ragged = plots.plot_curves(None, None, [([0.0, 0.5], [1.0, 2.0]), ([0.5, 1.0], [3.0, 4.0])])
+    ragged = plots.plot_curves([([0.0, 0.5], [1.0, 2.0]), ([0.5, 1.0], [3.0, 4.0])])
     np.testing.assert_array_equal(ragged.lines[1].get_ydata(), [np.nan, 3.0, 4.0])
     np.testing.assert_array_equal(ragged.lines[1].get_xdata(), [0.0, 0.5, 1.0])
 
@@ -128,21 +129,21 @@ def test_one_curve_and_ragged_curves(ax):
 def test_functions_of_scikit_fda(ax, data):
     skfda = pytest.importorskip("skfda")
     curves = skfda.FDataGrid(data.Y[:2], data.t)
-    plots.plot_curves(ax, None, curves, curves)
+    plots.plot_curves(curves, curves, ax=ax)
     np.testing.assert_array_equal(ax.lines[3].get_ydata(), data.Y[1])
 
 
 def test_curves_that_cannot_be_drawn_are_named(ax):
     with pytest.raises(ValueError, match=r"values must hold curves of one channel.*take one, as in values\[:, :, 0\]"):
-        plots.plot_curves(ax, None, np.zeros((2, 3, 2)))
+        plots.plot_curves(np.zeros((2, 3, 2)), ax=ax)
     with pytest.raises(ValueError, match=r"predicted must hold as many curves as values, 2\. Got 1"):
-        plots.plot_curves(ax, None, np.zeros((2, 3)), np.zeros((1, 3)))
+        plots.plot_curves(np.zeros((2, 3)), np.zeros((1, 3)), ax=ax)
 
 
 def test_the_surface_of_a_selection(ax, data):
     losses = [Huber(kappa, p=1) for kappa in (0.05, 0.5)]
     model = FunctionalRegressorCV(lams=[1e-4, 1e-2, 1.0], losses=losses, cv=3).fit(data.X, data.Y)
-    assert plots.plot_surface(ax, model) is ax
+    assert plots.plot_surface(model, ax=ax) is ax
     np.testing.assert_allclose(mesh(ax), model.cv_errors_)
     assert labels(ax) == ("lam", "kappa of Huber, p=1")
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1e-4", "1e-2", "1e+0"]
@@ -153,14 +154,14 @@ def test_the_surface_of_a_selection(ax, data):
     assert (model.best_loss_.kappa, model.best_lam_) == (losses[i].kappa, [1e-4, 1e-2, 1.0][j])
     assert ax.figure.axes[1].get_ylabel() == "error of held-out samples"
     assert legend(ax) == ["least error"]
-    gaps = plots.plot_surface(None, model, "gaps")
+    gaps = plots.plot_surface(model, "gaps")
     np.testing.assert_allclose(mesh(gaps), np.maximum(model.cv_gaps_, 1e-17))
     assert not gaps.lines
 
 
 def test_the_default_lams_of_a_selection(ax, data):
     model = OperatorKernelRegressorCV(cv=3).fit(data.X, data.Y)
-    plots.plot_surface(ax, model)
+    plots.plot_surface(model, ax=ax)
     assert mesh(ax).shape == (1, 13)
     assert [tick.get_text() for tick in ax.get_xticklabels()][::6] == ["1e-6", "1e-3", "1e+0"]
     assert model.best_lam_ == pytest.approx(np.logspace(-6, 0, 13)[np.argmin(mesh(ax))])
@@ -168,16 +169,16 @@ def test_the_default_lams_of_a_selection(ax, data):
 
 def test_the_surface_of_a_path(ax, data):
     found = fenchel.path(FunctionalRegressor(), data.X, data.Y, [1e-4, 1e-2], ["square", EpsilonSVR(0.2)])
-    plots.plot_surface(ax, found)
+    plots.plot_surface(found, ax=ax)
     np.testing.assert_allclose(mesh(ax), np.maximum(found.gaps, 1e-17))
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["Square()", "EpsilonSVR(epsilon=0.2)"]
     assert labels(ax) == ("lam", "loss")
     assert ax.figure.axes[1].get_ylabel() == "relative duality gap"
-    nulls = plots.plot_surface(None, found, "sparsity")
+    nulls = plots.plot_surface(found, "sparsity")
     np.testing.assert_allclose(mesh(nulls), found.sparsity)
     assert norm_of(nulls) == "Normalize"
-    assert norm_of(plots.plot_surface(None, found, [[3.0, 1.0], [2.0, 40.0]])) == "LogNorm"
-    own = plots.plot_surface(None, found, [[3.0, 1.0], [2.0, 4.0]], label="test error")
+    assert norm_of(plots.plot_surface(found, [[3.0, 1.0], [2.0, 40.0]])) == "LogNorm"
+    own = plots.plot_surface(found, [[3.0, 1.0], [2.0, 4.0]], label="test error")
     assert norm_of(own) == "Normalize"
     assert (own.lines[0].get_xdata()[0], own.lines[0].get_ydata()[0]) == (1.5, 0.5)
     assert own.figure.axes[1].get_ylabel() == "test error"
@@ -186,16 +187,16 @@ def test_the_surface_of_a_path(ax, data):
 def test_surfaces_that_cannot_be_drawn_are_named(ax, data):
     found = fenchel.path(FunctionalRegressor(), data.X, data.Y, [1e-4, 1e-2])
     with pytest.raises(ValueError, match=r"values must be an array or one of 'gaps', 'sparsity'.*Got 'errors'"):
-        plots.plot_surface(ax, found, "errors")
+        plots.plot_surface(found, "errors", ax=ax)
     with pytest.raises(ValueError, match=r"values must have shape \(1, 2\)"):
-        plots.plot_surface(ax, found, [1.0, 2.0])
+        plots.plot_surface(found, [1.0, 2.0], ax=ax)
     with pytest.raises(TypeError, match=r"a fitted estimator that has cv_errors_\. Got FunctionalRegressor"):
-        plots.plot_surface(ax, FunctionalRegressor())
+        plots.plot_surface(FunctionalRegressor(), ax=ax)
 
 
 def test_point_scores_are_a_map_with_cells_around_the_points(ax):
     scores = np.array([[0.0, 0.5, 1.0], [0.2, np.nan, 0.4]])
-    plots.plot_point_scores(ax, [0.0, 1.0, 4.0], scores, scores == 1)
+    plots.plot_point_scores(scores, scores == 1, grid=[0.0, 1.0, 4.0], ax=ax)
     np.testing.assert_array_equal(mesh(ax), scores)
     (cells,) = [part for part in ax.collections if hasattr(part, "get_coordinates")]
     np.testing.assert_allclose(cells.get_coordinates()[0, :, 0], [-0.5, 0.5, 2.5, 5.5])
@@ -204,13 +205,13 @@ def test_point_scores_are_a_map_with_cells_around_the_points(ax):
     assert rings.get_offsets().tolist() == [[4.0, 0.5]]
     assert labels(ax) == ("t", "curve")
     with pytest.raises(ValueError, match="grid must have 3 points"):
-        plots.plot_point_scores(ax, [0.0, 1.0], scores)
+        plots.plot_point_scores(scores, grid=[0.0, 1.0], ax=ax)
 
 
 def test_point_scores_of_a_fit_with_gaps(ax, data, rng):
     Y = np.where(rng.uniform(size=data.Y.shape) < 0.3, np.nan, data.Y)
     model = FunctionalRegressor(loss=Huber(0.05, p=1)).fit(data.X, Y)
-    plots.plot_point_scores(ax, model.grid_, model.point_outlier_score_)
+    plots.plot_point_scores(model, ax=ax)
     np.testing.assert_array_equal(np.isnan(mesh(ax)), np.isnan(Y))
 
 
@@ -224,7 +225,7 @@ def test_point_scores_of_a_fit_with_gaps(ax, data, rng):
 )
 def test_sparsity_tells_the_kinds_of_duals_apart(ax, data, loss, names):
     model = FunctionalRegressor(loss=loss, lam=1e-2).fit(data.X, data.Y)
-    plots.plot_sparsity(ax, model)
+    plots.plot_sparsity(model, ax=ax)
     kinds = mesh(ax)
     np.testing.assert_array_equal(kinds == 0, model.dual_coef_ == 0)
     if hasattr(model, "point_outlier_score_"):
@@ -239,7 +240,7 @@ def test_sparsity_tells_the_kinds_of_duals_apart(ax, data, loss, names):
 
 def test_sparsity_shows_what_was_not_observed(ax, data, rng):
     Y = np.where(rng.uniform(size=data.Y.shape) < 0.3, np.nan, data.Y)
-    plots.plot_sparsity(ax, FunctionalRegressor(loss=Huber(0.05, p=1)).fit(data.X, Y))
+    plots.plot_sparsity(FunctionalRegressor(loss=Huber(0.05, p=1)).fit(data.X, Y), ax=ax)
     np.testing.assert_array_equal(mesh(ax) == 3, np.isnan(Y))
     assert legend(ax)[-1] == f"not observed, {np.mean(np.isnan(Y)):.0%}"
 
@@ -247,21 +248,53 @@ def test_sparsity_shows_what_was_not_observed(ax, data, rng):
 def test_sparsity_of_a_model_of_vectors(ax, rng):
     X, Y = rng.standard_normal((12, 2)), rng.standard_normal((12, 3))
     model = OperatorKernelRegressor(loss=EpsilonSVR(1.0)).fit(X, Y)
-    plots.plot_sparsity(ax, model)
+    plots.plot_sparsity(model, ax=ax)
     assert mesh(ax).shape == (12, 3)
     assert np.all((mesh(ax) == 0).all(axis=1) == ~np.isin(np.arange(12), model.support_))
 
 
 def test_scores_of_another_array_library(ax, xp):
-    plots.plot_outlier_scores(ax, xp.asarray([0.5, 0.25]))
+    plots.plot_outlier_scores(xp.asarray([0.5, 0.25]), ax=ax)
     assert ax.collections[0].get_offsets().tolist() == [[0.0, 0.25], [1.0, 0.5]]
-    plots.plot_point_scores(ax, None, xp.asarray([[0.5, 0.25]]))
+    plots.plot_point_scores(xp.asarray([[0.5, 0.25]]), ax=ax)
     assert mesh(ax).tolist() == [[0.5, 0.25]]
 
 
 def test_an_svg_is_the_same_each_time(ax):
-    plots.plot_curves(ax, None, np.eye(3))
+    plots.plot_curves(np.eye(3), ax=ax)
     text = plots.svg(ax.figure)
     assert text.startswith("<?xml")
     assert "</svg>" in text
     assert plots.svg(ax.figure) == text
+
+
+@pytest.mark.parametrize("name", [name for name in plots.__all__ if name.startswith("plot_")])
+def test_every_plot_takes_the_data_first_and_the_axes_by_name(name):
+    parameters = list(signature(getattr(plots, name)).parameters.values())
+    assert parameters[-1].name == "ax"
+    assert parameters[-1].kind is Parameter.KEYWORD_ONLY
+    assert parameters[-1].default is None
+    assert parameters[0].default is Parameter.empty
+
+
+@pytest.mark.parametrize(
+    ("draw", "name"),
+    [
+        (plots.plot_outlier_scores, "outlier_score_"),
+        (plots.plot_point_scores, "point_outlier_score_"),
+        (plots.plot_sparsity, "dual_coef_"),
+    ],
+)
+def test_a_plot_takes_a_model_or_its_numbers(draw, name):
+    data = make_functional(12, 8, random_state=0)
+    model = FunctionalRegressor(loss=Huber(0.05, p=1)).fit(data.X, data.Y)
+
+    def drawn(value):
+        (collection,) = draw(value).collections[:1]
+        return np.asarray(collection.get_array() if draw is not plots.plot_outlier_scores else collection.get_offsets())
+
+    if draw is not plots.plot_sparsity:  # bounds are the model's
+        np.testing.assert_array_equal(drawn(model), drawn(getattr(model, name)))
+    assert drawn(model).size > 0
+    with pytest.raises(ValueError, match=rf"FunctionalRegressor has no {name}\. Fit it first"):
+        draw(FunctionalRegressor())

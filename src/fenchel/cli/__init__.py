@@ -1,17 +1,20 @@
 """The command line, one module for each command; the only package that prints."""
 
-from fenchel.cli.datasets import datasets_command
-from fenchel.cli.demo import demo_command
-from fenchel.cli.fit import fit_command
-from fenchel.cli.predict import predict_command
-from fenchel.cli.report import report_command
-from fenchel.cli.reproduce import reproduce_command
-from fenchel.cli.terminal import OneLineGroup, click
+from fenchel.cli.groups import LazyGroup, click
 
 __all__ = ["main"]
 
+_COMMANDS = {
+    "datasets": "List, locate, check and fetch data files.",
+    "demo": "Curves from curves, on made data with and without outliers.",
+    "fit": "Fit a model to a table.",
+    "predict": "Predict with a saved model.",
+    "report": "Write a page about a saved model.",
+    "reproduce": "Compute published numbers anew, and print them beside ours.",
+}
 
-@click.group(cls=OneLineGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="fenchel")
 def main() -> None:
     """Operator-valued kernel machines with certified duality gaps.
@@ -21,5 +24,5 @@ def main() -> None:
     """
 
 
-for _command in (datasets_command, demo_command, fit_command, predict_command, report_command, reproduce_command):
-    main.add_command(_command)
+for _name, _short_help in _COMMANDS.items():
+    main.list_command(_name, _short_help)

@@ -9,7 +9,7 @@ from fenchel.data.store import check_files, data_folder, fetch, known_files
 __all__ = ["datasets_command"]
 
 
-@click.group("datasets", cls=OneLineGroup, short_help="List, locate, check and fetch data files.")
+@click.group("datasets", cls=OneLineGroup)
 def datasets_command() -> None:
     """Data files that the experiments and the loaders of fenchel.datasets read.
 

@@ -1,37 +1,13 @@
-"""``fenchel fit``."""
+"""``fenchel fit``: its options. The work is in ``fitting``, which is imported when there is something to fit."""
 
-import json
-import math
-import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-
-from fenchel._check import require
-from fenchel._files import write_whole
-from fenchel.cli.parts import GridType, kernel_type, loss_type
-from fenchel.cli.terminal import click, command, rich_console, rich_progress
-from fenchel.data.tables import Table, read_table
-from fenchel.estimators import (
-    FunctionalRegressor,
-    FunctionalRegressorCV,
-    OperatorKernelRegressor,
-    OperatorKernelRegressorCV,
-)
-from fenchel.persistence import save, versions
-from fenchel.report.plots import CLIPPED
-from fenchel.report.summary import model_page
-from fenchel.solvers import watched
-from fenchel.tables import TableRegressor
+from fenchel.cli.groups import LazyType, click, command
 
 __all__ = ["fit_command"]
 
-_NOT_CONVERGED = 3  # exit status of a fit that was kept, but is not within tol
 _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificate.
 
     \b
@@ -51,24 +27,25 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
     A quarter of the rows held out, the result for a program:
       fenchel fit data.npz -t "Y_*" --inputs "X_*" --test-size 0.25 --json
 
-    DATA has a header with names. Text columns are encoded, constant ones left out, numbers standardised; the model
-    keeps all that, so that "fenchel predict" takes a raw table. What was done is printed.
+    DATA has a header with names. Text columns and dates are encoded, constant ones left out, numbers standardised,
+    missing inputs replaced by the median; the model keeps all that, so that "fenchel predict" takes a raw table. What
+    was done is printed.
     """
 
 
-@command("fit", help=_HELP, short_help="Fit a model to a table.")
+@command("fit", help=_HELP)
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("-t", "--target", "targets", multiple=True, required=True, metavar="COLUMNS",
               help="Output columns: a name, a range a:b, a pattern such as 'y_*'; may be repeated.")  # fmt: skip
 @click.option("--inputs", multiple=True, metavar="COLUMNS", help="Input columns; by default all others.")
 @click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out of the inputs.")
 @click.option("--curves", is_flag=True, help="The targets of a row are one curve; a missing value is not observed.")
-@click.option("--loss", "losses", type=loss_type, multiple=True, default=("square",), show_default=True,
+@click.option("--loss", "losses", type=LazyType("loss"), multiple=True, default=("square",), show_default=True,
               metavar="LOSS", help="square, huber:kappa=0.5, epsilon_svr, ...; several with --lams.")  # fmt: skip
-@click.option("--kernel", type=kernel_type, metavar="KERNEL",
+@click.option("--kernel", type=LazyType("kernel"), metavar="KERNEL",
               help="gaussian:gamma=0.1, gaussian:gamma=median, laplacian, linear, ...")  # fmt: skip
 @click.option("--lam", type=click.FloatRange(0, min_open=True), help="Weight of the squared norm.  [default: 1e-3]")
-@click.option("--lams", type=GridType(), metavar="LAMS",
+@click.option("--lams", type=LazyType("grid"), metavar="LAMS",
               help="Choose among these by cross-validation: '1e-4,1e-2,1' or 'from:to:count'.")  # fmt: skip
 @click.option("--cv", default="5", show_default=True, metavar="N|loo", help="Folds of the cross-validation.")
 @click.option("--aggregate", type=click.Choice(["mean", "median", "trimmed_mean", "fold_median"]), default="mean",
@@ -76,7 +53,9 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 @click.option("--center", type=click.Choice(["mean", "median", "none"]), default="mean", show_default=True,
               help="What is subtracted from the targets.")  # fmt: skip
 @click.option("--scale/--no-scale", default=True, show_default=True, help="Standardise the inputs.")
-@click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing input.")
+@click.option(
+    "--drop-missing", is_flag=True, help="Leave out rows with a missing input; by default the median stands in."
+)
 @click.option("--test-size", type=click.FloatRange(0, 1, max_open=True), default=0.0,
               help="Share of the rows to hold out for a test.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the rows of the test.")
@@ -87,160 +66,8 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def fit_command(data: Path, test_size: float, seed: int, model_file: Path | None, report_file: Path | None,
                 as_json: bool, **options: Any) -> None:  # fmt: skip
-    """Read, fit, save, tell."""
+    """Fit a model to a table."""
     for file in (model_file, report_file):  # before the work, not after it
         if file is not None and not file.absolute().parent.is_dir():
             raise click.UsageError(f"There is no folder {file.parent} for {file.name}.")
-    if model_file is not None:
-        require("skops.io", extra="persist")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        regressor = _regressor(options)
-        train, test = _split(read_table(data), test_size, seed)
-        start = time.perf_counter()
-        with _progress(regressor.estimator):
-            regressor.fit(train)
-        seconds = time.perf_counter() - start
-        for one in (regressor.estimator, regressor.estimator_):
-            if hasattr(one, "progress"):
-                one.set_params(progress=None)  # the bar is no part of the model
-        found = _result(regressor, train, test, seconds)
-    found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
-    if model_file is not None:
-        save(regressor, model_file)
-        found["model"] = str(model_file)
-    if report_file is not None:
-        page = model_page(regressor, data=train if test is None else test, source=data.name, versions=versions())
-        write_whole(report_file, page.encode())
-        found["report"] = str(report_file)
-    click.echo(json.dumps(found, indent=1)) if as_json else _show(found)
-    not_converged = any(issubclass(one.category, ConvergenceWarning) for one in caught)
-    raise SystemExit(_NOT_CONVERGED if not_converged else 0)
-
-
-def _regressor(options: dict[str, Any]) -> TableRegressor:
-    """Return the model that the options describe."""
-    lams, losses, lam, max_iter = options["lams"], list(options["losses"]), options["lam"], options["max_iter"]
-    if lams is None and len(losses) > 1:
-        raise click.UsageError("Several --loss need --lams: cross-validation chooses among them.")
-    if lams is not None and (lam is not None or max_iter is not None):
-        raise click.UsageError("--lams chooses lam by cross-validation; leave out --lam and --max-iter.")
-    curves, center = options["curves"], options["center"]
-    settings: dict[str, Any] = {"tol": options["tol"]}
-    if options["kernel"] is not None:
-        settings["kernel"] = options["kernel"]
-    if curves:
-        settings["center"] = {"mean": True, "median": "median", "none": False}[center]
-    if lams is None:
-        settings.update(loss=losses[0], lam=1e-3 if lam is None else lam, max_iter=max_iter)
-        estimator: Any = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
-    else:
-        settings.update(losses=losses, lams=lams, cv=_folds(options["cv"]), aggregate=options["aggregate"])
-        estimator = (FunctionalRegressorCV if curves else OperatorKernelRegressorCV)(**settings)
-    return TableRegressor(
-        estimator,
-        targets=list(options["targets"]),
-        inputs=list(options["inputs"]) or None,
-        drop=list(options["drop"]),
-        curves=curves,
-        center="none" if curves else center,
-        scale=options["scale"],
-        drop_missing=options["drop_missing"],
-    )
-
-
-def _folds(text: str) -> int | str:
-    if text == "loo":
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is neither a number of folds nor 'loo'", param_hint="--cv") from None
-
-
-def _split(table: Table, share: float, seed: int) -> tuple[Table, Table | None]:
-    """Return the rows to fit and the rows to test."""
-    if share == 0:
-        return table, None
-    count = math.ceil(share * len(table))
-    if count >= len(table):
-        raise ValueError(f"--test-size {share:g} leaves none of the {len(table)} rows of {table.name} to fit.")
-    order = np.random.default_rng(seed).permutation(len(table))
-    return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
-
-
-@contextmanager
-def _progress(estimator: Any) -> Iterator[None]:
-    """Show a bar with the pairs of a cross-validation that are done, and the gap that the solver is at."""
-    columns = (
-        rich_progress.SpinnerColumn(),
-        rich_progress.TextColumn("{task.description}"),
-        rich_progress.BarColumn(),
-        rich_progress.TextColumn("{task.fields[gap]}"),
-        rich_progress.TimeElapsedColumn(),
-    )
-    console = rich_console.Console(stderr=True)
-    with rich_progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        is_chosen = hasattr(estimator, "lams")
-        task = bar.add_task("choosing loss and lam" if is_chosen else "fitting", total=None, gap="")
-        if is_chosen:
-            estimator.set_params(progress=lambda done, total: bar.update(task, completed=done, total=total))
-        with watched(lambda n_iter, found: bar.update(task, gap=f"step {n_iter}, gap {found.relative_gap:.1e}")):
-            yield
-
-
-def _result(model: TableRegressor, train: Table, test: Table | None, seconds: float) -> dict[str, Any]:
-    """Return what is printed, as plain numbers and text."""
-    fitted = model.estimator_
-    is_chosen = hasattr(fitted, "cv_errors_")
-    found: dict[str, Any] = {
-        "estimator": type(fitted).__name__,
-        "rows": len(model.rows_),
-        "inputs": model.input_names_,
-        "features": len(model.feature_names_),
-        "targets": model.target_names_,
-        "loss": repr(fitted.best_loss_ if is_chosen else fitted.loss),
-        "lam": float(fitted.best_lam_ if is_chosen else fitted.lam),
-        "solver": fitted.solver_info_["solver"],
-        "iterations": int(fitted.n_iter_),
-        "status": fitted.status_,
-        "primal": float(fitted.primal_objective_),
-        "dual": float(fitted.dual_objective_),
-        "gap": float(fitted.duality_gap_),
-        "null_duals": float(fitted.sparsity_),
-        "clipped": None,
-        "cv_error": float(np.min(fitted.cv_errors_)) if is_chosen else None,
-        "train_r2": model.score(train),
-        "test_r2": None,
-        "test_rows": None,
-        "seconds": round(seconds, 3),
-        "notes": model.notes_,
-    }
-    if hasattr(fitted, "outlier_score_"):
-        found["clipped"] = int(np.sum(fitted.outlier_score_ >= CLIPPED))
-    if test is not None:
-        found["test_r2"], found["test_rows"] = model.score(test), len(test)
-    numbers = [name for name, value in found.items() if isinstance(value, float)]
-    return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
-
-
-def _show(found: dict[str, Any]) -> None:
-    """Print the result for a reader."""
-    formats: dict[str, Callable[[Any], str]] = {
-        "inputs": _names, "targets": _names, "lam": lambda v: f"{v:.4g}", "gap": lambda v: f"{max(v, 0):.1e}",
-        "primal": lambda v: f"{v:.8g}", "dual": lambda v: f"{v:.8g}", "null_duals": lambda v: f"{v:.0%}",
-        "cv_error": lambda v: f"{v:.4g}", "train_r2": lambda v: f"{v:.4f}", "test_r2": lambda v: f"{v:.4f}",
-    }  # fmt: skip
-    for name, value in found.items():
-        if value is None or name in ("notes", "warnings"):
-            continue
-        click.echo(f"{name.replace('_', ' '):<12} {formats.get(name, str)(value)}")
-    for note in found["notes"]:
-        click.echo(f"note         {note}")
-    for warning in found["warnings"]:
-        click.echo(f"{click.style('warning', fg='yellow')}      {warning}")
-
-
-def _names(names: list[str], most: int = 6) -> str:
-    shown = ", ".join(names[:most])
-    return f"{len(names)}: {shown}" if len(names) <= most else f"{len(names)}: {shown}, ..."
+    import_module("fenchel.cli.fitting").run(data, test_size, seed, model_file, report_file, as_json, options)

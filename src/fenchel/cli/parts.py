@@ -10,10 +10,10 @@ import numpy as np
 
 from fenchel import losses
 from fenchel._component import from_name, parts_of
-from fenchel.cli.terminal import ParamType, click, shell_completion
+from fenchel.cli.groups import ParamType, click, shell_completion
 from fenchel.kernels import as_scalar_kernel, functional, scalar
 
-__all__ = ["GridType", "PartType", "kernel_type", "loss_type"]
+__all__ = ["GridType", "PartType", "grid_type", "kernel_type", "loss_type"]
 
 
 class PartType(ParamType):
@@ -97,3 +97,4 @@ def _value(text: str) -> Any:
 
 loss_type = PartType("loss", (losses,), lambda name: from_name(name, losses, "loss"))
 kernel_type = PartType("kernel", (scalar, functional), as_scalar_kernel)
+grid_type = GridType()

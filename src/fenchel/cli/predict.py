@@ -17,7 +17,7 @@ from fenchel.tables import TableRegressor
 __all__ = ["predict_command"]
 
 
-@command("predict", short_help="Predict with a saved model.")
+@command("predict")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
@@ -26,7 +26,9 @@ __all__ = ["predict_command"]
 def predict_command(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
     """Predict the targets of a table with a model that "fenchel fit --model" wrote.
 
-    DATA has the input columns by the names that the model was fitted with, in any order; others are passed over.
+    DATA has the input columns by the names that the model was fitted with, in any order; others are passed over. A
+    missing number becomes the median of the training rows, and text that no training row has counts as other; notes on
+    the error stream say where.
 
     \b
       fenchel predict model.fenchel new.csv --output predicted.csv
@@ -35,15 +37,17 @@ def predict_command(model: Path, data: Path, output: Path | None, as_json: bool)
     regressor = load_table_model(model)
     table = read_table(data)
     predicted = regressor.predict(table)
-    names = regressor.target_names_
+    names, notes = regressor.target_names_, regressor.input_notes(table)
     if output is not None:
         write_whole(output, _content(output, predicted, names, regressor.grid_))
     elif not as_json:
         click.echo(_csv(predicted, names).decode(), nl=False)
     if as_json:
-        found: dict[str, Any] = {"rows": len(predicted), "targets": names}
+        found: dict[str, Any] = {"rows": len(predicted), "targets": names, "notes": notes}
         found |= {"predictions": predicted.tolist()} if output is None else {"output": str(output)}
         click.echo(json.dumps(found))
+    for note in [] if as_json else notes:
+        click.echo(f"note         {note}", err=True)
 
 
 def load_table_model(path: Path) -> TableRegressor:

@@ -13,7 +13,7 @@ from fenchel.tables import TableRegressor
 __all__ = ["report_command"]
 
 
-@command("report", short_help="Write a page about a saved model.")
+@command("report")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--data", type=click.Path(path_type=Path), help="A table with inputs and targets to compare with.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),

@@ -21,7 +21,7 @@ from fenchel.report.reproduction import HEADER, Finished, markdown, reproduction
 __all__ = ["reproduce_command"]
 
 
-@command("reproduce", short_help="Compute published numbers anew, and print them beside ours.")
+@command("reproduce")
 @click.argument("names", nargs=-1, type=click.Choice(sorted(EXPERIMENTS)))
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduce"),
               show_default=True, help="Folder of the page, the figures and the finished parts.")  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,15 @@ __all__ = ["Table", "as_table", "read_table"]
 
 _SEPARATORS = (",", ";", "\t", "|")
 _GRIDS = ("t", "grid")  # arrays of an NPZ file that are the points of curves
+# cells that are missing values, beside those that pandas knows ("", NA, N/A, nan, null, None, ...)
+_MISSING = ["?", "-", "--", ".", "na"]
+_TRUE, _FALSE = ["yes", "Yes", "YES"], ["no", "No", "NO"]  # beside true and false
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"", "utf-8-sig"))  # first bytes, and what they mean
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one length, each of numbers (missing: NaN) or of text (missing: None).
+    """Columns of one length, each of numbers (missing: NaN), of dates (missing: NaT) or of text (missing: None).
 
     Attributes
     ----------
@@ -100,7 +104,8 @@ def read_table(path: Any) -> Table:
     ----------
     path : str or path
         The file; its suffix says what it is. The separator of a CSV file (comma, semicolon, tab or bar) is found in its
-        first line; a byte-order mark and Windows line ends are read as such. An array (n, d) of an NPZ file becomes the
+        first line; a byte-order mark and Windows line ends are read as such. An empty cell and ``?``, ``NA``, ``N/A``,
+        ``-``, ``.``, ``null`` and ``nan`` are missing values. An array (n, d) of an NPZ file becomes the
         columns ``name_0`` to ``name_{d-1}``; arrays ``t`` or ``grid`` of another length are the points of curves.
 
     Returns
@@ -141,7 +146,9 @@ def as_table(value: Any, name: str = "the table") -> Table:
         return value
     if hasattr(value, "columns") and hasattr(value, "itertuples"):
         return _from_frame(value, name)
-    return Table({str(key): _plain(np.asarray(column), str(key), name) for key, column in dict(value).items()}, name)
+    arrays = {str(key): np.asarray(column) for key, column in dict(value).items()}
+    columns = {key: _plain(array, key, name) for key, array in arrays.items()}
+    return Table(columns, name, None, _truth_notes(key for key, array in arrays.items() if array.dtype == bool))
 
 
 def _read_csv(file: Path) -> Table:
@@ -170,7 +177,14 @@ def _read_csv(file: Path) -> Table:
         raise ValueError(f"{file} has more than one column {twice[0]!r}. Give each column a name of its own.")
     try:
         frame = pandas.read_csv(
-            io.StringIO(text.lstrip()), sep=separator, decimal=decimal, skipinitialspace=True, index_col=False
+            io.StringIO(text.lstrip()),
+            sep=separator,
+            decimal=decimal,
+            skipinitialspace=True,
+            index_col=False,
+            na_values=_MISSING,
+            true_values=_TRUE,
+            false_values=_FALSE,
         )
     except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
@@ -218,19 +232,33 @@ def _read_npz(file: Path) -> Table:
 
 
 def _from_frame(frame: Any, name: str, notes: Sequence[str] = ()) -> Table:
-    """Return the columns of a DataFrame: numbers with NaN, or text with None."""
-    columns: dict[str, np.ndarray] = {}
-    for key in frame.columns:
-        column = frame[key]
-        kind = getattr(column.dtype, "kind", "O")
-        if kind in "biuf":
-            single = column.dtype == np.float32
-            columns[str(key).strip()] = column.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
-        elif kind in "Mm":
-            columns[str(key).strip()] = column.to_numpy()
-        else:
-            columns[str(key).strip()] = _text(column.to_numpy(dtype=object), column.isna().to_numpy())
-    return Table(columns, name, None, list(notes))
+    """Return the columns of a DataFrame: numbers with NaN, dates with NaT, or text with None."""
+    columns = {str(key).strip(): frame[key] for key in frame.columns}
+    truth = [key for key, column in columns.items() if _is_truth(column)]
+    plain = {key: _from_series(column) for key, column in columns.items()}
+    return Table(plain, name, None, [*notes, *_truth_notes(truth)])
+
+
+def _from_series(column: Any) -> np.ndarray:
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "biuf":
+        single = column.dtype == np.float32
+        return np.asarray(column.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan))
+    if kind in "Mm":
+        has_zone = getattr(column.dtype, "tz", None) is not None
+        return np.asarray((column.dt.tz_convert(None) if has_zone else column).to_numpy())
+    return _objects(column.to_numpy(dtype=object), column.isna().to_numpy())
+
+
+def _is_truth(column: Any) -> bool:
+    """Whether a Series holds true and false, with gaps or without."""
+    values = column.dropna()
+    return len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values)
+
+
+def _truth_notes(names: Iterable[str]) -> list[str]:
+    listed = ", ".join(names)
+    return [f"true and false are read as 1 and 0: {listed}"] if listed else []
 
 
 def _plain(array: np.ndarray, name: str, file: str) -> np.ndarray:
@@ -239,17 +267,17 @@ def _plain(array: np.ndarray, name: str, file: str) -> np.ndarray:
         return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     if array.dtype.kind in "US":
         return array.astype(str).astype(object)
-    if array.dtype.kind in "MmO":
+    if array.dtype.kind in "Mm":
         return array
+    if array.dtype.kind == "O":
+        return _objects(array, np.array([value is None or value != value for value in array], dtype=bool))
     raise ValueError(f"{file}: the array {name!r} holds {array.dtype}, neither real numbers nor text.")
 
 
-def _text(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Return objects as text, and true or false as numbers."""
-    if all(isinstance(value, bool | np.bool_) for value in values[~missing]) and not missing.all():
+def _objects(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return objects as numbers if all are, true or false among them, else as text."""
+    if all(isinstance(value, Real | np.bool_) for value in values[~missing]):
         return np.array([np.nan if gone else float(value) for value, gone in zip(values, missing, strict=True)])
-    if missing.all():
-        return np.full(len(values), np.nan)
     return np.array([None if gone else str(v).strip() for v, gone in zip(values, missing, strict=True)], dtype=object)
 
 

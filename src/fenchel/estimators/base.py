@@ -14,6 +14,7 @@ from fenchel import solvers as solver_room
 from fenchel._array import Array, eps, host, namespace
 from fenchel._check import Interval, check_parameter
 from fenchel._component import from_name
+from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.losses import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers import Solution, Solver, Status
@@ -30,7 +31,7 @@ _LIMITS = {
 }
 
 
-class CertifiedMixin:
+class CertifiedMixin(NamedPartsMixin):
     """Solves the dual problem of an estimator and writes down the certificate.
 
     The estimator has the parameters ``loss`` (under the name of ``_loss_parameter``), ``lam``, ``solver``, ``tol`` and
@@ -59,7 +60,7 @@ class CertifiedMixin:
 
     def _settled(self, loss: Loss, lam: float) -> Self:
         """Take the loss and the lam of one pair of a grid."""
-        self.set_params(**{self._loss_parameter: clone(loss), "lam": lam})  # type: ignore[attr-defined]
+        self.set_params(**{self._loss_parameter: clone(loss), "lam": lam})
         return self
 
     def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None) -> Solution:

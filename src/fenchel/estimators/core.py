@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from fenchel._array import Array, as_index, as_like, device, host, is_numpy, is_single, namespace
-from fenchel._check import check_array, check_memory
+from fenchel._check import check_array, check_finite, check_memory
 from fenchel.estimators.base import CertifiedMixin
 from fenchel.exceptions import IncompatibleError, IndefiniteError
 from fenchel.kernels import OperatorKernel
@@ -20,7 +20,16 @@ from fenchel.problem import DualProblem
 from fenchel.representations import Representation
 from fenchel.solvers import APGD, Solution, Status
 
-__all__ = ["KernelRegressorMixin", "Sample", "checked_inputs", "is_host", "is_regular", "new_inputs", "sample_weights"]
+__all__ = [
+    "KernelRegressorMixin",
+    "Sample",
+    "checked_inputs",
+    "is_host",
+    "is_regular",
+    "new_inputs",
+    "sample_weights",
+    "validated",
+]
 
 _MARGINS = (
     1e-2,
@@ -241,10 +250,17 @@ def is_regular(y: Any) -> bool:
     return False
 
 
+def validated(estimator: Any, *data: Any, **options: Any) -> Any:
+    """Return ``X``, or ``X`` and ``y``, as scikit-learn checks them; entries of ``X`` that are not finite are named."""
+    checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+    check_finite(checked[0] if len(data) == 2 else checked, "X")
+    return checked
+
+
 def checked_inputs(estimator: Any, X: Any, kernel: Any, double: bool) -> tuple[Array, Any]:
     """Return training inputs, of which the estimator keeps the features, and the kernel that knows their names."""
     if is_host(X):
-        X = validate_data(estimator, X, dtype=[np.float64, np.float32])
+        X = validated(estimator, X)
     else:
         X = check_array(X, "X")
         estimator.n_features_in_ = int(X.shape[1])
@@ -255,7 +271,7 @@ def checked_inputs(estimator: Any, X: Any, kernel: Any, double: bool) -> tuple[A
 
 def new_inputs(estimator: Any, X: Any) -> Array:
     """Return inputs to predict for, with the features that the estimator was fitted with."""
-    X = validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]) if is_host(X) else check_array(X, "X")
+    X = validated(estimator, X, reset=False) if is_host(X) else check_array(X, "X")
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {estimator.n_features_in_}.")
     return X

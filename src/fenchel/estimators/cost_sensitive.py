@@ -7,12 +7,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import validate_data
 
 from fenchel._array import Array, as_like, device, host, namespace
 from fenchel._check import check_array
 from fenchel.estimators.base import all_or_nothing
-from fenchel.estimators.core import Sample, is_host
+from fenchel.estimators.core import Sample, is_host, validated
 from fenchel.estimators.levels import LevelModelMixin, as_levels
 from fenchel.kernels import Gaussian, ScalarKernel
 from fenchel.losses import CostSensitiveHinge, Loss
@@ -244,7 +243,7 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if is_host(X):
-            X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+            X, y = validated(self, X, y)
         else:
             X, y = check_array(X, "X"), np.asarray(y if is_host(y) else host(y))
             self.n_features_in_ = int(X.shape[1])

@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +19,7 @@ from fenchel.estimators.base import all_or_nothing
 from fenchel.estimators.core import Sample
 from fenchel.estimators.errors import AGGREGATES, Checkpoint, key_of
 from fenchel.estimators.functional import CurveScoreMixin, FunctionalRegressor
+from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.estimators.selection import Progress, as_lams, as_losses, warn_gaps
 from fenchel.exceptions import IncompatibleError
@@ -27,7 +29,7 @@ from fenchel.sweep import HeldOut, held_out, nearly_held_out
 __all__ = ["FunctionalRegressorCV", "OperatorKernelRegressorCV"]
 
 
-class CrossValidatedMixin(ABC):
+class CrossValidatedMixin(NamedPartsMixin, ABC):
     """Chooses loss and lam on the errors of held-out samples, then fits the chosen pair on the whole sample."""
 
     lams: Any
@@ -118,17 +120,23 @@ class CrossValidatedMixin(ABC):
             check_parameter(type(self).__name__, "cv", self.cv, Options(("loo", "approximate-loo")))
             tests = [np.array([k]) for k in range(sample.n)]
         else:
-            if isinstance(self.cv, int):
-                check_parameter(type(self).__name__, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
-                if sample.n < self.cv:
-                    raise ValueError(f"cv={self.cv} needs at least {self.cv} samples. Got n_samples = {sample.n}.")
-            tests = [np.asarray(test) for _, test in check_cv(self.cv).split(np.zeros((sample.n, 1)))]
+            tests = [np.asarray(test) for _, test in self._splitter(sample.n).split(np.zeros((sample.n, 1)))]
         if sample.kept is not None:
             tests = [np.flatnonzero(np.isin(sample.kept, test)) for test in tests]
         tests = [test for test in tests if len(test)]
         if sample.n < 2 or any(len(test) == sample.problem.targets.shape[0] for test in tests):
             raise ValueError(f"Each fold must leave samples to fit on. Got n_samples = {sample.n}.")
         return tests
+
+    def _splitter(self, n: int) -> Any:
+        """Return the splitter that ``cv`` means; folds by number are shuffled, since samples may be sorted."""
+        if not isinstance(self.cv, Integral):
+            return check_cv(self.cv)
+        check_parameter(type(self).__name__, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
+        n_folds = int(self.cv)
+        if n < n_folds:
+            raise ValueError(f"cv={n_folds} needs at least {n_folds} samples. Got n_samples = {n}.")
+        return KFold(n_folds, shuffle=True, random_state=0)
 
     def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
         """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
@@ -180,9 +188,10 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
     losses : sequence of Loss or str, default=("square",)
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]``.
     cv : int, splitter, "loo" or "approximate-loo", default=5
-        Folds; ``"loo"`` is leave-one-out, exact. ``"approximate-loo"`` takes one fit and one linear system for each
-        pair instead of n fits, for losses of the Euclidean norm and the identity operator: exact for the square loss;
-        ``fenchel.sweep.approximate_loo`` states its error with others.
+        Folds. A number means that many folds of samples in random order, the same in every fit; for folds in the order
+        of the samples pass ``KFold(5)``. ``"loo"`` is leave-one-out, exact. ``"approximate-loo"`` takes one fit and
+        one linear system for each pair instead of n fits, for losses of the Euclidean norm and the identity operator:
+        exact for the square loss; ``fenchel.sweep.approximate_loo`` states its error with others.
     aggregate : {"mean", "median", "trimmed_mean", "fold_median"}, default="mean"
         How held-out errors become one number: mean of the folds' means; median over all held-out samples, which a
         minority of outliers does not move; mean of the smallest four fifths of all errors, for fewer outliers than a

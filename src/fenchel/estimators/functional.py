@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_numpy, namespace
@@ -15,7 +15,7 @@ from fenchel._check import Options, check_array, check_memory, check_parameter
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata, to_fdata
 from fenchel.estimators.base import all_or_nothing, part_of
 from fenchel.estimators.centre import Centre
-from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, sample_weights
+from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, sample_weights, validated
 from fenchel.kernels import FunctionalGaussian, IntegralOperator, Laplacian, OperatorKernel, Separable, as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.quadrature import trapezoid_weights
@@ -282,7 +282,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         else:
             grid = None
         if is_host(X):
-            X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
+            X = validated(self, X, reset=reset, allow_nd=True)
         else:
             X = check_array(X, "X", ndim=(2, 3))
         if X.ndim not in (2, 3):

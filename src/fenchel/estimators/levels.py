@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter
 from fenchel.data.functional import Curves
-from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host
+from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, validated
 from fenchel.kernels import Constant, IntegralOperator, OperatorKernel, ScalarKernel, Separable, as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.representations import Spline
@@ -105,7 +105,7 @@ class LevelModelMixin(KernelRegressorMixin, BaseEstimator):
     def _inputs(self, X: Any) -> Array:
         """Return checked inputs of a fitted model."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32]) if is_host(X) else check_array(X, "X")
+        X = validated(self, X, reset=False) if is_host(X) else check_array(X, "X")
         if X.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.n_features_in_}.")
         return X

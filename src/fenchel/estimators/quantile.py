@@ -6,12 +6,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import validate_data
 
 from fenchel._array import Array, as_index, as_like, eps, host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter
 from fenchel.estimators.base import all_or_nothing
-from fenchel.estimators.core import Sample, is_host, sample_weights
+from fenchel.estimators.core import Sample, is_host, sample_weights, validated
 from fenchel.estimators.levels import LevelModelMixin, as_levels, interpolation
 from fenchel.kernels import Laplacian, ScalarKernel
 from fenchel.losses import Loss, Pinball
@@ -368,7 +367,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if is_host(X):
-            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32])
+            X, y = validated(self, X, y, multi_output=True, y_numeric=True)
             return X, np.asarray(y, dtype=X.dtype)
         X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
         if X.shape[0] != y.shape[0]:

@@ -5,13 +5,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import check_array
 from fenchel.estimators.base import all_or_nothing, part_of
-from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, new_inputs
+from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, new_inputs, validated
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel
 from fenchel.losses import Loss
@@ -187,7 +187,7 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
     def _checked(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Return X and y as arrays of one floating dtype."""
         if is_host(X):
-            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32])
+            X, y = validated(self, X, y, multi_output=True, y_numeric=True)
             return X, np.asarray(y, dtype=X.dtype)
         X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
         if X.shape[0] != y.shape[0]:

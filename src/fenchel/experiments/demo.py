@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 
 from fenchel.data import contaminate, make_functional
 from fenchel.estimators import FunctionalRegressorCV
@@ -75,7 +75,7 @@ class Demo:
 def models(X: np.ndarray) -> dict[str, Any]:
     """Return the models that are compared, each with a grid to choose from by the median held-out error."""
     ours = {
-        f"fenchel {name}": FunctionalRegressorCV(lams=LAMS, losses=losses, aggregate="median")
+        f"fenchel {name}": FunctionalRegressorCV(lams=LAMS, losses=losses, cv=KFold(5), aggregate="median")
         for name, losses in LOSSES.items()
     }
     scorer = curve_scorer("median")
@@ -154,19 +154,19 @@ def findings(demo: Demo) -> list[str]:
 def _draw_errors(ax: Any, demo: Demo) -> str:
     names = list(dict.fromkeys(row.model for row in demo.rows))
     groups = {data: [row.error for row in demo.rows if row.data == data] for data in DATA}
-    plots.plot_errors(ax, names, groups, "mean squared error to the true test curves")
+    plots.plot_errors(names, groups, "mean squared error to the true test curves", ax=ax)
     return "Test error of every model on every data set."
 
 
 def _draw_curves(ax: Any, demo: Demo) -> str:
     fitted = demo.row(POINTS, "fenchel Huber p=1").fitted
     plots.plot_curves(
-        ax,
-        demo.t,
         demo.truth[:3],
         fitted.predict(demo.X_test[:3]),
+        grid=demo.t,
         label="true test curve",
         predicted_label="Huber p=1",
+        ax=ax,
     )
     ax.plot(demo.t, demo.row(POINTS, "fenchel square").fitted.predict(demo.X_test[:3]).T, ":", color="0.45")
     ax.plot([], [], ":", color="0.45", label="square")
@@ -175,23 +175,25 @@ def _draw_curves(ax: Any, demo: Demo) -> str:
 
 
 def _draw_outlier_scores(ax: Any, demo: Demo) -> str:
-    plots.plot_outlier_scores(ax, demo.row(CURVES, "fenchel Huber p=2").fitted.outlier_score_, demo.is_outlier[CURVES])
+    plots.plot_outlier_scores(
+        demo.row(CURVES, "fenchel Huber p=2").fitted.outlier_score_, demo.is_outlier[CURVES], ax=ax
+    )
     return "Outlier scores of the training curves, Huber p=2, wrong curves. At 1 a curve is clipped."
 
 
 def _draw_point_scores(ax: Any, demo: Demo) -> str:
     scores, rows = demo.row(POINTS, "fenchel Huber p=1").fitted.point_outlier_score_, slice(0, 40)
-    plots.plot_point_scores(ax, demo.t, scores[rows], demo.is_outlier_point[POINTS][rows])
+    plots.plot_point_scores(scores[rows], demo.is_outlier_point[POINTS][rows], grid=demo.t, ax=ax)
     return "Outlier scores of the points of forty training curves, Huber p=1. Circled: the points that were made wrong."
 
 
 def _draw_surface(ax: Any, demo: Demo) -> str:
-    plots.plot_surface(ax, demo.row(POINTS, "fenchel Huber p=1").fitted, label="median held-out error")
+    plots.plot_surface(demo.row(POINTS, "fenchel Huber p=1").fitted, label="median held-out error", ax=ax)
     return "Where kappa and lam of that model come from: five-fold cross-validation on the training curves."
 
 
 def _draw_sparsity(ax: Any, demo: Demo) -> str:
-    plots.plot_sparsity(ax, demo.row(CLEAN, "fenchel eps-ridge p=inf").fitted)
+    plots.plot_sparsity(demo.row(CLEAN, "fenchel eps-ridge p=inf").fitted, ax=ax)
     return "Dual variables of the epsilon-ridge loss with p=inf on clean data, one row for each training curve."
 
 

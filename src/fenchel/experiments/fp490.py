@@ -39,7 +39,13 @@ def _bits(name: str) -> dict[str, Any]:
     decoded, gap, chosen = np.zeros_like(data.Y), 0.0, []
     for train, test in KFold(5, shuffle=True, random_state=0).split(data.Y):
         model = StructuredPredictorCV(
-            "precomputed", lams=LAMS, losses=LOSSES[name], decoder="threshold", center=True, task_loss=hamming_losses
+            "precomputed",
+            lams=LAMS,
+            losses=LOSSES[name],
+            decoder="threshold",
+            center=True,
+            task_loss=hamming_losses,
+            cv=KFold(5),
         ).fit(data.K[np.ix_(train, train)], data.Y[train])
         decoded[test] = model.predict(data.K[np.ix_(test, train)])
         gap = max(gap, model.duality_gap_)

@@ -244,8 +244,8 @@ def draw(found: dict[str, Any]) -> Any:
     curve, robust = _values(found, "epsilon"), _values(found, "kappa")
     lines = {name: [one[name] for one in curve.values()] for name in ("test", "train")}
     lines["test, published"] = [PUBLISHED[epsilon] for epsilon in curve]
-    plots.plot_lines(axes[0], list(curve), lines, "epsilon", "error")
-    plots.plot_lines(axes[1], list(curve), {"ours": [one["null"] for one in curve.values()]}, "epsilon", "null rows")
+    plots.plot_lines(list(curve), lines, "epsilon", "error", ax=axes[0])
+    plots.plot_lines(list(curve), {"ours": [one["null"] for one in curve.values()]}, "epsilon", "null rows", ax=axes[1])
     lines = {name: [one[name] for one in robust.values()] for name in ("test", "train")}
-    plots.plot_lines(axes[2], list(robust), lines, "kappa", "error")
+    plots.plot_lines(list(robust), lines, "kappa", "error", ax=axes[2])
     return fig

@@ -78,7 +78,7 @@ def _curve(m: int) -> dict[str, Any]:
 def draw(curves: dict[int, dict[str, Any]]) -> Any:
     """Draw the figure of the paper anew: leave-one-out error against kappa, for each number of basis functions."""
     fig, (ax,) = plots.figure(1)
-    plots.plot_lines(ax, KAPPAS, {f"m = {m}": c["huber"] for m, c in curves.items()}, "kappa", "leave-one-out error")
+    plots.plot_lines(KAPPAS, {f"m = {m}": c["huber"] for m, c in curves.items()}, "kappa", "leave-one-out error", ax=ax)
     for line, curve in zip(ax.get_lines(), list(curves.values()), strict=False):
         ax.axhline(curve["ridge"], color=line.get_color(), linestyle=":", linewidth=1)
     ax.set_xscale("linear")

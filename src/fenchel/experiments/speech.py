@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import KFold
 from sklearn.utils import Bunch
 
 from fenchel.data import contaminate, load_speech
@@ -119,7 +120,9 @@ def _errors(split: int, kind: str, curve: str) -> dict[str, Any]:
 
     def chosen(K: np.ndarray, losses: list[Loss], lams: list[float], robust: str) -> FunctionalRegressorCV:
         aggregate = "mean" if kind == "clean" else robust
-        model = FunctionalRegressorCV(**settings, lams=lams, losses=losses, aggregate=aggregate, cv=FOLDS, tol=1e-3)
+        model = FunctionalRegressorCV(
+            **settings, lams=lams, losses=losses, aggregate=aggregate, cv=KFold(FOLDS), tol=1e-3
+        )
         return model.fit(K[np.ix_(train, train)], fitted[:, ::EVERY], grid=data.t[::EVERY])
 
     ridges = [chosen(K, LOSSES["square"], LAMS, "fold_median") for K in grams]

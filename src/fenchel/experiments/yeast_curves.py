@@ -85,9 +85,9 @@ def draw(surfaces: dict[str, dict[str, np.ndarray]]) -> Any:
     for ax, name in zip(axes, ("epsilon-ridge", "epsilon-SVR", "Huber"), strict=False):
         labels = [f"{next(iter(loss.get_params().values())):.3g}" for loss in LOSSES[name]]
         lines = dict(zip(labels, surfaces[name]["error"], strict=True))
-        plots.plot_lines(ax, LAMS, {**lines, "ridge": surfaces["ridge"]["error"][0]}, "lam", "test error")
+        plots.plot_lines(LAMS, {**lines, "ridge": surfaces["ridge"]["error"][0]}, "lam", "test error", ax=ax)
         ax.set_title(name)
     labels = [f"{loss.get_params()['epsilon']:.3g}" for loss in LOSSES["epsilon-ridge"]]
     sparsity = dict(zip(labels, surfaces["epsilon-ridge"]["sparsity"], strict=True))
-    plots.plot_lines(axes[3], LAMS, sparsity, "lam", "share of null duals").set_title("epsilon-ridge")
+    plots.plot_lines(LAMS, sparsity, "lam", "share of null duals", ax=axes[3]).set_title("epsilon-ridge")
     return fig

@@ -10,6 +10,7 @@ test genes: none wins.
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import KFold
 
 from fenchel.data import load_yeast
 from fenchel.estimators import StructuredPredictorCV
@@ -43,7 +44,7 @@ def _losses(quick: bool) -> dict[str, Any]:
 
     def chosen(gamma: float, losses: list[Loss]) -> StructuredPredictorCV:
         model = StructuredPredictorCV(
-            Gaussian(gamma), lams=LAMS, losses=losses, decoder="threshold", task_loss=hamming_losses
+            Gaussian(gamma), lams=LAMS, losses=losses, decoder="threshold", task_loss=hamming_losses, cv=KFold(5)
         )
         return model.fit(data.X_train, data.Y_train)
 
@@ -89,5 +90,5 @@ def draw(found: dict[str, dict[str, Any]]) -> Any:
     left.set_ylabel("test Hamming loss (%)")
     left.set_title("bars: standard errors; dotted: the bar")
     lines = {name: np.array(one["cv"]).min(axis=0) for name, one in found.items()}
-    plots.plot_lines(right, np.array(LAMS), lines, "lam", "cross-validated Hamming loss (%)")
+    plots.plot_lines(np.array(LAMS), lines, "lam", "cross-validated Hamming loss (%)", ax=right)
     return fig

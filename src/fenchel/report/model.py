@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import host
 from fenchel.report.plots import CLIPPED
 from fenchel.report.surface import Surface
-from fenchel.tables import TableRegressor
+from fenchel.tables import Scores, TableRegressor
+from fenchel.tables.scores import mean_of_columns
 
 __all__ = ["ModelFacts", "Pairs"]
 
@@ -33,6 +34,10 @@ class Pairs:
         seen = ~np.isnan(self.observed)
         squares = np.where(seen, self.observed - self.predicted, 0.0) ** 2
         return np.sqrt(squares.sum(axis=1) / np.maximum(seen.sum(axis=1), 1))
+
+    def scores(self, mean: np.ndarray) -> Scores:
+        """Return the scores of the predictions, beside those of the mean of the training outputs."""
+        return Scores.of(self.observed, self.predicted, mean, self.grid)
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,20 @@ class ModelFacts:
                 found.append((name, text if len(text) < 160 else text[:160] + "…"))
         return found
 
+    def fit_quality(self, pairs: Pairs | None) -> list[tuple[str, Scores]]:
+        """Return scores on the training samples, and on the pairs if these are others."""
+        if self.table is not None:
+            quality = [(f"{self.table.train_scores_.n_rows} training rows", self.table.train_scores_)]
+            mean = self.table.target_mean_
+        elif self.training is not None:
+            mean = mean_of_columns(self.training.observed)
+            quality = [(self.training.text, self.training.scores(mean))]
+        else:
+            return []
+        if pairs is not None and pairs is not self.training and not np.array_equal(pairs.rows, self.rows):
+            quality.append((pairs.text, pairs.scores(mean)))
+        return quality
+
     def compared(self, data: Any) -> Pairs:
         """Return observations and predictions of a table's rows."""
         if self.table is None:
@@ -144,7 +163,10 @@ def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarr
         observed, predicted = observed + table.offset_, predicted + table.offset_
     names = [f"output {k + 1}" for k in range(observed.shape[1])] if table is None else table.target_names_
     grid = _grid(estimator, observed.shape[1])
-    return Pairs(rows[support], observed[support], predicted, names, grid, f"{len(support)} training samples")
+    kept = f"{len(support)} training samples"
+    if len(support) < len(rows):
+        kept = f"{len(support)} of {len(rows)} training samples, those that the model keeps"
+    return Pairs(rows[support], observed[support], predicted, names, grid, kept)
 
 
 def _grid(estimator: Any, size: int) -> np.ndarray | None:

@@ -39,19 +39,19 @@ def figure(columns: int = 1, width: float = 6.0, height: float = 4.0, rows: int 
     return fig, np.atleast_1d(fig.subplots(rows, columns)).ravel()
 
 
-def plot_errors(ax: Any, names: Sequence[str], groups: Mapping[str, Sequence[float]], label: str) -> Any:
+def plot_errors(names: Sequence[str], groups: Mapping[str, Sequence[float]], label: str, *, ax: Any = None) -> Any:
     """Draw one line of dots for each name, one dot for each group, on a logarithmic axis.
 
     Parameters
     ----------
-    ax : Axes or None
-        Where to draw; ``None`` makes a figure.
     names : sequence of str
         What the lines stand for, from top to bottom.
     groups : mapping of str to sequence of float
         The places of the dots of each group, one for each name.
     label : str
         Label of the axis.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
@@ -71,24 +71,24 @@ def plot_errors(ax: Any, names: Sequence[str], groups: Mapping[str, Sequence[flo
     return ax
 
 
-def plot_outlier_scores(ax: Any, scores: Any, is_outlier: Any = None) -> Any:
+def plot_outlier_scores(scores: Any, is_outlier: Any = None, *, ax: Any = None) -> Any:
     """Draw the sorted outlier scores; known outliers have another colour.
 
     Parameters
     ----------
-    ax : Axes or None
-        Where to draw; ``None`` makes a figure.
-    scores : array of shape (n,)
-        ``outlier_score_`` of a fitted model.
+    scores : fitted estimator, or array of shape (n,)
+        A model with ``outlier_score_``, or the scores themselves.
     is_outlier : array of bool of shape (n,) or None, default=None
         Which samples are known to be outliers.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
     ax : Axes
         Where it was drawn.
     """
-    ax, scores = _axes(ax), _numbers(scores)
+    ax, scores = _axes(ax), _numbers(_attribute(scores, "outlier_score_"))
     order = np.argsort(scores, kind="stable")
     known = np.zeros(len(scores), dtype=bool) if is_outlier is None else np.asarray(is_outlier)
     place = np.arange(len(scores))
@@ -102,19 +102,19 @@ def plot_outlier_scores(ax: Any, scores: Any, is_outlier: Any = None) -> Any:
     return ax
 
 
-def plot_lines(ax: Any, x: Any, lines: Mapping[str, Any], x_label: str, y_label: str) -> Any:
+def plot_lines(x: Any, lines: Mapping[str, Any], x_label: str, y_label: str, *, ax: Any = None) -> Any:
     """Draw lines over a logarithmic axis.
 
     Parameters
     ----------
-    ax : Axes or None
-        Where to draw; ``None`` makes a figure.
     x : array of shape (k,)
         Positive places.
     lines : mapping of str to array of shape (k,)
         The heights of each line.
     x_label, y_label : str
         Labels of the axes.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
@@ -133,13 +133,14 @@ def plot_lines(ax: Any, x: Any, lines: Mapping[str, Any], x_label: str, y_label:
 
 
 def plot_curves(
-    ax: Any,
-    grid: Array | None,
     values: Any,
     predicted: Any = None,
+    grid: Array | None = None,
     predicted_grid: Array | None = None,
     label: str = "observed",
     predicted_label: str = "predicted",
+    *,
+    ax: Any = None,
 ) -> Any:
     """Draw a few curves, each with its prediction in the same colour.
 
@@ -148,18 +149,18 @@ def plot_curves(
 
     Parameters
     ----------
-    ax : Axes or None
-        Where to draw; ``None`` makes a figure.
-    grid : array of shape (m,) or None
-        Points of the curves; ``None`` takes them from the curves, or [0, 1] in equal steps.
     values : array of shape (m,) or (n, m), or what else ``fenchel.data.as_curves`` takes
         The curves, of one channel; NaN is not observed.
     predicted : array of shape (points,) or (n, points), FDataGrid, or None, default=None
         Their predictions.
+    grid : array of shape (m,) or None, default=None
+        Points of the curves; ``None`` takes them from the curves, or [0, 1] in equal steps.
     predicted_grid : array of shape (points,) or None, default=None
         Points of the predictions; ``None``: those of the curves.
     label, predicted_label : str
         What the legend calls the curves and the predictions.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
@@ -190,13 +191,11 @@ def plot_curves(
     return ax
 
 
-def plot_surface(ax: Any, surface: Any, values: Any = None, label: str | None = None) -> Any:
+def plot_surface(surface: Any, values: Any = None, label: str | None = None, *, ax: Any = None) -> Any:
     """Draw a number over the (loss, lam) grid of a regularisation path or of a model selection.
 
     Parameters
     ----------
-    ax : Axes or None
-        Where to draw; ``None`` makes a figure.
     surface : RegularizationPath, or a fitted estimator whose name ends in CV
         What has the grid.
     values : str, array of shape (n_losses, n_lams) or None, default=None
@@ -205,6 +204,8 @@ def plot_surface(ax: Any, surface: Any, values: Any = None, label: str | None = 
         own, such as test errors.
     label : str or None, default=None
         What the numbers are; ``None`` takes it from ``values``.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
@@ -235,26 +236,28 @@ def plot_surface(ax: Any, surface: Any, values: Any = None, label: str | None = 
     return ax
 
 
-def plot_point_scores(ax: Any, grid: Array | None, scores: Any, is_outlier: Any = None) -> Any:
+def plot_point_scores(scores: Any, is_outlier: Any = None, grid: Array | None = None, *, ax: Any = None) -> Any:
     """Draw the outlier score of each point of each curve as a map: one row for each curve.
 
     Parameters
     ----------
-    ax : Axes or None
-        Where to draw; ``None`` makes a figure.
-    grid : array of shape (m,) or None
-        Points of the curves; ``None``: [0, 1] in equal steps.
-    scores : array of shape (n, m)
-        ``point_outlier_score_`` of a model fitted with a loss of order 1. NaN, a point that was not observed, is grey.
+    scores : fitted estimator, or array of shape (n, m)
+        A model with ``point_outlier_score_``, which a loss of order 1 gives, or the scores themselves. NaN, a point
+        that was not observed, is grey.
     is_outlier : array of bool of shape (n, m) or None, default=None
         Which points are known to be wrong; they are circled.
+    grid : array of shape (m,) or None, default=None
+        Points of the curves; ``None`` takes those of the model, or [0, 1] in equal steps.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
     ax : Axes
         Where it was drawn.
     """
-    ax, scores = _axes(ax), _one_channel(_numbers(scores), "scores")
+    grid = getattr(scores, "grid_", None) if grid is None else grid
+    ax, scores = _axes(ax), _one_channel(_numbers(_attribute(scores, "point_outlier_score_")), "scores")
     points = np.linspace(0, 1, scores.shape[1]) if grid is None else np.asarray(grid, dtype=np.float64)
     if points.shape != scores.shape[1:]:
         raise ValueError(
@@ -274,23 +277,23 @@ def plot_point_scores(ax: Any, grid: Array | None, scores: Any, is_outlier: Any 
     return ax
 
 
-def plot_sparsity(ax: Any, estimator: Any) -> Any:
+def plot_sparsity(estimator: Any, *, ax: Any = None) -> Any:
     """Draw which dual variables of a fitted model are null, which are not, and which are on their bound.
 
     Parameters
     ----------
-    ax : Axes or None
+    estimator : fitted estimator, or array of shape (n, p)
+        A model with ``dual_coef_``, or dual variables: one row for each sample and one column for each coordinate.
+        Bounds are those of ``point_outlier_score_`` where the model has it, else those of whole rows.
+    ax : Axes or None, default=None
         Where to draw; ``None`` makes a figure.
-    estimator : fitted estimator
-        A model with ``dual_coef_``, one row for each sample and one column for each coordinate. Bounds are those of
-        ``point_outlier_score_`` where the model has it, else those of whole rows.
 
     Returns
     -------
     ax : Axes
         Where it was drawn; the legend gives the share of each kind.
     """
-    ax, duals = _axes(ax), _numbers(estimator.dual_coef_)
+    ax, duals = _axes(ax), _numbers(_attribute(estimator, "dual_coef_"))
     duals = duals.reshape(len(duals), -1)
     kinds = (duals != 0).astype(int)
     by_point = getattr(estimator, "point_outlier_score_", None)
@@ -321,6 +324,16 @@ def svg(fig: Any) -> str:
     with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "fenchel"}):
         fig.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
+
+
+def _attribute(model: Any, name: str) -> Any:
+    """Return what a fitted model has under a name; data are returned as they are."""
+    if hasattr(model, name) or not hasattr(model, "get_params"):
+        return getattr(model, name, model)
+    raise ValueError(
+        f"{type(model).__name__} has no {name}. Fit it first; only losses that bound the dual variables, such as "
+        "Huber, give outlier scores, and those of order 1 give them for points."
+    )
 
 
 def _axes(ax: Any) -> Any:

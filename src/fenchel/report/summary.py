@@ -56,7 +56,9 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
     (True, False)
     """
     facts = ModelFacts.of(model)
-    pairs = facts.training if data is None else facts.compared(as_table(data))
+    table = None if data is None else as_table(data)
+    pairs = facts.training if table is None else facts.compared(table)
+    notes = [] if table is None or facts.table is None else facts.table.input_notes(table)
     name = type(facts.estimator).__name__
     about = f" of {source}" if source else ""
     intro = (
@@ -64,13 +66,14 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
     )
     blocks = [
         _verdict(facts),
+        _section("Fit", _fit_quality(facts, pairs)),
         _section("Certificate", _certificate(facts)),
         _section("Convergence", _convergence(facts)),
         _section("Outlier scores", _outliers(facts)),
         _section("Sparsity", _sparsity(facts)),
         _section("Regularisation surface", _surfaces(facts)),
         _section("Predictions against observations", _predictions(pairs)),
-        _section("Settings", _settings(facts, versions)),
+        _section("Settings", _settings(facts, versions, notes)),
     ]
     return pages.page(f"fenchel: {name}", intro, *blocks, style=STYLE, script=SCRIPT)
 
@@ -85,6 +88,18 @@ def _verdict(facts: ModelFacts) -> str:
         return f'<p class="verdict">✓ Certified: the relative duality gap {gap:.1e} is within tol {tol:g}.</p>'
     text = f"✗ Not certified: the relative duality gap {gap:.1e} is above tol {tol:g}. {facts.estimator.status_}"
     return f'<p class="verdict bad">{escape(text)}</p>'
+
+
+def _fit_quality(facts: ModelFacts, pairs: Pairs | None) -> str:
+    quality = facts.fit_quality(pairs)
+    if not quality:
+        return ""
+    rows = [[name, f"{s.r2:.4f}", f"{s.rmse:.4g}", f"{s.rmse_of_mean:.4g}"] for name, s in quality]
+    text = (
+        "The certificate says that the model is the optimum of its objective, these numbers how well it predicts. "
+        "RMSE is the root mean squared error, and the mean is that of the training targets."
+    )
+    return f"{pages.table(['rows', 'R²', 'RMSE', 'RMSE of the mean'], rows, n_texts=1)}<p>{text}</p>"
 
 
 def _certificate(facts: ModelFacts) -> str:
@@ -288,12 +303,13 @@ def _sample_chart(pairs: Pairs, k: int) -> str:
     return chart.svg(f"Sample {pairs.rows[k]}")
 
 
-def _settings(facts: ModelFacts, versions: dict[str, Any] | None) -> str:
+def _settings(facts: ModelFacts, versions: dict[str, Any] | None, notes: Sequence[str]) -> str:
     rows = list(facts.settings()) or [("parameters", "all at their defaults")]
     if facts.table is not None:
         rows.append(("inputs", ", ".join(facts.table.input_names_)))
         rows.append(("targets", ", ".join(facts.table.target_names_)))
         rows += [("note", note) for note in facts.table.notes_]
+    rows += [("note on the compared rows", note) for note in notes]
     if versions is not None:
         rows.append(("versions", ", ".join(f"{name} {value}" for name, value in versions.items())))
     return _facts(rows)

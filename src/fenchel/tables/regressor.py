@@ -1,4 +1,4 @@
-"""Regression on tables: named columns become inputs and outputs, and the way they do is part of the model."""
+"""The estimator on the columns of a table."""
 
 import re
 from collections.abc import Sequence
@@ -12,19 +12,22 @@ from fenchel._array import host
 from fenchel._check import Options, check_parameter
 from fenchel.data.tables import Table, as_table
 from fenchel.estimators.base import all_or_nothing
+from fenchel.tables.columns import InputColumn, is_missing, learn_column, numbers_of
+from fenchel.tables.scores import Scores, mean_of_columns
 
 __all__ = ["TableRegressor"]
 
 _POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
-_ROW_NAMES = 20  # a text column of more rows than these, all different, names the rows
 
 
 class TableRegressor(BaseEstimator):
     """An estimator on the columns of a table.
 
-    Text columns are encoded with one column of zeros and ones for each value, columns that are constant are left out,
-    numbers are brought to mean 0 and standard deviation 1. All this is learned by ``fit`` and kept, so that ``predict``
-    takes a raw table with the same columns.
+    Text columns are encoded with one column of zeros and ones for each value, dates become days since the first,
+    columns that are constant are left out, numbers are brought to mean 0 and standard deviation 1. A missing number or
+    date becomes the median of its column, and if training rows lack it, a column of zeros and ones says where; missing
+    text is a value of its own. A text value that no training row has is zero in all columns. All this is learned by
+    ``fit`` and kept, so that ``predict`` takes a raw table with the same columns.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ class TableRegressor(BaseEstimator):
     scale : bool, default=True
         Whether input numbers are standardised.
     drop_missing : bool, default=False
-        Whether rows with a missing input are left out; else they are an error.
+        Whether ``fit`` and the scores leave out rows with a missing input. ``predict`` answers for every row.
 
     Attributes
     ----------
@@ -53,12 +56,16 @@ class TableRegressor(BaseEstimator):
         The fitted one, which has the certificate.
     target_names_, input_names_ : list of str
         The columns that are used.
+    columns_ : list of InputColumn
+        How each input column is encoded.
     feature_names_ : list of str
         The columns of the matrix that the estimator sees.
     grid_ : array of shape (m,) or None
         Points of the curves: from the table, from numbers in the names of the columns, else [0, 1] in equal steps.
     rows_ : array of int
         Rows of the table that were fitted, the first being 1.
+    train_scores_ : Scores
+        Scores on the rows that were fitted.
     notes_ : list of str
         What was left out, encoded or taken for granted.
 
@@ -116,7 +123,7 @@ class TableRegressor(BaseEstimator):
         self.notes_ = list(table.notes)
         self.target_names_ = table.select(self.targets, "targets")
         inputs = self._inputs(table)
-        Y = np.column_stack([_numbers(table, name) for name in self.target_names_])
+        Y = self._targets(table)
         kept = self._kept(table, inputs, Y)
         self.rows_ = table.numbers[kept]
         if len(self.rows_) < 2:
@@ -125,6 +132,7 @@ class TableRegressor(BaseEstimator):
         self._learn(used, inputs)
         X = self.encode(used)
         Y = Y.astype(X.dtype)
+        self.target_mean_ = mean_of_columns(Y)
         self.grid_ = self._grid(table) if self.curves else None
         self.offset_ = self._offset(Y)
         self.estimator_ = clone(self.estimator)
@@ -133,6 +141,7 @@ class TableRegressor(BaseEstimator):
         else:
             centred = Y - self.offset_
             self.estimator_.fit(X, centred[:, 0] if Y.shape[1] == 1 else centred)
+        self.train_scores_ = self._scores(X, Y)
         return self
 
     def predict(self, table: Any) -> np.ndarray:
@@ -149,9 +158,7 @@ class TableRegressor(BaseEstimator):
             One column for each target.
         """
         check_is_fitted(self)
-        X = self.encode(as_table(table))
-        found = host(self.estimator_.predict(X)).reshape(len(X), -1)
-        return found + self.offset_.astype(found.dtype)
+        return self._predict(self.encode(as_table(table)))
 
     def score(self, table: Any, y: Any = None) -> float:
         """Return the coefficient of determination on the rows whose targets are known.
@@ -168,10 +175,23 @@ class TableRegressor(BaseEstimator):
         score : float
             At most 1.
         """
+        return self.evaluate(table).r2
+
+    def evaluate(self, table: Any) -> Scores:
+        """Return the scores on the rows whose targets are known, beside those of the mean.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+
+        Returns
+        -------
+        scores : Scores
+            Number of rows, coefficient of determination and errors.
+        """
         X, Y, _ = self.sample(table)
-        if self.curves:
-            return float(self.estimator_.score(X, Y, grid=self.grid_))
-        return float(self.estimator_.score(X, Y - self.offset_))
+        return self._scores(X, Y)
 
     def sample(self, table: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return encoded inputs, targets and row numbers of the rows of a table that can be compared.
@@ -192,7 +212,7 @@ class TableRegressor(BaseEstimator):
         """
         check_is_fitted(self)
         table = as_table(table)
-        Y = np.column_stack([_numbers(table, table.known(name, "targets")) for name in self.target_names_])
+        Y = self._targets(table)
         missing = np.isnan(Y)
         gone = missing.all(axis=1) if self.curves else missing.any(axis=1)
         if self.drop_missing:
@@ -213,24 +233,41 @@ class TableRegressor(BaseEstimator):
         Returns
         -------
         X : array of shape (m, d)
-            Numbers, standardised if so wanted, and zeros and ones for text.
+            Numbers, standardised if ``scale``, and zeros and ones.
         """
         table = as_table(table)
-        blocks = []
-        for name in self.input_names_:
-            column = table.columns[table.known(name, "inputs")]
-            if name in self.categories_:
-                blocks.append(_one_hot(column, self.categories_[name], name, table))
-            else:
-                mean, width = self.scales_[name]
-                numbers = _numbers(table, name)
-                _refuse_missing(numbers, name, table)
-                blocks.append(((numbers - mean) / width).astype(numbers.dtype)[:, None])
-        dtypes = [block.dtype for block, name in zip(blocks, self.input_names_, strict=True) if name in self.scales_]
-        return np.hstack(blocks).astype(np.result_type(*dtypes) if dtypes else np.float64)
+        X = np.hstack([column.encode(table) for column in self.columns_])
+        return X if X.dtype.kind == "f" else X.astype(np.float64)
+
+    def input_notes(self, table: Any) -> list[str]:
+        """Return what ``encode`` assumes about a table: missing values, text that no training row has.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            The input columns.
+
+        Returns
+        -------
+        notes : list of str
+            One line for each column concerned.
+        """
+        table = as_table(table)
+        return [note for column in self.columns_ for note in column.notes(table)]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
+
+    def _targets(self, table: Table) -> np.ndarray:
+        return np.column_stack([numbers_of(table, table.known(name, "targets")) for name in self.target_names_])
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        predicted = host(self.estimator_.predict(X)).reshape(len(X), -1)
+        return predicted + self.offset_.astype(predicted.dtype)
+
+    def _scores(self, X: np.ndarray, Y: np.ndarray) -> Scores:
+        grid = self.estimator_.grid_ if self.curves else None
+        return Scores.of(Y, self._predict(X), self.target_mean_, grid)
 
     def _inputs(self, table: Table) -> list[str]:
         """Return the names of the input columns."""
@@ -242,7 +279,7 @@ class TableRegressor(BaseEstimator):
         return [name for name in named if name not in away]
 
     def _kept(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> np.ndarray:
-        """Tell which rows are fitted, and note how many are not."""
+        """Return which rows are fitted, and note how many are not."""
         missing = np.isnan(Y)
         without = missing.all(axis=1) if self.curves else missing.any(axis=1)
         if without.any():
@@ -259,31 +296,16 @@ class TableRegressor(BaseEstimator):
         return ~without & ~gone
 
     def _learn(self, table: Table, inputs: Sequence[str]) -> None:
-        """Learn categories and scales of the columns that are not constant."""
-        self.input_names_, self.categories_, self.scales_, constant = [], {}, {}, []
-        self.feature_names_: list[str] = []
-        for name in inputs:
-            column = table.columns[name]
-            if column.dtype != object:
-                column = _numbers(table, name)
-            _refuse_missing(column, name, table)
-            if len(set(column.tolist())) == 1:
-                constant.append(name)
-                continue
-            self.input_names_.append(name)
-            if column.dtype == object:
-                self.categories_[name] = _categories(column, name, table)
-                self.feature_names_ += [f"{name}={value}" for value in self.categories_[name]]
-            else:
-                width = float(np.std(column, dtype=np.float64)) if self.scale else 1.0
-                self.scales_[name] = (float(np.mean(column, dtype=np.float64)) if self.scale else 0.0, width)
-                self.feature_names_.append(name)
+        """Learn how the columns that vary are encoded."""
+        learned = {name: learn_column(table, name, self.scale) for name in inputs}
+        self.columns_ = [column for column in learned.values() if column is not None]
+        self.input_names_ = [column.name for column in self.columns_]
+        self.feature_names_ = [name for column in self.columns_ for name in column.feature_names]
+        constant = [name for name, column in learned.items() if column is None]
         if constant:
             self.notes_.append(f"constant columns are left out: {', '.join(constant)}")
-        if self.categories_:
-            counts = [f"{name} ({len(values)} values)" for name, values in self.categories_.items()]
-            self.notes_.append(f"text columns are encoded, one 0/1 column for each value: {', '.join(counts)}")
-        if not self.input_names_:
+        self.notes_ += _encoding_notes(self.columns_, table)
+        if not self.columns_:
             raise ValueError(f"{table.name} has no input column that varies beside the targets.")
 
     def _offset(self, Y: np.ndarray) -> np.ndarray:
@@ -315,71 +337,16 @@ def _points_in(names: Sequence[str]) -> np.ndarray | None:
     return points if np.all(np.diff(points) > 0) else None
 
 
-def _numbers(table: Table, name: str) -> np.ndarray:
-    """Return a column of numbers, or raise with the first entry that is none."""
-    column = np.asarray(table.columns[name])
-    if column.dtype.kind in "biuf":
-        return column if column.dtype in (np.float32, np.float64) else column.astype(np.float64)
-    if column.dtype.kind in "Mm":
-        raise ValueError(f"The column {name!r} of {table.name} holds dates. Leave it out, or make numbers of them.")
-    place = next((i for i, value in enumerate(column) if value is not None and not _is_number(value)), 0)
-    raise ValueError(
-        f"The column {name!r} of {table.name} must hold numbers. Row {table.numbers[place]} has {column[place]!r}."
-    )
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _is_missing(column: np.ndarray) -> np.ndarray:
-    if column.dtype == object:
-        return np.array([value is None for value in column])
-    return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
+def _encoding_notes(columns: Sequence[InputColumn], table: Table) -> list[str]:
+    """Return how columns are encoded, one line for each way."""
+    columns_of: dict[str, list[str]] = {}
+    for column in columns:
+        for way, detail in column.encoding(table):
+            columns_of.setdefault(way, []).append(f"{column.name} ({detail})")
+    return [f"{way}: {', '.join(details)}" for way, details in columns_of.items()]
 
 
 def _lacking(table: Table, names: Sequence[str]) -> np.ndarray:
-    """Tell which rows have a missing entry in some columns."""
-    found = [_is_missing(table.columns[table.known(name, "inputs")]) for name in names]
-    return np.any(found, axis=0) if found else np.zeros(len(table), dtype=bool)
-
-
-def _refuse_missing(column: np.ndarray, name: str, table: Table) -> None:
-    missing = np.flatnonzero(_is_missing(column))
-    if len(missing):
-        raise ValueError(
-            f"The input column {name!r} of {table.name} has {len(missing)} missing values, the first in row "
-            f"{table.numbers[missing[0]]}. Fill them in, leave the column out, or drop those rows (drop_missing)."
-        )
-
-
-def _categories(column: np.ndarray, name: str, table: Table) -> list[str]:
-    """Return the different values of a text column, in order."""
-    values = sorted(set(column.tolist()))
-    if len(values) == len(column) > _ROW_NAMES:
-        raise ValueError(
-            f"The text column {name!r} of {table.name} has another value in each row: it names the rows. Leave it out "
-            "(drop)."
-        )
-    return values
-
-
-def _one_hot(column: np.ndarray, categories: list[str], name: str, table: Table) -> np.ndarray:
-    """Return zeros and ones, or raise for a value that the model has not seen."""
-    _refuse_missing(column, name, table)
-    place = {value: k for k, value in enumerate(categories)}
-    values = [str(value) for value in column]
-    new = next((i for i, value in enumerate(values) if value not in place), None)
-    if new is not None:
-        known = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
-        raise ValueError(
-            f"The column {name!r} of {table.name} has {values[new]!r} in row {table.numbers[new]}, which the model has "
-            f"not seen. It knows {known}."
-        )
-    found = np.zeros((len(values), len(categories)))
-    found[np.arange(len(values)), [place[value] for value in values]] = 1.0
-    return found
+    """Return which rows have a missing entry in some columns."""
+    missing = [is_missing(table.columns[table.known(name, "inputs")]) for name in names]
+    return np.any(missing, axis=0) if missing else np.zeros(len(table), dtype=bool)

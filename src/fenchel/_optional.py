@@ -1,0 +1,16 @@
+"""Optional libraries, imported when they are needed."""
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["require"]
+
+
+def require(module: str, extra: str) -> Any:
+    """Import an optional library, or say which extra of fenchel installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"This needs {module}, which is not installed. Run: pip install 'fenchel[{extra}]'"
+        ) from error

@@ -1,0 +1,218 @@
+"""The work of ``fenchel fit``: read, fit, save, print."""
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from fenchel._files import write_whole
+from fenchel._optional import require
+from fenchel.cli.terminal import click, rich_console, rich_progress
+from fenchel.data.tables import Table, read_table
+from fenchel.estimators import (
+    FunctionalRegressor,
+    FunctionalRegressorCV,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+)
+from fenchel.persistence import save, versions
+from fenchel.report.plots import CLIPPED
+from fenchel.report.summary import model_page
+from fenchel.solvers import watched
+from fenchel.tables import Scores, TableRegressor
+
+__all__ = ["run"]
+
+_POOR = 0.1  # R² below which a loss that clips most rows is taken for one in the wrong units
+_NOT_CONVERGED = 3  # exit status of a fit that was kept, but is not within tol
+
+
+def run(
+    data: Path,
+    test_size: float,
+    seed: int,
+    model_file: Path | None,
+    report_file: Path | None,
+    as_json: bool,
+    options: dict[str, Any],
+) -> None:
+    """Fit the model that the options describe, and end the process with its status."""
+    if model_file is not None:
+        require("skops.io", extra="persist")  # before the work, not after it
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        regressor = _regressor(options)
+        train, test = _split(read_table(data), test_size, seed)
+        start = time.perf_counter()
+        with _progress(regressor.estimator):
+            regressor.fit(train)
+        seconds = time.perf_counter() - start
+        for one in (regressor.estimator, regressor.estimator_):
+            if hasattr(one, "progress"):
+                one.set_params(progress=None)  # the bar is no part of the model
+        found = _result(regressor, test, seconds)
+    found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
+    if model_file is not None:
+        save(regressor, model_file)
+        found["model"] = str(model_file)
+    if report_file is not None:
+        page = model_page(regressor, data=train if test is None else test, source=data.name, versions=versions())
+        write_whole(report_file, page.encode())
+        found["report"] = str(report_file)
+    click.echo(json.dumps(found, indent=1)) if as_json else _show(found)
+    not_converged = any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    raise SystemExit(_NOT_CONVERGED if not_converged else 0)
+
+
+def _regressor(options: dict[str, Any]) -> TableRegressor:
+    """Return the model that the options describe."""
+    lams, losses, lam, max_iter = options["lams"], list(options["losses"]), options["lam"], options["max_iter"]
+    if lams is None and len(losses) > 1:
+        raise click.UsageError("Several --loss need --lams: cross-validation chooses among them.")
+    if lams is not None and (lam is not None or max_iter is not None):
+        raise click.UsageError("--lams chooses lam by cross-validation; leave out --lam and --max-iter.")
+    curves, center = options["curves"], options["center"]
+    settings: dict[str, Any] = {"tol": options["tol"]}
+    if options["kernel"] is not None:
+        settings["kernel"] = options["kernel"]
+    if curves:
+        settings["center"] = {"mean": True, "median": "median", "none": False}[center]
+    if lams is None:
+        settings.update(loss=losses[0], lam=1e-3 if lam is None else lam, max_iter=max_iter)
+        estimator: Any = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
+    else:
+        settings.update(losses=losses, lams=lams, cv=_folds(options["cv"]), aggregate=options["aggregate"])
+        estimator = (FunctionalRegressorCV if curves else OperatorKernelRegressorCV)(**settings)
+    return TableRegressor(
+        estimator,
+        targets=list(options["targets"]),
+        inputs=list(options["inputs"]) or None,
+        drop=list(options["drop"]),
+        curves=curves,
+        center="none" if curves else center,
+        scale=options["scale"],
+        drop_missing=options["drop_missing"],
+    )
+
+
+def _folds(text: str) -> int | str:
+    if text == "loo":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number of folds nor 'loo'", param_hint="--cv") from None
+
+
+def _split(table: Table, share: float, seed: int) -> tuple[Table, Table | None]:
+    """Return the rows to fit and the rows to test."""
+    if share == 0:
+        return table, None
+    count = math.ceil(share * len(table))
+    if count >= len(table):
+        raise ValueError(f"--test-size {share:g} leaves none of the {len(table)} rows of {table.name} to fit.")
+    order = np.random.default_rng(seed).permutation(len(table))
+    return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
+
+
+@contextmanager
+def _progress(estimator: Any) -> Iterator[None]:
+    """Show a bar with the pairs of a cross-validation that are done, and the gap that the solver is at."""
+    columns = (
+        rich_progress.SpinnerColumn(),
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.TextColumn("{task.fields[gap]}"),
+        rich_progress.TimeElapsedColumn(),
+    )
+    console = rich_console.Console(stderr=True)
+    with rich_progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        is_chosen = hasattr(estimator, "lams")
+        task = bar.add_task("choosing loss and lam" if is_chosen else "fitting", total=None, gap="")
+        if is_chosen:
+            estimator.set_params(progress=lambda done, total: bar.update(task, completed=done, total=total))
+        with watched(lambda n_iter, found: bar.update(task, gap=f"step {n_iter}, gap {found.relative_gap:.1e}")):
+            yield
+
+
+def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[str, Any]:
+    """Return what is printed, as plain numbers and text."""
+    fitted = model.estimator_
+    is_chosen = hasattr(fitted, "cv_errors_")
+    tested = None if test is None else model.evaluate(test)
+    found: dict[str, Any] = {
+        "estimator": type(fitted).__name__,
+        "rows": len(model.rows_),
+        "inputs": model.input_names_,
+        "features": len(model.feature_names_),
+        "targets": model.target_names_,
+        "loss": repr(fitted.best_loss_ if is_chosen else fitted.loss),
+        "lam": float(fitted.best_lam_ if is_chosen else fitted.lam),
+        "solver": fitted.solver_info_["solver"],
+        "iterations": int(fitted.n_iter_),
+        "status": fitted.status_,
+        "primal": float(fitted.primal_objective_),
+        "dual": float(fitted.dual_objective_),
+        "gap": float(fitted.duality_gap_),
+        "null_duals": float(fitted.sparsity_),
+        "clipped": None,
+        "cv_error": float(np.min(fitted.cv_errors_)) if is_chosen else None,
+        **_scores("train", model.train_scores_),
+        "test_rows": None if tested is None else tested.n_rows,
+        **_scores("test", tested),
+        "seconds": round(seconds, 3),
+        "notes": [*model.notes_, *([] if test is None else _test_notes(model, test))],
+    }
+    if hasattr(fitted, "outlier_score_"):
+        found["clipped"] = int(np.sum(fitted.outlier_score_ >= CLIPPED))
+        if found["clipped"] > len(model.rows_) / 2 and found["train_r2"] < _POOR:
+            found["notes"].append(
+                f"{found['clipped']} of {len(model.rows_)} rows are clipped like outliers and the fit explains little: "
+                "the parameter of the loss is in units of the targets, whose deviation from the mean is "
+                f"{found['train_rmse_of_mean']:.4g}"
+            )
+    numbers = [name for name, value in found.items() if isinstance(value, float)]
+    return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
+
+
+def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
+    """Return the scores of a part of the rows by name, None where there is no such part."""
+    return {f"{part}_{name}": getattr(scores, name, None) for name in ("r2", "rmse", "rmse_of_mean")}
+
+
+def _test_notes(model: TableRegressor, test: Table) -> list[str]:
+    return [f"test rows, {note}" for note in model.input_notes(test)]
+
+
+def _show(found: dict[str, Any]) -> None:
+    """Print the result for a reader."""
+    found = dict(found)
+    for part in ("train", "test"):
+        mean = found.pop(f"{part}_rmse_of_mean")
+        if mean is not None:
+            found[f"{part}_rmse"] = f"{found[f'{part}_rmse']:.4g} (of the mean: {mean:.4g})"
+    formats: dict[str, Callable[[Any], str]] = {
+        "inputs": _names, "targets": _names, "lam": lambda v: f"{v:.4g}", "gap": lambda v: f"{max(v, 0):.1e}",
+        "primal": lambda v: f"{v:.8g}", "dual": lambda v: f"{v:.8g}", "null_duals": lambda v: f"{v:.0%}",
+        "cv_error": lambda v: f"{v:.4g}", "train_r2": lambda v: f"{v:.4f}", "test_r2": lambda v: f"{v:.4f}",
+    }  # fmt: skip
+    for name, value in found.items():
+        if value is None or name in ("notes", "warnings"):
+            continue
+        click.echo(f"{name.replace('_', ' '):<12} {formats.get(name, str)(value)}")
+    for note in found["notes"]:
+        click.echo(f"note         {note}")
+    for warning in found["warnings"]:
+        click.echo(f"{click.style('warning', fg='yellow')}      {warning}")
+
+
+def _names(names: list[str], most: int = 6) -> str:
+    shown = ", ".join(names[:most])
+    return f"{len(names)}: {shown}" if len(names) <= most else f"{len(names)}: {shown}, ..."

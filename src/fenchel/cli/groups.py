@@ -1,0 +1,136 @@
+"""Groups of commands: their errors are one line, and a command is imported when it is called."""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fenchel._optional import require
+
+if TYPE_CHECKING:
+    import click
+    from click import shell_completion
+
+    ParamType = click.ParamType[Any]
+else:
+    click = require("click", extra="cli")
+    shell_completion = require("click.shell_completion", extra="cli")
+    ParamType = click.ParamType  # not a generic class in every release
+
+__all__ = ["LazyGroup", "LazyType", "OneLineGroup", "ParamType", "click", "command", "shell_completion"]
+
+_DEBUG = "fenchel.debug"  # where a context keeps the flag
+
+
+class OneLineGroup(click.Group):
+    """A group of commands whose errors are one line on the error stream; with ``--debug``, the traceback too.
+
+    Exit status: 0 done, 1 an error, 2 a wrong call, and what a command ends with by itself.
+    """
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command, and end the process if ``standalone_mode``."""
+        run = partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
+        if not standalone_mode:
+            return run()
+        try:
+            found: Any = run()
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            click.echo(f"Error: {_one_line(error.format_message())}", err=True)
+            sys.exit(error.exit_code)
+        except click.Abort:
+            click.echo("Aborted.", err=True)
+            sys.exit(1)
+        sys.exit(found if isinstance(found, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; any error of it becomes one line."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            if ctx.meta.get(_DEBUG):
+                raise
+            raise click.ClickException(_described(error)) from error
+
+
+class LazyGroup(OneLineGroup):
+    """A group that lists its commands without importing them.
+
+    The command ``name`` is ``name_command`` of the module ``fenchel.cli.name``.
+    """
+
+    def list_command(self, name: str, short_help: str) -> None:
+        """Add a command by its name and the line that the list of commands shows."""
+        self.add_command(click.Command(name, short_help=short_help))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Import the command that is called."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        if listed is None:
+            return name, listed, rest
+        return name, getattr(import_module(f"fenchel.cli.{listed.name}"), f"{listed.name}_command"), rest
+
+
+class LazyType(ParamType):
+    """A type of ``fenchel.cli.parts``, imported when a value is converted."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return what the text means."""
+        return self._loaded().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """Return the names that begin so."""
+        completions: list[Any] = self._loaded().shell_complete(ctx, param, incomplete)
+        return completions
+
+    def _loaded(self) -> Any:
+        return getattr(import_module("fenchel.cli.parts"), f"{self.name}_type")
+
+
+def command(name: str, **options: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """Return a decorator that makes a command of a function, with the option ``--debug``."""
+    make: Any = click.command(name, **options)
+    debug = click.option(
+        "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the traceback of an error."
+    )
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        return make(debug(function))
+
+    return decorate
+
+
+def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    ctx.meta[_DEBUG] = ctx.meta.get(_DEBUG, False) or value
+
+
+def _described(error: Exception) -> str:
+    """Return an error in a line; one that is no clear message of ours keeps its class."""
+    text = _one_line(str(error))
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.strerror}: {error.filename}"
+    if text and isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
+        return text
+    return f"{type(error).__name__}: {text} (--debug shows where)"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
