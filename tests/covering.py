@@ -38,8 +38,7 @@ def _option(value):
 def covering(rows: Sequence[Sequence[Hashable]], kinds: Sequence[Sequence[Hashable]]) -> set[int]:
     """Return the places of rows that hold every value of every column and every pair of kinds of two columns.
 
-    The row that covers most comes next; of equal ones that whose values were used least among those of their kind, then
-    the first.
+    The row that covers most comes next; of equal ones that whose values were used least, then the first.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ def covering(rows: Sequence[Sequence[Hashable]], kinds: Sequence[Sequence[Hashab
         equal = [place for place, goals in enumerate(missing) if len(goals) == most]
         best = min(equal, key=lambda place: sum(uses[value] for value in cases[place]))
         chosen.add(best)
-        uses.update(value for value in cases[best] if peers[value[0], value[2]] > 1)
+        uses.update(cases[best])
         for goal in list(missing[best]):
             for place in holders[goal]:
                 missing[place].discard(goal)
