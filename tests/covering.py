@@ -19,7 +19,12 @@ SPECIAL = (0, 1, 2, math.inf)  # numbers at which a part switches to another for
 
 
 def kind(value):
-    """Return what chooses the code that a value runs: the class of an estimator; of a part also its options."""
+    """Return what chooses the code that a value runs: the class of an estimator; of a part also its options.
+
+    A value may name its kind itself, by an attribute of this name.
+    """
+    if hasattr(value, "kind"):
+        return value.kind
     if isinstance(value, Component):
         return type(value).__name__, *(_option(option) for _, option in sorted(value.get_params(deep=False).items()))
     if isinstance(value, BaseEstimator):

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from fenchel.estimators import OperatorKernelRegressor
 from fenchel.losses import EpsilonRidge, Huber, InfimalConvolution, Norm, Square
 from tests.covering import core, covering, kind
+from tests.oracles.problems import Problem
 
 
 def cases(**lists):
@@ -60,6 +61,8 @@ def test_cases_are_spread():
         (InfimalConvolution(Square(), Norm(0.3)), InfimalConvolution(Square(), Norm(0.4)), True),
         (InfimalConvolution(Square(), Norm(0.3)), InfimalConvolution(Square(), Huber(0.3)), False),
         (OperatorKernelRegressor(loss="huber"), OperatorKernelRegressor(), True),
+        (Problem("sum", 1), Problem("sum", 2), True),
+        (Problem("sum", 1), Problem("blocks", 1), False),
         ("numpy", "torch", False),
         (0.5, 0.7, False),
     ],
