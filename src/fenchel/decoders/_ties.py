@@ -45,9 +45,13 @@ def least_first(values: np.ndarray, k: int, slack: np.ndarray, places: np.ndarra
     places : array of shape (m, C) or None
         The places by which equal values are put in order; ``None`` is that of their columns.
     """
-    if k == 1 and places is None:
-        return first_least(values, slack)[:, None]
-    places = np.broadcast_to(np.arange(values.shape[1]), values.shape) if places is None else places
+    if places is None:
+        if k == 1:
+            return first_least(values, slack)[:, None]
+        places = np.broadcast_to(np.arange(values.shape[1]), values.shape)
+    if k == 1:
+        near = values <= np.min(values, axis=1, keepdims=True) + slack[:, None]
+        return np.argmin(np.where(near, places, np.iinfo(np.int64).max), axis=1)[:, None]
     return np.stack([_row_least_first(*row) for row in zip(values, places, slack, [k] * len(values), strict=True)])
 
 

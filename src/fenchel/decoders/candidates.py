@@ -99,26 +99,25 @@ class Candidates(Decoder):
         if isinstance(candidates, list):
             found = [host(row)[None, :] for row in self._of_each(coordinates, candidates)]
             return [
-                least_first(row, k, self._slack(coordinates[i : i + 1], _outputs(candidates[i]), row))[0]
+                least_first(row, k, _slack(self._sizes(coordinates[i : i + 1], _outputs(candidates[i])), row))[0]
                 for i, row in enumerate(found)
             ]
         known = self._set(candidates)
+        sizes = self._sizes(coordinates, known.outputs)
         values, places, first = np.zeros((coordinates.shape[0], 0)), np.zeros((coordinates.shape[0], 0), dtype=int), 0
         for block in self.representation_.distance_blocks(coordinates, known.outputs, known.norms):
             rows = host(block)
-            slack = self._slack(coordinates, known.outputs, rows)
-            order = least_first(rows, k, slack)
+            order = least_first(rows, k, _slack(sizes, rows))
             values = np.hstack([values, np.take_along_axis(rows, order, 1)])
             places = np.hstack([places, order + first])
-            order = least_first(values, k, slack, places)
+            order = least_first(values, k, _slack(sizes, values), places)
             values, places = np.take_along_axis(values, order, 1), np.take_along_axis(places, order, 1)
             first += block.shape[1]
         return list(places)
 
-    def _slack(self, coordinates: Array, outputs: Any, distances: np.ndarray) -> np.ndarray:
-        """Return by how much equal distances may differ, (m,)."""
-        sizes = host(self.representation_.magnitudes(coordinates, outputs))
-        return round_off(sizes.astype(distances.dtype) + np.abs(np.min(distances, axis=1)))
+    def _sizes(self, coordinates: Array, outputs: Any) -> np.ndarray:
+        """Return the sizes of the terms of the distances, (m,), in the dtype of the coordinates."""
+        return np.asarray(host(self.representation_.magnitudes(coordinates, outputs)))
 
     def _set(self, candidates: Any) -> _Known:
         """Return the set for all samples: the one that is given, else the decoder's own."""
@@ -205,6 +204,11 @@ def _as_array(objects: Sequence[Any]) -> np.ndarray:
         if numbers.dtype.kind in "biuf":
             return numbers
     return as_objects(objects)
+
+
+def _slack(sizes: np.ndarray, distances: np.ndarray) -> np.ndarray:
+    """Return by how much equal distances may differ, (m,)."""
+    return round_off(sizes + np.abs(np.min(distances, axis=1)).astype(sizes.dtype))
 
 
 def _outputs(candidates: Any) -> Any:
