@@ -137,7 +137,8 @@ class TestSearches:
     def test_label_vote_takes_zero(self, heavy_first):
         for one in (0.0, 1.0):
             weights, outputs = two_groups(heavy_first, [one], [1 - one])
-            assert_array_equal(LabelVote().fit(outputs, TaskSpace(Hamming(), outputs)).decode(weights), [[0.0]])
+            decoder = LabelVote().fit(outputs, TaskSpace(Hamming(), outputs))
+            assert_array_equal(decoder.decode(np.vstack([weights, 0 * weights])), [[0.0], [0.0]])
 
     @BOTH_WAYS
     def test_preimage_takes_the_first_hill(self, heavy_first):
