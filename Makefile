@@ -4,6 +4,7 @@
 #   make test TORCH=1                also run the tests on torch
 #   make test PYTEST_ARGS="-k huber" a part of the tests
 #   make test WORKERS=4              more processes
+#   make test-all TORCH=1            every case of every test
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -21,16 +22,19 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint bench docs clean distclean
+.PHONY: help demo test test-all lint bench docs clean distclean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMPS)/cli,plot ## curves from curves on built-in data: a table, a picture and a page in demo/
 	$(BIN)/fenchel demo --output demo
 
 test: $(STAMPS)/test $(if $(TORCH),$(STAMPS)/torch) ## run the tests (TORCH=1: on torch too)
-	$(ONE_THREAD) $(BIN)/python -m pytest -p no:benchmark -n $(WORKERS) $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -p no:benchmark -n $(WORKERS) $(CASES) $(PYTEST_ARGS)
+
+test-all: CASES := --exhaustive
+test-all: test ## run every case of every test; make test takes those that can fail apart
 
 lint: $(STAMPS)/lint,cli,plot ## style, types and the direction of imports
 	$(BIN)/ruff check .

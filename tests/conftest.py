@@ -1,12 +1,57 @@
 import os
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("fenchel", derandomize=True, deadline=None, max_examples=50)
-settings.load_profile("fenchel")
+from tests.browser import summarise
+from tests.covering import core
+
+settings.register_profile("core", derandomize=True, deadline=None, max_examples=15)
+settings.register_profile("exhaustive", derandomize=True, deadline=None, max_examples=50)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--exhaustive", action="store_true", help="run every case of every test, not only the core")
+
+
+def pytest_configure(config):
+    settings.load_profile("exhaustive" if config.option.exhaustive else "core")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Leave the cases that the core does not need, and what is marked, to the exhaustive run."""
+    if config.option.exhaustive:
+        return
+    tests = defaultdict(list)
+    for item in items:
+        if not any(item.iter_markers("exhaustive")):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    kept = {item for cases in tests.values() for item in core_cases(cases)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
+def core_cases(items):
+    """Return those cases of a test that the core run takes; cases that are expected to fail cover nothing."""
+    items = [item for item in items if not any(item.iter_markers("xfail"))] or items
+    if not hasattr(items[0], "callspec"):
+        return items
+    cases = [item.callspec.params for item in items]
+    apart = {name for mark in items[0].iter_markers("apart") for name in mark.args}
+    lists = {name: (name,) for name in cases[0]}
+    for mark in items[0].iter_markers("parametrize"):
+        names = [name.strip() for name in mark.args[0].split(",")] if isinstance(mark.args[0], str) else mark.args[0]
+        lists |= {name: tuple(names) for name in names if name not in apart}
+    chosen = core(cases, list(dict.fromkeys(lists.values())))
+    return [item for place, item in enumerate(items) if place in chosen]
+
+
+def pytest_terminal_summary(terminalreporter):
+    summarise(terminalreporter)
 
 
 @pytest.fixture

@@ -345,6 +345,28 @@ class TestConvergence:
             is_true(case, loss, problem, solution)
 
 
+class TestDescent:
+    @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
+    @pytest.mark.parametrize("loss", FEW, ids=repr)
+    @pytest.mark.parametrize("solver", [PGD(max_iter=20), BCD(max_iter=20)], ids=repr)
+    def test_no_step_lowers_the_dual_objective(self, solver, loss, lam):
+        """Each step, and each sweep over the samples, maximises a model of it that is exact or lies below."""
+        problem = case_for(solver).problem(loss).with_(lam=lam)
+        history = with_params(solver, check_every=1).solve(problem, tol=1e-12).history
+        duals = np.array([found.dual for _, found in history])
+        assert len(duals) > 2
+        assert duals[-1] > duals[0]
+        assert np.all(np.diff(duals) >= -NOT_NEGATIVE * np.max(np.abs(duals)))
+
+    def test_extrapolated_predictions_are_those_of_the_extrapolated_duals(self):
+        problem, solver = Case("euclidean").problem(Huber(0.3)), APGD()
+        state = solver.init(problem, None)
+        for _ in range(5):
+            state = solver.step(problem, state)
+            assert_allclose(state.ahead.predictions, problem.predictions(state.ahead.duals), rtol=0, atol=AGREEMENT)
+        assert np.max(np.abs(state.ahead.duals - state.current.duals)) > 1e-6  # it is another point
+
+
 class TestRuns:
     @every_solver
     @pytest.mark.parametrize("loss", FEW, ids=repr)

@@ -455,6 +455,7 @@ def test_network_without_support(rng):
     assert_array_equal(network.decoded(np.ones((5, 1))), np.zeros((5, 3)))
 
 
+@pytest.mark.apart("estimator", "check")
 @parametrize_with_checks(
     [
         KernelAutoencoder(max_inner_iter=5),

@@ -155,6 +155,7 @@ class TestInterface:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.apart("estimator", "check")
 @parametrize_with_checks([CostSensitiveClassifier(levels=5, tol=1e-9)])
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -341,6 +341,7 @@ class TestBadInput:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.apart("estimator", "check")
 @parametrize_with_checks(
     [
         QuantileFunctionRegressor(levels=5, tol=1e-9),

@@ -293,6 +293,7 @@ def test_bad_losses_are_named(sample):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.apart("estimator", "check")
 @parametrize_with_checks([OperatorKernelRegressorCV(lams=[1e-3, 1e-1], losses=["square", "huber"], cv=2)])
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -30,6 +30,7 @@ SETS_A_NUMBER = (
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.apart("estimator", "check")
 @parametrize_with_checks([OperatorKernelRegressor(loss=loss) for loss in FIRST_OF_EACH] + MORE)
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -47,6 +48,7 @@ def expected_failed_checks(estimator):
     return failing
 
 
+@pytest.mark.apart("estimator", "check")
 @parametrize_with_checks(CURVES, expected_failed_checks=expected_failed_checks)
 def test_scikit_learn_on_curves(estimator, check):
     check(estimator)
@@ -58,6 +60,7 @@ def test_every_check_runs_on_some_estimator_of_curves():
     assert not left_out
 
 
+@pytest.mark.apart("estimator", "check")
 @parametrize_with_checks(
     [
         LossTrickPredictor(Gaussian(0.5)),

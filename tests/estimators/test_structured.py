@@ -622,6 +622,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.apart("estimator", "check")
 @parametrize_with_checks(CHECKED)
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -136,7 +136,7 @@ class TestBibtex:
         pytest.importorskip("matplotlib")
         assert len(bibtex.draw(found).axes) == 2
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_published_number(self, folder):
         (row,) = run(bibtex, bibtex.units()).rows
         assert row.passes and row.ours == pytest.approx(44.87, abs=0.01)

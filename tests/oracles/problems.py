@@ -29,6 +29,29 @@ class Case:
         return problem, bound.gram(self.X).dense(targets.shape[1])
 
 
+@dataclass(frozen=True)
+class Problem:
+    """The k-th random problem with a kernel of a family."""
+
+    family: str
+    k: int
+
+    def __str__(self):
+        return f"{self.family}-{self.k}"
+
+    @property
+    def kind(self):
+        """The family: the core takes every loss with each family, and every problem with some loss."""
+        return self.family
+
+    def build(self, loss):
+        """Return the dual problem and the full Gram matrix without weights."""
+        return case(self.k).build(self.family, self.k, loss)
+
+
+PROBLEMS = [Problem(family, k) for family in FAMILIES for k in range(COUNT)]
+
+
 def case(k):
     """Return the k-th random problem."""
     rng = np.random.default_rng(k)

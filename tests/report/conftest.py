@@ -1,21 +1,18 @@
 """A browser for the tests of pages."""
 
-import shutil
-
 import pytest
 
-CHROMIUM = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync")  # fmt: skip
+from tests.browser import NO_BROWSER, OPTIONS, program
 
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason=f"{NO_BROWSER}: playwright is not installed")
+    path = program()
+    if path is None:
+        pytest.skip(f"{NO_BROWSER}: no Chromium on this machine")
     with playwright.sync_playwright() as run:
-        browser = run.chromium.launch(executable_path=program, args=list(CHROMIUM))
+        browser = run.chromium.launch(executable_path=path, args=list(OPTIONS))
         yield browser
         browser.close()
 

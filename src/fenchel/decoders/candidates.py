@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel._array import Array, as_index, as_objects, host, joined, namespace
 from fenchel._check import Interval, Options, check_parameter
+from fenchel.decoders._ties import least_first, round_off
 from fenchel.decoders.base import Decoder
 
 __all__ = ["Candidates", "TrainingSet"]
@@ -38,8 +39,9 @@ class Candidates(Decoder):
 
     Notes
     -----
-    The norm of the candidate counts: without it long candidates (large label sets) win. Equal distances are decided for
-    the candidate that comes first. Distances are computed in blocks of bounded memory.
+    The norm of the candidate counts: without it long candidates (large label sets) win. Ties go to the candidate that
+    comes first; distances that differ by no more than 64 eps of the size of their terms are ties, so that round-off
+    does not decide. Distances are computed in blocks of bounded memory.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"single": Options((False, True))}
@@ -95,16 +97,27 @@ class Candidates(Decoder):
         check_parameter("top_k", "k", k, Interval(1, float("inf"), "left", integer=True))
         coordinates, candidates = self._short(coordinates), _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
-            return [_smallest(host(row), k)[1] for row in self._of_each(coordinates, candidates)]
+            found = [host(row)[None, :] for row in self._of_each(coordinates, candidates)]
+            return [
+                least_first(row, k, _slack(self._sizes(coordinates[i : i + 1], _outputs(candidates[i])), row))[0]
+                for i, row in enumerate(found)
+            ]
         known = self._set(candidates)
+        sizes = self._sizes(coordinates, known.outputs)
         values, places, first = np.zeros((coordinates.shape[0], 0)), np.zeros((coordinates.shape[0], 0), dtype=int), 0
         for block in self.representation_.distance_blocks(coordinates, known.outputs, known.norms):
-            found, where = _row_smallest(host(block), k)
-            values, places = np.hstack([values, found]), np.hstack([places, where + first])
-            order = np.argsort(values, axis=1, kind="stable")[:, :k]  # of equal ones those of earlier blocks
+            rows = host(block)
+            order = least_first(rows, k, _slack(sizes, rows))
+            values = np.hstack([values, np.take_along_axis(rows, order, 1)])
+            places = np.hstack([places, order + first])
+            order = least_first(values, k, _slack(sizes, values), places)
             values, places = np.take_along_axis(values, order, 1), np.take_along_axis(places, order, 1)
             first += block.shape[1]
         return list(places)
+
+    def _sizes(self, coordinates: Array, outputs: Any) -> np.ndarray:
+        """Return the sizes of the terms of the distances, (m,), in the dtype of the coordinates."""
+        return np.asarray(host(self.representation_.magnitudes(coordinates, outputs)))
 
     def _set(self, candidates: Any) -> _Known:
         """Return the set for all samples: the one that is given, else the decoder's own."""
@@ -126,7 +139,7 @@ class Candidates(Decoder):
                 f"A list of candidates must hold one set for each of the {coordinates.shape[0]} samples. "
                 f"Got {len(candidates)}."
             )
-        empty = [i for i, one in enumerate(candidates) if len(one[0] if isinstance(one, tuple) else one) == 0]
+        empty = [i for i, one in enumerate(candidates) if len(_outputs(one)) == 0]
         if empty:
             raise ValueError(f"Each set of candidates must hold at least one. That of sample {empty[0]} is empty.")
         sets = [self.known(one) for one in candidates]
@@ -139,8 +152,7 @@ class Candidates(Decoder):
         """Return the candidates at some places of each sample's set."""
         candidates = _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
-            outputs = [one[0] if isinstance(one, tuple) else one for one in candidates]
-            found = [_rows(one, order) for one, order in zip(outputs, places, strict=True)]
+            found = [_rows(_outputs(one), order) for one, order in zip(candidates, places, strict=True)]
             return joined(found) if single else found
         known = self._set(candidates)
         flat = _rows(known.outputs, [k for order in places for k in order])
@@ -194,22 +206,14 @@ def _as_array(objects: Sequence[Any]) -> np.ndarray:
     return as_objects(objects)
 
 
-def _smallest(row: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k smallest numbers in order and their places, equal ones by place."""
-    chosen = np.arange(len(row))
-    if k < len(row):
-        chosen = np.flatnonzero(row <= np.partition(row, k - 1)[k - 1])
-    order = chosen[np.argsort(row[chosen], kind="stable")][:k]
-    return row[order], order
+def _slack(sizes: np.ndarray, distances: np.ndarray) -> np.ndarray:
+    """Return by how much equal distances may differ, (m,)."""
+    return round_off(sizes + np.abs(np.min(distances, axis=1)).astype(sizes.dtype))
 
 
-def _row_smallest(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same for every row, (m, k) each."""
-    if k == 1:
-        places = np.argmin(rows, axis=1)[:, None]  # the first of equal ones
-        return np.take_along_axis(rows, places, axis=1), places
-    found = [_smallest(row, k) for row in rows]
-    return np.stack([values for values, _ in found]), np.stack([places for _, places in found])
+def _outputs(candidates: Any) -> Any:
+    """Return the candidates of a set that may be a pair with their norms."""
+    return candidates[0] if isinstance(candidates, tuple) else candidates
 
 
 def _distinct(outputs: np.ndarray) -> list[int]:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fenchel._check import Interval, Options
+from fenchel.decoders._ties import first_least, first_of_each_row, round_off
 from fenchel.decoders.base import Decoder
 from fenchel.decoders.scalar import _blocks
 
@@ -21,7 +22,8 @@ class CircleMinimum(Decoder):
 
     The circle is cut into arcs by a grid, and wherever a loss has a kink. The loss says by how much it may lie below
     its chord on an arc: arcs that cannot hold the minimum are left out, the others are cut finer, and Newton's steps
-    finish at the best point. Predictions are in [-pi, pi).
+    finish at the best point; of points that are equal but for round-off at the first one found, from -pi onwards.
+    Predictions are in [-pi, pi).
 
     Parameters
     ----------
@@ -45,16 +47,19 @@ class CircleMinimum(Decoder):
         cuts = np.unique(np.concatenate([np.linspace(-np.pi, np.pi, self.n_grid + 1)[:-1], self._loss.cuts(z)]))
         left, width = cuts, np.diff(np.append(cuts, cuts[0] + 2 * np.pi))
         values, bounds = np.empty((2, len(coordinates), len(cuts)))
+        sizes = np.zeros(len(z))
         for part in _blocks(len(cuts), len(z)):
-            values[:, part] = coordinates @ self._loss.value(cuts[part, None], z).T
+            losses = self._loss.value(cuts[part, None], z)
+            values[:, part], sizes = coordinates @ losses.T, np.maximum(sizes, np.max(np.abs(losses), axis=0))
             bounds[:, part] = -_sags(self._loss, coordinates, left[part], width[part], z)
         bounds += np.minimum(values, np.roll(values, -1, axis=1))
-        best = np.argmin(values, axis=1)
-        y, least = cuts[best], np.min(values, axis=1)
+        slack = round_off(np.abs(coordinates) @ sizes)
+        best = first_least(values, slack)
+        y, least = cuts[best], values[np.arange(len(best)), best]
         rows, places = np.nonzero(bounds < least[:, None])
         arcs: tuple[np.ndarray, ...] = rows, left[places], width[places], bounds[rows, places]
         for _ in range(_ROUNDS):
-            arcs = self._cut(coordinates, arcs, y, least, z)
+            arcs = self._cut(coordinates, arcs, y, least, slack, z)
         return wrap(self._newton(coordinates, y, least, z))
 
     def _cut(
@@ -63,6 +68,7 @@ class CircleMinimum(Decoder):
         arcs: tuple[np.ndarray, ...],
         y: np.ndarray,
         least: np.ndarray,
+        slack: np.ndarray,
         z: np.ndarray,
     ) -> tuple[np.ndarray, ...]:
         """Return the parts of arcs that may hold the minimum; write the best points found to y and least."""
@@ -71,10 +77,10 @@ class CircleMinimum(Decoder):
             rows, left, width, _ = (one[part] for one in arcs)
             points = left[:, None] + width[:, None] * np.arange(_PARTS + 1) / _PARTS
             values = _weighted(weights[rows], self._loss.value(points[:, :, None], z))
-            place = np.argmin(values, axis=1)
+            place = first_least(values, slack[rows])
             inner, lowest = points[np.arange(len(rows)), place], values[np.arange(len(rows)), place]
-            lower = np.flatnonzero(lowest < least[rows])
-            lower = lower[np.argsort(-lowest[lower], kind="stable")]  # of several arcs of a row the least comes last
+            lower = np.flatnonzero(lowest < least[rows] - slack[rows])
+            lower = lower[first_of_each_row(rows[lower], lowest[lower], slack[rows[lower]])]
             y[rows[lower]], least[rows[lower]] = inner[lower], lowest[lower]
             sags = _sags(self._loss, weights[rows], points[:, :-1], width[:, None] / _PARTS, z)
             bounds = np.minimum(values[:, 1:], values[:, :-1]) - sags

@@ -7,6 +7,7 @@ import numpy as np
 
 from fenchel._array import Array, as_like, host
 from fenchel._check import Interval, Options
+from fenchel.decoders._ties import least_first, round_off
 from fenchel.decoders.base import Decoder
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian
@@ -25,7 +26,8 @@ class Preimage(Decoder):
     Parameters
     ----------
     n_starts : int, default=3
-        Training outputs, the nearest ones, from which the iteration starts; the best end is taken.
+        Training outputs, the nearest ones, from which the iteration starts; the best end is taken, the first of those
+        that are equal but for round-off.
     max_iter : int, default=200
         Most iterations of each start.
     tol : float, default=1e-9
@@ -70,12 +72,13 @@ class Preimage(Decoder):
         is_flat = self.representation_.outputs_.ndim == 1
         outputs, starts = _rows(self.representation_.outputs_), self._starts
         values = weights @ np.exp(-self._gamma * _squares(outputs, starts))
-        order = np.argsort(-values, axis=1, kind="stable")[:, : self.n_starts]
+        slack = round_off(np.sum(np.abs(weights), axis=1))
+        order = least_first(-values, self.n_starts, slack)
         best = starts[order[:, 0]].copy()
         top = np.take_along_axis(values, order[:, :1], axis=1)[:, 0]
         for column in order.T:
             found, value = self._climb(weights, outputs, starts[column])
-            better = value > top
+            better = value > top + slack
             best[better], top[better] = found[better], value[better]
         return as_like(best[:, 0] if is_flat else best, coordinates)
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fenchel._check import Interval, Options
+from fenchel.decoders._ties import first_least, round_off
 from fenchel.decoders.base import Decoder
 
 __all__ = ["FeedbackArcSet", "insert_items", "order_items"]
@@ -63,18 +64,18 @@ def order_items(preferences: np.ndarray) -> np.ndarray:
     -------
     order : array of shape (M,) or (m, M)
         Items that lose against no other go first, those that win against no other last; when there is neither, the item
-        with the greatest sum of preferences goes first.
+        with the greatest sum of preferences goes first. Of sums that are equal but for round-off the first is taken.
     """
     graphs = preferences.reshape(-1, *preferences.shape[-2:])
     m, M = graphs.shape[:2]
-    score = graphs.sum(axis=2)
+    score, equal = graphs.sum(axis=2), round_off(M * np.max(graphs, axis=(1, 2)))
     n_wins, n_losses = (np.count_nonzero(arcs, axis=2) for arcs in (graphs > 0, graphs < 0))
     order, everyone = np.empty((m, M), dtype=np.int64), np.arange(m)
     first, last = np.zeros(m, dtype=np.int64), np.full(m, M - 1)  # the places that are still free
     for _ in range(M):
         sink, source = np.argmin(n_wins, axis=1), np.argmin(n_losses, axis=1)
         is_sink, is_source = n_wins[everyone, sink] == 0, n_losses[everyone, source] == 0
-        item = np.where(is_sink, sink, np.where(is_source, source, np.argmax(score, axis=1)))
+        item = np.where(is_sink, sink, np.where(is_source, source, first_least(-score, equal)))
         order[everyone, np.where(is_sink, last, first)] = item
         last -= is_sink
         first += ~is_sink
@@ -105,14 +106,14 @@ def insert_items(preferences: np.ndarray, order: np.ndarray, sweeps: int) -> np.
         The items, the best first.
     """
     order = order.copy()
-    least = np.finfo(np.float64).eps * np.sum(np.abs(preferences), axis=1)  # a smaller win is round-off
+    least = round_off(np.sum(np.abs(preferences), axis=1))  # a smaller win is none
     for _ in range(sweeps):
         has_moved = False
         for item in order.copy():
             here = int(np.argmax(order == item))
             won = np.cumsum(preferences[item].take(order))  # against the items up to each place
-            place = int(np.argmin(won))
-            if won[place] > 0:
+            place = int(np.argmax(won <= np.min(won) + least[item]))
+            if won[place] >= -least[item]:
                 place = -1  # the very first place, before which nothing is won or lost
             if won[here] - (won[place] if place >= 0 else 0.0) <= least[item]:
                 continue

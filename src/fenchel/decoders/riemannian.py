@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fenchel._check import Interval, Options
+from fenchel.decoders._ties import first_least, least_first, round_off
 from fenchel.decoders.base import Decoder
 
 __all__ = ["RiemannianDescent"]
@@ -21,7 +22,7 @@ class RiemannianDescent(Decoder):
 
     Weights of any sign make the sum have several minima. Descent starts from the best of the training outputs (on a
     sphere of their antipodes too) and from the mean in coordinates, with a line search at each step, and the best end
-    is taken: it is never worse than the best training output.
+    is taken, the first of those that are equal but for round-off: it is never worse than the best training output.
 
     Parameters
     ----------
@@ -75,11 +76,12 @@ class RiemannianDescent(Decoder):
         manifold = self._loss.manifold
         landmarks = manifold.landmarks(self._seen)
         scores = self.representation_.distances(weights, landmarks)
-        order = np.argsort(scores, axis=1, kind="stable")[:, : self.n_starts]
+        slack = round_off(self.representation_.magnitudes(weights, landmarks))
+        order = least_first(scores, self.n_starts, slack)
         starts = np.concatenate([manifold.guess(weights, outputs), *(landmarks[column] for column in order.T)])
         many = len(starts) // len(weights)
         ends, values = self._descend(np.tile(weights, (many, 1)), region(starts), outputs, region)
-        best = np.argmin(values.reshape(many, -1), axis=0)
+        best = first_least(values.reshape(many, -1).T, slack)
         return np.asarray(ends[best * len(weights) + np.arange(len(weights))])
 
     def _descend(

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fenchel._check import Interval, Options
+from fenchel.decoders._ties import first_least, first_of_each_row, round_off
 from fenchel.decoders.base import Decoder
 
 __all__ = ["ScalarMinimum"]
@@ -23,7 +24,8 @@ class ScalarMinimum(Decoder):
     Weighted robust losses have many local minima. A loss of lines is least at one of its knots or at an end: all are
     tried. A smooth one is computed on a grid and at the outputs, by one matrix product; the grid is made finer until
     the bounds of the second derivative leave little room between two points. Newton's steps start from every local
-    minimum of the grid near which the least value can be, and the best end is kept. Rows are decoded column by column.
+    minimum of the grid near which the least value can be, and the best end is kept; of several ends that are equal but
+    for round-off the smallest number. Rows are decoded column by column.
 
     Parameters
     ----------
@@ -67,13 +69,20 @@ class ScalarMinimum(Decoder):
 
     def _among_knots(self, weights: np.ndarray, z: np.ndarray, low: float, high: float) -> np.ndarray:
         points = np.unique(np.concatenate([np.clip(self._loss.knots(z), low, high), [low, high]]))
-        return np.asarray(points[np.argmin(self._values(weights, points, z), axis=1)])
+        values = self._values(weights, points, z)
+        slack = round_off(self._sizes(weights, points[np.argmin(values, axis=1)], z))
+        return np.asarray(points[first_least(values, slack)])
 
     def _values(self, weights: np.ndarray, points: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the weighted losses at all points, (m, G)."""
         step = max(1, _BLOCK // len(z))
         parts = [points[i : i + step] for i in range(0, len(points), step)]
         return np.hstack([weights @ self._loss.value(part[:, None], z).T for part in parts])
+
+    def _sizes(self, weights: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the size of the terms of the weighted losses at one point for each row, (m,)."""
+        parts = _blocks(len(y), len(z))
+        return np.concatenate([np.sum(np.abs(weights[i] * self._loss.value(y[i, None], z)), axis=1) for i in parts])
 
     def _on_grid(self, weights: np.ndarray, z: np.ndarray, low: float, high: float) -> np.ndarray:
         below, above = self._loss.bend_bounds(z)
@@ -88,19 +97,19 @@ class ScalarMinimum(Decoder):
             n_grid *= 4
         padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.inf)
         is_low = (values < padded[:, :-2]) & (values <= padded[:, 2:])
-        rows, nodes = np.nonzero(is_low & (values - slack[:, None] <= np.min(values, axis=1, keepdims=True)))
-        y, least = points[nodes], values[rows, nodes]
+        best = np.argmin(values, axis=1)
+        room = np.min(values, axis=1) + slack + round_off(self._sizes(weights, points[best], z))
+        rows, nodes = np.nonzero(is_low & (values <= room[:, None]))
+        y, least, sizes = points[nodes], values[rows, nodes], np.empty(len(rows))
         ends = points[np.maximum(nodes - 1, 0)], points[np.minimum(nodes + 1, len(points) - 1)]
         for part in _blocks(len(rows), len(z)):
             w = weights[rows[part]]
             found = self._stationary(w, y[part], ends[0][part], ends[1][part], z)
-            value = np.einsum("mn,mn->m", w, self._loss.value(found[:, None], z))
+            terms = w * self._loss.value(found[:, None], z)
+            value, sizes[part] = np.sum(terms, axis=1), np.sum(np.abs(terms), axis=1)
             lower = value < least[part]
             y[part], least[part] = np.where(lower, found, y[part]), np.where(lower, value, least[part])
-        order = np.lexsort((-least, rows))  # within a row the least comes last, and stays
-        found = np.empty(len(weights))
-        found[rows[order]] = y[order]
-        return found
+        return np.asarray(y[first_of_each_row(rows, least, round_off(sizes))])
 
     def _stationary(
         self, weights: np.ndarray, y: np.ndarray, left: np.ndarray, right: np.ndarray, z: np.ndarray

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fenchel._check import Interval, Options
+from fenchel.decoders._ties import least_first, round_off
 from fenchel.decoders.base import Decoder
 
 __all__ = ["Simplex"]
@@ -19,9 +20,9 @@ class Simplex(Decoder):
 
     The squared Hellinger distance has a closed form for weights of any sign. For the :math:`\chi^2` distance, a sum of
     functions of one entry each, projected Newton steps are taken from the closed form of the former, from the best
-    histogram with a single entry and from the best training outputs, and the best end is kept: the global minimum where
-    no weight is negative, since the problem is convex then, and where none is positive. In between it is the best of
-    these local minima.
+    histogram with a single entry and from the best training outputs, and the best end is kept, the first of those that
+    are equal but for round-off: the global minimum where no weight is negative, since the problem is convex then, and
+    where none is positive. In between it is the best of these local minima.
 
     Parameters
     ----------
@@ -56,12 +57,13 @@ class Simplex(Decoder):
         if hasattr(self._loss, "minimise"):
             return np.asarray(self._loss.minimise(coordinates, outputs))
         scores = self.representation_.distances(coordinates, self._starts)
-        order = np.argsort(scores, axis=1, kind="stable")[:, : self.n_starts]
+        slack = round_off(self.representation_.magnitudes(coordinates, self._starts))
+        order = least_first(scores, self.n_starts, slack)
         first, *more = self._loss.first_guesses(coordinates, outputs)
         best, least = self._descend(coordinates, first, outputs)
         for start in [*more, *(self._starts[column] for column in order.T)]:
             found, value = self._descend(coordinates, start, outputs)
-            better = value < least
+            better = value < least - slack
             best[better], least[better] = found[better], value[better]
         return best
 

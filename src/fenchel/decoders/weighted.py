@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from fenchel.decoders._ties import round_off
 from fenchel.decoders.base import Decoder
 
 __all__ = ["LabelVote", "WeightedMean"]
@@ -36,7 +37,8 @@ class LabelVote(Decoder):
         return super().fit(Y, representation)
 
     def decode(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return label vectors; of equal halves the label 0."""
+        """Return label vectors; of halves that are equal but for round-off the label 0."""
         outputs = np.asarray(self.representation_.outputs_)
         votes = coordinates @ outputs - coordinates @ (1 - outputs)
-        return (votes > 0).astype(np.float64)
+        slack = round_off(np.sum(np.abs(coordinates), axis=1, keepdims=True))
+        return (votes > slack).astype(np.float64)

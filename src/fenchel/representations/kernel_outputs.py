@@ -214,6 +214,10 @@ class KernelOutputs(Representation):
             own = self.squared_norms(self.own(outputs[rows])) if norms is None else norms[rows]
             yield sizes + as_like(own, coordinates)[None, :] - 2 * (left @ block.T)
 
+    def magnitudes(self, coordinates: Array, outputs: Any) -> Array:
+        """Return the size of the terms of squared distances, (m,): those of an output are no larger than a distance."""
+        return row_norms(coordinates)[:, 0] ** 2
+
     def paired_distances(self, coordinates: Array, sets: Sequence[Any], norms: Sequence[Array | None]) -> list[Array]:
         """Return the squared distances between each element (m, p) and the outputs of its own set, in one product."""
         xp, sizes = namespace(coordinates), [len(one) for one in sets]

@@ -15,6 +15,7 @@ from fenchel.kernels import ScalarKernel, as_scalar_kernel
 __all__ = ["Delta", "TaskLoss", "TaskSpace"]
 
 _BLOCK = 2**23  # entries of a block of the loss matrix
+_TYPICAL = 8  # candidates from which the size of the losses is taken
 
 
 class TaskLoss(Component, ABC):
@@ -129,6 +130,11 @@ class TaskSpace:
         step = max(1, _BLOCK // max(weights.shape))
         for first in range(0, len(outputs), step):
             yield self.task_loss.scores(weights, outputs[first : first + step], self.outputs_)
+
+    def magnitudes(self, weights: np.ndarray, outputs: Any) -> np.ndarray:
+        """Return the size of the terms of the weighted losses, (m,), as a mean over the first candidates."""
+        losses = np.abs(self.task_loss.matrix(outputs[:_TYPICAL], self.outputs_))
+        return np.asarray(np.abs(weights) @ np.mean(losses, axis=0))
 
     def paired_distances(self, weights: np.ndarray, sets: Sequence[Any], norms: Any = None) -> list[np.ndarray]:
         """Return the weighted losses of one set of candidates for each row of weights."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, FeedbackArcSet
+from fenchel.decoders._ties import round_off
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
 from fenchel.task_losses.base import TaskLoss, numbers
 
@@ -66,7 +67,7 @@ class RankLoss(TaskLoss):
         return found
 
     def preferences(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return how much is won by ranking item i above item j, antisymmetric.
+        """Return how much is won by ranking item i above item j, antisymmetric; what is round-off alone is zero.
 
         Shape (M, M) for one row of weights (n,), and (m, M, M) for several, (m, n).
         """
@@ -79,7 +80,8 @@ class RankLoss(TaskLoss):
         for i in range(M):  # only the few who rated the item have a part in its row
             by = np.flatnonzero(is_rated[:, i])
             np.matmul(rows[:, by] * ratings[by, i], rated[by], out=found[:, i])
-        _subtract_transposed(found)
+        slack = round_off(np.abs(rows) @ np.max(np.abs(ratings), axis=1, initial=0.0))
+        _subtract_transposed(found, slack[:, None, None])
         return found.reshape(*np.shape(weights)[:-1], M, M)
 
     def decoder(self) -> Decoder:
@@ -101,13 +103,17 @@ class RankLoss(TaskLoss):
         return np.where(total > 0, total, 1.0) ** float(self.normalize)
 
 
-def _subtract_transposed(matrices: np.ndarray, size: int = 128) -> None:
-    """Subtract from each square matrix its transpose, in place, tile by tile: whole columns would miss the cache."""
+def _subtract_transposed(matrices: np.ndarray, slack: np.ndarray, size: int = 128) -> None:
+    """Subtract from each square matrix its transpose, in place, tile by tile: whole columns would miss the cache.
+
+    Differences of no more than the slack are zero.
+    """
     M = matrices.shape[1]
     for i in range(0, M, size):
         for j in range(i, M, size):
             here, there = np.s_[:, i : i + size, j : j + size], np.s_[:, j : j + size, i : i + size]
             tile = matrices[here] - matrices[there].transpose(0, 2, 1)
+            tile[np.abs(tile) <= slack] = 0.0
             matrices[here] = tile
             matrices[there] = -tile.transpose(0, 2, 1)
 
