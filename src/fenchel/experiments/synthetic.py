@@ -10,7 +10,8 @@ figures only. Where kappa is small the model depends on kappa / lam alone, so th
 The link of the published data is linear: linear regression of each point on the inputs is exact on clean curves, and so
 is its robust version on contaminated ones. Notes say so. On a nonlinear link no linear regression can win. The rows of
 that link have kernel ridge regression in the place of a published number, with the same input kernel, no kernel on the
-points of the curves, and the penalty that is best on the test part.
+points of the curves, and the penalty that is best on the test part. On clean curves it is ahead: the reference's grid
+of lam ends above the best one, and the kernel on the points costs more than it gains.
 """
 
 from collections.abc import Iterator
