@@ -17,7 +17,8 @@ import pytest
 from fenchel.data import store
 from fenchel.data.store import KnownFile
 from fenchel.experiments import EXPERIMENTS
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison
 
 click_testing = pytest.importorskip("click.testing")
 pytest.importorskip("rich")
@@ -44,6 +45,7 @@ class Cubes:
     """
 
     __name__ = "fenchel.experiments.cubes"
+    more = ()
 
     @staticmethod
     def units(quick=False):
@@ -54,7 +56,8 @@ class Cubes:
         rows = [
             Comparison(f"cube of {one['k']}", one["k"] ** 3, one["cube"], 1e-9, "a & b") for one in results.values()
         ]
-        return [*rows, Comparison("sum", 100.0, sum(one["cube"] for one in results.values()), 0.0)], results
+        total = Comparison("sum", 100.0, sum(one["cube"] for one in results.values()), 0.0)
+        return [*rows, total, *Cubes.more], results
 
     @staticmethod
     def draw(found):
@@ -75,9 +78,9 @@ def cubes(monkeypatch):
 def test_table_page_and_figure(cubes, tmp_path):
     result = call("reproduce", "cubes", "--output", tmp_path)
     assert result.exit_code == 0, result.output
-    assert "5 of 5 numbers pass" in result.output
+    assert "5 PASS, 0 TIE, 0 MISS. Every number of ours was computed by this run." in result.output
     page = (tmp_path / "reproduce.html").read_text(encoding="utf-8")
-    assert "5 of 5 numbers are within their tolerance" in page
+    assert "5 PASS, 0 TIE, 0 MISS." in page and "Every number of ours was computed by this run." in page
     assert "Cubes of numbers." in page and "&lt;one&gt;" in page and "a &amp; b" in page
     assert page.count('class="PASS"') == 5 and 'class="MISS"' not in page
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
@@ -88,12 +91,69 @@ def test_table_page_and_figure(cubes, tmp_path):
 def test_a_reduced_run_says_so_and_a_miss_is_status_1(cubes, tmp_path):
     result = call("reproduce", "cubes", "--quick", "--output", tmp_path, "--markdown", tmp_path / "results.md")
     assert result.exit_code == 1
-    assert "cubes, reduced" in result.output and "2 of 3 numbers pass" in result.output and "MISS" in result.output
+    assert "cubes, reduced" in result.output and "2 PASS, 0 TIE, 1 MISS" in result.output
     assert "reduced: fewer" in (tmp_path / "reproduce.html").read_text(encoding="utf-8")
     table = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert "- kind: reduced" in table
     assert "| sum | 100 | 9 | 0 | MISS | reduced: only the full run is comparable;  |" in table
     assert not (tmp_path / "parts").exists()
+
+
+@pytest.fixture
+def more(cubes, monkeypatch):
+    """A tie, a row that needs no inputs, and two rows after a look at test data."""
+    looked = {"looked_at_test": "The grid was chosen after a look."}
+    rows = (
+        Comparison("a tie", 1.0, 1.1, 0.0, at_most=True, standard_error=0.06, **looked),
+        Comparison("an easy bar", 1.0, 0.5, 0.0, at_most=True, trivial=0.9, **looked),
+    )
+    monkeypatch.setattr(Cubes, "more", rows)
+
+
+def test_ties_and_rows_for_reference_are_counted_apart_and_are_no_miss(more, tmp_path):
+    table = tmp_path / "results.md"
+    result = call("reproduce", "cubes", "--output", tmp_path, "--markdown", table)
+    assert result.exit_code == 0, result.output
+    page, text = (file.read_text(encoding="utf-8") for file in (tmp_path / "reproduce.html", table))
+    for found in (result.output, page, text):
+        assert "5 PASS, 1 TIE, 0 MISS, 1 for reference." in found
+        assert "†1 The grid was chosen after a look." in found
+    assert 'class="TIE"' in page and 'class="reference"' in page and "cubes 5/6</a>" in page
+    assert "| a tie †1 | 1 | 1.1 ± 0.06 | at most +0 | TIE |  |" in text
+    assert "| an easy bar †1 | 1 | 0.5 | at most +0 | reference | without inputs 0.9 |" in text
+    found = json.loads(call("reproduce", "cubes", "--json", "--output", tmp_path).output)
+    assert found["counts"] == {"PASS": 5, "TIE": 1, "MISS": 0, "reference": 1}
+    tie, easy = found["rows"][-2:]
+    assert (tie["verdict"], tie["standard_error"], tie["passes"]) == ("TIE", 0.06, False)
+    assert (easy["verdict"], easy["trivial"], easy["looked_at_test"]) == (
+        "reference",
+        0.9,
+        "The grid was chosen after a look.",
+    )
+
+
+def test_all_that_a_module_says_is_in_the_markdown(cubes, tmp_path):
+    call("reproduce", "cubes", "--output", tmp_path, "--markdown", tmp_path / "results.md")
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert "\n\nCubes of numbers.\n\nThey are computed <one> by one.\n\n5 PASS" in text
+
+
+def test_parts_that_were_read_back_are_told(cubes, tmp_path):
+    arguments = ("reproduce", "cubes", "--output", tmp_path, "--markdown", tmp_path / "results.md")
+    call(*arguments)
+    (tmp_path / "parts" / "cubes-3.json").unlink()
+    times = {
+        file.stem: json.loads(file.read_text())["computed"] for file in sorted((tmp_path / "parts").glob("*.json"))
+    }
+    assert len(times) == 3
+    result = call(*arguments)
+    page, text = (tmp_path / name for name in ("reproduce.html", "results.md"))
+    told = "3 of 4 parts were read back from earlier runs of the same code on the same data"
+    for found in (" ".join(result.output.split()), page.read_text(encoding="utf-8"), text.read_text(encoding="utf-8")):
+        assert told in found and times["cubes-1"] in found and "Every number" not in found
+    (tmp_path / "parts" / "cubes-3.json").unlink()
+    found = json.loads(call("reproduce", "cubes", "--json", "--output", tmp_path).output)
+    assert found["reused"] == {"cubes": times}
 
 
 def test_json(cubes, tmp_path):
@@ -110,8 +170,8 @@ def test_fresh_computes_anew(cubes, tmp_path):
     file = tmp_path / "parts" / "cubes-2.json"
     kept = json.loads(file.read_text())
     file.write_text(json.dumps({**kept, "result": {"k": 2, "cube": 9.0}}))
-    assert "MISS" in call("reproduce", "cubes", "--output", tmp_path).output  # a finished part is read
-    assert "MISS" not in call("reproduce", "cubes", "--output", tmp_path, "--fresh").output
+    assert "2 MISS" in call("reproduce", "cubes", "--output", tmp_path).output  # a finished part is read
+    assert "0 MISS" in call("reproduce", "cubes", "--output", tmp_path, "--fresh").output
 
 
 def test_a_killed_run_goes_on(data_folder, tmp_path):

@@ -1,10 +1,16 @@
+import inspect
 import json
+import re
+from datetime import datetime
 
 import numpy as np
 import pytest
 
+from fenchel.data import store
+from fenchel.data.store import KnownFile
 from fenchel.experiments import EXPERIMENTS, base
-from fenchel.experiments.base import Comparison, Unit, run
+from fenchel.experiments.base import Unit, run
+from fenchel.experiments.comparison import Comparison
 
 
 @pytest.mark.parametrize(
@@ -93,6 +99,50 @@ def test_results_of_other_code_are_computed_anew(tmp_path):
     assert json.loads(file.read_text())["code"] == kept["code"]
 
 
+class TestWhatIsReadBack:
+    def test_it_is_told_with_its_time(self, tmp_path):
+        first = run(Squares(), units()[:2], tmp_path)
+        assert first.reused == {}
+        again = run(Squares(), units(), tmp_path)
+        times = {name: json.loads((tmp_path / f"{name}.json").read_text())["computed"] for name in again.results}
+        assert again.reused == {name: times[name] for name in ("square-1", "square-2")}
+        assert all(datetime.strptime(time, "%Y-%m-%d %H:%M UTC") for time in times.values())
+
+    def test_a_change_anywhere_in_the_library_computes_anew(self, tmp_path, monkeypatch):
+        """A solver that is edited: a module that is not the experiment's."""
+        package = tmp_path / "fenchel"
+        (package / "solvers").mkdir(parents=True)
+        for name in ("__init__.py", "solvers/auto.py"):
+            (package / name).write_text("x = 1\n")
+        monkeypatch.setattr(base.fenchel, "__file__", str(package / "__init__.py"))
+        base._source.cache_clear()
+        run(Squares(), units(), tmp_path / "parts")
+        assert len(run(Squares(), units(), tmp_path / "parts").reused) == 3
+        (package / "solvers" / "auto.py").write_text("x = 2\n")
+        base._source.cache_clear()
+        assert run(Squares(), units(), tmp_path / "parts").reused == {}
+        monkeypatch.undo()
+        base._source.cache_clear()
+
+    def test_another_data_file_computes_anew(self, tmp_path, monkeypatch):
+        known = KnownFile("made/one.npz", 3, "0" * 64)
+        monkeypatch.setattr(store, "known_files", lambda: {known.name: known})
+        monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
+        monkeypatch.setitem(globals(), "DATA", ("made",))
+        file = tmp_path / "made" / "one.npz"
+        file.parent.mkdir()
+        file.write_bytes(b"abc")
+        run(Squares(), units(), tmp_path / "parts")
+        assert len(run(Squares(), units(), tmp_path / "parts").reused) == 3
+        file.write_bytes(b"abd")
+        assert run(Squares(), units(), tmp_path / "parts").reused == {}
+
+    def test_other_versions_of_the_libraries_compute_anew(self, tmp_path, monkeypatch):
+        run(Squares(), units(), tmp_path)
+        monkeypatch.setattr(base, "versions", lambda: {"numpy": "0.1"})
+        assert run(Squares(), units(), tmp_path).reused == {}
+
+
 def test_processes_give_the_same(tmp_path):
     assert run(Squares(), units(), tmp_path, jobs=2).rows == run(Squares(), units()).rows
     assert len(list(tmp_path.glob("*.json"))) == 3
@@ -124,3 +174,12 @@ def test_every_experiment_has_units_of_different_names(name):
         assert all(unit.name.startswith(name) for unit in found)
     assert len(quick) <= len(full)
     assert module.__doc__
+
+
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS))
+def test_every_experiment_names_its_data(name):
+    """The data sets are those of the files that its loaders look for: results are kept for these data only."""
+    module = EXPERIMENTS[name]
+    bodies = [inspect.getsource(inspect.unwrap(load)) for key, load in vars(module).items() if key.startswith("load_")]
+    words = {word for body in bodies for word in re.findall(r'"(\w+)"', body)}
+    assert set(module.DATA) == words & {known.data_set for known in store.known_files().values()}

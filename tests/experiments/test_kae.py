@@ -69,6 +69,7 @@ def test_summary_of_a_reduced_run(few):
     assert list(errors) == [0.0, 0.4, 1.0]
     lowest = rows["lowest test error for epsilon > 0, over that for 0"]
     assert lowest.ours == pytest.approx(min(errors[0.4], errors[1.0]) / errors[0.0])
+    assert lowest.standard_error > 0 and lowest.looked_at_test.startswith("Epsilon or kappa is that of the least")
     codes = rows["normalised error of a forest on codes, beside KernelPCA's"]
     assert 0.3 < codes.ours < 1.5 and 0.3 < codes.published < 1.5
     assert len(pytest.importorskip("matplotlib") and kae.draw(outcome.found).axes) == 3

@@ -158,9 +158,37 @@ def test_a_small_version(data, monkeypatch):
     rows, parts = outcome.rows, outcome.found
     assert rows[0].ours == pytest.approx(np.mean([part["trick"] for part in parts]))
     assert rows[0].ours < 0.7 * rows[1].published and rows[1].name == "beside mean ratings"
+    assert rows[0].verdict == "reference" and rows[0].trivial == min(row.published for row in rows[1:3])
+    assert all(row.looked_at_test for row in rows[:-1])
     assert all(0 < part[name] < 0.5 for part in parts for name in movielens.METHODS)
     pytest.importorskip("matplotlib")
     assert len(movielens.draw(parts).axes) == 1
+
+
+def test_a_lead_within_two_standard_errors_is_a_tie():
+    """The numbers of ten trials: lower by .0005 with a deviation of .0019, by .0023 with one of .0015."""
+    wave = np.array([1.0, -1.0] * 5)
+    parts = {
+        str(trial): {
+            "popularity": 0.2971,
+            "shrunken": 0.2969,
+            "ridge": 0.279 + 0.0015 * one,
+            "centred": 0.2772 + 0.0019 * one,
+            "trick": 0.2767,
+            "lam": 0.1,
+            "seconds": 30.0,
+        }
+        for trial, one in enumerate(wave)
+    }
+    verdicts = {row.name: row.verdict for row in movielens.summary(parts)[0]}
+    assert verdicts == {
+        "loss trick, rank loss": "reference",
+        "beside mean ratings": "PASS",
+        "beside shrunken mean ratings": "PASS",
+        "beside pointwise ridge": "PASS",
+        "beside pointwise ridge, users centred": "TIE",
+        "slowest decoding (s)": "PASS",
+    }
 
 
 def test_popularity_of_a_trial(data_folder, monkeypatch):

@@ -1,6 +1,7 @@
 """The speech experiment on one split of one curve."""
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from fenchel.experiments import speech
 from fenchel.losses import Huber, Square
@@ -8,7 +9,7 @@ from fenchel.losses import Huber, Square
 
 def test_the_published_table():
     """Four numbers read in the paper, one of each corner of the table; every column has eight curves."""
-    assert len(speech.PUBLISHED) == 11
+    assert len(speech.PUBLISHED) == 11 + 3
     assert all(numbers.shape == (8, 2) for numbers in speech.PUBLISHED.values())
     np.testing.assert_array_equal(speech.PUBLISHED["clean", "square"][0], [6.58, 0.62])
     np.testing.assert_array_equal(speech.PUBLISHED["clean", "eps-inf"][7], [5.92, 0.34])
@@ -36,8 +37,33 @@ def test_one_part(data_folder, monkeypatch):
     rows, columns = speech.summary({"one": clean, "other": wrong})
     assert [row.name for row in rows] == ["TTCL, clean, square", "TTCL, type 1, square", "TTCL, type 1, H2"]
     assert rows[0].ours == columns["clean", "square"][0, 6] == clean["errors"]["square"]
+    assert [bool(row.looked_at_test) for row in rows] == [False, True, True]
+
+
+def test_only_training_words_standardise_the_inputs(data_folder, monkeypatch):
+    """Other sounds of the test words change no entry among training words."""
+    monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
+    monkeypatch.setattr(speech, "RHOS", speech.RHOS[:1])
+    speech._inputs.cache_clear()
+    data, (before,), train, test = speech._inputs(0)
+    other = Bunch(**{**data, "X": data.X.copy()})
+    other.X[test] *= 2
+    monkeypatch.setattr(speech, "load_speech", lambda published_names: other)
+    speech._inputs.cache_clear()
+    after = speech._inputs(0)[1][0]
+    speech._inputs.cache_clear()
+    assert sorted([*train, *test]) == list(range(413))
+    np.testing.assert_allclose(after[np.ix_(train, train)], before[np.ix_(train, train)], rtol=1e-12)
+    assert not np.allclose(after[np.ix_(test, train)], before[np.ix_(test, train)])
+
+
+def test_a_bar_that_the_median_curve_passes_is_not_counted():
+    """TTCL of type 1: the published error of the square loss is about that of no input at all."""
+    part = {"split": 0, "kind": "type 1", "curve": "TTCL", "errors": {"square": 14.0, "H2": 10.0}, "gap": 0.0}
+    rows, _ = speech.summary({"one": part | {"constant": 15.7}})
+    assert [row.verdict for row in rows] == ["reference", "PASS"]
 
 
 def test_units():
-    assert len(speech.units()) == 10 * 3 * 8 == len({unit.name for unit in speech.units()})
-    assert len(speech.units(quick=True)) == 6
+    assert len(speech.units()) == 10 * 4 * 8 == len({unit.name for unit in speech.units()})
+    assert len(speech.units(quick=True)) == 8

@@ -132,7 +132,7 @@ class TestBibtex:
         sets, counts = np.unique(data.Y_train, axis=0, return_counts=True)
         most = np.broadcast_to(sets[np.argmax(counts)], data.Y_test.shape)
         assert row.ours == pytest.approx(100 * np.mean(found["f1"]))
-        assert row.ours > 30 > 100 * np.mean(f1_scores(data.Y_test, most))
+        assert row.ours > 30 > row.trivial == pytest.approx(100 * np.mean(f1_scores(data.Y_test, most)))
         pytest.importorskip("matplotlib")
         assert len(bibtex.draw(found).axes) == 2
 
@@ -170,11 +170,11 @@ class TestMetabolites:
 
     def test_rows(self):
         one = {name: {"top": [0.67, 0.9, 0.98], "gap": 1e-7, "seconds": 9.0} for name in metabolites.LOSSES}
-        part = {"device": None, "factored": 2.0, "small": one, "tuned": one}
+        part = {"device": None, "factored": 2.0, "blind": 0.27, "small": one, "tuned": one}
         rows, parts = metabolites.summary({unit.name: part for unit in metabolites.units()})
         assert len(parts) == metabolites.FOLDS
         assert [row.ours for row in rows] == pytest.approx([33.0, 33.0, 33.0, 11.0]) and all(row.passes for row in rows)
-        assert "67.0 / 90.0 / 98.0" in rows[0].note
+        assert "67.0 / 90.0 / 98.0" in rows[0].note and rows[0].trivial == pytest.approx(73.0)
         pytest.importorskip("matplotlib")
         assert len(metabolites.draw(parts).axes) == 2
 
@@ -187,3 +187,6 @@ def test_fp490_from_its_gram_matrix(data_folder, monkeypatch):
     assert [row.name for row in rows] == ["square, right bits", "square, micro F1"]
     assert all(row.passes for row in rows), rows
     assert wrong["square"].shape == (490,)
+    most = np.mean(load_metabolite_fp490().Y.mean(axis=0) > 0.5)
+    assert 0 < most < 0.3  # some bits are mostly set
+    assert rows[1].trivial < 0.9 * rows[1].ours and rows[0].trivial < rows[0].ours

@@ -63,7 +63,7 @@ class TestRun:
             np.testing.assert_allclose(pictures[name].sum(axis=1), 1, atol=1e-3)
             one = part["losses"][name]
             assert one["R"] == one["R, roots"] and 150 * one["R"] == pytest.approx(round(150 * one["R"]))
-            assert one["root of H"] ** 2 < one["H"] < part["constant"]  # Jensen; better than no input
+            assert one["root of H"] ** 2 < one["H"] < part["constants"]["H"]  # Jensen; better than no input
         assert set(part["losses"]) == {*usps.PUBLISHED, *usps.OTHERS}
         assert part["losses"]["narrower"]["G"] < 1.1 * part["losses"]["KDE-Gaussian"]["G"]
 
@@ -104,7 +104,7 @@ class TestRun:
         assert found["G"] == pytest.approx(gaussian.mean(), rel=1e-6)
         assert found["H"] == pytest.approx(hellinger.mean(), rel=1e-6)
         assert found["root of H"] == pytest.approx(np.sqrt(hellinger).mean(), rel=1e-6)
-        assert part["constant"] < found["H"]
+        assert part["constants"]["H"] < found["H"]
         assert part["true"]["roots"] < 0.2 < found["R"]
 
     def test_rows(self, small):

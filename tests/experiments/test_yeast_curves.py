@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fenchel.experiments import EXPERIMENTS
-from fenchel.experiments.base import Comparison
+from fenchel.experiments.comparison import Comparison
 from fenchel.experiments.yeast_curves import PUBLISHED_BEST, TOLERANCE, errors
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fenchel.experiments.base import Comparison
+from fenchel.experiments.comparison import Comparison
 from fenchel.report.reproduction import Finished, reproduction_page
 
 NAMES = [f"experiment-{k}" for k in range(20)]  # more links than fit on a line
@@ -15,6 +15,8 @@ def page_file(tmp_path_factory):
     rows = [
         Comparison("a name of some words, with a number", 1.0, 1.001, 0.01, "as_one_long_word_" * 20),
         Comparison("a miss", 1.0, 2.0, 0.01, "why it misses, " * 30),
+        Comparison("a tie", 1.0, 1.23456, 0.0, "", True, 0.98765, None, "What was chosen after a look. " * 9),
+        Comparison("for reference", 1.0, 0.5, 0.0, "", True, trivial=0.75),
     ]
     about = "What it is.\n\nHow it is done: \n" + "words " * 200
     done = [Finished(name, about, rows, SVG, {"part": [1.0]}, 3.0) for name in NAMES]

@@ -13,10 +13,21 @@ from typing import Any
 from fenchel._files import write_whole
 from fenchel.cli.terminal import click, command, print_table, rich, rich_progress
 from fenchel.experiments import EXPERIMENTS
-from fenchel.experiments.base import Comparison, Outcome, run
+from fenchel.experiments.base import Outcome, run
+from fenchel.experiments.comparison import MISS, Comparison
 from fenchel.persistence import versions
 from fenchel.report import plots
-from fenchel.report.reproduction import HEADER, Finished, markdown, reproduction_page, row_cells
+from fenchel.report.reproduction import (
+    HEADER,
+    Finished,
+    footnotes,
+    markdown,
+    origin,
+    reproduction_page,
+    row_cells,
+    tally,
+    told,
+)
 
 __all__ = ["reproduce_command"]
 
@@ -45,7 +56,7 @@ def reproduce_command(
 
     Without NAMES, all experiments. Each part is kept in OUTPUT as soon as it is computed: a run that was stopped, in
     whatever way, goes on where it was. The data are found through FENCHEL_DATA. The exit status is 1 if a number
-    misses.
+    misses; a tie is no miss.
 
     \b
       fenchel reproduce --quick --jobs 2
@@ -63,9 +74,9 @@ def reproduce_command(
         fig.savefig(output / f"{name}.png", dpi=110)
         about = cleandoc(EXPERIMENTS[name].__doc__ or name)
         rows = [_explained(row) for row in outcome.rows] if quick else outcome.rows
-        done.append(Finished(name, about, rows, plots.svg(fig), outcome.results, outcome.seconds))
+        done.append(Finished(name, about, rows, plots.svg(fig), outcome.results, outcome.seconds, outcome.reused))
         if not as_json:
-            print_table(f"{name}, reduced" if quick else name, HEADER, [row_cells(row) for row in rows])
+            _show(done[-1], quick)
     facts = _facts(done, quick, jobs, dask)
     write_whole(output / "reproduce.html", reproduction_page(done, facts).encode())
     if table is not None:
@@ -84,9 +95,19 @@ def _run(name: str, quick: bool, folder: Path, jobs: int, dask: str | None, sile
         )
 
 
+def _show(one: Finished, quick: bool) -> None:
+    """Print the table of an experiment, and which choices were made after a look at test data."""
+    marks = footnotes(one.rows)
+    print_table(f"{one.name}, reduced" if quick else one.name, HEADER, [row_cells(row, marks) for row in one.rows])
+    for choice, mark in marks.items():
+        click.echo(f"{mark} {choice}")
+
+
 def _explained(row: Comparison) -> Comparison:
     """Return a row of a reduced run; if it misses, with the warning that the full one decides."""
-    return row if row.passes else replace(row, note=f"reduced: only the full run is comparable; {row.note}")
+    if row.verdict != MISS:
+        return row
+    return replace(row, note=f"reduced: only the full run is comparable; {row.note}")
 
 
 def _facts(done: list[Finished], quick: bool, jobs: int, dask: str | None) -> dict[str, str]:
@@ -102,8 +123,8 @@ def _facts(done: list[Finished], quick: bool, jobs: int, dask: str | None) -> di
 
 
 def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: bool) -> None:
-    """Say how many numbers pass, and end with status 1 if one does not."""
-    total, passed = sum(len(one.rows) for one in done), sum(one.n_passed for one in done)
+    """Say how many numbers pass, tie and miss, and end with status 1 if one misses."""
+    counts = tally([row for one in done for row in one.rows])
     if as_json:
         rows: list[dict[str, Any]] = [
             {
@@ -113,13 +134,18 @@ def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: 
                 "ours": row.ours,
                 "tolerance": row.tolerance,
                 "at_most": row.at_most,
+                "standard_error": row.standard_error,
+                "trivial": row.trivial,
+                "looked_at_test": row.looked_at_test,
                 "passes": bool(row.passes),
+                "verdict": row.verdict,
                 "note": row.note,
             }
             for one in done
             for row in one.rows
         ]
-        click.echo(json.dumps({"facts": facts, "page": str(page), "rows": rows}))
+        reused = {one.name: one.reused for one in done if one.reused}
+        click.echo(json.dumps({"facts": facts, "page": str(page), "counts": counts, "reused": reused, "rows": rows}))
     else:
-        rich.print(f"{passed} of {total} numbers pass. Page: {page}")
-    raise SystemExit(0 if passed == total else 1)
+        rich.print(f"{told([row for one in done for row in one.rows])}. {origin(done)} Page: {page}")
+    raise SystemExit(1 if counts[MISS] else 0)

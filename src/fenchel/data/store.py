@@ -5,7 +5,7 @@ import hashlib
 import inspect
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 from sklearn.utils import Bunch
 
-__all__ = ["KnownFile", "check_files", "data_folder", "described", "fetch", "known_files", "locate"]
+__all__ = ["KnownFile", "check_files", "data_folder", "described", "digests", "fetch", "known_files", "locate"]
 
 _BLOCK = 2**16
 _TIMEOUT = 30  # seconds without a byte
@@ -159,6 +159,13 @@ def check_files(data_sets: list[str] | None = None) -> Iterator[tuple[KnownFile,
             yield known, "ok" if same else "damaged"
 
 
+def digests(data_sets: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 of every known file of some data sets; that of an absent one as it should be."""
+    files = [known for known in known_files().values() if known.data_set in set(data_sets)]
+    paths = {known: data_folder() / known.name for known in files}
+    return {known.name: _digest(path, path.stat()) if path.is_file() else known.sha256 for known, path in paths.items()}
+
+
 def described(load: Callable[P, Bunch]) -> Callable[P, Bunch]:
     """Return a loader whose data say what they are: ``DESCR``, its docstring, and ``citation``, its references."""
     text = inspect.cleandoc(load.__doc__ or "")
@@ -171,6 +178,16 @@ def described(load: Callable[P, Bunch]) -> Callable[P, Bunch]:
         return data
 
     return loader
+
+
+def _digest(path: Path, state: os.stat_result) -> str:
+    """Return the SHA-256 of a file, computed once for each version of it."""
+    return _remembered(path, state.st_size, state.st_mtime_ns)
+
+
+@functools.cache
+def _remembered(path: Path, size: int, modified: int) -> str:
+    return _sha256(path)
 
 
 def _sha256(path: Path) -> str:

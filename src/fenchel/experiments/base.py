@@ -6,38 +6,24 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
 
-from fenchel import __version__
+import fenchel
 from fenchel._check import require
 from fenchel._files import DAMAGE, write_whole
+from fenchel.data.store import digests
+from fenchel.experiments.comparison import Comparison
+from fenchel.persistence import versions
 
-__all__ = ["Comparison", "Experiment", "Outcome", "Progress", "Unit", "on_device", "run"]
+__all__ = ["Experiment", "Outcome", "Progress", "Unit", "on_device", "run"]
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many units are finished, of how many
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One published number beside ours."""
-
-    name: str
-    published: float
-    ours: float
-    tolerance: float  # relative; with at_most absolute, such as the published standard deviation
-    note: str = ""
-    at_most: bool = False  # whether ours may lie below as far as it likes
-
-    @property
-    def passes(self) -> bool:
-        """Tell whether ours is within the tolerance of the published value."""
-        if self.at_most:
-            return self.ours <= self.published + self.tolerance
-        return abs(self.ours - self.published) <= self.tolerance * abs(self.published)
 
 
 @dataclass(frozen=True)
@@ -54,6 +40,8 @@ class Unit:
 
 class Experiment(Protocol):
     """A module of this package."""
+
+    DATA: tuple[str, ...]  # the data sets that its units read
 
     def units(self, quick: bool = False) -> list[Unit]:
         """Return the units of the experiment, or with ``quick`` those of a reduced version."""
@@ -73,6 +61,7 @@ class Outcome:
     found: Any
     results: dict[str, Any]  # of the units, by name
     seconds: float  # of all units, added up
+    reused: dict[str, str]  # units that were read back, and when they were computed
 
 
 def run(
@@ -93,7 +82,7 @@ def run(
         All that it has, or some.
     folder : path or None, default=None
         Where the result of each unit is kept as soon as it is there, in a file of its own that is written whole or not
-        at all. Units that are there already, computed by the same code, are read.
+        at all. Units that are there already, computed by the same code on the same data, are read.
     progress : callable or None, default=None
         Called with a title, the number of finished units and that of all.
     jobs : int, default=1
@@ -107,6 +96,7 @@ def run(
         The same, to the last bit, however the units were computed.
     """
     kept = {unit.name: found for unit in units if (found := _read(folder, unit)) is not None}
+    reused = {name: found["computed"] for name, found in kept.items()}
     todo = [unit for unit in units if unit.name not in kept]
     title = experiment.__name__.rsplit(".", 1)[-1].replace("_", "-")
     for name, text in _computed(todo, jobs, dask):
@@ -116,7 +106,7 @@ def run(
             progress(title, len(kept), len(units))
     results = {unit.name: kept[unit.name]["result"] for unit in units}
     rows, found = experiment.summary(results)
-    return Outcome(rows, found, results, sum(kept[unit.name]["seconds"] for unit in units))
+    return Outcome(rows, found, results, sum(kept[unit.name]["seconds"] for unit in units), reused)
 
 
 def _computed(units: list[Unit], jobs: int, dask: str | None) -> Iterator[tuple[str, str]]:
@@ -138,9 +128,13 @@ def _computed(units: list[Unit], jobs: int, dask: str | None) -> Iterator[tuple[
 def _compute(unit: Unit) -> tuple[str, str]:
     start = time.perf_counter()
     result = unit.compute(*unit.args)
-    return unit.name, json.dumps(
-        {"code": _code(unit), "seconds": time.perf_counter() - start, "result": result}, default=_plain
-    )
+    found = {
+        "code": _code(unit),
+        "computed": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "seconds": time.perf_counter() - start,
+        "result": result,
+    }
+    return unit.name, json.dumps(found, default=_plain)
 
 
 def _plain(value: Any) -> Any:
@@ -150,9 +144,20 @@ def _plain(value: Any) -> Any:
 
 
 def _code(unit: Unit) -> str:
-    """Return what tells the code of a unit: the version of the library, and a digest of the unit's module."""
-    source = inspect.getsource(inspect.getmodule(unit.compute) or unit.compute)
-    return f"{__version__} {hashlib.sha256(source.encode()).hexdigest()[:12]}"
+    """Return what the result of a unit depends on, as a digest: the library, what it stands on, and the data."""
+    module = inspect.getmodule(unit.compute)
+    parts = [_source(), inspect.getsource(module or unit.compute), str(versions())]
+    parts += [f"{name} {digest}" for name, digest in digests(getattr(module, "DATA", ())).items()]
+    return f"{fenchel.__version__} {hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
+
+
+@cache
+def _source() -> str:
+    """Return the digest of all modules of the library."""
+    folder, digest = Path(fenchel.__file__).parent, hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def _read(folder: Path | None, unit: Unit) -> Any:

@@ -2,7 +2,8 @@
 
 Standard split; inputs standardised by the training part; Gaussian kernels with variance 1e4 on the inputs and 1 on the
 tag sets; square loss with lam 1e-5; the nearest of the distinct training tag sets. The published number is that of the
-code of T. El Ahmad et al., "Sketch in, sketch out", AISTATS 2024, in percent.
+code of T. El Ahmad et al., "Sketch in, sketch out", AISTATS 2024, in percent. It is of the same test references, so
+that the standard error over them, in the note, is no allowance for a difference.
 """
 
 from time import perf_counter
@@ -12,13 +13,15 @@ import numpy as np
 
 from fenchel.data import load_bibtex
 from fenchel.estimators import StructuredPredictor
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison
 from fenchel.kernels import Gaussian
 from fenchel.report import plots
 from fenchel.report.labels import f1_scores, hamming_losses, subset_accuracies
 
 __all__ = ["draw", "summary", "units"]
 
+DATA = ("mulan_multilabel",)
 INPUT_VARIANCE, OUTPUT_VARIANCE, LAM = 1e4, 1.0, 1e-5
 PUBLISHED_F1, TOLERANCE = 44.9, 2.2e-3
 
@@ -40,12 +43,15 @@ def _scores() -> dict[str, Any]:
     fitted = perf_counter()
     predicted = model.predict(X_test)
     seconds = fitted - start, perf_counter() - fitted
+    sets, counts = np.unique(data.Y_train, axis=0, return_counts=True)
+    most = np.broadcast_to(sets[np.argmax(counts)], data.Y_test.shape)
     return {
         "f1": f1_scores(data.Y_test, predicted),
         "hamming": hamming_losses(data.Y_test, predicted),
         "subset": subset_accuracies(data.Y_test, predicted),
         "sizes": data.Y_test.sum(axis=1),
         "predicted_sizes": predicted.sum(axis=1),
+        "constant": np.mean(f1_scores(data.Y_test, most)),
         "gap": model.duality_gap_,
         "fit": seconds[0],
         "decoding": seconds[1],
@@ -60,7 +66,8 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, np.nda
         f"standard error {error:.2f} over {len(found['f1'])} references; gap {found['gap']:.0e}; "
         f"fit {found['fit']:.1f} s, decoding {found['decoding']:.1f} s"
     )
-    return [Comparison("exact, F1 (%)", PUBLISHED_F1, 100 * float(np.mean(found["f1"])), TOLERANCE, note)], found
+    ours, constant = 100 * float(np.mean(found["f1"])), 100 * float(found["constant"])
+    return [Comparison("exact, F1 (%)", PUBLISHED_F1, ours, TOLERANCE, note, trivial=constant)], found
 
 
 def draw(found: dict[str, Any]) -> Any:

@@ -5,13 +5,16 @@ being a sum over the 93 points, Laplace output kernel exp(-10 |s - t|) on [0, 1]
 times the mean over curves of the sum over the observed points of the squared error. As in the paper, gaps of the
 training curves are filled by linear interpolation; losses of the norm of order 2 have the leading eigenfunctions of the
 output operator, the others linear splines. The paper does not say how many eigenfunctions, so they are chosen, like
-kappa and epsilon, by cross-validation on the training part. Notes give the error without interpolation: splines, duals
-at the observed points only. The last row has loss, parameter and lam chosen on the training part, from the curves as
-they were observed.
+kappa and epsilon, by cross-validation on the training part, of three sizes that were listed after test errors had been
+seen. Notes give the error without interpolation: splines, duals at the observed points only. The row "best selected"
+has loss, parameter and lam chosen on the training part, from the curves as they were observed.
+
+The mean training curve, which looks at no input, is within one published deviation of all ten numbers of the table:
+they are shown for reference, and the last row has the mean curve in the place of a published number.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,8 @@ from sklearn.utils import Bunch
 
 from fenchel.data import load_dti
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.report import plots
@@ -28,6 +32,7 @@ from fenchel.representations import CurveRepresentation, Eigen, Spline
 
 __all__ = ["draw", "splits", "summary", "units"]
 
+DATA = ("dti",)
 N_TRAIN = 70
 KAPPAS = np.logspace(-4, -1, 13)
 EPSILONS = np.logspace(-3, -1, 9)
@@ -36,6 +41,7 @@ LAMS = [1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2]  # to choose from; the table has the
 COMPONENTS = (5, 10, 25)
 TOL = 1e-5
 BEST = 2.10
+LOOKED = "The sizes of the eigenbasis to choose from were listed after test errors had been seen."
 
 LOSSES: dict[str, list[Loss]] = {
     "square": [Square()],
@@ -87,17 +93,21 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[tuple[Any, 
     """Return the published numbers beside ours, and the errors and shares of null duals of every split."""
     found = [{tuple(cell): pair for cell, pair in one} for one in results.values()]
     cells = {cell: np.array([one[cell] for one in found]) for cell in found[0]}
-    rows = []
+    rows, constant = [], float(cells["constant",][:, 0].mean())
     for lam, columns in PUBLISHED.items():
         for name, (mean, deviation) in columns.items():
             errors, zeros = cells["table", lam, name].T
             note = f"± {errors.std():.2f}; {cells['gaps', lam, name][:, 0].mean():.2f} without interpolation"
             if (lam, name) in PUBLISHED_ZEROS:
                 note += f"; {zeros.mean():.0%} null duals (published {PUBLISHED_ZEROS[lam, name]:.0%})"
-            rows.append(Comparison(f"{name}, lam {lam:g}", mean, float(errors.mean()), deviation, note, at_most=True))
+            row = Comparison(f"{name}, lam {lam:g}", mean, float(errors.mean()), deviation, note, at_most=True)
+            looked = "" if _has_points(name) else LOOKED
+            rows.append(replace(row, standard_error=standard_error(errors), trivial=constant, looked_at_test=looked))
     best = cells["best",][:, 0]
     note = f"± {best.std():.2f}; loss, parameter and lam chosen on the training part"
-    rows.append(Comparison("best selected", BEST, float(best.mean()), 0.0, note, at_most=True))
+    row = Comparison("best selected", BEST, float(best.mean()), 0.0, note, at_most=True)
+    rows.append(replace(row, standard_error=standard_error(best), trivial=constant))
+    rows.append(paired("best selected, beside the mean curve", cells["constant",][:, 0], best))
     return rows, cells
 
 
@@ -118,6 +128,7 @@ def _split(k: int) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
                 best = _best(one for one in candidates if (one.lam, one.name) == (lam, name))
                 out[kind, lam, name] = _tested(best, X, Y, data, test)
     out["best",] = _tested(_best(gaps), X, raw, data, test)
+    out["constant",] = _error(data.Y[test], np.nanmean(raw, axis=0)), 1.0
     return list(out.items())
 
 
@@ -156,8 +167,12 @@ def _tested(chosen: _Candidate, X: np.ndarray, Y: np.ndarray, data: Bunch, test:
     model = FunctionalRegressor(
         Gaussian(1.25), Laplacian(10.0), chosen.loss, chosen.lam, representation=chosen.representation
     ).fit(X, Y, grid=data.t_out)
-    error = 10 * np.mean(np.nansum((data.Y[test] - model.predict(data.X[test])) ** 2, axis=1))
-    return float(error), float(np.mean(model.dual_coef_ == 0)) if chosen.loss.pointwise else model.sparsity_
+    error = _error(data.Y[test], model.predict(data.X[test]))
+    return error, float(np.mean(model.dual_coef_ == 0)) if chosen.loss.pointwise else model.sparsity_
+
+
+def _error(truth: np.ndarray, predicted: np.ndarray) -> float:
+    return 10 * float(np.mean(np.nansum((truth - predicted) ** 2, axis=1)))
 
 
 def draw(cells: dict[tuple[Any, ...], np.ndarray]) -> Any:

@@ -1,10 +1,11 @@
 """Molecular fingerprints of 490 spectra that are known by their Gram matrix alone.
 
 Five folds; inside each, lam and the parameter of the loss are chosen by cross-validation on the share of wrong bits.
-The wanted numbers are those of a kernel ridge regression with a threshold, computed once; the data are the small
-forerunner of those of [Brouard2016]_.
+The wanted numbers are not published: they are those of a kernel ridge regression with a threshold, computed once for
+this project. The data are the small forerunner of those of [Brouard2016]_.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,15 @@ from sklearn.model_selection import KFold
 
 from fenchel.data import load_metabolite_fp490
 from fenchel.estimators import StructuredPredictorCV
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.report import plots
 from fenchel.report.labels import hamming_losses
 
 __all__ = ["draw", "summary", "units"]
 
+DATA = ("metabolite_fp490",)
 LAMS = np.logspace(-5, -1, 9).tolist()
 LOSSES: dict[str, list[Loss]] = {
     "square": [Square()],
@@ -37,6 +40,7 @@ def _bits(name: str) -> dict[str, Any]:
     """Return what one loss gets wrong."""
     data = load_metabolite_fp490()
     decoded, gap, chosen = np.zeros_like(data.Y), 0.0, []
+    constant = np.zeros_like(data.Y)
     for train, test in KFold(5, shuffle=True, random_state=0).split(data.Y):
         model = StructuredPredictorCV(
             "precomputed",
@@ -48,10 +52,21 @@ def _bits(name: str) -> dict[str, Any]:
             cv=KFold(5),
         ).fit(data.K[np.ix_(train, train)], data.Y[train])
         decoded[test] = model.predict(data.K[np.ix_(test, train)])
+        constant[test] = data.Y[train].mean(axis=0) > 0.5
         gap = max(gap, model.duality_gap_)
         chosen.append(f"{model.best_lam_:.0e}")
-    f1 = 2 * float(np.sum(decoded * data.Y)) / float(np.sum(decoded) + np.sum(data.Y))
-    return {"loss": name, "wrong": hamming_losses(data.Y, decoded), "f1": f1, "gap": gap, "chosen": chosen}
+    return {
+        "loss": name,
+        "wrong": hamming_losses(data.Y, decoded),
+        "f1": _micro_f1(data.Y, decoded),
+        "constant": {"right": 1 - np.mean(hamming_losses(data.Y, constant)), "f1": _micro_f1(data.Y, constant)},
+        "gap": gap,
+        "chosen": chosen,
+    }
+
+
+def _micro_f1(truth: np.ndarray, decoded: np.ndarray) -> float:
+    return 2 * float(np.sum(decoded * truth)) / float(np.sum(decoded) + np.sum(truth))
 
 
 def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, np.ndarray]]:
@@ -61,10 +76,10 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, np.nda
         name = found["loss"]
         wrong[name] = np.array(found["wrong"])
         note = f"lam {', '.join(found['chosen'])}; largest gap {max(found['gap'], 0.0):.0e}"
-        error = float(np.std(wrong[name]) / len(wrong[name]) ** 0.5)
-        accuracy = 1 - float(np.mean(wrong[name]))
-        rows.append(Comparison(f"{name}, right bits", WANTED_ACCURACY, accuracy, TOLERANCE, f"± {error:.4f}; {note}"))
-        rows.append(Comparison(f"{name}, micro F1", WANTED_F1, found["f1"], TOLERANCE, note))
+        row = Comparison(f"{name}, right bits", WANTED_ACCURACY, 1 - float(np.mean(wrong[name])), TOLERANCE, note)
+        constant = found["constant"]
+        rows.append(replace(row, standard_error=standard_error(wrong[name]), trivial=constant["right"]))
+        rows.append(Comparison(f"{name}, micro F1", WANTED_F1, found["f1"], TOLERANCE, note, trivial=constant["f1"]))
     return rows, wrong
 
 

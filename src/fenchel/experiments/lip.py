@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from fenchel.data import load_lip_emg
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison
 from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import Huber, Square
 from fenchel.problem import DualProblem
@@ -20,6 +21,7 @@ from fenchel.sweep import held_out
 
 __all__ = ["draw", "summary", "units"]
 
+DATA = ("lip_emg",)
 LAMS = np.logspace(-3, 0, 10).tolist()
 KAPPAS = np.linspace(0.05, 2, 50)
 TOLERANCE = 1e-3

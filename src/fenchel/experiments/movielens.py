@@ -7,7 +7,7 @@ lam, only the first half is known: it is input, and predictions are scored on th
 whom a model is fitted are known, and all are outputs; the weights of the loss trick do not look at outputs.
 
 Features of a user, under a linear kernel; each group but the first is multiplied by its entry of ``SCALES``, which were
-set once, on other random splits, as were ``POWER`` and ``PRIOR``:
+set once, on other random splits of the same users, as were ``POWER`` and ``PRIOR``:
 
 - the constant 1;
 - age, gender and occupation (21 indicators), each centred, over the root of their mean squared norm;
@@ -27,10 +27,14 @@ settled after a look at the test losses of three of the ten trials: one fold cho
 Beside it: mean ratings of the training users, plain and shrunken to the mean of all; pointwise ridge regression, for
 each film on the users who rated it, from the same features to the ratings less the film's shrunken mean; the same with
 the user's own mean difference taken off too, which a rank loss does not see. Their lam is chosen by the same users. The
-published numbers are of other features and perhaps of another norming; the bar is .41.
+published numbers are of other features and perhaps of another norming, so that the bar of .41 says nothing: mean
+ratings of the training users pass it too, and the row is not counted. What counts are the methods beside it, on the
+same test users. An earlier version of this module, without the user made up, with one fold and another grid of lam,
+lost to the last of them by .0020 on the same ten trials.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from time import process_time
 from typing import Any
@@ -41,14 +45,20 @@ from sklearn.utils import Bunch
 from fenchel.data import load_movielens100k
 from fenchel.decoders import FeedbackArcSet
 from fenchel.estimators import LossTrickPredictor
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.report import plots
 from fenchel.task_losses import RankLoss
 
 __all__ = ["draw", "summary", "units"]
 
+DATA = ("movielens100k",)
 TRIALS, N_TRAIN, FOLDS, HELD = 10, 643, 5, 60
 BAR, SECONDS = 0.41, 120.0
+LOOKED = (
+    "Scales, power and prior were set on other splits of the same users; the folds and the grid of lam were settled "
+    "after a look at the test losses of three of these trials."
+)
 LAMS = (0.06, 0.12, 0.25)
 RIDGE_LAMS = (4.0, 8.0, 16.0, 32.0)
 POWER = 0.25  # of the worst ranking's loss, by which a user's is divided
@@ -79,11 +89,11 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], list[dict[str, A
     means = {name: float(np.mean(values)) for name, values in losses.items()}
     lams = ", ".join(f"{part['lam']:g}" for part in parts)
     note = f"deviation {np.std(losses['trick']):.4f} over {trials} trials; lam {lams}; {PUBLISHED}"
-    rows = [Comparison("loss trick, rank loss", BAR, means["trick"], 0.0, note, at_most=True)]
+    row = Comparison("loss trick, rank loss", BAR, means["trick"], 0.0, note, at_most=True, looked_at_test=LOOKED)
+    blind = min(means["popularity"], means["shrunken"])
+    rows = [replace(row, standard_error=standard_error(losses["trick"]), trivial=blind)]
     for name in ("popularity", "shrunken", "ridge", "centred"):
-        won = losses[name] - losses["trick"]
-        note = f"lower by {np.mean(won):.4f}, deviation {np.std(won):.4f}; in {np.sum(won > 0)} of {trials} trials"
-        rows.append(Comparison(f"beside {METHODS[name]}", means[name], means["trick"], 0.0, note, at_most=True))
+        rows.append(paired(f"beside {METHODS[name]}", losses[name], losses["trick"], looked_at_test=LOOKED))
     slowest = max(part["seconds"] for part in parts)
     note = "300 users × 1682 films, time of the processor"
     rows.append(Comparison("slowest decoding (s)", SECONDS, slowest, 0.0, note, at_most=True))

@@ -4,22 +4,27 @@ Curves are mixtures of four Gaussian processes, 100 to train and 100 to test at 
 (the norm being a sum over the points) and exp(-100 (s - t)^2), nothing centred. The set-up is that of the public code:
 its processes (drawn by NumPy from seed 65), coefficients of [-0.75, 0.75], its seeds of the 20 draws, outliers of type
 2 that are added, 25 eigenfunctions for the square loss and for H2. Errors are means of squares over curves and points,
-at the lam and kappa that are best on the test part, as in the reference. Where kappa is small the model depends on
-kappa / lam alone, so that few values of kappa serve.
+at the lam and kappa that are best on the test part, as in the reference, which this project computed: the paper has
+figures only. Where kappa is small the model depends on kappa / lam alone, so that few values of kappa serve.
 
 The link of the published data is linear: linear regression of each point on the inputs is exact on clean curves, and so
-is its robust version on contaminated ones. Notes say so. The rows of the nonlinear link, which no linear regression
-explains, have the better of the two linear ones in the place of a published number.
+is its robust version on contaminated ones. Notes say so. On a nonlinear link no linear regression can win. The rows of
+that link have kernel ridge regression in the place of a published number, with the same input kernel, no kernel on the
+points of the curves, and the penalty that is best on the test part. On clean curves it is ahead: the reference's grid
+of lam ends above the best one, and the kernel on the points costs more than it gains.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import HuberRegressor, Ridge
 
 from fenchel.data import contaminate, make_functional
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.kernels import Gaussian
 from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
@@ -29,6 +34,7 @@ from fenchel.sweep import solve_grid
 
 __all__ = ["draw", "robustness_ratios", "summary", "units"]
 
+DATA: tuple[str, ...] = ()
 T = np.linspace(0, 1, 100)
 LENGTHS, OUTLIER_LENGTHS = (0.05, 0.1, 0.5, 0.7), (0.01, 0.05, 1.0, 4.0)
 LAMS = np.logspace(-6, -3, 10).tolist()
@@ -40,6 +46,7 @@ N_COMPONENTS = 25
 DRAWS = 20
 TOL = 1e-3  # of the duality gap
 TOLERANCE = 0.3
+LOOKED = "The loss parameters and lam are those of the least test error, as in the reference and for the rivals."
 
 CLEAN, GLOBAL, LOCAL, EVERYWHERE = SETTINGS = ("clean", "type 2, share 0.1", "type 3, share 0.1", "type 3, share 1")
 LOSSES: dict[str, list[Loss]] = {
@@ -57,11 +64,12 @@ REFERENCE = {  # recomputed by the project in 3 draws: the paper has figures onl
 
 Sample = tuple[np.ndarray, np.ndarray]
 Table = dict[tuple[str, Any], float]  # of settings and losses
+Tables = dict[tuple[str, Any], np.ndarray]  # the same of all draws
 
 
 def units(quick: bool = False) -> list[Unit]:
-    """Return 20 draws, of which two have the linear models, the nonlinear link and the study of p; or 3 and 1."""
-    draws, more = (3, 1) if quick else (DRAWS, 2)
+    """Return 20 draws, of which five have the linear models, the nonlinear link and the study of p; or 3 and 1."""
+    draws, more = (3, 1) if quick else (DRAWS, 5)
     return [*(Unit(f"synthetic-{k}", _draw, (k, k < more)) for k in range(draws)), Unit("synthetic-figures", _figures)]
 
 
@@ -76,7 +84,7 @@ def _draw(k: int, more: bool) -> dict[str, Any]:
         tables["orders"] = _errors(train[0], extremes, test, ANY_ORDER)
         (X, Y), test = _nonlinear(seed), _nonlinear(seed + 1)
         tables["nonlinear"] = _errors(X, _contaminated(Y, seed), test, LOSSES)
-        tables["nonlinear linear"] = _linear_errors(X, _contaminated(Y, seed), test)
+        tables["nonlinear rival"] = _kernel_ridge_errors(X, _contaminated(Y, seed), test)
     return {name: list(table.items()) for name, table in tables.items()}
 
 
@@ -88,11 +96,16 @@ def _figures() -> dict[str, Any]:
 def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, Any]]:
     """Return the reference beside ours, and what the figures show."""
     drawn = {name: {key: np.array(part) for key, part in one.items()} for name, one in _drawn(results).items()}
-    means: dict[str, Table] = {}
-    for name in ("kernel", "linear", "orders", "nonlinear", "nonlinear linear"):
+    values: dict[str, Tables] = {}
+    for name in ("kernel", "linear", "orders", "nonlinear", "nonlinear rival"):
         tables = [{tuple(cell): value for cell, value in one[name]} for one in results.values() if name in one]
-        means[name] = {cell: float(np.mean([table[cell] for table in tables])) for cell in tables[0]}
-    rows = [*_reference_rows(means), *_figure_rows(means["orders"], drawn["ratios"]), *_nonlinear_rows(means)]
+        values[name] = {cell: np.array([table[cell] for table in tables]) for cell in tables[0]}
+    means = {name: {cell: float(one.mean()) for cell, one in table.items()} for name, table in values.items()}
+    rows = [
+        *_reference_rows(values["kernel"], means["linear"]),
+        *_figure_rows(means["orders"], drawn["ratios"]),
+        *_nonlinear_rows(values["nonlinear"], values["nonlinear rival"]),
+    ]
     return rows, {"means": means, **drawn}
 
 
@@ -101,16 +114,16 @@ def _drawn(results: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _reference_rows(means: dict[str, Table]) -> Iterator[Comparison]:
-    ours, linear = means["kernel"], means["linear"]
+def _reference_rows(ours: Tables, linear: Table) -> Iterator[Comparison]:
     for setting, references in REFERENCE.items():
         for name, reference in zip(LOSSES, references, strict=True):
-            error = ours[setting, name]
+            error = float(ours[setting, name].mean())
             note = (
-                f"{error / ours[CLEAN, name]:.2f} times the clean error; linear regression "
+                f"{error / ours[CLEAN, name].mean():.2f} times the clean error; linear regression "
                 f"{linear[setting, 'ridge']:.4f}, robust {linear[setting, 'Huber']:.4f}"
             )
-            yield Comparison(f"{setting}, {name}", reference, error, TOLERANCE, note)
+            row = Comparison(f"{setting}, {name}", reference, error, TOLERANCE, note, looked_at_test=LOOKED)
+            yield replace(row, standard_error=standard_error(ours[setting, name]))
 
 
 def _figure_rows(orders: Table, ratios: dict[str, np.ndarray]) -> Iterator[Comparison]:
@@ -122,13 +135,12 @@ def _figure_rows(orders: Table, ratios: dict[str, np.ndarray]) -> Iterator[Compa
         yield Comparison(f"Figure 5, {kind} outliers, best p", best, least, 0.2, note)
 
 
-def _nonlinear_rows(means: dict[str, Table]) -> Iterator[Comparison]:
-    ours, linear = means["nonlinear"], means["nonlinear linear"]
+def _nonlinear_rows(ours: Tables, rival: Tables) -> Iterator[Comparison]:
     for setting in SETTINGS:
-        errors = {name: ours[setting, name] for name in LOSSES}
-        note = ", ".join(f"{name} {error:.4f}" for name, error in errors.items()) + "; beside the linear regressions"
-        bar = min(linear[setting, name] for name in ("ridge", "Huber"))
-        yield Comparison(f"nonlinear link, {setting}", bar, min(errors.values()), 0.0, note, at_most=True)
+        errors = {name: float(ours[setting, name].mean()) for name in LOSSES}
+        best, note = min(errors, key=lambda name: errors[name]), ", ".join(f"{n} {e:.4f}" for n, e in errors.items())
+        name = f"nonlinear link, {setting}, beside kernel ridge"
+        yield paired(name, rival[setting, "kernel ridge"], ours[setting, best], note, LOOKED)
 
 
 def _draws(count: int) -> Iterator[tuple[Sample, Sample, int]]:
@@ -221,6 +233,16 @@ def _linear_errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample)
         hubers = [HuberRegressor(alpha=0.0, max_iter=1000).fit(A, y).predict(B) for y in Y[:, ::4].T]
         found[setting, "ridge"] = float(min(np.mean((ridge - truth) ** 2) for ridge in ridges))
         found[setting, "Huber"] = float(np.mean((np.stack(hubers, axis=1) - truth[:, ::4]) ** 2))
+    return found
+
+
+def _kernel_ridge_errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample) -> Table:
+    """Return the errors of kernel ridge regression of each point, at its best penalty."""
+    K, across = Gaussian(0.01)(X), Gaussian(0.01)(test[0], X)
+    found: Table = {}
+    for setting, Y in settings.items():
+        ridges = [KernelRidge(alpha=alpha, kernel="precomputed").fit(K, Y) for alpha in np.logspace(-8, 1, 19)]
+        found[setting, "kernel ridge"] = min(float(np.mean((r.predict(across) - test[1]) ** 2)) for r in ridges)
     return found
 
 

@@ -16,6 +16,9 @@ lam are chosen by 5-fold cross-validation on the training images, each method by
   halves' histograms, in training as in test. Two others, which see the histograms themselves, and grey levels with the
   mean ink of the training outputs, stand in the notes.
 
+Numbers without inputs are the least of two constant predictions, the mean histogram and the best one for
+:math:`\Delta_H`.
+
 The published images are those of another file, of 11000 digits. On ours neither printed scaling of eq. 23 gives the
 :math:`\Delta_H` of Table 2: the best constant histogram has .58, less than the published .647 of a method whose digits
 are recognised four times of five. The ratio of the two methods is the published one.
@@ -32,6 +35,7 @@ What was chosen after looking at test images of the first split, and so explains
 - The pre-image. Among the training outputs, KDE-Gaussian does not win on its own loss.
 """
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -42,13 +46,15 @@ from sklearn.svm import SVC
 from fenchel.data import load_usps
 from fenchel.decoders import Preimage
 from fenchel.estimators import LossTrickPredictor
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.kernels import Gaussian
 from fenchel.report import plots
 from fenchel.task_losses import Hellinger, KernelInduced, TaskLoss
 
 __all__ = ["draw", "summary", "units"]
 
+DATA = ("usps",)
 RUNS = 10
 N_EACH, N_TEST = 100, 5000
 HALF = 128
@@ -66,6 +72,12 @@ LAMS = (1e-4, 3e-4, 1e-3, 3e-3)
 NARROWER = (2.0, 4.0)  # output gamma over that of the loss
 NEAR = 0.1  # relative tolerance of the black and white images; the published deviations are 3 to 9 %
 VIEWS = ("roots", "histograms", "ink")  # what the support vector machine sees
+LOOKED_IMAGES = (
+    "Black and white images with the root of eq. 23 were picked of three sets, since their numbers come near the "
+    "published ones, after a look at test images of the first split."
+)
+LOOKED_VIEW = "What the support vector machine sees was picked of five views, after a look at the same images."
+LOOKED_PREIMAGE = "The pre-image was picked, after a look at the same images: among the training outputs, it loses."
 
 
 def units(quick: bool = False) -> list[Unit]:
@@ -111,7 +123,7 @@ def _published(kind: str, method: str, loss: str, means: _Means) -> Comparison:
     if loss == "G":
         note += "; ".join(f"{name} {means.text(name, 'G')}" for name in OTHERS) if method == KDE else _settings(means)
     elif loss == "H":
-        constant = np.mean([part["constant"] for part in means.parts])
+        constant = np.mean([part["constants"]["H"] for part in means.parts])
         scales = {"eq. 23": ("H", 1.0), "appendix": ("H", 0.5**0.5), "root of eq. 23": ("root of H", 1.0)}
         said = (f"{name} {scale * means.values(method, of).mean():.3f}" for name, (of, scale) in scales.items())
         note += f"{', '.join(said)}; best constant histogram {constant:.3f} (eq. 23)"
@@ -119,10 +131,17 @@ def _published(kind: str, method: str, loss: str, means: _Means) -> Comparison:
         others = (f"{view} {means.values(method, f'R, {view}').mean():.3f}" for view in VIEWS[1:])
         true = np.mean([part["true"][VIEWS[0]] for part in means.parts])
         note += f"seen as {', '.join(others)}; true images {true:.3f}"
-    name, ours = f"{kind}: {method}, Delta_{key}", float(means.values(method, key).mean())
-    if kind == SETS[0] or loss == "R":
-        return Comparison(name, published, ours, deviation, note, at_most=True)
-    return Comparison(name, published, ours, NEAR, note)
+    name, ours = f"{kind}: {method}, Delta_{key}", means.values(method, key)
+    is_bar = kind == SETS[0] or loss == "R"
+    row = Comparison(name, published, float(ours.mean()), deviation if is_bar else NEAR, note, at_most=is_bar)
+    blind = float(np.mean([part["constants"][key] for part in means.parts]))
+    return replace(row, standard_error=standard_error(ours), trivial=blind, looked_at_test=_looked(kind, loss))
+
+
+def _looked(kind: str, loss: str, is_winner: bool = False) -> str:
+    """Return what was chosen with sight of test images and matters for a row."""
+    choices = [LOOKED_IMAGES] * (kind != SETS[0]) + [LOOKED_VIEW] * (loss == "R") + [LOOKED_PREIMAGE] * is_winner
+    return " ".join(choices)
 
 
 def _settings(means: _Means) -> str:
@@ -140,17 +159,16 @@ def _winner(kind: str, loss: str, means: _Means) -> Comparison:
     winner = WINNERS[loss]
     other = next(method for method in PUBLISHED if method != winner)
     ours, bar = means.values(winner, loss), means.values(other, loss)
-    difference = bar - ours
     ratio, theirs = bar.mean() / ours.mean(), PUBLISHED[other][loss][0] / PUBLISHED[winner][loss][0]
-    note = f"better in {int(np.sum(difference > 0))} of {len(ours)} runs, ratio {ratio:.3f}, published {theirs:.3f}"
+    note = f"ratio {ratio:.3f}, published {theirs:.3f}"
     if loss == "R":
         for view in VIEWS[1:]:
             gain = means.values(other, f"R, {view}") - means.values(winner, f"R, {view}")
-            note += f"; seen as {view}: in {int(np.sum(gain > 0))}, by {gain.mean():.4f}"
+            note += f"; seen as {view}: by {gain.mean():.4f}, in {int(np.sum(gain > 0))}"
         for name in OTHERS:
             note += f"; KDE {name} {means.text(name, 'R')}"
     name = f"{kind}: Delta_{loss}, {winner} beside {other}"
-    return Comparison(name, float(bar.mean()), float(ours.mean()), 0.0, note, at_most=True)
+    return paired(name, bar, ours, note, _looked(kind, loss, is_winner=loss == "G"))
 
 
 @cache
@@ -179,6 +197,9 @@ def _part(kind: str, seed: int) -> dict[str, Any]:
     gaussian = KernelInduced(Gaussian("median")).resolve(outputs[train])
     models, settings = _models(upper[train], outputs[train], gaussian)
     predicted = {name: histograms(model.predict(upper[test])) for name, model in models.items()}
+    constant = Hellinger().minimise(np.ones((1, len(train))), outputs[train])
+    blind = {"constant": constant, "mean": outputs[train].mean(axis=0)}
+    predicted |= {name: np.broadcast_to(one, outputs[test].shape) for name, one in blind.items()}
     losses: dict[str, dict[str, float]] = {}
     for name, found in predicted.items():
         squares = Hellinger()(outputs[test], found)
@@ -187,7 +208,6 @@ def _part(kind: str, seed: int) -> dict[str, Any]:
             "H": float(np.mean(squares)),
             "root of H": float(np.mean(np.sqrt(squares))),
         }
-    constant = Hellinger().minimise(np.ones((1, len(train))), outputs[train])
     true, ink = {}, float(lower[train].sum(axis=1).mean())
     for view in VIEWS:
         machine = _Recogniser(view, ink).fit(upper[separate], outputs[separate], digits[separate])
@@ -196,6 +216,7 @@ def _part(kind: str, seed: int) -> dict[str, Any]:
             losses[name][f"R, {view}"] = machine.error(upper[test], found, digits[test])
     for one in losses.values():
         one["R"] = one[f"R, {VIEWS[0]}"]
+    constants = [losses.pop(name) for name in blind]
     shown = [int(np.flatnonzero(digits[test] == digit)[0]) for digit in np.unique(digits)]
     pictures = {"upper": upper[test][shown], "truth": outputs[test][shown]}
     pictures |= {name: predicted[name][shown] for name in PUBLISHED}
@@ -203,7 +224,7 @@ def _part(kind: str, seed: int) -> dict[str, Any]:
         "kind": kind,
         "losses": losses,
         "settings": settings,
-        "constant": float(np.mean(Hellinger().matrix(constant, outputs[test]))),
+        "constants": {key: min(one[key] for one in constants) for key in constants[0]},
         "true": true,
         "pictures": {name: one.round(5).tolist() for name, one in pictures.items()},
     }

@@ -13,13 +13,15 @@ from sklearn.model_selection import train_test_split
 
 from fenchel.data import load_yeast
 from fenchel.estimators import OperatorKernelRegressor
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
 from fenchel.report import plots
 
 __all__ = ["draw", "errors", "summary", "units"]
 
+DATA = ("yeast",)
 LAMS = np.logspace(-8, -1, 20)
 EPSILONS = np.linspace(0.1, 1, 10)
 KAPPAS = np.logspace(-3, 1, 16)

@@ -3,10 +3,11 @@
 1500 genes to train, 917 to test, Gaussian input kernel, linear output kernel, labels above 1/2. Bandwidth, lam and the
 loss's parameter are chosen on the training part alone, by the Hamming loss of 5-fold cross-validation; the bandwidth by
 the square loss, once for all. The bar is 19.3 %, below the published numbers of structured support vector machines
-(20.2 %) and structured prediction energy networks (20.0 %). The losses differ by less than the standard error over the
-test genes: none wins.
+(20.2 %) and structured prediction energy networks (20.0 %), which are quoted from memory. Peers and losses differ by
+less than two standard errors over the test genes: none wins.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.model_selection import KFold
 
 from fenchel.data import load_yeast
 from fenchel.estimators import StructuredPredictorCV
-from fenchel.experiments.base import Comparison, Unit
+from fenchel.experiments.base import Unit
+from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
 from fenchel.report import plots
@@ -22,6 +24,7 @@ from fenchel.report.labels import hamming_losses
 
 __all__ = ["draw", "summary", "units"]
 
+DATA = ("yeast",)
 BAR = 19.3
 GAMMAS = (0.5, 0.75, 1.0, 1.5)
 LAMS = np.logspace(-3.5, -1.5, 5).tolist()
@@ -50,12 +53,14 @@ def _losses(quick: bool) -> dict[str, Any]:
 
     ridges = [chosen(gamma, LOSSES["ridge"]) for gamma in GAMMAS]
     best = int(np.argmin([ridge.cv_errors_.min() for ridge in ridges]))
+    constant = np.broadcast_to(data.Y_train.mean(axis=0) > 0.5, data.Y_test.shape)
     found = {}
     for name, losses in LOSSES.items():
         if name == "ridge" or not quick:
             model = ridges[best] if name == "ridge" else chosen(GAMMAS[best], losses)
             found[name] = {
                 "missed": 100 * hamming_losses(data.Y_test, model.predict(data.X_test)),
+                "constant": 100 * np.mean(hamming_losses(data.Y_test, constant.astype(float))),
                 "cv": 100 * model.cv_errors_,
                 "picked": f"{_name(model.best_loss_)}, lam {model.best_lam_:.3g}, gamma {GAMMAS[best]:g}",
                 "gap": model.best_estimator_.duality_gap_,
@@ -68,9 +73,9 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, dict[s
     rows, found = [], next(iter(results.values()))
     for name, one in found.items():
         missed, cv = one["missed"], np.array(one["cv"])
-        error = float(np.std(missed)) / len(missed) ** 0.5
-        note = f"standard error {error:.2f}; {one['picked']}; cross-validated {cv.min():.2f}; gap {one['gap']:.0e}"
-        rows.append(Comparison(f"{name}, Hamming (%)", BAR, float(np.mean(missed)), 0.0, note, at_most=True))
+        note = f"{one['picked']}; cross-validated {cv.min():.2f}; gap {one['gap']:.0e}"
+        row = Comparison(f"{name}, Hamming (%)", BAR, float(np.mean(missed)), 0.0, note, at_most=True)
+        rows.append(replace(row, standard_error=standard_error(missed), trivial=one["constant"]))
     return rows, found
 
 

@@ -4,19 +4,20 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 from fenchel.report import page as pages
 from fenchel.report.assets import STYLE
 
-__all__ = ["HEADER", "Finished", "markdown", "reproduction_page", "row_cells"]
+__all__ = ["HEADER", "Finished", "footnotes", "markdown", "origin", "reproduction_page", "row_cells", "tally", "told"]
 
 HEADER = ["number", "wanted", "ours", "tolerance", "", "note"]
 _STYLE = """
 td.note { white-space: normal; text-align: left; font-size: .85rem; min-width: 16rem; overflow-wrap: anywhere; }
 .PASS { color: var(--good); font-weight: 600; } .MISS { color: var(--bad); font-weight: 700; }
+.TIE { font-weight: 600; } .reference { font-size: .85rem; }
 .figures { grid-template-columns: 1fr; } figure { background: #fff; justify-self: start; }
 figure img { width: auto; max-width: 100%; } figcaption, figcaption a { color: #444; }
 p.about { white-space: pre-line; }
@@ -32,6 +33,15 @@ nav a { margin-right: .8rem; color: var(--blue); white-space: nowrap; }
 """
 
 
+_RULES = (
+    "A tolerance is relative, or where it says 'at most' an absolute amount by which ours may lie above; what is "
+    "better passes. A number after ± is a standard error. TIE: ours is within two standard errors of the edge of the "
+    "tolerance, or of a rival on the same trials. A row marked 'reference' is not counted: a prediction that does not "
+    "look at the inputs passes it too. The mark † stands at rows that depend on a choice made after a look at test "
+    "data."
+)
+
+
 @dataclass(frozen=True)
 class Finished:
     """An experiment that is done: its name, what its module says, its rows, its figure and its raw results."""
@@ -42,22 +52,51 @@ class Finished:
     svg: str
     results: dict[str, Any]
     seconds: float
-
-    @property
-    def n_passed(self) -> int:
-        """How many numbers are within their tolerance."""
-        return sum(row.passes for row in self.rows)
+    reused: dict[str, str] = field(default_factory=dict)  # parts that were read back, and when they were computed
 
 
-def row_cells(row: Any) -> list[str]:
+def tally(rows: Sequence[Any]) -> dict[str, int]:
+    """Return how many rows have which verdict."""
+    return {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("PASS", "TIE", "MISS", "reference")}
+
+
+def told(rows: Sequence[Any]) -> str:
+    """Return how many rows have which verdict, in words."""
+    counts = tally(rows)
+    text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("PASS", "TIE", "MISS"))
+    return text + (f", {counts['reference']} for reference" if counts["reference"] else "")
+
+
+def origin(done: Sequence[Finished]) -> str:
+    """Return which parts of some experiments were computed by this run, and when the others were."""
+    times = sorted(time for one in done for time in one.reused.values())
+    if not times:
+        return "Every number of ours was computed by this run."
+    total = sum(len(one.results) for one in done)
+    span = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
+    return (
+        f"{len(times)} of {total} parts were read back from earlier runs of the same code on the same data "
+        f"({span}); this run computed the others."
+    )
+
+
+def footnotes(rows: Sequence[Any]) -> dict[str, str]:
+    """Return the mark of every choice that was made after a look at test data."""
+    choices = dict.fromkeys(row.looked_at_test for row in rows if row.looked_at_test)
+    return {choice: f"†{k}" for k, choice in enumerate(choices, 1)}
+
+
+def row_cells(row: Any, marks: dict[str, str]) -> list[str]:
     """Return a comparison as texts, one for each column of the header."""
+    error = "" if row.standard_error is None else f" ± {row.standard_error:.2g}"
+    blind = "" if row.trivial is None else f"without inputs {row.trivial:.4g}"
     return [
-        row.name,
+        " ".join(filter(None, (row.name, marks.get(row.looked_at_test)))),
         f"{row.published:.4g}",
-        f"{row.ours:.4g}",
+        f"{row.ours:.4g}{error}",
         f"at most +{row.tolerance:g}" if row.at_most else f"{row.tolerance:g}",
-        "PASS" if row.passes else "MISS",
-        row.note,
+        row.verdict,
+        "; ".join(filter(None, (row.note, blind))),
     ]
 
 
@@ -76,43 +115,41 @@ def reproduction_page(done: Sequence[Finished], facts: dict[str, str]) -> str:
     html : str
         The page; no request leaves it.
     """
-    total, passed = sum(len(one.rows) for one in done), sum(one.n_passed for one in done)
-    intro = (
-        f"{passed} of {total} numbers are within their tolerance. A tolerance is relative, or where it says 'at most' "
-        "an absolute amount by which ours may lie above; what is better passes. Every number of ours was computed by "
-        "this run."
-    )
+    rows = [row for one in done for row in one.rows]
     links = " ".join(  # lines break at the spaces
-        f'<a href="#{escape(one.name)}">{escape(one.name)} {one.n_passed}/{len(one.rows)}</a>' for one in done
+        f'<a href="#{escape(one.name)}">{escape(one.name)} {counts["PASS"]}/{len(one.rows) - counts["reference"]}</a>'
+        for one in done
+        for counts in (tally(one.rows),)
     )
-    told = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
+    table = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
     return pages.page(
         "fenchel: published numbers, and ours",
-        intro,
+        f"{told(rows)}. {_RULES} {origin(done)}",
         f"<nav>{links}</nav>",
         *(_section(one) for one in done),
-        f'<section><h2>This run</h2><table class="facts"><tbody>{told}</tbody></table></section>',
+        f'<section><h2>This run</h2><table class="facts"><tbody>{table}</tbody></table></section>',
         style=STYLE + _STYLE,
     )
 
 
 def _section(one: Finished) -> str:
     head = "".join(f"<th{'' if name in HEADER[1:4] else ' class=text'}>{escape(name)}</th>" for name in HEADER)
-    body = ""
+    body, marks = "", footnotes(one.rows)
     for row in one.rows:
-        *cells, state, note = row_cells(row)
+        *cells, verdict, note = row_cells(row, marks)
         numbers = "".join(f"<td{' class=text' if k == 0 else ''}>{escape(cell)}</td>" for k, cell in enumerate(cells))
-        body += f'<tr>{numbers}<td class="{state}">{state}</td><td class="note">{escape(note)}</td></tr>'
+        body += f'<tr>{numbers}<td class="{verdict}">{verdict}</td><td class="note">{escape(note)}</td></tr>'
+    remarks = "".join(f"<p>{mark} {escape(choice)}</p>" for choice, mark in marks.items())
     title, _, more = _plain(one.about).partition("\n")
     image = "data:image/svg+xml;base64," + b64encode(one.svg.encode()).decode("ascii")
     data = "data:application/json;base64," + b64encode(json.dumps(one.results).encode()).decode("ascii")
-    caption = f"{escape(one.name)}, {one.seconds:.0f} s of computing"
+    caption = f"{escape(one.name)}, {one.seconds:.0f} s of computing. {escape(origin([one]))}"
     return (
-        f'<section id="{escape(one.name)}"><h2>{escape(one.name)}: {one.n_passed} of {len(one.rows)}</h2>'
+        f'<section id="{escape(one.name)}"><h2>{escape(one.name)}: {told(one.rows)}</h2>'
         f"<p>{escape(title)}</p><details><summary>How it is done</summary>"
         f'<p class="about">{escape(more.strip())}</p></details>'
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        f'<div class="figures"><figure><img src="{image}" alt="figure of {escape(one.name)}"><figcaption>{caption}; '
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{remarks}'
+        f'<div class="figures"><figure><img src="{image}" alt="figure of {escape(one.name)}"><figcaption>{caption} '
         f'<a download="{escape(one.name)}.svg" href="{image}">figure</a>, '
         f'<a download="{escape(one.name)}.json" href="{data}">data</a></figcaption></figure></div></section>'
     )
@@ -124,14 +161,17 @@ def _plain(text: str) -> str:
 
 
 def markdown(done: Sequence[Finished], facts: dict[str, str]) -> str:
-    """Return the tables of all finished experiments in Markdown."""
-    total, passed = sum(len(one.rows) for one in done), sum(one.n_passed for one in done)
-    lines = ["# Published numbers, and ours", ""]
-    lines += [f"{passed} of {total} numbers are within their tolerance. Written by `fenchel reproduce --markdown`.", ""]
+    """Return the tables of all finished experiments in Markdown, each after all that its module says."""
+    rows = [row for one in done for row in one.rows]
+    lines = ["# Published numbers, and ours", "", f"{told(rows)}. Written by `fenchel reproduce --markdown`.", ""]
+    lines += [_RULES, "", origin(done), ""]
     lines += [f"- {key}: {value}" for key, value in facts.items()]
     for one in done:
-        lines += ["", f"## {one.name}", "", _plain(one.about).partition("\n")[0], ""]
-        lines += [f"{one.n_passed} of {len(one.rows)}, {one.seconds:.0f} s of computing.", ""]
+        marks = footnotes(one.rows)
+        lines += ["", f"## {one.name}", "", _plain(one.about), ""]
+        lines += [f"{told(one.rows)}; {one.seconds:.0f} s of computing. {origin([one])}", ""]
         lines += ["| number | wanted | ours | tolerance | | note |", "|---|---|---|---|---|---|"]
-        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row_cells(row)) + " |" for row in one.rows]
+        cells = (row_cells(row, marks) for row in one.rows)
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
+        lines += [line for choice, mark in marks.items() for line in ("", f"{mark} {choice}")]
     return "\n".join(lines) + "\n"
