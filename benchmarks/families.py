@@ -133,7 +133,7 @@ def _sizes(loss: Loss, residuals: np.ndarray) -> np.ndarray:
 def _calibrated(base: DualProblem, spec: Spec) -> Loss:
     """Bisect for the threshold, from the quantile of the ridge residuals; solves are short and share one eigenbasis."""
     basis, scale = base.spectrum, 1 / (spec.lam * base.total)
-    ridge = basis.backward(basis.forward(base.targets) / (1 + scale * basis.values))
+    ridge = basis.apply(1 / (1 + scale * basis.values), 1.0, base.targets)
     probe = make_loss(spec.loss, 1.0)
     size = float(np.quantile(_sizes(probe, ridge), 1 - spec.share)) + 1e-300
     top = 0.98 * float(_sizes(probe, base.targets).max())  # beyond, an insensitive zone leaves nothing active

@@ -292,7 +292,7 @@ class DualProblem:
         values = basis.values * self.scale
         cut = float(xp.max(values)) * eps(self.targets) * self.targets.shape[0]
         inverse = xp.where(values > cut, 1 / xp.where(values > cut, values, xp.ones_like(values)), 0 * values)
-        duals = basis.backward(basis.forward(self.targets) * inverse)
+        duals = basis.apply(inverse, 0.0, self.targets)
         return duals, self.predictions(duals)
 
     def _rescaled(self, prox: Any, duals: Array, step: float) -> Array:

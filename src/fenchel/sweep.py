@@ -341,7 +341,7 @@ def _together(
 def _ridge(problem: DualProblem) -> Solution:
     """Return the solution for the square loss from the eigenbasis."""
     basis = problem.spectrum
-    duals = basis.backward(basis.forward(problem.targets) / (1 + problem.scale * basis.values))
+    duals = basis.apply(1 / (1 + problem.scale * basis.values), 1.0, problem.targets)
     return ClosedForm().polished(problem, duals)
 
 
@@ -383,13 +383,12 @@ class _RidgeHeldOut:
     def _alone(self, scales: list[float]) -> np.ndarray:
         """Return predictions of samples that are left out one by one, from the eigenbasis of the whole sample."""
         basis, targets = self.problem.spectrum, self.problem.targets
-        forward = basis.forward(targets)
         found = np.full(tuple(targets.shape), np.nan)
         seen: dict[float, np.ndarray] = {}
         for scale, fold in zip(scales, self.folds, strict=True):
             if scale not in seen:
                 weights = 1 / (1 + scale * basis.values)
-                residuals = basis.left_out(weights, basis.backward(forward * weights))
+                residuals = basis.left_out(weights, 1.0, basis.apply(weights, 1.0, targets))
                 seen[scale] = host(targets) - host(residuals)
             found[fold] = seen[scale][fold]
         return found

@@ -21,8 +21,8 @@ from fenchel.kernels import (
     as_operator_kernel,
 )
 from fenchel.kernels.general_gram import BlockGram, DirectionalGram
-from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
-from fenchel.losses import Huber
+from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram, ThinGram
+from fenchel.losses import EpsilonSVR, Huber
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
 from fenchel.solvers import Auto, Status
@@ -68,6 +68,17 @@ def separable(kind):
     return SeparableGram(DenseGram(K), operator), flatten([[K[i, j] * M for j in range(N)] for i in range(N)])
 
 
+def thin(kind):
+    gram, _ = separable(kind)
+    features = np.random.default_rng(7).standard_normal((N, 2))
+    M = np.eye(P) if gram.operator is None else gram.operator
+    M = np.diag(M) if M.ndim == 1 else M
+    K = features @ features.T
+    return SeparableGram(ThinGram(features), gram.operator), flatten(
+        [[K[i, j] * M for j in range(N)] for i in range(N)]
+    )
+
+
 def summed():
     first, one = separable("matrix")
     rng = np.random.default_rng(2)
@@ -109,6 +120,9 @@ CASES = {
     "identity": lambda: separable("identity"),
     "diagonal": lambda: separable("diagonal"),
     "matrix": lambda: separable("matrix"),
+    "thin": lambda: thin("identity"),
+    "thin diagonal": lambda: thin("diagonal"),
+    "thin matrix": lambda: thin("matrix"),
     "sum": summed,
     "stack": stack,
     "factors": factors,
@@ -178,24 +192,36 @@ class TestOperatorGram:
             close(matrix @ np.ravel(found), np.ravel(A), factor=np.linalg.cond(matrix))
             close(gram.matmul(A), apply(full, A))  # a factorisation in place must not eat the operator
 
-    def test_spectrum_is_orthonormal(self, case, A):
-        basis = case[0].spectrum(A)
-        B = np.random.default_rng(10).standard_normal((N, P))
-        forward, other = basis.forward(A), basis.forward(B)
-        assert forward.shape == (N, P)
-        close(np.sum(forward * other), np.sum(A * B), factor=16)
-        close(np.sum(forward**2), np.sum(A**2), factor=16)
-        close(basis.backward(forward), A, factor=16)
-        close(basis.forward(basis.backward(A)), A, factor=16)
+    def test_functions_of_the_operator(self, case, A):
+        gram, full = case
+        basis = gram.spectrum(A)
+        values, vectors = np.linalg.eigh(full)
+        for function in (lambda v: 1 / (0.3 + 2.0 * v), lambda v: v, lambda v: np.ones_like(v), np.tanh):
+            image = apply((vectors * function(values)) @ vectors.T, A)
+            close(basis.apply(function(basis.values), float(function(np.zeros(1))[0]), A), image, factor=64)
+
+    def test_functions_of_the_operator_on_several_problems(self, case, A):
+        basis, B = case[0].spectrum(A), np.stack([A, 2 * A[::-1]], axis=1)
+        weights = np.stack([1 / (1 + basis.values), 1 / (3 + basis.values)], axis=1)
+        together = basis.apply(weights, np.array([1.0, 1 / 3])[None, :, None], B)
+        for k, at_zero in enumerate((1.0, 1 / 3)):
+            close(together[:, k, :], basis.apply(weights[:, k, :], at_zero, B[:, k, :]), factor=16)
+
+    def test_left_out(self, case, A):
+        """The blocks of the diagonal of f(K), inverted one by one."""
+        gram, full = case
+        basis = gram.spectrum(A)
+        whole = np.linalg.inv(np.eye(N * P) + full).reshape(N, P, N, P)
+        found = basis.left_out(1 / (1 + basis.values), 1.0, A)
+        for i in range(N):
+            close(found[i], np.linalg.solve(whole[i, :, i, :], A[i]), factor=1e3)
 
     def test_spectrum_diagonalises(self, case, A):
         gram, full = case
         basis = gram.spectrum(A)
-        assert basis.values.shape in ((N, P), (N, 1))
-        size = np.linalg.norm(full, 2)
-        rounding = 16 * ROUNDING * size
-        assert_allclose(basis.backward(basis.values * basis.forward(A)), apply(full, A), atol=rounding, rtol=0)
-        values = np.sort(np.ravel(np.broadcast_to(basis.values, (N, P))))
+        rounding = 16 * ROUNDING * np.linalg.norm(full, 2)
+        rank = basis.values.shape[0]
+        values = np.sort(np.r_[np.zeros((N - rank) * P), np.ravel(np.broadcast_to(basis.values, (rank, P)))])
         assert_allclose(values, np.linalg.eigvalsh(full), atol=rounding, rtol=0)
         assert np.min(values) >= 0
 
@@ -678,3 +704,40 @@ def test_every_example_is_psd_and_consistent(kernel):
     padded = np.concatenate([A, np.zeros((3, P))])
     close(bound.gram(Z, X).matmul(A), both.matmul(padded)[6:])  # new points, and old ones, in one sample
     close(gram.matmul(A), both.matmul(padded)[:6])
+
+
+class TestThin:
+    """A linear kernel with fewer columns than samples is never a matrix."""
+
+    X = np.random.default_rng(11).standard_normal((30, 4))
+
+    def test_linear_kernels_take_it(self):
+        bound = Separable("linear").bind(self.X, Euclidean().fit(self.X))
+        assert bound.gram(self.X).is_thin and bound.gram(self.X[:2], self.X).width == 4
+        assert not bound.gram(self.X[:3]).is_thin
+        assert not Separable(Gaussian()).bind(self.X, Euclidean().fit(self.X)).gram(self.X).is_thin
+
+    def test_parts_and_scaling(self):
+        gram, K = ThinGram(self.X), self.X @ self.X.T
+        rows, columns = np.array([3, 1, 7]), np.array([0, 2, 5, 9])
+        close(gram.block(rows, columns).rows(slice(None)), K[np.ix_(rows, columns)])
+        root = np.linspace(0.5, 2, 30)[:, None]
+        close(gram.scaled(root).rows(slice(None)), root * K * root.T)
+        assert gram.norm() == pytest.approx(np.linalg.norm(K, 2), rel=NORM_SLACK)
+
+    def test_eigenbasis_of_features_that_are_nearly_dependent(self):
+        """Singular values down to 1e-9 of the largest, whose squares the products of the features would lose."""
+        U = np.linalg.qr(np.random.default_rng(12).standard_normal((30, 4)))[0]
+        values, vectors = ThinGram(U * np.array([1.0, 1e-3, 1e-6, 1e-9])).eigh()
+        assert_allclose(values, [1.0, 1e-6, 1e-12, 1e-18], rtol=1e-6)
+        close(vectors.T @ vectors, np.eye(4), factor=4)
+
+    @pytest.mark.parametrize("loss", [Huber(0.3), EpsilonSVR(0.1), Huber(0.3, p=1)], ids=repr)
+    @pytest.mark.parametrize("lam", [1e-1, 1e-4])
+    def test_same_solution_as_the_matrix(self, loss, lam):
+        Y = np.random.default_rng(13).standard_normal((30, P))
+        thick = DualProblem.build(SeparableGram(DenseGram(self.X @ self.X.T)), Y, loss, lam)
+        slim = DualProblem.build(SeparableGram(ThinGram(self.X)), Y, loss, lam)
+        first, second = (Auto().solve(problem, tol=1e-9) for problem in (thick, slim))
+        assert second.status is Status.CONVERGED
+        assert second.certificate.primal == pytest.approx(first.certificate.primal, rel=1e-8)

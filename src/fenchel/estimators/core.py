@@ -109,9 +109,9 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             index = as_index(kept, X)
             X, y = xp.take(X, index, axis=0), representation.take(y, index)
             X = xp.take(X, index, axis=1) if kernel.is_pairwise else X
-        self._check_fits(X, 1)
+        self._check_fits(X, kernel.width(X), 1)
         targets = representation.fit(y, weights, **more).targets_
-        self._check_fits(X, targets.shape[1])
+        self._check_fits(X, kernel.width(X), targets.shape[1])
         bound = kernel.bind(X, representation)
         gram = bound.gram(X)
         if representation.row_scale_ is not None:
@@ -121,12 +121,12 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         )
         return Sample(problem, X, bound, representation, kernel.is_pairwise, weights, kept, n, extra)
 
-    def _check_fits(self, X: Array, n_outputs: int) -> None:
+    def _check_fits(self, X: Array, width: int, n_outputs: int) -> None:
         """Raise before the work starts if the Gram matrix, its factorisation and the iterates do not fit in memory."""
         if not str(device(X)).startswith("cpu"):
             return
         n, (_, solver) = X.shape[0], self._parts()
-        matrix, iterates = 8 * n**2, 8 * n * n_outputs * _ITERATES
+        matrix, iterates = 8 * n * width, 8 * n * n_outputs * _ITERATES
         light = int(APGD.gram_copies * matrix) + iterates
         advice = "Fit on a part of the sample"
         if solver.gram_copies > APGD.gram_copies:
@@ -154,6 +154,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             duals = duals * sample.representation.row_scale_
         self._coef = xp.take(duals, index, axis=0) / (self.lam * sample.problem.total)
         self._bound, self._is_pairwise = sample.bound, sample.is_pairwise
+        self._width = sample.problem.gram.width if sample.problem.gram.is_thin else None
         self.X_fit_ = xp.take(sample.X, index, axis=0)
         self.representation_ = sample.representation
 
@@ -198,7 +199,8 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         X = xp.astype(X, self._coef.dtype, copy=False)
         if self._is_pairwise:
             X = xp.take(X, as_index(self.support_, X), axis=1)
-        rows = max(1, _BLOCK_BYTES // (8 * max(1, self._coef.shape[0])))
+        width = self._coef.shape[0] if self._width is None else self._width
+        rows = max(1, _BLOCK_BYTES // (8 * max(1, width)))
         for first in range(0, X.shape[0], rows):
             yield X[first : min(first + rows, X.shape[0]), ...]
 
@@ -214,8 +216,8 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             if self._coef.shape[0] == 0:
                 parts.append(xp.zeros((block.shape[0], matrix.shape[1]), dtype=block.dtype, device=device(block)))
                 continue
-            gram = self._bound.terms[0][0](block, self.X_fit_)
-            parts.append(gram @ as_like(self._coef, block) @ as_like(matrix, block))
+            gram = self._bound.gram(block, self.X_fit_).gram
+            parts.append(gram.matmul(as_like(self._coef, block) @ as_like(matrix, block)))
         return parts[0] if len(parts) == 1 else xp.concat(parts)
 
     def _predict_block(self, X: Array) -> Array:

@@ -126,6 +126,10 @@ class OperatorKernel(Component, ABC):
         """Return the kernel with every column that it knows by name replaced by its place in ``names``."""
         return self
 
+    def width(self, X: Array) -> int:
+        """Return the numbers that a Gram operator stores for each sample: one for each sample, or its features."""
+        return int(X.shape[0])
+
     @property
     @abstractmethod
     def is_pairwise(self) -> bool:

@@ -11,10 +11,10 @@ import numpy as np
 
 from fenchel._array import Array, as_index, cholesky_solver, device, host, namespace, row_norms, symmetric_eigh
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels.scalar_gram import DenseGram, GramOperator
+from fenchel.kernels.scalar_gram import DenseGram, GramOperator, ThinGram
 from fenchel.kernels.spectrum import DenseSpectrum, KroneckerSpectrum, Spectrum, largest_eigenvalue
 
-__all__ = ["DenseGram", "GramOperator", "OperatorGram", "Rotation", "SeparableGram", "SumGram"]
+__all__ = ["DenseGram", "GramOperator", "OperatorGram", "Rotation", "SeparableGram", "SumGram", "ThinGram"]
 
 _DENSE_LIMIT = 4000  # largest n * p whose full matrix is ever formed
 
@@ -25,6 +25,16 @@ class OperatorGram(ABC):
     shape: tuple[int, int]  # rows, columns of the sample pairs
     is_batched: ClassVar[bool] = False  # matmul takes (m, B, p) arrays too
     has_entries: ClassVar[bool] = False  # single entries are within reach
+
+    @property
+    def width(self) -> int:
+        """Numbers that are stored for each row."""
+        return self.shape[1]
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether the operator is a product of fewer features than samples: no n × n matrix is needed."""
+        return self.width < min(self.shape)
 
     @abstractmethod
     def matmul(self, A: Array) -> Array:
@@ -111,8 +121,8 @@ class OperatorGram(ABC):
     def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
         """Return ``B -> (shift + scale K)^-1 B``; ``like`` is any n × p array."""
         basis = self.spectrum(like)
-        divisor = shift + scale * basis.values
-        return lambda B: basis.backward(basis.forward(B) / divisor)
+        weights = 1 / (shift + scale * basis.values)
+        return lambda B: basis.apply(weights, 1 / shift, B)
 
 
 class SeparableGram(OperatorGram):
@@ -175,25 +185,22 @@ class SeparableGram(OperatorGram):
 
     def shifted_solver(self, scale: float, shift: float, like: Array) -> Callable[[Array], Array]:
         """Factorise once by Cholesky if the operator is the identity, else use the eigenbases."""
-        K = self.identity_factor()
+        K = None if self.is_thin else self.identity_factor()
         if K is None:
             return super().shifted_solver(scale, shift, like)
         return cholesky_solver(K * scale + shift * namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K)))
 
     def part(self, rows: Array, columns: Array) -> "SeparableGram":
         """Cut the scalar part; what is known of the operator is kept."""
-        K = self.gram.rows(slice(None))
-        xp = namespace(K)
-        found = SeparableGram(DenseGram(xp.take(xp.take(K, rows, axis=0), columns, axis=1)), self.operator)
+        found = SeparableGram(self.gram.block(rows, columns), self.operator)
         if self.operator is not None and self.operator.ndim == 2:
             found.__dict__["_operator_eigh"] = self._operator_eigh
         return found
 
     def entries(self, rows: Array, columns: Array) -> Array:
         """Return the products of the entries of K and M."""
-        K, M = self.gram.rows(slice(None)), self.operator
-        xp = namespace(K)
-        found = xp.take(xp.take(K, rows, axis=0), rows, axis=1)
+        found, M = self.gram.block(rows, rows).rows(slice(None)), self.operator
+        xp = namespace(found)
         if M is not None and M.ndim == 2:
             return found * xp.take(xp.take(M, columns, axis=0), columns, axis=1)
         weights = xp.ones_like(found[0, :]) if M is None else xp.take(M, columns)
@@ -201,9 +208,8 @@ class SeparableGram(OperatorGram):
 
     def ridge_predictor(self, train: Array, test: Array, targets: Array) -> Callable[[float], Array]:
         """Diagonalise the part of the samples T once: every scale is then two products."""
-        xp, rows = namespace(targets), self.gram.rows
-        K = xp.take(rows(slice(None)), train, axis=1)
-        values, left = symmetric_eigh(xp.take(K, train, axis=0))
+        xp = namespace(targets)
+        values, left = self.gram.block(train, train).eigh()
         weights, right = self.operator, None
         if weights is None:
             weights = xp.ones_like(targets[0, :1])
@@ -211,7 +217,7 @@ class SeparableGram(OperatorGram):
             weights, right = self._operator_eigh
         turned = left.T @ xp.take(targets, train, axis=0)
         turned = (turned if right is None else turned @ right) * weights
-        products, outer = xp.take(K, test, axis=0) @ left, values[:, None] * weights
+        products, outer = self.gram.block(test, train).matmul(left), values[:, None] * weights
 
         def predict(scale: float) -> Array:
             found = products @ (scale * turned / (1 + scale * outer))
@@ -247,6 +253,11 @@ class SeparableGram(OperatorGram):
     def identity_factor(self) -> Array | None:
         """Return K, where the operator is the identity."""
         return self.gram.rows(slice(None)) if self.operator is None else None
+
+    @property
+    def width(self) -> int:
+        """Numbers that are stored for each row: the features, or the whole row."""
+        return self.gram.width
 
     def _times_operator(self, A: Array) -> Array:
         if self.operator is None:

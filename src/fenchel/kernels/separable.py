@@ -1,5 +1,6 @@
 """Separable operator-valued kernels and their sums."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,7 +11,7 @@ from fenchel._array import Array, device, namespace
 from fenchel._check import check_no_overflow, check_psd
 from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
-from fenchel.kernels.gram import DenseGram, OperatorGram, SeparableGram, SumGram
+from fenchel.kernels.gram import DenseGram, GramOperator, OperatorGram, SeparableGram, SumGram, ThinGram
 from fenchel.kernels.operators import as_operator
 from fenchel.kernels.scalar import Gaussian
 
@@ -25,6 +26,24 @@ def gram_matrix(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Array
     return matrix if kernel.is_trusted or Z is not None else check_psd(matrix, f"The Gram matrix of {kernel!r}")
 
 
+def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> GramOperator:
+    """Return k(X, Z) as an operator: the product of its features where these are few, else the matrix."""
+    size = X.shape[0] if Z is None else Z.shape[0]
+    if features_of(kernel, X) >= size:
+        return DenseGram(gram_matrix(kernel, X, Z))
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = ThinGram(kernel.features(X), None if Z is None else kernel.features(Z))
+        diagonal = namespace(X).sum(gram.left**2, axis=1)
+    check_no_overflow(diagonal, f"The Gram matrix of {kernel!r}")
+    return gram
+
+
+def features_of(kernel: ScalarKernel, X: Array) -> float:
+    """Return the number of features of a kernel, infinity where they are not finitely many."""
+    features = kernel.features(X[:1, ...])
+    return math.inf if features is None else int(features.shape[1])
+
+
 @dataclass(frozen=True)
 class BoundTerms:
     """Resolved terms k_t M_t of a sum of separable kernels."""
@@ -33,7 +52,7 @@ class BoundTerms:
 
     def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
         """Return the Gram operator; terms that share an operator share one matrix."""
-        grams = [SeparableGram(DenseGram(gram_matrix(kernel, X, Z)), operator) for kernel, operator in self.terms]
+        grams = [SeparableGram(scalar_gram(kernel, X, Z), operator) for kernel, operator in self.terms]
         return grams[0] if len(grams) == 1 else SumGram(grams)
 
 
@@ -71,6 +90,10 @@ class Separable(OperatorKernel):
     def named(self, names: Sequence[str]) -> "Separable":
         """Return the kernel with the columns that its scalar kernel names replaced by their places."""
         return Separable(as_scalar_kernel(self.kernel).named(names), self.operator)
+
+    def width(self, X: Array) -> int:
+        """Return the numbers that a Gram operator stores for each sample."""
+        return int(min(features_of(as_scalar_kernel(self.kernel), X), X.shape[0]))
 
     @property
     def is_pairwise(self) -> bool:

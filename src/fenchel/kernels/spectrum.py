@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,48 +13,45 @@ __all__ = ["DenseSpectrum", "KroneckerSpectrum", "Spectrum", "largest_eigenvalue
 
 
 class Spectrum(Protocol):
-    """An orthonormal change of coordinates in which an ``OperatorGram`` is a Hadamard product.
+    """Eigenvectors of an ``OperatorGram`` K, all of them or those outside its null space: functions of K.
 
-    Arrays are (n, p), or (n, B, p) for B problems side by side.
+    A function f is given by its values at the eigenvalues and at zero. Arrays are (n, p), or (n, B, p) for B problems
+    side by side.
     """
 
     @property
     def values(self) -> Array:
-        """Eigenvalues, (n, p) or (n, 1)."""
+        """Eigenvalues, (r, p) or (r, 1)."""
 
-    def forward(self, A: Array) -> Array:
-        """Go to the eigenbasis."""
+    def apply(self, weights: Array, at_zero: Any, A: Array) -> Array:
+        """Return f(K) A."""
 
-    def backward(self, A: Array) -> Array:
-        """Come back."""
-
-    def left_out(self, weights: Array, duals: Array) -> Array:
-        """Return (W_ii)^-1 a_i for every row i, with the operator W that has these eigenvalues."""
+    def left_out(self, weights: Array, at_zero: float, duals: Array) -> Array:
+        """Return (W_ii)^-1 a_i for every row i, with W = f(K)."""
 
 
 @dataclass(frozen=True)
 class KroneckerSpectrum:
     """The eigenbasis of K ⊗ M: one orthogonal matrix on each side."""
 
-    left: Array
+    left: Array  # (n, r), r < n where K has no full rank
     right: Array | None
     values: Array
 
-    def forward(self, A: Array) -> Array:
-        """Return U' A Q."""
-        A = _times(self.left.T, A)
-        return A if self.right is None else A @ self.right
+    def apply(self, weights: Array, at_zero: Any, A: Array) -> Array:
+        """Return U (w ∘ U' A Q) Q', and of a thin basis f(0) A + U ((w - f(0)) ∘ U' A Q) Q'."""
+        is_thin = self.left.shape[1] < self.left.shape[0]
+        turned = _times(self.left.T, A)
+        turned = turned if self.right is None else turned @ self.right
+        image = _times(self.left, turned * (weights - at_zero if is_thin else weights))
+        image = image if self.right is None else image @ self.right.T
+        return at_zero * A + image if is_thin else image
 
-    def backward(self, A: Array) -> Array:
-        """Return U A Q'."""
-        A = _times(self.left, A)
-        return A if self.right is None else A @ self.right.T
-
-    def left_out(self, weights: Array, duals: Array) -> Array:
+    def left_out(self, weights: Array, at_zero: float, duals: Array) -> Array:
         """Return (W_ii)^-1 a_i for every row: all of leave-one-out in one product."""
         a = duals if self.right is None else duals @ self.right
-        found = a / (self.left**2 @ weights)
-        return found if self.right is None else found @ self.right.T
+        residuals = a / (at_zero + self.left**2 @ (weights - at_zero))
+        return residuals if self.right is None else residuals @ self.right.T
 
 
 @dataclass(frozen=True)
@@ -64,15 +61,11 @@ class DenseSpectrum:
     vectors: Array
     values: Array
 
-    def forward(self, A: Array) -> Array:
-        """Return the coordinates, in the shape of A."""
-        return self._applied(self.vectors.T, A)
+    def apply(self, weights: Array, at_zero: Any, A: Array) -> Array:
+        """Return V (w ∘ V' A), A as one column for each problem."""
+        return self._applied(self.vectors, self._applied(self.vectors.T, A) * weights)
 
-    def backward(self, A: Array) -> Array:
-        """Return the array that has these coordinates."""
-        return self._applied(self.vectors, A)
-
-    def left_out(self, weights: Array, duals: Array) -> Array:
+    def left_out(self, weights: Array, at_zero: float, duals: Array) -> Array:
         """Return (W_ii)^-1 a_i for every row."""
         xp, (n, p) = namespace(duals), duals.shape
         rows = xp.reshape(self.vectors, (n, p, n * p))

@@ -76,7 +76,8 @@ class Auto(Solver):
         if problem.has_spectrum:
             return self._limited(DouglasRachford()), "the factorisation is there, and lam hardly matters"
         one_output = problem.targets.shape[1] == 1
-        can_newton = problem.gram.identity_factor() is not None and RowNewton().why_not(problem) is None
+        is_thin = problem.gram.is_thin
+        can_newton = not is_thin and problem.gram.identity_factor() is not None and RowNewton().why_not(problem) is None
         is_flat, is_sparse = problem.curvature == 0, problem.loss.sparse
         if can_newton and is_sparse and (is_flat or self._is_mild(problem)):
             share = self._share_outside(problem)
@@ -209,16 +210,16 @@ class Auto(Solver):
         return float((values > 0).mean())
 
     def _step_seconds(self, problem: DualProblem) -> float:
-        n, p = problem.targets.shape  # a product with one column waits for memory
-        return max(2 * n * n * p / _FLOPS, (8 * n * n - _CACHE) / _BANDWIDTH) + _OVERHEAD
+        (n, p), width = problem.targets.shape, problem.gram.width  # a product with one column waits for memory
+        return max(2 * n * width * p / _FLOPS, (8 * n * width - _CACHE) / _BANDWIDTH) + _OVERHEAD
 
     def _newton_seconds(self, problem: DualProblem) -> float:
         n = problem.targets.shape[0] * (self._share_outside(problem) if problem.loss.sparse else 1.0)
         return _NEWTON_STEPS * (n**3 / 3 / _FLOPS + 5 * _OVERHEAD)
 
     def _factorisation_seconds(self, problem: DualProblem) -> float:
-        n = problem.targets.shape[0]
-        return 2.2 * n**3 / _FLOPS + 10 * (self._step_seconds(problem) + _OVERHEAD)
+        n, width = problem.targets.shape[0], problem.gram.width
+        return 2.2 * n * width**2 / _FLOPS + 10 * (self._step_seconds(problem) + _OVERHEAD)
 
     def _limited(self, solver: Solver) -> Solver:
         return solver if self.max_iter is None else solver.set_params(max_iter=self.max_iter)

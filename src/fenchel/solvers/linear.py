@@ -17,11 +17,12 @@ class Eigen:
 
     def __init__(self, batch: Batch, rhos: np.ndarray) -> None:
         self.basis = batch.first.spectrum
-        self.divisor = batch.curvatures + batch.column(rhos) + batch.scales * self.basis.values[:, None, :]
+        shifts = batch.curvatures + batch.column(rhos)
+        self.weights, self.at_zero = 1 / (shifts + batch.scales * self.basis.values[:, None, :]), 1 / shifts
 
     def __call__(self, right: Array) -> Array:
         """Return A for B of shape (n, B, p)."""
-        return self.basis.backward(self.basis.forward(right) / self.divisor)
+        return self.basis.apply(self.weights, self.at_zero, right)
 
     @staticmethod
     def largest(batch: Batch) -> float:
@@ -33,8 +34,7 @@ class Eigen:
     def ridge(batch: Batch) -> Callable[[float], Array]:
         """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
         basis = batch.first.spectrum
-        forward = basis.forward(batch.first.targets)
-        return lambda scale: basis.backward(forward / (1 + scale * basis.values))
+        return lambda scale: basis.apply(1 / (1 + scale * basis.values), 1.0, batch.first.targets)
 
 
 class Inverse:

@@ -15,6 +15,7 @@ from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 __all__ = ["RowNewton"]
 
 _STEP = 1e-6  # relative step of the difference that gives the radial slope
+_MOST_STORED = 4000  # samples of a thin kernel whose Gram matrix is formed
 _MOST_GROUPS = 32  # distinct eigenvalues of the operator
 _FLAT = 1e-14  # slopes below this are those of a row that does not move
 
@@ -80,6 +81,10 @@ class RowNewton(SmoothedNewton):
             return f"{problem.loss!r} is not a loss of the Euclidean norm. Use DouglasRachford() or Auto()."
         if problem.has_gaps:
             return "some coordinates of the outputs are absent. Use DouglasRachford() or Auto()."
+        if problem.gram.is_thin and problem.targets.shape[0] > _MOST_STORED:
+            return (
+                f"the Gram matrix of more than {_MOST_STORED} samples is not stored. Use DouglasRachford() or Auto()."
+            )
         factor = problem.rotated().gram.diagonal_factor()
         if factor is None:
             return "the kernel is not separable. Use DouglasRachford() or Auto()."

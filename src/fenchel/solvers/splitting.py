@@ -198,7 +198,7 @@ class DouglasRachford(Solver):
     def _kind(self, batch: Batch) -> type[Eigen] | type[Inverse]:
         """Return how linear systems are solved."""
         first = batch.first
-        can_invert = len(batch.problems) == 1 and first.gram.identity_factor() is not None
+        can_invert = len(batch.problems) == 1 and not first.gram.is_thin and first.gram.identity_factor() is not None
         if self.factorization == "inverse" and not can_invert:
             raise IncompatibleError(
                 "DouglasRachford(factorization='inverse') is for one problem with the identity operator. Use 'eigen'."
