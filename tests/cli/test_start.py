@@ -12,7 +12,10 @@ pytest.importorskip("rich")
 HEAVY = ("numpy", "scipy", "sklearn", "pandas", "matplotlib", "rich")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["--version"], ["nothing"]])
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["--version"], ["nothing"], *([name, "--help"] for name in ("demo", "fit", "predict", "report"))],
+)
 def test_help_imports_no_library_of_numbers(words):
     code = (
         "import sys\n"

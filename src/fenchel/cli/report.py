@@ -1,14 +1,9 @@
-"""``fenchel report``."""
+"""``fenchel report``: its options. The work is in ``reporting``, which is imported when the command runs."""
 
-import json
+from importlib import import_module
 from pathlib import Path
 
-from fenchel._files import write_whole
-from fenchel.cli.terminal import click, command
-from fenchel.data.tables import read_table
-from fenchel.persistence import describe, load
-from fenchel.report.summary import model_page
-from fenchel.tables import TableRegressor
+from fenchel.cli.groups import click, command
 
 __all__ = ["report_command"]
 
@@ -28,13 +23,4 @@ def report_command(model: Path, data: Path | None, output: Path | None, as_json:
     \b
       fenchel report model.fenchel --data test.csv --output page.html
     """
-    fitted = load(model)
-    table = None
-    if data is not None:
-        if not isinstance(fitted, TableRegressor):
-            raise ValueError(f"{model} holds a {type(fitted).__name__}, which knows no columns; leave out --data.")
-        table = read_table(data)
-    page = model_page(fitted, data=table, source=model.name, versions=describe(model))
-    output = model.with_suffix(".html") if output is None else output
-    write_whole(output, page.encode())
-    click.echo(json.dumps({"model": str(model), "report": str(output)}) if as_json else f"Page: {output}")
+    import_module("fenchel.cli.reporting").run(model, data, output, as_json)

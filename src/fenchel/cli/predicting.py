@@ -1,0 +1,76 @@
+"""The work of ``fenchel predict``: read, predict, write."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fenchel._check import require
+from fenchel._files import csv_line, write_whole
+from fenchel.cli.terminal import click
+from fenchel.data.tables import read_table
+from fenchel.persistence import load
+from fenchel.tables import TableRegressor
+
+__all__ = ["run"]
+
+
+def run(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
+    """Predict the targets of a table, and write or print them."""
+    regressor = _table_model(model)
+    table = read_table(data)
+    predicted = regressor.predict(table)
+    names, notes = regressor.target_names_, regressor.input_notes(table)
+    if output is not None:
+        write_whole(output, _content(output, predicted, names, regressor.grid_))
+    elif not as_json:
+        click.echo(_csv(predicted, names).decode(), nl=False)
+    if as_json:
+        found: dict[str, Any] = {"rows": len(predicted), "targets": names, "notes": notes}
+        found |= {"predictions": predicted.tolist()} if output is None else {"output": str(output)}
+        click.echo(json.dumps(found))
+    for note in [] if as_json else notes:
+        click.echo(f"note         {note}", err=True)
+
+
+def _table_model(path: Path) -> TableRegressor:
+    """Return the model of a file, or raise if it is not one of a table."""
+    model = load(path)
+    if not isinstance(model, TableRegressor):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, which knows no columns. Load it in Python, with fenchel.load."
+        )
+    return model
+
+
+def _content(file: Path, predicted: np.ndarray, names: list[str], grid: np.ndarray | None) -> bytes:
+    """Return the bytes of a file of the kind that its suffix says."""
+    writers = {".csv": lambda: _csv(predicted, names), ".npz": lambda: _npz(predicted, names, grid),
+               ".parquet": lambda: _parquet(predicted, names)}  # fmt: skip
+    writer = writers.get(file.suffix.lower())
+    if writer is None:
+        raise click.BadParameter(f"{file} must end in {', '.join(writers)}", param_hint="--output")
+    return writer()
+
+
+def _csv(predicted: np.ndarray, names: list[str]) -> bytes:
+    # repr gives the shortest text from which the same number is read again
+    rows = [names, *([repr(value) for value in row] for row in predicted.tolist())]
+    return ("\n".join(csv_line(row) for row in rows) + "\n").encode()
+
+
+def _npz(predicted: np.ndarray, names: list[str], grid: np.ndarray | None) -> bytes:
+    buffer = io.BytesIO()
+    more: dict[str, Any] = {} if grid is None else {"grid": grid}
+    np.savez(buffer, Y=predicted, names=np.array(names), **more)
+    return buffer.getvalue()
+
+
+def _parquet(predicted: np.ndarray, names: list[str]) -> bytes:
+    pandas = require("pandas", extra="parquet")
+    require("pyarrow", extra="parquet")
+    buffer = io.BytesIO()
+    pandas.DataFrame(predicted, columns=names).to_parquet(buffer, index=False)
+    return buffer.getvalue()

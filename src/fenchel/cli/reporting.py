@@ -1,0 +1,27 @@
+"""The work of ``fenchel report``: load the model, write its page."""
+
+import json
+from pathlib import Path
+
+from fenchel._files import write_whole
+from fenchel.cli.terminal import click
+from fenchel.data.tables import read_table
+from fenchel.persistence import describe, load
+from fenchel.report.summary import model_page
+from fenchel.tables import TableRegressor
+
+__all__ = ["run"]
+
+
+def run(model: Path, data: Path | None, output: Path | None, as_json: bool) -> None:
+    """Write the page of a saved model."""
+    fitted = load(model)
+    table = None
+    if data is not None:
+        if not isinstance(fitted, TableRegressor):
+            raise ValueError(f"{model} holds a {type(fitted).__name__}, which knows no columns; leave out --data.")
+        table = read_table(data)
+    page = model_page(fitted, data=table, source=model.name, versions=describe(model))
+    output = model.with_suffix(".html") if output is None else output
+    write_whole(output, page.encode())
+    click.echo(json.dumps({"model": str(model), "report": str(output)}) if as_json else f"Page: {output}")
