@@ -788,7 +788,7 @@ def test_functions_take_objects():
 @pytest.mark.parametrize("cls", [FunctionalGaussian, FunctionalLaplacian, IntegralGaussian, IntegralLaplacian])
 def test_a_weight_counts_a_curve_as_often_as_it_says_in_the_median(cls, rng):
     X = rng.standard_normal((7, 4, 2))
-    counts = np.array([1, 9, 8, 1, 1, 1, 1])
+    counts = np.array([1, 1, 1, 1, 1, 9, 8])
     repeated = cls("median").resolve(np.repeat(X, counts, axis=0)).gamma
     assert cls("median").resolve(X, counts).gamma == pytest.approx(repeated, rel=1e-14)
     assert cls("median").resolve(X).gamma != pytest.approx(repeated, rel=1e-3)

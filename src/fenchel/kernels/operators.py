@@ -43,7 +43,8 @@ class Matrix(OutputOperator):
     def matrix(self, representation: Any) -> Array:
         """Return B in the representation's coordinates, shape (p, p)."""
         name = "The 'B' parameter of Matrix"
-        return representation.congruence(check_psd(check_array(_as_array(self.B, name), name), name))
+        B = check_psd(check_array(_as_array(self.B, name), name), name)
+        return representation.congruence((B + B.T) / 2)
 
     @classmethod
     def examples(cls) -> list[Any]:
