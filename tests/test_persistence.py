@@ -15,14 +15,17 @@ import pytest
 from scipy import sparse
 from scipy.stats import loguniform
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import get_scorer, get_scorer_names, make_scorer, mean_pinball_loss, root_mean_squared_error
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, QuantileTransformer, StandardScaler
 
 import fenchel
 from fenchel import kernels, losses
@@ -568,3 +571,22 @@ def assert_same_bits(found, expected):
     assert found.dtype == expected.dtype
     assert found.shape == expected.shape
     assert found.tobytes() == expected.tobytes() if found.dtype != object else (found == expected).all()
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        SimpleImputer(add_indicator=True),
+        SelectKBest(f_regression, k=2),
+        PolynomialFeatures(2),
+        QuantileTransformer(n_quantiles=5),
+        FunctionTransformer(np.tanh),
+        PCA(2),
+    ],
+    ids=lambda step: type(step).__name__,
+)
+def test_pipelines_with_the_usual_steps(rng, tmp_path, step):
+    X = rng.standard_normal((20, 3))
+    model = make_pipeline(step, fenchel.OperatorKernelRegressor()).fit(X, X[:, 0])
+    fenchel.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(fenchel.load(tmp_path / "model").predict(X), model.predict(X))

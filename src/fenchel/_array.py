@@ -158,7 +158,8 @@ def _clipped_eigh(matrix: Array) -> tuple[Array, Array]:
     """Return eigenvalues, clipped at the round-off of the largest one, and eigenvectors from the lower triangle."""
     xp = namespace(matrix)
     values, vectors = xp.linalg.eigh(matrix)
-    return xp.clip(values, min=max(float(values[-1]) * eps(matrix), float(xp.finfo(matrix.dtype).smallest_normal))), vectors
+    least = max(float(values[-1]) * eps(matrix), float(xp.finfo(matrix.dtype).smallest_normal))
+    return xp.clip(values, min=least), vectors
 
 
 def pivoted_cholesky(matrix: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:

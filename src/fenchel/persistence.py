@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import sklearn
-from sklearn import gaussian_process, model_selection
+from sklearn import feature_selection, gaussian_process, model_selection
 from sklearn import metrics as sklearn_metrics
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics
@@ -43,6 +43,10 @@ _MAGIC = b"PK\x03\x04"
 _SCORES = (labels, metrics, quantiles)
 _ROOMS = (decoders, estimators, kernels, losses, representations, solvers, tables, task_losses, *_SCORES)
 _SCORE_ENDINGS = ("_score", "_error", "_loss", "_deviance", "_corrcoef")
+_FEATURE_SCORES = tuple(
+    getattr(feature_selection, name)
+    for name in ("chi2", "f_classif", "f_regression", "mutual_info_classif", "mutual_info_regression", "r_regression")
+)
 _HELPERS = {"fenchel.representations.kernel_outputs._Pivots", "fenchel.task_losses.base.TaskSpace"}
 
 
@@ -324,7 +328,8 @@ def _trusted_names() -> frozenset[str]:
         names |= {_name_of(getattr(module, name)) for name in module.__all__}
     names |= {_name_of(function) for function in kernel_metrics().values()}
     names |= {_name_of(type(scorer)) for scorer in _sklearn_scorers()}
-    names |= {_name_of(function) for function in _sklearn_scores()}
+    names |= {_name_of(function) for function in (*_sklearn_scores(), *_FEATURE_SCORES)}
+    names.add(_name_of(np.dtype))  # SimpleImputer keeps that of its sample
     for module in (gaussian_process.kernels, model_selection):
         names |= {_name_of(one) for one in vars(module).values() if isclass(one) and _is_sklearn(one)}
     return frozenset(names)
