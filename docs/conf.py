@@ -20,6 +20,7 @@ ROOMS = (
     "fenchel",
     "fenchel.losses",
     "fenchel.kernels",
+    "fenchel.approximations",
     "fenchel.representations",
     "fenchel.problem",
     "fenchel.solvers",

@@ -23,7 +23,7 @@ from sklearn.metrics.pairwise import kernel_metrics
 from sklearn.utils.validation import check_is_fitted
 
 import fenchel
-from fenchel import decoders, estimators, kernels, losses, representations, solvers, tables, task_losses
+from fenchel import approximations, decoders, estimators, kernels, losses, representations, solvers, tables, task_losses
 from fenchel._check import Interval, check_parameter, require
 from fenchel._files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
 from fenchel.exceptions import ModelFileError
@@ -41,7 +41,7 @@ _HEADER_SIZE = 2**16  # bytes of a description that are read
 _END = 2**10  # bytes of the end of an archive, which is read more than once
 _MAGIC = b"PK\x03\x04"
 _SCORES = (labels, metrics, quantiles)
-_ROOMS = (decoders, estimators, kernels, losses, representations, solvers, tables, task_losses, *_SCORES)
+_ROOMS = (approximations, decoders, estimators, kernels, losses, representations, solvers, tables, task_losses)
 _SCORE_ENDINGS = ("_score", "_error", "_loss", "_deviance", "_corrcoef")
 _FEATURE_SCORES = tuple(
     getattr(feature_selection, name)
@@ -319,7 +319,7 @@ def _trusted_names() -> frozenset[str]:
     whole would let a file call any function that the module imports.
     """
     names = set(_HELPERS)
-    for room in _ROOMS:
+    for room in (*_ROOMS, *_SCORES):
         for module in _modules(room):
             own = [value for value in vars(module).values() if getattr(value, "__module__", None) == module.__name__]
             classes = [value for value in own if isclass(value)]

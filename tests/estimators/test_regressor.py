@@ -416,7 +416,9 @@ def test_bad_data(sample):
 def test_a_fit_that_cannot_fit_in_memory_says_so(sample, monkeypatch):
     X, Y = sample
     monkeypatch.setattr(_check, "_free_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"A fit of 40 samples and 1 outputs needs about .*or use solver='apgd'"):
+    with pytest.raises(
+        MemoryError, match=r"A fit of 40 samples and 1 outputs needs .*approximation=Nystrom\(500\).*or solver='apgd'"
+    ):
         OperatorKernelRegressor().fit(X, Y)
 
 

@@ -42,9 +42,6 @@ def expected_failed_checks(estimator):
     if estimator.representation == "spline":
         reason = "sets n_components, which has no meaning for the spline: its coordinates are the points of the grid"
         failing |= dict.fromkeys(SETS_A_NUMBER, reason)
-    if isinstance(estimator, FunctionalRegressor) and estimator.kernel is None:
-        name = "check_sample_weight_equivalence_on_dense_data"
-        failing[name] = "limit: the median bandwidth of the default kernel counts curves, not their weights"
     return failing
 
 

@@ -10,11 +10,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from fenchel import approximations as approximation_room
 from fenchel._array import Array, as_index, as_like, device, host, is_numpy, is_single, namespace
 from fenchel._check import check_array, check_finite, check_memory
-from fenchel.estimators.base import CertifiedMixin
+from fenchel.approximations import Approximation
+from fenchel.estimators.base import CertifiedMixin, part_of
 from fenchel.exceptions import IncompatibleError, IndefiniteError
 from fenchel.kernels import OperatorKernel
+from fenchel.kernels.gram import SeparableGram, ThinGram
+from fenchel.kernels.separable import BoundTerms
 from fenchel.losses import Loss
 from fenchel.problem import DualProblem
 from fenchel.representations import Representation
@@ -37,6 +41,7 @@ _MARGINS = (
     1e2,
     1e4,
 )  # how far inside the domain of a loss predictions are pulled, one attempt after the other
+_FEATURES = 500  # of an approximation that an error suggests
 _ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
 _BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
 
@@ -60,6 +65,8 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
     """Encode, build the dual problem, solve, keep of the solution what prediction needs."""
 
     lam: float
+    kernel: Any
+    approximation: Any = None
 
     @abstractmethod
     def _sample(
@@ -109,10 +116,15 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             index = as_index(kept, X)
             X, y = xp.take(X, index, axis=0), representation.take(y, index)
             X = xp.take(X, index, axis=1) if kernel.is_pairwise else X
-        self._check_fits(X, kernel.width(X), 1)
+        width = kernel.width(X)
+        if self.approximation is not None:
+            width = min(width, self._approximation().n_components)
+        self._check_fits(X, width, 1)
         targets = representation.fit(y, weights, **more).targets_
-        self._check_fits(X, kernel.width(X), targets.shape[1])
+        self._check_fits(X, width, targets.shape[1])
         bound = kernel.bind(X, representation)
+        if self.approximation is not None:
+            bound = self._approximated(bound, X, weights)
         gram = bound.gram(X)
         if representation.row_scale_ is not None:
             gram = gram.scaled(representation.row_scale_)
@@ -121,18 +133,35 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         )
         return Sample(problem, X, bound, representation, kernel.is_pairwise, weights, kept, n, extra)
 
+    def _approximation(self) -> Approximation:
+        """Return the approximation as a checked instance."""
+        part: Approximation = part_of(self.approximation, approximation_room, "approximation", Approximation)
+        return part.validate()
+
+    def _approximated(self, bound: Any, X: Array, weights: Array | None) -> BoundTerms:
+        """Return the kernel with its scalar parts approximated."""
+        approximation = self._approximation()
+        if not isinstance(bound, BoundTerms) or any(kernel.is_pairwise for kernel, _ in bound.terms):
+            raise IncompatibleError(
+                f"{approximation!r} approximates scalar kernels on points. Got {self.kernel!r}. Use approximation=None."
+            )
+        return bound.mapped(lambda kernel: approximation.approximate(kernel, X, weights))
+
     def _check_fits(self, X: Array, width: int, n_outputs: int) -> None:
         """Raise before the work starts if the Gram matrix, its factorisation and the iterates do not fit in memory."""
         if not str(device(X)).startswith("cpu"):
             return
         n, (_, solver) = X.shape[0], self._parts()
-        matrix, iterates = 8 * n * width, 8 * n * n_outputs * _ITERATES
-        light = int(APGD.gram_copies * matrix) + iterates
-        advice = "Fit on a part of the sample"
+        iterates = 8 * n * n_outputs * _ITERATES
+        needed = int(8 * n * width * solver.gram_copies) + iterates
+        what, advice = f"A fit of {n} samples and {n_outputs} outputs", "Fit on a part of the sample"
+        if "approximation" in self.get_params():  # type: ignore[attr-defined]
+            light = int(8 * n * _FEATURES * solver.gram_copies) + iterates
+            advice += f", or use approximation=Nystrom({_FEATURES}), which needs {light / 2**30:.2g} GiB"
         if solver.gram_copies > APGD.gram_copies:
-            advice += f", or use solver='apgd', which factorises nothing and needs {light / 2**30:.1f} GiB"
-        check_memory(int(solver.gram_copies * matrix) + iterates, f"A fit of {n} samples and {n_outputs} outputs",
-                     f"{advice}.")  # fmt: skip
+            light = int(8 * n * width * APGD.gram_copies) + iterates
+            advice += f", or solver='apgd', which factorises nothing and needs {light / 2**30:.2g} GiB"
+        check_memory(needed, what, f"{advice}.")
 
     def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
         """Keep of a solution what prediction needs, the support only; certify what it predicts."""
@@ -152,11 +181,17 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         duals = self.dual_coef_ if sample.weights is None else self.dual_coef_ * sample.weights[:, None]
         if sample.representation.row_scale_ is not None:
             duals = duals * sample.representation.row_scale_
-        self._coef = xp.take(duals, index, axis=0) / (self.lam * sample.problem.total)
         self._bound, self._is_pairwise = sample.bound, sample.is_pairwise
-        self._width = sample.problem.gram.width if sample.problem.gram.is_thin else None
         self.X_fit_ = xp.take(sample.X, index, axis=0)
+        self._set_coefficients(xp.take(duals, index, axis=0) / (self.lam * sample.problem.total), sample)
+        self.certificate_ = "exact" if self.approximation is None else "approximate"
         self.representation_ = sample.representation
+
+    def _set_coefficients(self, coef: Array, sample: Sample) -> None:
+        """Set the coefficients of the support; features make D rows of them, whatever the size of the sample."""
+        self._coef, self._primal = coef, None
+        if sample.problem.gram.is_thin:
+            self._primal = sample.bound.terms[0][0].features(self.X_fit_).T @ coef
 
     def _certified_by_predict(self, sample: Sample, solution: Solution) -> Solution:
         """Return the solution with the certificate of ``predict`` wherever round-off could tell the two apart.
@@ -199,7 +234,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         X = xp.astype(X, self._coef.dtype, copy=False)
         if self._is_pairwise:
             X = xp.take(X, as_index(self.support_, X), axis=1)
-        width = self._coef.shape[0] if self._width is None else self._width
+        width = (self._coef if self._primal is None else self._primal).shape[0]
         rows = max(1, _BLOCK_BYTES // (8 * max(1, width)))
         for first in range(0, X.shape[0], rows):
             yield X[first : min(first + rows, X.shape[0]), ...]
@@ -216,15 +251,24 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             if self._coef.shape[0] == 0:
                 parts.append(xp.zeros((block.shape[0], matrix.shape[1]), dtype=block.dtype, device=device(block)))
                 continue
-            gram = self._bound.gram(block, self.X_fit_).gram
-            parts.append(gram.matmul(as_like(self._coef, block) @ as_like(matrix, block)))
+            gram, coef = self._gram(block)
+            parts.append(gram.gram.matmul(as_like(coef, block) @ as_like(matrix, block)))
         return parts[0] if len(parts) == 1 else xp.concat(parts)
 
     def _predict_block(self, X: Array) -> Array:
         if self._coef.shape[0] == 0:
             xp = namespace(X)
             return xp.zeros((X.shape[0], self._coef.shape[1]), dtype=X.dtype, device=device(X))
-        return self._bound.gram(X, self.X_fit_).matmul(as_like(self._coef, X))
+        gram, coef = self._gram(X)
+        return gram.matmul(as_like(coef, X))
+
+    def _gram(self, X: Array) -> tuple[Any, Array]:
+        """Return the Gram operator between checked inputs and the model, and the coefficients that it acts on."""
+        if self._primal is None:
+            return self._bound.gram(X, self.X_fit_), self._coef
+        kernel, operator = self._bound.terms[0]
+        eye = namespace(X).eye(self._primal.shape[0], dtype=X.dtype, device=device(X))
+        return SeparableGram(ThinGram(kernel.features(X), eye), operator), self._primal
 
     def _restore(self, n: int, kept: np.ndarray) -> None:
         """Put the samples of weight zero back: they have null duals."""

@@ -69,6 +69,8 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
         The relative duality gap at which the fit is done.
     max_iter : int or None, default=None
         Most iterations; ``None`` is the solver's default.
+    approximation : Approximation or None, default=None
+        ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
 
     Attributes
     ----------
@@ -114,6 +116,7 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -124,6 +127,7 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:

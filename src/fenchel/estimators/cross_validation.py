@@ -180,7 +180,7 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
 
     Parameters
     ----------
-    kernel, operator, representation, tol
+    kernel, operator, representation, tol, approximation
         As for ``OperatorKernelRegressor``. What a kernel or operator takes from the sample (a median bandwidth, the
         covariance of the outputs) is taken from the whole sample, once.
     lams : sequence of float or None, default=None
@@ -243,6 +243,7 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         n_jobs: int | None = None,
         checkpoint: Any = None,
         progress: Progress | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -255,6 +256,7 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -279,7 +281,13 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
 
     def _estimator(self, loss: Loss | str, lam: float) -> OperatorKernelRegressor:
         return OperatorKernelRegressor(
-            self.kernel, self.operator, loss, lam, tol=self.tol, representation=self.representation
+            self.kernel,
+            self.operator,
+            loss,
+            lam,
+            tol=self.tol,
+            representation=self.representation,
+            approximation=self.approximation,
         )
 
     def __sklearn_tags__(self) -> Tags:
@@ -297,7 +305,7 @@ class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMix
 
     Parameters
     ----------
-    kernel, output_kernel, channels, representation, n_components, center, tol
+    kernel, output_kernel, channels, representation, n_components, center, tol, approximation
         As for ``FunctionalRegressor``. What they take from the sample (a median bandwidth, the centre) is taken from
         the whole sample, once.
     lams, losses, cv, aggregate, n_jobs, checkpoint, progress
@@ -346,6 +354,7 @@ class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMix
         n_jobs: int | None = None,
         checkpoint: Any = None,
         progress: Progress | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -361,6 +370,7 @@ class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMix
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
@@ -394,6 +404,7 @@ class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMix
             center=self.center,
             channels=self.channels,
             tol=self.tol,
+            approximation=self.approximation,
         )
 
     def __sklearn_tags__(self) -> Tags:

@@ -114,6 +114,8 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         The relative duality gap at which the fit is done.
     max_iter : int or None, default=None
         Most iterations; ``None`` is the solver's default.
+    approximation : Approximation or None, default=None
+        ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features: no n × n matrix is made.
 
     Attributes
     ----------
@@ -165,6 +167,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -177,6 +180,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:

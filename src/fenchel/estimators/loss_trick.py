@@ -272,7 +272,7 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
             if problem.root is not None:
                 rows = as_index(active, omega)
                 omega = omega * namespace(omega).take(problem.root, rows, axis=0) * problem.root.T
-            self._coef = self._spread(omega * problem.scale, sample)
+            self._set_coefficients(self._spread(omega * problem.scale, sample), sample)
         return self
 
     def _spread(self, weights: Array, sample: Sample) -> Array:

@@ -96,6 +96,8 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         The relative duality gap at which the fit is done.
     max_iter : int or None, default=None
         Most iterations; ``None`` is the solver's default.
+    approximation : Approximation or None, default=None
+        ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
 
     Attributes
     ----------
@@ -159,6 +161,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -171,6 +174,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:

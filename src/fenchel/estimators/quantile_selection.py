@@ -50,6 +50,8 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         ``tol``.
     n_jobs : int or None, default=None
         Threads over the folds.
+    approximation : Approximation or None, default=None
+        ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
 
     Attributes
     ----------
@@ -98,6 +100,7 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         tol: float = 1e-6,
         cv_tol: float = 1e-3,
         n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -112,6 +115,7 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         self.tol = tol
         self.cv_tol = cv_tol
         self.n_jobs = n_jobs
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -219,6 +223,7 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
             self.coupling,
             self.non_crossing,
             tol=self.tol,
+            approximation=self.approximation,
         )
 
     def __sklearn_tags__(self) -> Tags:

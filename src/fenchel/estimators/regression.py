@@ -46,6 +46,8 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
     representation : Representation, str or None, default=None
         How outputs become coordinates; ``None`` is ``Euclidean()``. With ``GramFactor()``, ``y`` is the Gram matrix of
         the outputs and predictions are inner products with the training outputs.
+    approximation : Approximation or None, default=None
+        ``Nystrom(500)`` replaces the kernel by one with 500 features: no n × n matrix is made.
 
     Attributes
     ----------
@@ -57,6 +59,8 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
         Their difference, relative: :math:`(P - D) / \max(|P|, 10^{-10} P(0))`.
     n_iter_ : int
         Iterations of the solver.
+    certificate_ : {"exact", "approximate"}
+        Whether the gap is that of the kernel or of its approximation.
     status_ : str
         How the solve ended.
     support_ : array of int
@@ -105,6 +109,7 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
         tol: float = 1e-6,
         max_iter: int | None = None,
         representation: Representation | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -114,6 +119,7 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
         self.tol = tol
         self.max_iter = max_iter
         self.representation = representation
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:

@@ -59,6 +59,8 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         The relative duality gap at which the fit is done.
     max_iter : int or None, default=None
         Most iterations; ``None`` is the solver's default.
+    approximation : Approximation or None, default=None
+        ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
 
     Attributes
     ----------
@@ -101,6 +103,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -112,6 +115,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:

@@ -32,6 +32,8 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
     task_loss : callable or None, default=None
         ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``; ``None`` is
         the squared distance in the output space before decoding.
+    approximation : Approximation or None, default=None
+        ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         n_jobs: int | None = None,
         checkpoint: Any = None,
         progress: Progress | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -83,6 +86,7 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
@@ -145,7 +149,15 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
 
     def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
         return StructuredPredictor(
-            self.kernel, self.output_kernel, loss, lam, self.decoder, self.operator, self.center, tol=self.tol
+            self.kernel,
+            self.output_kernel,
+            loss,
+            lam,
+            self.decoder,
+            self.operator,
+            self.center,
+            tol=self.tol,
+            approximation=self.approximation,
         )
 
     def __sklearn_tags__(self) -> Tags:

@@ -1,7 +1,7 @@
 """Separable operator-valued kernels and their sums."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -54,6 +54,10 @@ class BoundTerms:
         """Return the Gram operator; terms that share an operator share one matrix."""
         grams = [SeparableGram(scalar_gram(kernel, X, Z), operator) for kernel, operator in self.terms]
         return grams[0] if len(grams) == 1 else SumGram(grams)
+
+    def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "BoundTerms":
+        """Return the sum with other scalar kernels."""
+        return BoundTerms(tuple((change(kernel), operator) for kernel, operator in self.terms))
 
 
 class Separable(OperatorKernel):

@@ -1,0 +1,154 @@
+"""Kernels approximated by a few features: against their formula, the exact fit, and what they must not need."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fenchel
+from fenchel import (
+    CostSensitiveClassifier,
+    FunctionalRegressor,
+    FunctionalRegressorCV,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    QuantileFunctionRegressor,
+    StructuredPredictor,
+    _check,
+)
+from fenchel.approximations import Nystrom
+from fenchel.exceptions import IncompatibleError, NotFeasibleError
+from fenchel.kernels import Aligned, Gaussian, Laplacian
+from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+
+N = 40
+
+
+@pytest.fixture
+def sample(rng):
+    X = rng.standard_normal((N, 3))
+    return X, np.tanh(X @ rng.standard_normal((3, 2))) + 0.1 * rng.standard_normal((N, 2))
+
+
+@pytest.mark.parametrize("landmarks", ["rpcholesky", "uniform"])
+@pytest.mark.parametrize("kernel", [Gaussian(0.3), Laplacian(0.5)], ids=repr)
+def test_the_formula(sample, kernel, landmarks):
+    """k(x, Z) k(Z, Z)^+ k(Z, z) at the points that were drawn, and never more than the kernel itself."""
+    X, _ = sample
+    approximate = Nystrom(9, landmarks).approximate(kernel, X)
+    Z = approximate.points
+    assert {tuple(row) for row in Z} <= {tuple(row) for row in X} and len({tuple(row) for row in Z}) == 9
+    expected = kernel(X, Z) @ np.linalg.pinv(kernel(Z)) @ kernel(Z, X)
+    assert_allclose(approximate(X), expected, rtol=0, atol=1e-10)
+    assert_allclose(approximate(X[:4], X[5:]), expected[:4, 5:], rtol=0, atol=1e-10)
+    assert_allclose(approximate.diag(X), np.diag(expected), rtol=0, atol=1e-10)
+    assert np.linalg.eigvalsh(kernel(X) - approximate(X))[0] >= -1e-10
+
+
+@pytest.mark.parametrize("loss", [Square(), Huber(0.2), EpsilonRidge(0.1), EpsilonSVR(0.1), Huber(0.2, p=1)], ids=repr)
+@pytest.mark.parametrize("operator", [None, "covariance"])
+def test_all_samples_as_landmarks_give_the_exact_fit(sample, loss, operator):
+    X, Y = sample
+    settings = {"kernel": Laplacian(0.5), "operator": operator, "loss": loss, "lam": 1e-3, "tol": 1e-10}
+    exact = OperatorKernelRegressor(**settings).fit(X, Y)
+    near = OperatorKernelRegressor(**settings, approximation=Nystrom(N)).fit(X, Y)
+    assert_allclose(near.predict(X), exact.predict(X), rtol=0, atol=1e-6)
+    assert (exact.certificate_, near.certificate_) == ("exact", "approximate")
+
+
+def test_the_certificate_is_that_of_the_approximate_kernel(sample):
+    X, Y = sample
+    model = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.2), lam=1e-3, approximation=Nystrom(12)).fit(X, Y)
+    a, h, n = model.dual_coef_, model.predict(X), N
+    K = Nystrom(12).approximate(Gaussian(0.3), X)(X)
+    assert_allclose(h, K @ a / (1e-3 * n), rtol=0, atol=1e-9)
+    primal = Huber(0.2).value(Y - h).mean() + np.sum(a * h) / (2 * n)
+    dual = (np.sum(a * Y, axis=1) - Huber(0.2).conjugate(a)).mean() - np.sum(a * h) / (2 * n)
+    assert (primal - dual) / primal == pytest.approx(model.duality_gap_, abs=1e-9)
+    assert model.duality_gap_ <= 1e-6
+
+
+def test_pivots_explain_more_than_uniform_landmarks(rng):
+    """A cluster of 95 % of the points and the rest scattered: uniform landmarks fall into the cluster."""
+    X = np.r_[0.05 * rng.standard_normal((190, 2)), 4 * rng.standard_normal((10, 2))]
+
+    def unexplained(landmarks, seed):
+        return 200 - Nystrom(15, landmarks, random_state=seed).approximate(Gaussian(1.0), X).diag(X).sum()
+
+    pivots, uniform = (np.mean([unexplained(name, s) for s in range(10)]) for name in ("rpcholesky", "uniform"))
+    assert pivots < 0.3 * uniform
+
+
+def test_samples_without_weight_are_no_landmarks(sample):
+    X, Y = sample
+    weights = np.r_[np.zeros(30), np.ones(10)]
+    model = OperatorKernelRegressor(Gaussian(0.3), approximation=Nystrom(30)).fit(X, Y, sample_weight=weights)
+    exact = OperatorKernelRegressor(Gaussian(0.3)).fit(X[30:], Y[30:])
+    assert_allclose(model.predict(X), exact.predict(X), rtol=0, atol=1e-6)
+
+
+def test_no_gram_matrix_is_made(rng, monkeypatch):
+    """Room for a fifth of the matrix of 3000 samples is enough."""
+    monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 3000**2 // 5)
+    X = rng.uniform(-1, 1, (3000, 2))
+    y = np.sin(3 * X[:, 0])
+    with pytest.raises(NotFeasibleError, match=r"A fit of 3000 samples.*use approximation=Nystrom\(500\)"):
+        OperatorKernelRegressor().fit(X, y)
+    model = OperatorKernelRegressor(Gaussian(1.0), loss="huber", lam=1e-6, approximation=Nystrom(40)).fit(X, y)
+    assert model.score(X, y) > 0.999
+    assert model._primal.shape[0] <= 40
+
+
+def test_other_estimators(rng, sample, tmp_path):
+    X, Y = sample
+    curves = np.cumsum(rng.standard_normal((N, 6)), axis=1)
+    models = [
+        OperatorKernelRegressorCV(Gaussian(0.3), lams=[1e-4, 1e-2], approximation=Nystrom(12)).fit(X, Y),
+        OperatorKernelRegressorCV(Gaussian(0.3), lams=[1e-4, 1e-2], losses=["huber"], cv="loo",
+                                  approximation=Nystrom(12)).fit(X, Y),
+        FunctionalRegressor(Gaussian(0.3), loss=Huber(0.2, p=1), approximation=Nystrom(12)).fit(X, curves),
+        FunctionalRegressorCV(Gaussian(0.3), lams=[1e-3], approximation=Nystrom(12)).fit(X, curves),
+        StructuredPredictor(Gaussian(0.3), decoder="threshold", approximation=Nystrom(12)).fit(X, 1.0 * (Y > 0)),
+        QuantileFunctionRegressor(Gaussian(0.3), levels=4, approximation=Nystrom(12)).fit(X, Y[:, 0]),
+        CostSensitiveClassifier(Gaussian(0.3), levels=4, approximation=Nystrom(12)).fit(X, np.sign(Y[:, 0])),
+    ]  # fmt: skip
+    for k, model in enumerate(models):
+        assert model.duality_gap_ <= 1e-6 and model.certificate_ == "approximate"
+        fenchel.save(model, tmp_path / str(k))
+        assert_array_equal(fenchel.load(tmp_path / str(k)).predict(X[:5]), model.predict(X[:5]))
+
+
+def test_held_out_predictions_are_those_of_refits(sample):
+    """Folds of the thin kernel, with landmarks of the whole sample, against fits on its Gram matrix."""
+    X, Y = sample
+    search = OperatorKernelRegressorCV(Gaussian(0.3), lams=[1e-3], losses=[Huber(0.2)], cv="loo", tol=1e-9,
+                                       approximation=Nystrom(12)).fit(X, Y)  # fmt: skip
+    K = Nystrom(12).approximate(Gaussian(0.3), X)(X)
+    K = (K + K.T) / 2
+    errors = []
+    for i in range(N):
+        rest = np.delete(np.arange(N), i)
+        model = OperatorKernelRegressor("precomputed", loss=Huber(0.2), lam=1e-3, tol=1e-9)
+        model.fit(K[np.ix_(rest, rest)], Y[rest])
+        errors.append(np.sum((Y[i] - model.predict(K[[i]][:, rest])[0]) ** 2))
+    assert search.cv_errors_[0, 0] == pytest.approx(np.mean(errors), rel=1e-5)
+
+
+def test_torch(sample):
+    torch = pytest.importorskip("torch")
+    X, Y = sample
+    settings = {"kernel": Gaussian(0.3), "loss": Huber(0.2), "approximation": Nystrom(12)}
+    here, there = (OperatorKernelRegressor(**settings).fit(a, b) for a, b in ((X, Y), map(torch.asarray, (X, Y))))
+    assert isinstance(there.predict(torch.asarray(X)), torch.Tensor)
+    assert_allclose(there.predict(torch.asarray(X)).numpy(), here.predict(X), rtol=0, atol=1e-6)
+
+
+def test_refusals(sample):
+    X, Y = sample
+    with pytest.raises(IncompatibleError, match="approximates scalar kernels on points"):
+        OperatorKernelRegressor("precomputed", approximation=Nystrom(5)).fit(Gaussian()(X), Y)
+    with pytest.raises(IncompatibleError, match="approximates scalar kernels on points"):
+        OperatorKernelRegressor(Aligned(anchored=True), approximation=Nystrom(5)).fit(X, Y)
+    with pytest.raises(ValueError, match="The 'n_components' parameter of Nystrom must be an int in"):
+        OperatorKernelRegressor(approximation=Nystrom(0)).fit(X, Y)
+    with pytest.raises(TypeError, match="must be a Approximation instance or a short name"):
+        OperatorKernelRegressor(approximation=Gaussian()).fit(X, Y)
