@@ -85,7 +85,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         loss, solver = self._parts()
         sample = self._sample(X, y, loss, False, sample_weight, grid)
         solution = self._solve(sample.problem, solver)
-        if solution.status is not Status.CONVERGED and is_single(sample.problem.targets):
+        if is_single(sample.problem.targets) and self._kept(sample, solution).status is not Status.CONVERGED:
             with suppress(IndefiniteError):  # a matrix of float32 numbers holds no more digits
                 sample = self._sample(X, y, loss, True, sample_weight, grid)
                 solution = self._solve(sample.problem, solver, _usable_start(solution.duals, sample.problem.targets))
@@ -164,16 +164,20 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         check_memory(needed, what, f"{advice}.")
 
     def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
-        """Keep of a solution what prediction needs, the support only; certify what it predicts."""
-        self._keep(sample)
-        with sample.problem.arithmetic():
-            solution = self._certified_by_predict(sample, solution)
+        """Set all that a fitted model has beside its certificate."""
+        solution = self._kept(sample, solution)
         self._finish(sample)
         if sample.kept is not None:
             self._restore(sample.n, sample.kept)
         if warn:
             self._warn_unless_converged(solution)
         return self
+
+    def _kept(self, sample: Sample, solution: Solution) -> Solution:
+        """Keep of a solution what prediction needs, the support only; return it as certified by what it predicts."""
+        self._keep(sample)
+        with sample.problem.arithmetic():
+            return self._certified_by_predict(sample, solution)
 
     def _keep(self, sample: Sample) -> None:
         """Set the coefficients of the support, and what else ``predict`` reads."""
