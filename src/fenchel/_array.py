@@ -46,7 +46,7 @@ def namespace(*arrays: Array) -> Any:
 
 
 def is_numpy(array: Array) -> bool:
-    """Tell whether the array is NumPy's."""
+    """Whether the array is NumPy's."""
     return type(array) is np.ndarray or bool(is_numpy_namespace(namespace(array)))
 
 

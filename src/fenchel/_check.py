@@ -42,7 +42,7 @@ class Interval:
         return text + "".join(f" or {other!r}" for other in self.also)
 
     def accepts(self, value: Any) -> bool:
-        """Tell whether the value is one of those wanted."""
+        """Whether the value is one of those wanted."""
         if any(value is other or (isinstance(value, str) and value == other) for other in self.also):
             return True
         if isinstance(value, bool) or not isinstance(value, Integral if self.integer else Real):
@@ -65,7 +65,7 @@ class Options:
         return "one of " + ", ".join(repr(value) for value in self.values)
 
     def accepts(self, value: Any) -> bool:
-        """Tell whether the value is one of those wanted."""
+        """Whether the value is one of those wanted."""
         return any(value is wanted or (type(value) is type(wanted) and value == wanted) for wanted in self.values)
 
 

@@ -125,7 +125,7 @@ class DualProblem:
 
     @property
     def has_gaps(self) -> bool:
-        """Tell whether single coordinates are absent, which leaves no freedom to turn the coordinates."""
+        """Whether single coordinates are absent, which leaves no freedom to turn the coordinates."""
         return self.kept is not None and self.kept.shape[1] > 1
 
     def _sharing(self, other: "DualProblem") -> "DualProblem":
@@ -186,7 +186,7 @@ class DualProblem:
 
     @property
     def has_spectrum(self) -> bool:
-        """Tell whether the eigenbasis is there already."""
+        """Whether the eigenbasis is there already."""
         return "spectrum" in self.__dict__
 
     @cached_property

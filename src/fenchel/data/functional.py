@@ -109,12 +109,12 @@ def as_curves(Y: Any, grid: Array | None = None, name: str = "Y") -> Curves:
 
 
 def brings_points(Y: Any) -> bool:
-    """Tell whether the data know their own points, which need not be those of a model."""
+    """Whether the data know their own points, which need not be those of a model."""
     return isinstance(Y, Curves | list | tuple) or is_fdata(Y)
 
 
 def is_fdata(Y: Any) -> bool:
-    """Tell whether the data are an object of scikit-fda."""
+    """Whether the data are an object of scikit-fda."""
     return bool(_classes(Y, "skfda"))
 
 
@@ -222,7 +222,7 @@ def _on_own_grid(own: np.ndarray, values: Array, grid: Array | None, name: str) 
 
 
 def _is_pairs(Y: Any) -> bool:
-    """Tell whether Y is a list of pairs (points, values)."""
+    """Whether Y is a list of pairs (points, values)."""
     if not isinstance(Y, list | tuple) or not Y:
         return False
     return all(isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_has_length, pair)) for pair in Y)

@@ -367,7 +367,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
 
 
 def _are_objects(X: Any, kernel: ScalarKernel) -> bool:
-    """Tell whether data are a list of anything but numbers, which only a kernel that is a function takes."""
+    """Whether data are a list of anything but numbers, which only a kernel that is a function takes."""
     return kernel.takes_objects and is_host(X) and not is_regular(X)
 
 

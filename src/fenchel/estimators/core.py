@@ -286,7 +286,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
 
 
 def is_host(X: Any) -> bool:
-    """Tell whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
+    """Whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
     try:
         return is_numpy(X)
     except TypeError:
@@ -294,7 +294,7 @@ def is_host(X: Any) -> bool:
 
 
 def is_regular(y: Any) -> bool:
-    """Tell whether a list is one of numbers, or of rows of numbers of one length."""
+    """Whether a list is one of numbers, or of rows of numbers of one length."""
     with suppress(ValueError):
         return np.asarray(y).dtype.kind in "biuf"
     return False

@@ -16,7 +16,7 @@ from fenchel._component import from_name
 from fenchel.decoders import Decoder
 from fenchel.estimators.base import all_or_nothing, part_of
 from fenchel.estimators.core import KernelRegressorMixin, Sample, checked_inputs, is_host, new_inputs
-from fenchel.estimators.cross_validation import CrossValidatedMixin
+from fenchel.estimators.search import CrossValidatedMixin
 from fenchel.estimators.structured_selection import fold_measure
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel

@@ -15,9 +15,9 @@ from fenchel._array import Array, as_index, host, namespace
 from fenchel._check import Interval, check_parameter
 from fenchel.estimators.base import all_or_nothing
 from fenchel.estimators.core import Sample
-from fenchel.estimators.cross_validation import CrossValidatedMixin
 from fenchel.estimators.errors import AGGREGATES
 from fenchel.estimators.quantile import QuantileFunctionRegressor
+from fenchel.estimators.search import CrossValidatedMixin
 from fenchel.estimators.selection import path, warn_gaps
 from fenchel.losses import Loss
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array, as_index, as_like, namespace
 from fenchel.estimators.base import all_or_nothing
 from fenchel.estimators.core import Sample
-from fenchel.estimators.cross_validation import CrossValidatedMixin
+from fenchel.estimators.search import CrossValidatedMixin
 from fenchel.estimators.selection import Progress
 from fenchel.estimators.structured import StructuredPredictor
 from fenchel.exceptions import IncompatibleError

@@ -191,7 +191,7 @@ def features(data: Bunch, known: np.ndarray, train: np.ndarray) -> np.ndarray:
 
 
 def film_means(ratings: np.ndarray, strength: float) -> np.ndarray:
-    """Return the mean rating of each film with so many ratings of the overall mean added; that one where is none."""
+    """Shrink the mean rating of each film towards the overall mean."""
     count, mean = np.sum(~np.isnan(ratings), axis=0), np.nanmean(ratings)
     return np.asarray(mean + np.nansum(ratings - mean, axis=0) / np.maximum(count + strength, 1))
 

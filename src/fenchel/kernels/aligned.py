@@ -104,7 +104,7 @@ class Aligned(OperatorKernel):
 
     @property
     def is_pairwise(self) -> bool:
-        """Tell whether a scalar kernel takes Gram matrices."""
+        """Whether a scalar kernel takes Gram matrices."""
         kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
         return any(as_scalar_kernel(kernel).is_pairwise for kernel in kernels)
 

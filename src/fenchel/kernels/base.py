@@ -58,7 +58,7 @@ class ScalarKernel(Component, ABC):
 
     @property
     def has_features(self) -> bool:
-        """Tell whether ``features`` gives some."""
+        """Whether ``features`` gives some."""
         return False
 
     def features(self, X: Array) -> Array | None:
@@ -80,17 +80,17 @@ class ScalarKernel(Component, ABC):
 
     @property
     def is_pairwise(self) -> bool:
-        """Tell whether inputs are Gram matrices rather than points."""
+        """Whether inputs are Gram matrices rather than points."""
         return False
 
     @property
     def takes_objects(self) -> bool:
-        """Tell whether inputs may be anything, not only arrays of numbers."""
+        """Whether inputs may be anything, not only arrays of numbers."""
         return False
 
     @property
     def is_trusted(self) -> bool:
-        """Tell whether the kernel is positive semidefinite by construction; others are checked on the sample."""
+        """Whether the kernel is positive semidefinite by construction; others are checked on the sample."""
         return True
 
 
@@ -133,4 +133,4 @@ class OperatorKernel(Component, ABC):
     @property
     @abstractmethod
     def is_pairwise(self) -> bool:
-        """Tell whether inputs are Gram matrices rather than points."""
+        """Whether inputs are Gram matrices rather than points."""

@@ -50,7 +50,7 @@ class _PairKernel(ScalarKernel, ABC):
 
     @property
     def is_pairwise(self) -> bool:
-        """Tell whether inputs are Gram matrices rather than points."""
+        """Whether inputs are Gram matrices rather than points."""
         return self.left.is_pairwise or self.right.is_pairwise
 
     @staticmethod
@@ -65,7 +65,7 @@ class _PairKernel(ScalarKernel, ABC):
 
     @property
     def is_trusted(self) -> bool:
-        """Tell whether both parts are positive semidefinite by construction."""
+        """Whether both parts are positive semidefinite by construction."""
         return self.left.is_trusted and self.right.is_trusted
 
 
@@ -173,7 +173,7 @@ class Scaled(ScalarKernel):
 
     @property
     def is_pairwise(self) -> bool:
-        """Tell whether inputs are Gram matrices rather than points."""
+        """Whether inputs are Gram matrices rather than points."""
         return self.kernel.is_pairwise
 
     @classmethod
@@ -183,7 +183,7 @@ class Scaled(ScalarKernel):
 
     @property
     def is_trusted(self) -> bool:
-        """Tell whether the kernel is positive semidefinite by construction."""
+        """Whether the kernel is positive semidefinite by construction."""
         return self.kernel.is_trusted
 
 
@@ -242,12 +242,12 @@ class Wrapped(ScalarKernel):
 
     @property
     def takes_objects(self) -> bool:
-        """Tell whether the kernel is a function, which gets its arguments as they are."""
+        """Whether the kernel is a function, which gets its arguments as they are."""
         return not isinstance(self.kernel, str) and not self._is_process_kernel
 
     @property
     def _is_process_kernel(self) -> bool:
-        """Tell whether the kernel follows scikit-learn's Gaussian-process protocol: ``k(X)``, ``k.diag(X)``."""
+        """Whether the kernel follows scikit-learn's Gaussian-process protocol: ``k(X)``, ``k.diag(X)``."""
         return hasattr(self.kernel, "diag")
 
     def _check_sample(self, X: Any, name: str) -> Array:

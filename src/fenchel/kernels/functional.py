@@ -322,7 +322,7 @@ class Part(ScalarKernel):
 
     @property
     def is_trusted(self) -> bool:
-        """Tell whether the kernel is positive semidefinite by construction."""
+        """Whether the kernel is positive semidefinite by construction."""
         return self.kernel.is_trusted
 
     def _select(self, X: Array, name: str) -> Array:
@@ -370,7 +370,7 @@ class Part(ScalarKernel):
 
 
 def _holds(values: Any, kind: type) -> bool:
-    """Tell whether the values are a sequence, not empty, of one kind; a boolean is no integer here."""
+    """Whether the values are a sequence, not empty, of one kind; a boolean is no integer here."""
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
         return False
     return all(isinstance(value, kind) and not isinstance(value, bool) for value in values)

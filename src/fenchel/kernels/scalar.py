@@ -375,7 +375,7 @@ class Precomputed(ScalarKernel):
 
     @property
     def is_pairwise(self) -> bool:
-        """Tell whether inputs are Gram matrices rather than points."""
+        """Whether inputs are Gram matrices rather than points."""
         return True
 
     @property

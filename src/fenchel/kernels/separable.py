@@ -101,7 +101,7 @@ class Separable(OperatorKernel):
 
     @property
     def is_pairwise(self) -> bool:
-        """Tell whether the scalar kernel takes Gram matrices."""
+        """Whether the scalar kernel takes Gram matrices."""
         return as_scalar_kernel(self.kernel).is_pairwise
 
     def __add__(self, other: Any) -> "SeparableSum":
@@ -158,7 +158,7 @@ class SeparableSum(OperatorKernel):
 
     @property
     def is_pairwise(self) -> bool:
-        """Tell whether a scalar kernel takes Gram matrices."""
+        """Whether a scalar kernel takes Gram matrices."""
         return any(term.is_pairwise for term in self.terms)
 
     def __add__(self, other: Any) -> "SeparableSum":

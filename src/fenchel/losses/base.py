@@ -55,7 +55,7 @@ class Loss(Component, ABC):
 
     @property
     def sparse(self) -> bool:
-        """Tell whether small residuals have a null dual variable, so that solutions are sparse."""
+        """Whether small residuals have a null dual variable, so that solutions are sparse."""
         profile = self.profile()
         return profile is not None and float(profile.slope(np.zeros(1))[0]) > 0
 

@@ -32,7 +32,7 @@ class _PNormLoss(Loss, ABC):
 
     @property
     def pointwise(self) -> bool:  # type: ignore[override]
-        """Tell whether the norm is not the Euclidean one."""
+        """Whether the norm is not the Euclidean one."""
         return self.p != 2
 
     def rows(self, index: Any) -> Self:
@@ -158,7 +158,7 @@ class EpsilonRidge(_PNormLoss):
 
     @property
     def sparse(self) -> bool:
-        """Tell whether there is an insensitive zone."""
+        """Whether there is an insensitive zone."""
         return self.epsilon > 0
 
     def profile(self) -> profiles.Profile | None:
@@ -226,7 +226,7 @@ class EpsilonSVR(_PNormLoss):
 
     @property
     def sparse(self) -> bool:
-        """Tell whether there is an insensitive zone."""
+        """Whether there is an insensitive zone."""
         return self.epsilon > 0
 
     def profile(self) -> profiles.Profile | None:

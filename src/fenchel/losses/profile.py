@@ -257,7 +257,7 @@ class Convolution(Profile):
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
-        """Tell whether one of the two is smooth, which is enough."""
+        """Whether one of the two is smooth, which is enough."""
         return self.first.smooth or self.second.smooth
 
     @property

@@ -23,7 +23,7 @@ class RadialLoss(Loss, ABC):
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
-        """Tell whether the loss has a gradient everywhere."""
+        """Whether the loss has a gradient everywhere."""
         return self.profile().smooth
 
     @property

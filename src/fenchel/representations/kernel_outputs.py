@@ -121,12 +121,12 @@ class KernelOutputs(Representation):
 
     @property
     def has_points(self) -> bool:  # type: ignore[override]
-        """Tell whether coordinates are features of the outputs, such as their entries."""
+        """Whether coordinates are features of the outputs, such as their entries."""
         return as_scalar_kernel(self.kernel).has_features
 
     @property
     def is_pairwise(self) -> bool:
-        """Tell whether outputs are given by their Gram matrix."""
+        """Whether outputs are given by their Gram matrix."""
         return self.kernel_.is_pairwise
 
     def take(self, Y: Any, index: Any) -> Any:

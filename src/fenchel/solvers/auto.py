@@ -180,13 +180,13 @@ class Auto(Solver):
         return problem.targets.shape[0] <= _SMALL
 
     def _is_mild(self, problem: DualProblem) -> bool:
-        """Tell whether the condition number is at most ``_HARD``; the trace, a bound, tells it at once for most."""
+        """Whether the condition number is at most ``_HARD``; the trace, a bound, tells it at once for most."""
         K: Array = problem.gram.identity_factor()
         trace = float(namespace(K).linalg.trace(K)) * problem.scale
         return trace <= _HARD or problem.lipschitz <= _HARD
 
     def _is_for_newton(self, problem: DualProblem) -> bool:
-        """Tell whether Newton's method sees soon which samples of one output are active, or at their bound."""
+        """Whether Newton's method sees soon which samples of one output are active, or at their bound."""
         if problem.loss.sparse:  # its systems are smaller than the factorisation, whatever lam, if that is large
             return not self._is_small(problem)
         return self._share_at_bound(problem) <= _NEARLY_ALL

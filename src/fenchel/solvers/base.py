@@ -127,7 +127,7 @@ class Run:
             self._progress = (len(self.history), gap)
 
     def is_done(self, callback: Callback | None) -> bool:
-        """Tell whether to stop, and note why."""
+        """Whether to stop, and note why."""
         if self._best[0][2].relative_gap <= self.tol:
             self.status = Status.CONVERGED
         elif callback is not None and callback(*self.history[-1]):
@@ -230,7 +230,7 @@ class IterativeSolver(Solver, ABC):
         """Yield the duals (in the domain of the conjugate) and predictions of a state, the preferred ones first."""
 
     def is_hopeless(self, problem: DualProblem, state: Any) -> bool:
-        """Tell whether to give up at this state, for a reason that the gap does not show."""
+        """Whether to give up at this state, for a reason that the gap does not show."""
         return False
 
     def why_not(self, problem: DualProblem) -> str | None:

@@ -107,7 +107,7 @@ class RowNewton(SmoothedNewton):
         return turned_back(found, problem, tol)
 
     def is_hopeless(self, problem: DualProblem, state: NewtonState) -> bool:
-        """Tell whether more samples are active than wanted."""
+        """Whether the active set exceeds ``most_active``."""
         if self.most_active >= 1:
             return False
         xp = namespace(state.duals)

@@ -153,7 +153,7 @@ def as_outputs(Y: Any) -> Any:
 
 
 def is_array(Y: Any) -> bool:
-    """Tell whether outputs are an array of NumPy, or a table of pandas."""
+    """Whether outputs are an array of NumPy, or a table of pandas."""
     try:
         return hasattr(Y, "dtype") or hasattr(Y, "iloc") or is_numpy(Y)
     except TypeError:
