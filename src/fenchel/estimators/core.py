@@ -190,7 +190,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
     def _set_coefficients(self, coef: Array, sample: Sample) -> None:
         """Set the coefficients of the support; features make D rows of them, whatever the size of the sample."""
         self._coef, self._primal = coef, None
-        if sample.problem.gram.is_thin:
+        if sample.problem.gram.is_thin and coef.shape[0] > 0:
             self._primal = sample.bound.terms[0][0].features(self.X_fit_).T @ coef
 
     def _certified_by_predict(self, sample: Sample, solution: Solution) -> Solution:
