@@ -84,11 +84,12 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         """Fit in the dtype of the data; where that is too short for the gap, refine in float64."""
         loss, solver = self._parts()
         sample = self._sample(X, y, loss, False, sample_weight, grid)
-        solution = self._solve(sample.problem, solver)
+        solution = self._certified_by_predict(sample, self._solve(sample.problem, solver))
         if solution.status is not Status.CONVERGED and is_single(sample.problem.targets):
             with suppress(IndefiniteError):  # a matrix of float32 numbers holds no more digits
                 sample = self._sample(X, y, loss, True, sample_weight, grid)
-                solution = self._solve(sample.problem, solver, _usable_start(solution.duals, sample.problem.targets))
+                start = _usable_start(solution.duals, sample.problem.targets)
+                solution = self._certified_by_predict(sample, self._solve(sample.problem, solver, start))
         return self._fitted(sample, solution, warn=True)
 
     def _prepared(
@@ -164,10 +165,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         check_memory(needed, what, f"{advice}.")
 
     def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
-        """Keep of a solution what prediction needs, the support only; certify what it predicts."""
-        self._keep(sample)
-        with sample.problem.arithmetic():
-            solution = self._certified_by_predict(sample, solution)
+        """Set what an estimator has beside the model of a solution, which ``_certified_by_predict`` has kept."""
         self._finish(sample)
         if sample.kept is not None:
             self._restore(sample.n, sample.kept)
@@ -194,11 +192,17 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             self._primal = sample.bound.terms[0][0].features(self.X_fit_).T @ coef
 
     def _certified_by_predict(self, sample: Sample, solution: Solution) -> Solution:
-        """Return the solution with the certificate of ``predict`` wherever round-off could tell the two apart.
+        """Keep the model of a solution; return it with the certificate of ``predict`` where round-off matters.
 
         A solver computes predictions from its own factorisation. They agree with those of ``predict`` to the round-off
         of K a / (lam n), which is large where lam is tiny or the kernel is large.
         """
+        self._keep(sample)
+        with sample.problem.arithmetic():
+            return self._recertified(sample, solution)
+
+    def _recertified(self, sample: Sample, solution: Solution) -> Solution:
+        """Return the solution as ``_certified_by_predict`` does, for a model that is kept."""
         problem = sample.problem
         round_off = problem.round_off(solution.duals, solution.predictions)
         if round_off <= 0.1 * self.tol * abs(solution.certificate.primal) and not sample.is_pairwise:
