@@ -9,6 +9,7 @@ from fenchel import (
     CostSensitiveClassifier,
     FunctionalRegressor,
     FunctionalRegressorCV,
+    LossTrickPredictor,
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
     QuantileFunctionRegressor,
@@ -126,6 +127,19 @@ def test_no_gram_matrix_is_made(rng, monkeypatch):
     model = OperatorKernelRegressor(Gaussian(1.0), loss="huber", lam=1e-6, approximation=Nystrom(40)).fit(X, y)
     assert model.score(X, y) > 0.999
     assert model._primal.shape[0] <= 40
+
+
+def test_what_needs_a_large_matrix_of_a_thin_kernel_asks_for_memory_first(sample, monkeypatch):
+    """The kernel of three features fits; the inverse of leave-one-out, and weights of all outputs, do not."""
+    X, Y = sample
+    monkeypatch.setattr(_check, "_free_memory", lambda: 8 * N * (3 * 7 + 2 * 24))
+    monkeypatch.setattr(np, "eye", None)
+    OperatorKernelRegressor("linear", loss="huber").fit(X, Y)
+    with pytest.raises(NotFeasibleError, match="inverse of 40 rows"):
+        OperatorKernelRegressorCV("linear", losses=["huber"], lams=[1.0], cv="approximate-loo").fit(X, Y)
+    for surrogate in ("square", "huber"):
+        with pytest.raises(NotFeasibleError, match="A fit of 40 samples"):
+            LossTrickPredictor("linear", surrogate=surrogate).fit(X, Y)
 
 
 def test_other_estimators(rng, sample, tmp_path):
