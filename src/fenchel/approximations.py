@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fenchel._array import Array, as_index, as_like, eps, host, namespace
-from fenchel._check import Interval, Options
+from fenchel._check import Interval, Options, check_no_overflow
 from fenchel._component import Component
 from fenchel.kernels import ScalarKernel
 from fenchel.kernels._values import row_blocks
@@ -83,6 +83,8 @@ class Nystrom(Approximation):
         self.validate()
         count, rng = min(int(self.n_components), X.shape[0]), np.random.default_rng(int(self.random_state))
         masses = np.ones(X.shape[0]) if weights is None else host(weights).astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            check_no_overflow(kernel.diag(X), f"The Gram matrix of {kernel!r}")
         draw = _draw_uniform if self.landmarks == "uniform" else _draw_pivots
         return LandmarkFeatures.of(kernel, _rows(X, np.sort(draw(kernel, X, masses, count, rng))))
 
@@ -142,9 +144,10 @@ def _draw_pivots(
     """Draw landmarks in rounds, with probabilities that follow the diagonal of what the earlier rounds leave."""
     diagonal = host(kernel.diag(X)).astype(np.float64)
     chosen, unexplained = np.zeros(0, dtype=np.int64), diagonal
+    least = 1e-15 * float(np.max(masses * diagonal)) or 1.0  # samples that are explained, or null, come last
     for size in np.diff(np.linspace(0, count, min(_ROUNDS, count) + 1).astype(int)):
         is_new = ~np.isin(np.arange(len(masses)), chosen)
-        odds = is_new * masses * np.clip(unexplained, 1e-15 * diagonal, None)
+        odds = is_new * np.clip(masses * unexplained, least, None)
         chosen = np.append(chosen, rng.choice(len(masses), size, replace=False, p=odds / odds.sum()))
         if len(chosen) < count:
             unexplained = diagonal - host(LandmarkFeatures.of(kernel, _rows(X, chosen)).diag(X))

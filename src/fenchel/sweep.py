@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, device, host, namespace, row_norms
+from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace, row_norms
+from fenchel._check import check_memory
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses.base import Loss
 from fenchel.problem import DualProblem
@@ -256,17 +257,16 @@ def double_expansion(problem: DualProblem, solution: Solution) -> tuple[np.ndarr
 
 def _reweighted(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, Array]:
     """Return the samples S with a dual, and (scale K_SS + diag(m))^-1 of their multipliers, m = |residual| / |dual|."""
-    K = problem.gram.identity_factor()
-    assert K is not None  # callers have looked
-    xp = namespace(K)
+    xp = namespace(problem.targets)
     sizes, duals = row_norms(problem.targets - solution.predictions)[:, 0], row_norms(solution.duals)[:, 0]
     active = np.flatnonzero(host(duals) > 0)
-    rows = as_index(active, K)
-    H = xp.take(xp.take(K, rows, axis=0), rows, axis=1) * problem.scale
+    check_memory(32 * len(active) ** 2, f"An inverse of {len(active)} rows", "Use fewer samples.")
+    rows = as_index(active, problem.targets)
+    H: Any = problem.gram.part(rows, rows).identity_factor() * problem.scale  # type: ignore[union-attr, operator]
     m = xp.take(sizes, rows) / xp.take(duals, rows)
     if len(active):
         m = xp.clip(m, min=_LEAST_MULTIPLIER * float(xp.max(xp.linalg.diagonal(H))))
-    return active, xp.linalg.inv(H + m * xp.eye(len(active), dtype=K.dtype, device=device(K)))
+    return active, xp.linalg.inv(H + m * xp.eye(len(active), dtype=H.dtype, device=device(H)))
 
 
 def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
@@ -292,19 +292,20 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
     >>> bool(np.max(np.abs(left_out - Y)) < 0.2)
     True
     """
-    K = problem.gram.identity_factor()
-    if K is None or problem.loss.profile() is None:
+    first = as_index(np.arange(1), problem.targets)
+    corner = problem.gram.part(first, first)
+    has_identity = corner is not None and corner.identity_factor() is not None
+    if not has_identity or problem.loss.profile() is None:
         raise IncompatibleError(
             "Approximate leave-one-out needs a loss of the Euclidean norm and the identity operator. Got "
-            f"{problem.loss!r}{'' if K is not None else ' with an operator'}. Use cv='loo'."
+            f"{problem.loss!r}{'' if has_identity else ' with an operator'}. Use cv='loo'."
         )
-    xp = namespace(K)
     active, inverse = _reweighted(problem, solution)
     out = host(problem.unscale(solution.predictions)).copy()
     left = host(solution.duals)[active] / np.diag(host(inverse))[:, None]
     root = 1.0 if problem.root is None else host(problem.root)[active]
     out[active] = (host(problem.targets)[active] - left) / root
-    return xp.asarray(out) if not isinstance(K, np.ndarray) else out
+    return out if is_numpy(problem.targets) else namespace(problem.targets).asarray(out)
 
 
 def _descending(lams: Sequence[float]) -> list[int]:

@@ -741,3 +741,12 @@ class TestThin:
         first, second = (Auto().solve(problem, tol=1e-9) for problem in (thick, slim))
         assert second.status is Status.CONVERGED
         assert second.certificate.primal == pytest.approx(first.certificate.primal, rel=1e-8)
+
+
+def test_the_eigenbasis_of_features_keeps_small_ones_of_a_long_float32_sample(rng):
+    """The round-off of a triangular factor of D rows does not grow with the sample."""
+    scales = np.array([1.0, 1e-3], dtype=np.float32)
+    features = rng.standard_normal((20_000, 2)).astype(np.float32) * scales
+    values, vectors = ThinGram(features).eigh()
+    assert vectors.shape == (20_000, 2)
+    assert_allclose(values, np.linalg.svd(features.astype(float), compute_uv=False) ** 2, rtol=1e-3)

@@ -9,6 +9,7 @@ from fenchel import (
     CostSensitiveClassifier,
     FunctionalRegressor,
     FunctionalRegressorCV,
+    LossTrickPredictor,
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
     QuantileFunctionRegressor,
@@ -17,7 +18,7 @@ from fenchel import (
 )
 from fenchel.approximations import Nystrom
 from fenchel.exceptions import IncompatibleError, NotFeasibleError
-from fenchel.kernels import Aligned, Gaussian, Laplacian
+from fenchel.kernels import Aligned, Gaussian, Laplacian, Linear, Polynomial
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 
 N = 40
@@ -86,6 +87,36 @@ def test_samples_without_weight_are_no_landmarks(sample):
     assert_allclose(model.predict(X), exact.predict(X), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("landmarks", ["rpcholesky", "uniform"])
+@pytest.mark.parametrize("n_null", [N - 5, N])
+def test_null_samples_are_landmarks_like_others(sample, n_null, landmarks):
+    """A linear kernel is zero at zero rows: more landmarks than other rows are still the exact kernel."""
+    X, Y = sample
+    X = np.where(np.arange(N)[:, None] < n_null, 0.0, X)
+    approximate = Nystrom(N, landmarks).approximate(Linear(), X)
+    assert_allclose(approximate(X), X @ X.T, rtol=1e-10, atol=1e-12)
+    assert OperatorKernelRegressor("linear", loss="huber", approximation=Nystrom(20)).fit(X, Y).duality_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("landmarks", ["rpcholesky", "uniform"])
+def test_overflow_of_the_kernel_is_named(sample, landmarks):
+    X, Y = sample
+    model = OperatorKernelRegressor(Polynomial(3), approximation=Nystrom(9, landmarks))
+    with pytest.raises(ValueError, match=r"The Gram matrix of Polynomial.* must be finite.*scale the inputs"):
+        model.fit(1e120 * X, Y)
+
+
+@pytest.mark.parametrize("kernel, approximation", [(Linear(), None), (Gaussian(0.5), Nystrom(9))])
+@pytest.mark.parametrize("loss", [Huber(0.5), EpsilonSVR(1e3)], ids=repr)
+def test_a_model_of_features_without_support_is_zero(sample, kernel, approximation, loss):
+    """Null targets, or targets within the insensitive zone, leave no coefficients to make features of."""
+    X, Y = sample
+    model = OperatorKernelRegressor(kernel, loss=loss, approximation=approximation)
+    model.fit(X, Y if isinstance(loss, EpsilonSVR) else 0 * Y)
+    assert len(model.support_) == 0 and model.duality_gap_ == 0
+    assert_array_equal(model.predict(X[:5]), np.zeros((5, 2)))
+
+
 def test_no_gram_matrix_is_made(rng, monkeypatch):
     """Room for a fifth of the matrix of 3000 samples is enough."""
     monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 3000**2 // 5)
@@ -96,6 +127,19 @@ def test_no_gram_matrix_is_made(rng, monkeypatch):
     model = OperatorKernelRegressor(Gaussian(1.0), loss="huber", lam=1e-6, approximation=Nystrom(40)).fit(X, y)
     assert model.score(X, y) > 0.999
     assert model._primal.shape[0] <= 40
+
+
+def test_what_needs_a_large_matrix_of_a_thin_kernel_asks_for_memory_first(sample, monkeypatch):
+    """The kernel of three features fits; the inverse of leave-one-out, and weights of all outputs, do not."""
+    X, Y = sample
+    monkeypatch.setattr(_check, "_free_memory", lambda: 8 * N * (3 * 7 + 2 * 24))
+    monkeypatch.setattr(np, "eye", None)
+    OperatorKernelRegressor("linear", loss="huber").fit(X, Y)
+    with pytest.raises(NotFeasibleError, match="inverse of 40 rows"):
+        OperatorKernelRegressorCV("linear", losses=["huber"], lams=[1.0], cv="approximate-loo").fit(X, Y)
+    for surrogate in ("square", "huber"):
+        with pytest.raises(NotFeasibleError, match="A fit of 40 samples"):
+            LossTrickPredictor("linear", surrogate=surrogate).fit(X, Y)
 
 
 def test_other_estimators(rng, sample, tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from fenchel import FunctionalRegressor, OperatorKernelRegressor
+from fenchel import FunctionalRegressor, LossTrickPredictor, OperatorKernelRegressor
 from fenchel.exceptions import IndefiniteError
 from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralGaussian, Laplacian, Matern
 from fenchel.losses import (
@@ -143,3 +143,26 @@ def test_a_float32_fit_that_only_its_solver_certifies_is_refined():
     rng = np.random.default_rng(1)
     X, Y = (array.astype(np.float32) for array in (rng.standard_normal((30, 3)), 100 * rng.standard_normal((30, 2))))
     assert OperatorKernelRegressor(loss=Norm(1.0), lam=1e-4).fit(X, Y).duality_gap_ <= TOL
+
+
+def float32_loss_trick(loss, lam, double=False):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    model = LossTrickPredictor(Gaussian(2.0), "zero_one", lam, loss, output_kernel=Gaussian(1.0))
+    X = X.astype(np.float32)
+    return model.fit(X.astype(float) if double else X, np.argmax(X, axis=1)), X
+
+
+def test_a_float32_certificate_that_predict_loses_is_refined_in_float64():
+    """The solver reaches the gap in float32 and ``predict`` does not: float64 is still to be tried."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model, _ = float32_loss_trick(Huber(0.1), 1e-8)
+    assert model.duality_gap_ <= TOL and model.dual_coef_.dtype == np.float64
+
+
+def test_weights_are_made_of_the_duals_that_are_certified():
+    """Duals that are pulled inside the ball have a larger support than those of the solver."""
+    (model, X), (double, _) = float32_loss_trick(Ball(0.3), 1e-3), float32_loss_trick(Ball(0.3), 1e-3, double=True)
+    weights = model.weights(X)
+    assert weights.shape == (60, 60) and len(model.X_fit_) == len(model.support_)
+    np.testing.assert_allclose(weights, double.weights(X.astype(float)), atol=1e-2)

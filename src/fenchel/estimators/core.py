@@ -84,11 +84,12 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         """Fit in the dtype of the data; where that is too short for the gap, refine in float64."""
         loss, solver = self._parts()
         sample = self._sample(X, y, loss, False, sample_weight, grid)
-        solution = self._solve(sample.problem, solver)
-        if is_single(sample.problem.targets) and self._kept(sample, solution).status is not Status.CONVERGED:
+        solution = self._certified_by_predict(sample, self._solve(sample.problem, solver))
+        if solution.status is not Status.CONVERGED and is_single(sample.problem.targets):
             with suppress(IndefiniteError):  # a matrix of float32 numbers holds no more digits
                 sample = self._sample(X, y, loss, True, sample_weight, grid)
-                solution = self._solve(sample.problem, solver, _usable_start(solution.duals, sample.problem.targets))
+                start = _usable_start(solution.duals, sample.problem.targets)
+                solution = self._certified_by_predict(sample, self._solve(sample.problem, solver, start))
         return self._fitted(sample, solution, warn=True)
 
     def _prepared(
@@ -164,20 +165,13 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         check_memory(needed, what, f"{advice}.")
 
     def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
-        """Set all that a fitted model has beside its certificate."""
-        solution = self._kept(sample, solution)
+        """Set what an estimator has beside the model of a solution, which ``_certified_by_predict`` has kept."""
         self._finish(sample)
         if sample.kept is not None:
             self._restore(sample.n, sample.kept)
         if warn:
             self._warn_unless_converged(solution)
         return self
-
-    def _kept(self, sample: Sample, solution: Solution) -> Solution:
-        """Keep of a solution what prediction needs, the support only; return it as certified by what it predicts."""
-        self._keep(sample)
-        with sample.problem.arithmetic():
-            return self._certified_by_predict(sample, solution)
 
     def _keep(self, sample: Sample) -> None:
         """Set the coefficients of the support, and what else ``predict`` reads."""
@@ -194,29 +188,35 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
     def _set_coefficients(self, coef: Array, sample: Sample) -> None:
         """Set the coefficients of the support; features make D rows of them, whatever the size of the sample."""
         self._coef, self._primal = coef, None
-        if sample.problem.gram.is_thin:
+        if sample.problem.gram.is_thin and coef.shape[0] > 0:
             self._primal = sample.bound.terms[0][0].features(self.X_fit_).T @ coef
 
     def _certified_by_predict(self, sample: Sample, solution: Solution) -> Solution:
-        """Return the solution with the certificate of ``predict`` wherever round-off could tell the two apart.
+        """Keep the model of a solution; return it with the certificate of ``predict`` where round-off matters.
 
         A solver computes predictions from its own factorisation. They agree with those of ``predict`` to the round-off
         of K a / (lam n), which is large where lam is tiny or the kernel is large.
         """
+        self._keep(sample)
+        with sample.problem.arithmetic():
+            return self._recertified(sample, solution)
+
+    def _recertified(self, sample: Sample, solution: Solution) -> Solution:
+        """Return the solution as ``_certified_by_predict`` does, for a model that is kept."""
         problem = sample.problem
         round_off = problem.round_off(solution.duals, solution.predictions)
         if round_off <= 0.1 * self.tol * abs(solution.certificate.primal) and not sample.is_pairwise:
             return solution
-        for margin in _MARGINS:
+        for margin in (*_MARGINS, None):
             predictions = self._training_predictions(sample)
             certificate = problem.certificate(solution.duals, predictions)
-            if math.isfinite(certificate.primal) or math.isinf(problem.loss_radius):
+            if margin is None or math.isfinite(certificate.primal) or math.isinf(problem.loss_radius):
                 break
             duals, _ = problem.pulled_inside(solution.duals, predictions, margin)
             solution = replace(solution, duals=duals)
             self._certify(problem, solution)
             self._keep(sample)
-        is_lost = solution.status is Status.CONVERGED and not certificate.relative_gap <= self.tol
+        is_lost = solution.status is Status.CONVERGED and not abs(certificate.relative_gap) <= self.tol
         status = Status.STALLED if is_lost else solution.status
         solution = replace(solution, predictions=predictions, certificate=certificate, status=status)
         self._certify(problem, solution)

@@ -64,8 +64,9 @@ class CrossValidatedMixin(NamedPartsMixin, ABC):
         self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
         self.best_estimator_ = estimator._settled(losses[i], lams[j])
         problem = sample.problem.with_(loss=sample.problem.bind(losses[i]), lam=lams[j])
-        solution = estimator._solve(problem, estimator._parts()[1])
-        self.best_estimator_._fitted(replace(sample, problem=problem), solution, warn=True)
+        sample = replace(sample, problem=problem)
+        solution = estimator._certified_by_predict(sample, estimator._solve(problem, estimator._parts()[1]))
+        self.best_estimator_._fitted(sample, solution, warn=True)
         for name, value in vars(self.best_estimator_).items():
             if name.endswith("_") and not name.startswith("_"):
                 setattr(self, name, value)

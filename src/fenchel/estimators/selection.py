@@ -60,7 +60,8 @@ class RegularizationPath:
         problem = base.with_(loss=base.bind(self.losses[loss]), lam=self.lams[lam])
         solution = replace(solution, stages=(solution.stage("one pair of a path"),))
         chosen._certify(problem, solution)
-        return chosen._fitted(replace(self._sample, problem=problem), solution)
+        sample = replace(self._sample, problem=problem)
+        return chosen._fitted(sample, chosen._certified_by_predict(sample, solution))
 
     def predict(self, X: Array) -> Array:
         """Return the predictions of every pair, shape (losses, lams, m) or (losses, lams, m, p)."""
