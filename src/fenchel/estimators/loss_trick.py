@@ -253,8 +253,10 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         )
         self._single = str(getattr(y, "dtype", "")).endswith("float32")
         if isinstance(loss, Square):
+            self._check_fits(X, kernel, X.shape[0])
             targets, representation = namespace(X).eye(X.shape[0], dtype=X.dtype, device=device(X)), Euclidean()
         else:
+            self._check_fits(X, kernel)
             output_kernel = task_loss.output_kernel() if self.output_kernel is None else self.output_kernel
             targets = as_like(_gram(as_scalar_kernel(output_kernel).validate(), outputs), X)
             representation = KernelOutputs("precomputed")
