@@ -58,7 +58,7 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
     facts = ModelFacts.of(model)
     table = None if data is None else as_table(data)
     pairs = facts.training if table is None else facts.compared(table)
-    notes = [] if table is None or facts.table is None else facts.table.input_notes(table)
+    notes = [] if table is None or facts.table is None else facts.table.comparison_notes(table)
     name = type(facts.estimator).__name__
     about = f" of {source}" if source else ""
     intro = (
