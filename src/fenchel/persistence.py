@@ -213,7 +213,8 @@ def _dumped(model: Any, known: frozenset[str]) -> bytes:
         raise TypeError(
             f"{owner} cannot be saved: its {name!r} is {_one_line(repr(value), 80)}, which is or holds what is not "
             f"fenchel's, scikit-learn's or NumPy's. A file holds no code: use a part of fenchel, or set {name!r} to "
-            "None if the model can do without it. A class or function of a module of yours can be passed as trusted=[...]."
+            "None if the model can do without it. A class or function of a module of yours can be passed as "
+            "trusted=[...]."
         )
     return content
 
