@@ -85,7 +85,10 @@ def _section(title: str, content: str) -> str:
 def _verdict(facts: ModelFacts) -> str:
     gap, tol = max(facts.estimator.duality_gap_, 0.0), facts.estimator.tol
     if facts.is_certified:
-        return f'<p class="verdict">✓ Certified: the relative duality gap {gap:.1e} is within tol {tol:g}.</p>'
+        is_exact = getattr(facts.estimator, "certificate_", "exact") == "exact"
+        of = "" if is_exact else f" It is that of the approximate kernel, {facts.estimator.approximation!r}."
+        text = f"✓ Certified: the relative duality gap {gap:.1e} is within tol {tol:g}.{of}"
+        return f'<p class="verdict">{escape(text)}</p>'
     text = f"✗ Not certified: the relative duality gap {gap:.1e} is above tol {tol:g}. {facts.estimator.status_}"
     return f'<p class="verdict bad">{escape(text)}</p>'
 
