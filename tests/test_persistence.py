@@ -17,15 +17,23 @@ from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import get_scorer, get_scorer_names, make_scorer, mean_pinball_loss, root_mean_squared_error
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    PolynomialFeatures,
+    QuantileTransformer,
+    SplineTransformer,
+    StandardScaler,
+)
 
 import fenchel
 from fenchel import kernels, losses
@@ -590,3 +598,20 @@ def test_pipelines_with_the_usual_steps(rng, tmp_path, step):
     model = make_pipeline(step, fenchel.OperatorKernelRegressor()).fit(X, X[:, 0])
     fenchel.save(model, tmp_path / "model")
     np.testing.assert_array_equal(fenchel.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", [StackingRegressor, VotingRegressor])
+def test_ensembles_of_named_estimators(rng, tmp_path, kind):
+    X = rng.standard_normal((20, 3))
+    parts = [("kernel", fenchel.OperatorKernelRegressor()), ("line", LinearRegression())]
+    model = kind(parts).fit(X, X[:, 0])
+    same = through_file(model, tmp_path)
+    assert_same_bits(same.predict(X), model.predict(X))
+    assert_same_bits(same.named_estimators_.kernel.predict(X), model.named_estimators_.kernel.predict(X))
+
+
+def test_a_step_of_a_pipeline_is_refused_by_its_name(rng, tmp_path):
+    X = rng.standard_normal((20, 3))
+    model = make_pipeline(StandardScaler(), SplineTransformer(), fenchel.OperatorKernelRegressor()).fit(X, X[:, 0])
+    with pytest.raises(TypeError, match=r"its 'splinetransformer' is SplineTransformer\(\), which is or holds what"):
+        fenchel.save(model, tmp_path / "model")

@@ -1,6 +1,7 @@
 """Argument checks, all with the same three parts: what was wanted, what came, what to do."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -144,12 +145,14 @@ def check_no_overflow(matrix: Array, name: str) -> None:
         raise ValueError(f"{name} must be finite. Entries exceed {largest:.1e} ({matrix.dtype}): scale the inputs.")
 
 
-def check_memory(wanted: int, what: str, advice: str) -> None:
-    """Raise before an allocation that this machine's free memory cannot hold."""
+def check_memory(wanted: int, what: str, advice: str, lighter: Mapping[str, int] | None = None) -> None:
+    """Raise before an allocation that the free memory cannot hold, and name the lighter ways that it can."""
     free = _free_memory()
     if free is not None and wanted > free:
+        ways = {way: size for way, size in (lighter or {}).items() if size <= free}
+        advice += "".join(f", or use {way}, which needs {size / 2**30:.2g} GiB" for way, size in ways.items())
         raise NotFeasibleError(
-            f"{what} needs about {wanted / 2**30:.1f} GiB; {free / 2**30:.1f} GiB of memory are free. {advice}"
+            f"{what} needs about {wanted / 2**30:.1f} GiB; {free / 2**30:.1f} GiB of memory are free. {advice}."
         )
 
 

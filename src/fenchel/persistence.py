@@ -20,6 +20,7 @@ from sklearn import feature_selection, gaussian_process, model_selection
 from sklearn import metrics as sklearn_metrics
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics
+from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 import fenchel
@@ -210,17 +211,21 @@ def _dumped(model: Any, known: frozenset[str]) -> bytes:
             raise TypeError(f"{owner} cannot be saved: it holds {', '.join(unknown)}.")
         name, value = where
         raise TypeError(
-            f"{owner} cannot be saved: its {name!r} is {_one_line(repr(value), 80)}, which is not fenchel's, "
-            f"scikit-learn's or NumPy's. A file holds no code: use a part of fenchel, or set {name!r} to None if the "
-            "model can do without it. A class or function of a module of yours can be passed as trusted=[...]."
+            f"{owner} cannot be saved: its {name!r} is {_one_line(repr(value), 80)}, which is or holds what is not "
+            f"fenchel's, scikit-learn's or NumPy's. A file holds no code: use a part of fenchel, or set {name!r} to "
+            "None if the model can do without it. A class or function of a module of yours can be passed as "
+            "trusted=[...]."
         )
     return content
 
 
 def _culprit(skops: Any, model: Any, known: frozenset[str]) -> tuple[str, Any] | None:
     """Return the name and the value of the innermost parameter, else of the fitted attribute, that cannot be saved."""
-    parameters = model.get_params(deep=True)
-    for values in (dict(sorted(parameters.items(), key=lambda item: -item[0].count("__"))), vars(model)):
+    parameters = sorted(
+        model.get_params(deep=True).items(),
+        key=lambda item: (-item[0].count("__"), isinstance(item[1], list)),  # a step before the list of steps
+    )
+    for values in (dict(parameters), vars(model)):
         for name, value in values.items():
             try:
                 is_fine = set(skops.get_untrusted_types(data=skops.dumps(value))) <= known
@@ -330,6 +335,7 @@ def _trusted_names() -> frozenset[str]:
     names |= {_name_of(type(scorer)) for scorer in _sklearn_scorers()}
     names |= {_name_of(function) for function in (*_sklearn_scores(), *_FEATURE_SCORES)}
     names.add(_name_of(np.dtype))  # SimpleImputer keeps that of its sample
+    names.add(_name_of(Bunch))  # the named estimators of a stack
     for module in (gaussian_process.kernels, model_selection):
         names |= {_name_of(one) for one in vars(module).values() if isclass(one) and _is_sklearn(one)}
     return frozenset(names)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -140,6 +141,26 @@ def test_rows_with_a_missing_input_can_be_left_out(fenchel, columns, tmp_path):
     found = fenchel("fit", file, "-t", "y_a", "--drop-missing", "--json").json
     assert found["rows"] == 37
     assert "2 of 40 rows have a missing input and are left out" in found["notes"]
+
+
+def test_test_rows_that_are_left_out_are_counted_and_not_said_to_be_filled(fenchel, columns, tmp_path):
+    """With half of the rows as test rows, each gap is counted in one of the parts."""
+    for row in range(6):
+        columns["y_a"][row] = columns["x"][row + 3] = None
+    file, page = write_csv(tmp_path / "gaps.csv", columns), tmp_path / "page.html"
+    words = ("fit", file, "-t", "y_a", "--test-size", "0.5", "--report", page, "--json")
+    found = fenchel(*words, "--drop-missing").json
+    assert found["rows"] + found["test_rows"] == 40 - 9
+    for what, total in (("a missing target", 6), ("a missing input", 3)):
+        counts = [
+            re.fullmatch(rf"(test rows, )?(\d+) of 20 rows have {what} and are left out", note)
+            for note in found["notes"]
+        ]
+        assert sum(int(count[2]) for count in counts if count) == total
+    assert not any("the median of the training rows stands in" in note for note in found["notes"])
+    text = page.read_text(encoding="utf-8")
+    assert re.search(r"note on the compared rows</th><td>\d of 20 rows have a missing target and are left out", text)
+    assert "the median of the training rows stands in" not in text
 
 
 @pytest.fixture

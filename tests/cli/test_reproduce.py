@@ -151,6 +151,10 @@ def test_parts_that_were_read_back_are_told(cubes, tmp_path):
     told = "3 of 4 parts were read back from earlier runs of the same code on the same data"
     for found in (" ".join(result.output.split()), page.read_text(encoding="utf-8"), text.read_text(encoding="utf-8")):
         assert told in found and times["cubes-1"] in found and "Every number" not in found
+        assert "this run computed the others." in found
+    result = call(*arguments)
+    for found in (" ".join(result.output.split()), page.read_text(encoding="utf-8"), text.read_text(encoding="utf-8")):
+        assert "4 of 4 parts were read back" in found and "this run computed none." in found
     (tmp_path / "parts" / "cubes-3.json").unlink()
     found = json.loads(call("reproduce", "cubes", "--json", "--output", tmp_path).output)
     assert found["reused"] == {"cubes": times}

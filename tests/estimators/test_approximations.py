@@ -122,7 +122,7 @@ def test_no_gram_matrix_is_made(rng, monkeypatch):
     monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 3000**2 // 5)
     X = rng.uniform(-1, 1, (3000, 2))
     y = np.sin(3 * X[:, 0])
-    with pytest.raises(NotFeasibleError, match=r"A fit of 3000 samples.*use approximation=Nystrom\(500\)"):
+    with pytest.raises(NotFeasibleError, match="A fit of 3000 samples"):
         OperatorKernelRegressor().fit(X, y)
     model = OperatorKernelRegressor(Gaussian(1.0), loss="huber", lam=1e-6, approximation=Nystrom(40)).fit(X, y)
     assert model.score(X, y) > 0.999

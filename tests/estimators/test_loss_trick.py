@@ -1,6 +1,7 @@
 """LossTrickPredictor against closed forms, other estimators, explicit refits and brute force."""
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -11,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
-from fenchel import LossTrickPredictor, StructuredPredictor
+from fenchel import LossTrickPredictor, StructuredPredictor, _check
 from fenchel.decoders import Candidates, ScalarMinimum, TrainingSet
-from fenchel.exceptions import IncompatibleError
+from fenchel.exceptions import IncompatibleError, NotFeasibleError
 from fenchel.kernels import Gaussian, Linear, Polynomial
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
 from fenchel.task_losses import (
@@ -443,6 +444,19 @@ class TestChoice:
 
 
 class TestInputs:
+    @pytest.mark.parametrize("surrogate", ["square", "huber"])
+    def test_memory_is_checked_before_a_matrix_of_outputs_is_made(self, surrogate, monkeypatch):
+        n = 1500
+        monkeypatch.setattr(_check, "_free_memory", lambda: 8 * n**2)
+        tracemalloc.start()
+        try:
+            with pytest.raises(NotFeasibleError, match=f"A fit of {n} samples"):
+                model(surrogate=surrogate).fit(np.ones((n, 1)), np.arange(n) / n)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 8 * n**2 / 2
+
     @pytest.mark.parametrize("surrogate", ["square", Huber(0.3)], ids=repr)
     @pytest.mark.parametrize("lams", [None, [1e-3, 1e-2]])
     def test_torch(self, torch, inputs, numbers, surrogate, lams):

@@ -1,5 +1,6 @@
 import itertools
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -13,7 +14,13 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVR
 
-from fenchel import OperatorKernelRegressor, QuantileFunctionRegressor, _check
+from fenchel import (
+    LossTrickPredictor,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    QuantileFunctionRegressor,
+    _check,
+)
 from fenchel.exceptions import IncompatibleError, NotFeasibleError
 from fenchel.kernels import Gaussian, IntegralOperator, Matrix, Precomputed, Separable
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, InfimalConvolution, Norm, Square
@@ -413,12 +420,38 @@ def test_bad_data(sample):
         OperatorKernelRegressor(loss="huber", solver="closed_form").fit(X, Y)
 
 
-def test_a_fit_that_cannot_fit_in_memory_says_so(sample, monkeypatch):
-    X, Y = sample
-    monkeypatch.setattr(_check, "_free_memory", lambda: 1000)
+NYSTROM, APGD_NAME = "approximation=Nystrom(500)", "solver='apgd'"
+
+
+@pytest.mark.parametrize(
+    ("model", "free", "ways"),
+    [
+        (OperatorKernelRegressor(), 0.01, []),
+        (OperatorKernelRegressor(), 1.5, [NYSTROM]),
+        (OperatorKernelRegressor(), 3, [NYSTROM, APGD_NAME]),
+        (OperatorKernelRegressor(solver="apgd"), 1.5, [NYSTROM]),
+        (OperatorKernelRegressor("precomputed"), 3, [APGD_NAME]),
+        (OperatorKernelRegressorCV(lams=[1.0]), 3, [NYSTROM]),
+        (LossTrickPredictor("gaussian", "zero_one", surrogate="huber"), 1.5, []),
+        (LossTrickPredictor("gaussian", "zero_one", surrogate="huber"), 3, [APGD_NAME]),
+    ],
+)
+def test_a_fit_that_does_not_fit_in_memory_names_the_ways_that_do(model, free, ways, monkeypatch):
+    """Ways that the estimator has and the memory, counted in Gram matrices, can hold."""
+    n = 3000
+    monkeypatch.setattr(_check, "_free_memory", lambda: int(free * 8 * n**2))
+    X = np.ones((n, n if model.kernel == "precomputed" else 1))
     with pytest.raises(
-        MemoryError, match=r"A fit of 40 samples and 1 outputs needs .*approximation=Nystrom\(500\).*or solver='apgd'"
-    ):
+        MemoryError, match=rf"^A fit of {n} samples needs about .* Fit on a part of the sample"
+    ) as error:
+        model.fit(X, np.arange(n) % 2)
+    assert re.findall(r"or use (\S+), which needs", str(error.value)) == ways
+
+
+def test_the_number_of_outputs_is_named_where_it_counts(sample, monkeypatch):
+    X, Y = sample
+    monkeypatch.setattr(_check, "_free_memory", lambda: 8 * (7 * 40**2 + 24 * 40))
+    with pytest.raises(MemoryError, match="A fit of 40 samples and 4 outputs needs"):
         OperatorKernelRegressor().fit(X, Y)
 
 

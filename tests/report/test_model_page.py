@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fenchel
+from fenchel.approximations import Nystrom
 from fenchel.data import make_functional
 from fenchel.losses import EpsilonRidge, Huber
 from fenchel.report.charts import Axis, Chart, bar, heatmap, number
@@ -52,6 +53,15 @@ def test_numbers_of_the_page_are_those_of_the_model(vectors):
     assert {int(row[0]) for row in csv_of(page, "outlier_scores")[1:3]} == {6, 18}  # counted from 1
     norms = [float(row[1]) for row in csv_of(page, "dual_norms")[1:]]
     assert norms == pytest.approx(np.linalg.norm(model.dual_coef_, axis=1).tolist(), rel=1e-12)
+
+
+def test_the_page_says_of_which_kernel_the_gap_is(vectors):
+    exact, approximate = (
+        model_page(fenchel.OperatorKernelRegressorCV(lams=[1e-2], approximation=approximation).fit(*vectors))
+        for approximation in (None, Nystrom(20))
+    )
+    assert "✓ Certified" in exact and "approximate kernel" not in exact
+    assert "within tol 1e-06. It is that of the approximate kernel, Nystrom(n_components=20).</p>" in approximate
 
 
 def test_names_of_outputs_are_no_formulas_in_a_spreadsheet(vectors):

@@ -188,7 +188,7 @@ def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
 
 
 def _test_notes(model: TableRegressor, test: Table) -> list[str]:
-    return [f"test rows, {note}" for note in model.input_notes(test)]
+    return [f"test rows, {note}" for note in model.comparison_notes(test)]
 
 
 def _show(found: dict[str, Any]) -> None:

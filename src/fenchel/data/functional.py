@@ -251,7 +251,7 @@ def _from_pairs(pairs: Sequence[tuple[Any, Any]], grid: Array | None, name: str)
         )
     shape, dtype = (len(points), len(union), *values[0].shape[1:]), np.result_type(*values)
     wanted = math.prod(shape) * dtype.itemsize
-    check_memory(wanted, f"{name} on the union of its points, shape {shape},", "Bring the curves to common points.")
+    check_memory(wanted, f"{name} on the union of its points, shape {shape},", "Bring the curves to common points")
     joined = np.full(shape, np.nan, dtype=dtype)
     joined[owner, place] = np.concatenate(values)
     return _checked(union, joined, name)

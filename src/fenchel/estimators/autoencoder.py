@@ -196,7 +196,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
             X, kernel = checked_inputs(self, X, kernel, double=True)
         if kernel.is_pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
-        check_memory(48 * X.shape[0] ** 2, f"The Gram matrix of {X.shape[0]} samples", "Fit on a part of the sample.")
+        check_memory(48 * X.shape[0] ** 2, f"A fit of {X.shape[0]} samples", "Fit on a part of the sample")
         representation = KernelOutputs(kernel, center=self.center).fit(X)
         # norms are known to the round-off of the factor: where the insensitive zone is as large, duals are to be null
         V = representation.targets_

@@ -67,6 +67,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
     lam: float
     kernel: Any
     approximation: Any = None
+    _is_swept = False  # whether a cross-validation solves the problem, on a factorisation whatever the solver
 
     @abstractmethod
     def _sample(
@@ -117,12 +118,9 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             index = as_index(kept, X)
             X, y = xp.take(X, index, axis=0), representation.take(y, index)
             X = xp.take(X, index, axis=1) if kernel.is_pairwise else X
-        width = kernel.width(X)
-        if self.approximation is not None:
-            width = min(width, self._approximation().n_components)
-        self._check_fits(X, width, 1)
+        self._check_fits(X, kernel)
         targets = representation.fit(y, weights, **more).targets_
-        self._check_fits(X, width, targets.shape[1])
+        self._check_fits(X, kernel, targets.shape[1])
         bound = kernel.bind(X, representation)
         if self.approximation is not None:
             bound = self._approximated(bound, X, weights)
@@ -148,21 +146,24 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             )
         return bound.mapped(lambda kernel: approximation.approximate(kernel, X, weights))
 
-    def _check_fits(self, X: Array, width: int, n_outputs: int) -> None:
+    def _check_fits(self, X: Array, kernel: OperatorKernel, n_outputs: int = 1) -> None:
         """Raise before the work starts if the Gram matrix, its factorisation and the iterates do not fit in memory."""
         if not str(device(X)).startswith("cpu"):
             return
-        n, (_, solver) = X.shape[0], self._parts()
-        iterates = 8 * n * n_outputs * _ITERATES
-        needed = int(8 * n * width * solver.gram_copies) + iterates
-        what, advice = f"A fit of {n} samples and {n_outputs} outputs", "Fit on a part of the sample"
-        if "approximation" in self.get_params():  # type: ignore[attr-defined]
-            light = int(8 * n * _FEATURES * solver.gram_copies) + iterates
-            advice += f", or use approximation=Nystrom({_FEATURES}), which needs {light / 2**30:.2g} GiB"
-        if solver.gram_copies > APGD.gram_copies:
-            light = int(8 * n * width * APGD.gram_copies) + iterates
-            advice += f", or solver='apgd', which factorises nothing and needs {light / 2**30:.2g} GiB"
-        check_memory(needed, what, f"{advice}.")
+        n, width, (_, solver) = X.shape[0], kernel.width(X), self._parts()
+        if self.approximation is not None:
+            width = min(width, self._approximation().n_components)
+
+        def needed(width: int, copies: float) -> int:
+            return int(8 * n * (width * copies + n_outputs * _ITERATES))
+
+        lighter, parameters = {}, self.get_params(deep=False)  # type: ignore[attr-defined]
+        if "approximation" in parameters and not kernel.is_pairwise:
+            lighter[f"approximation=Nystrom({_FEATURES})"] = needed(min(width, _FEATURES), solver.gram_copies)
+        if "solver" in parameters and not self._is_swept:
+            lighter["solver='apgd'"] = needed(width, APGD.gram_copies)
+        what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
+        check_memory(needed(width, solver.gram_copies), what, "Fit on a part of the sample", lighter)
 
     def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
         """Set what an estimator has beside the model of a solution, which ``_certified_by_predict`` has kept."""

@@ -254,7 +254,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         X = xp.astype(X, xp.float64) if double else X
         curves = Curves(curves.grid, as_like(curves.values, X))
         size = 3 * (curves.values.shape[1] * (1 if curves.values.ndim == 2 else curves.values.shape[2])) ** 2 * 8
-        check_memory(size, f"The output operator on {len(curves.grid)} points", "Use fewer points, or round them.")
+        check_memory(size, f"The output operator on {len(curves.grid)} points", "Use fewer points, or round them")
         representation = self._representation()
         centre = self._centre(curves, sample_weight)
         if centre is not None:

@@ -252,11 +252,11 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
             task_loss.decoder() if _is_auto(self.decoder) else part_of(self.decoder, decoder_room, "decoder", Decoder)
         )
         self._single = str(getattr(y, "dtype", "")).endswith("float32")
-        n, is_square = X.shape[0], isinstance(loss, Square)
-        self._check_fits(X, kernel.width(X) if is_square else n, n if is_square else 1)  # before an n × n array is made
-        if is_square:
+        if isinstance(loss, Square):
+            self._check_fits(X, kernel, X.shape[0])
             targets, representation = namespace(X).eye(X.shape[0], dtype=X.dtype, device=device(X)), Euclidean()
         else:
+            self._check_fits(X, kernel)
             output_kernel = task_loss.output_kernel() if self.output_kernel is None else self.output_kernel
             targets = as_like(_gram(as_scalar_kernel(output_kernel).validate(), outputs), X)
             representation = KernelOutputs("precomputed")

@@ -52,7 +52,9 @@ class CrossValidatedMixin(NamedPartsMixin, ABC):
         losses, lams = as_losses(self.losses), as_lams(np.logspace(-6, 0, 13) if self.lams is None else self.lams)
         self.losses_, self.lams_ = losses, lams
         estimator = self._estimator(losses[0], lams[0])
+        estimator._is_swept = True
         sample = estimator._sample(X, y, estimator._parts()[0], True, sample_weight, grid)
+        estimator._is_swept = False
         folds = self._folds(sample)
         self._cross_validate(sample, losses, lams, folds)
         return estimator, sample

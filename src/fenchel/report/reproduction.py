@@ -74,9 +74,10 @@ def origin(done: Sequence[Finished]) -> str:
         return "Every number of ours was computed by this run."
     total = sum(len(one.results) for one in done)
     span = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
+    is_all = len(times) == total
     return (
-        f"{len(times)} of {total} parts were read back from earlier runs of the same code on the same data "
-        f"({span}); this run computed the others."
+        f"{len(times)} of {total} parts were read back from earlier runs of the same code on the "
+        f"same data ({span}); this run computed {'none' if is_all else 'the others'}."
     )
 
 

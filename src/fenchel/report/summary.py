@@ -58,7 +58,7 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
     facts = ModelFacts.of(model)
     table = None if data is None else as_table(data)
     pairs = facts.training if table is None else facts.compared(table)
-    notes = [] if table is None or facts.table is None else facts.table.input_notes(table)
+    notes = [] if table is None or facts.table is None else facts.table.comparison_notes(table)
     name = type(facts.estimator).__name__
     about = f" of {source}" if source else ""
     intro = (
@@ -85,7 +85,10 @@ def _section(title: str, content: str) -> str:
 def _verdict(facts: ModelFacts) -> str:
     gap, tol = max(facts.estimator.duality_gap_, 0.0), facts.estimator.tol
     if facts.is_certified:
-        return f'<p class="verdict">✓ Certified: the relative duality gap {gap:.1e} is within tol {tol:g}.</p>'
+        is_exact = getattr(facts.estimator, "certificate_", "exact") == "exact"
+        of = "" if is_exact else f" It is that of the approximate kernel, {facts.estimator.approximation!r}."
+        text = f"✓ Certified: the relative duality gap {gap:.1e} is within tol {tol:g}.{of}"
+        return f'<p class="verdict">{escape(text)}</p>'
     text = f"✗ Not certified: the relative duality gap {gap:.1e} is above tol {tol:g}. {facts.estimator.status_}"
     return f'<p class="verdict bad">{escape(text)}</p>'
 

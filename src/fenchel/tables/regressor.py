@@ -213,11 +213,7 @@ class TableRegressor(BaseEstimator):
         check_is_fitted(self)
         table = as_table(table)
         Y = self._targets(table)
-        missing = np.isnan(Y)
-        gone = missing.all(axis=1) if self.curves else missing.any(axis=1)
-        if self.drop_missing:
-            gone |= _lacking(table, self.input_names_)
-        kept = np.flatnonzero(~gone)
+        kept = np.flatnonzero(_usable(self._left_out(table, self.input_names_, Y)))
         if not len(kept):
             raise ValueError(f"{table.name} has no row with known targets.")
         return self.encode(table.take(kept)), Y[kept], table.numbers[kept]
@@ -255,6 +251,23 @@ class TableRegressor(BaseEstimator):
         table = as_table(table)
         return [note for column in self.columns_ for note in column.notes(table)]
 
+    def comparison_notes(self, table: Any) -> list[str]:
+        """Return which rows of a table ``sample`` leaves out, and what ``encode`` assumes about the others.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+
+        Returns
+        -------
+        notes : list of str
+            One line for each reason and for each column concerned.
+        """
+        table = as_table(table)
+        left_out = self._left_out(table, self.input_names_, self._targets(table))
+        return [*_left_out_notes(left_out), *self.input_notes(table.take(np.flatnonzero(_usable(left_out))))]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
@@ -280,20 +293,22 @@ class TableRegressor(BaseEstimator):
 
     def _kept(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> np.ndarray:
         """Return which rows are fitted, and note how many are not."""
+        left_out, missing = self._left_out(table, inputs, Y), np.isnan(Y)
+        self.notes_ += _left_out_notes(left_out)
+        seen = ~missing.all(axis=1)
+        if self.curves and missing[seen].any():
+            self.notes_.append(f"{np.mean(missing[seen]):.0%} of the points of the curves are not observed")
+        return _usable(left_out)
+
+    def _left_out(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> dict[str, np.ndarray]:
+        """Return which rows are neither fitted nor compared, by what they have."""
         missing = np.isnan(Y)
         without = missing.all(axis=1) if self.curves else missing.any(axis=1)
-        if without.any():
-            what = "no point of the curve" if self.curves else "a missing target"
-            self.notes_.append(f"{without.sum()} of {len(Y)} rows have {what} and are left out")
-        if self.curves and (missing & ~without[:, None]).any():
-            share = np.mean(missing[~without])
-            self.notes_.append(f"{share:.0%} of the points of the curves are not observed")
-        if not self.drop_missing:
-            return ~without
-        gone = _lacking(table, inputs) & ~without
-        if gone.any():
-            self.notes_.append(f"{gone.sum()} of {len(Y)} rows have a missing input and are left out")
-        return ~without & ~gone
+        lacking = _lacking(table, inputs) if self.drop_missing else np.zeros_like(without)
+        return {
+            "no point of the curve" if self.curves else "a missing target": without,
+            "a missing input": lacking & ~without,
+        }
 
     def _learn(self, table: Table, inputs: Sequence[str]) -> None:
         """Learn how the columns that vary are encoded."""
@@ -325,6 +340,17 @@ class TableRegressor(BaseEstimator):
         else:
             self.notes_.append(f"the points of the curves are those in the names, {points[0]:g} to {points[-1]:g}")
         return points
+
+
+def _usable(left_out: dict[str, np.ndarray]) -> np.ndarray:
+    """Return which rows are not left out."""
+    usable: np.ndarray = ~np.any(list(left_out.values()), axis=0)
+    return usable
+
+
+def _left_out_notes(left_out: dict[str, np.ndarray]) -> list[str]:
+    counts = {what: (rows.sum(), len(rows)) for what, rows in left_out.items() if rows.any()}
+    return [f"{count} of {total} rows have {what} and are left out" for what, (count, total) in counts.items()]
 
 
 def _points_in(names: Sequence[str]) -> np.ndarray | None:
