@@ -260,7 +260,7 @@ def _reweighted(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, A
     xp = namespace(problem.targets)
     sizes, duals = row_norms(problem.targets - solution.predictions)[:, 0], row_norms(solution.duals)[:, 0]
     active = np.flatnonzero(host(duals) > 0)
-    check_memory(32 * len(active) ** 2, f"An inverse of {len(active)} rows", "Use fewer samples.")
+    check_memory(32 * len(active) ** 2, f"An inverse of {len(active)} rows", "Use fewer samples")
     rows = as_index(active, problem.targets)
     H: Any = problem.gram.part(rows, rows).identity_factor() * problem.scale  # type: ignore[union-attr, operator]
     m = xp.take(sizes, rows) / xp.take(duals, rows)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel import decoders as decoder_room
 from fenchel import task_losses as task_loss_room
 from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
+from fenchel._check import check_memory
 from fenchel._component import from_name
 from fenchel.decoders import Decoder
 from fenchel.estimators.base import all_or_nothing, part_of
@@ -257,6 +258,8 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
             targets, representation = namespace(X).eye(X.shape[0], dtype=X.dtype, device=device(X)), Euclidean()
         else:
             self._check_fits(X, kernel)
+            n = X.shape[0]  # the Gram matrix of the outputs, its factor and a copy
+            check_memory(24 * n**2, f"A fit of {n} samples", "Fit on a part of the sample")
             output_kernel = task_loss.output_kernel() if self.output_kernel is None else self.output_kernel
             targets = as_like(_gram(as_scalar_kernel(output_kernel).validate(), outputs), X)
             representation = KernelOutputs("precomputed")

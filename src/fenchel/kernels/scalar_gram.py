@@ -134,6 +134,6 @@ class ThinGram(GramOperator):
         xp = namespace(self.left)
         Q, R = xp.linalg.qr(self.left, mode="reduced")
         U, singular, _ = xp.linalg.svd(R, full_matrices=False)
-        cut = float(singular[0]) * eps(singular) * len(singular)  # of R: the length of the sample does not matter
+        cut = float(singular[0]) * eps(singular) * singular.shape[0]  # of R: the length of the sample does not matter
         rank = max(1, int(xp.sum(xp.astype(singular > cut, xp.int64))))
         return singular[:rank] ** 2, Q @ U[:, :rank]
