@@ -217,8 +217,11 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             solution = replace(solution, duals=duals)
             self._certify(problem, solution)
             self._keep(sample)
-        is_lost = solution.status is Status.CONVERGED and not abs(certificate.relative_gap) <= self.tol
-        status = Status.STALLED if is_lost else solution.status
+        status = solution.status
+        if abs(certificate.relative_gap) <= self.tol:
+            status = Status.CONVERGED
+        elif status is Status.CONVERGED:
+            status = Status.STALLED
         solution = replace(solution, predictions=predictions, certificate=certificate, status=status)
         self._certify(problem, solution)
         return solution
