@@ -12,6 +12,7 @@ CASES = [
     (Spec("vector", "eps-ridge", 500, 14, 1e-3, 0.05), ("celer mtl_path", "sklearn MultiTaskLasso")),
     (Spec("vector", "eps-ridge", 200, 14, 1e-4, 0.5), ("celer mtl_path", "sklearn MultiTaskLasso")),
     (Spec("vector", "eps-svr", 500, 1, 1e-3, 0.5), ("sklearn SVR",)),
+    (Spec("vector", "eps-svr", 1000, 1, 1e-3, 0.5), ("sklearn SVR",)),
     (Spec("vector", "eps-svr", 500, 1, 1e-5, 0.5), ("sklearn SVR",)),
 ]
 if FULL:
