@@ -57,13 +57,21 @@ def test_a_kernel_beyond_round_off(rng, name):
     ids=str,
 )
 def test_losses_that_overflow(rng, loss, height, dtype):
-    """Round-off ends the run: the splitting's patience alone would let it go on for 2000 iterations."""
+    """A certificate or a warning, and none of NumPy's."""
     X, Y = (array.astype(dtype) for array in (rng.standard_normal((8, 3)), height * rng.standard_normal((8, 2))))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = OperatorKernelRegressor("linear", loss=loss, lam=1e-8).fit(1e4 * X, Y)
     assert {type(one.message) for one in caught} <= {ConvergenceWarning}
     assert bool(caught) == (not abs(model.duality_gap_) <= 1e-6)
+
+
+def test_a_run_ends_when_round_off_explains_its_gap(rng):
+    """262 iterations; the splitting's patience alone lets it go on for 2067."""
+    X, Y = 1000 * rng.standard_normal((25, 3)), rng.standard_normal((25, 2))
+    with pytest.warns(ConvergenceWarning, match="Round-off is reached: scale the inputs"):
+        model = OperatorKernelRegressor("polynomial", loss="huber").fit(X, Y)
+    assert model.n_iter_ < 1000
 
 
 def test_a_kernel_that_overflows_is_named(rng):
