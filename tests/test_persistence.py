@@ -410,8 +410,8 @@ def test_an_older_release_is_loaded_with_a_warning(model_file):
         ("fenchel._check.require", "FunctionNode"),  # a function of this library that imports what it is told
         ("fenchel._check.require", "ConstructorFromReduceNode"),
         ("subprocess.Popen", "ConstructorFromReduceNode"),
-        ("fenchel.estimators.errors.os.system", "ConstructorFromReduceNode"),
-        ("fenchel.estimators.errors.Checkpoint", "ObjectNode"),
+        ("fenchel.estimators.checkpoint.os.system", "ConstructorFromReduceNode"),
+        ("fenchel.estimators.checkpoint.Checkpoint", "ObjectNode"),
     ],
 )
 def test_a_file_that_would_run_code_is_refused(model_file, tmp_path, name, loader):

@@ -126,7 +126,7 @@ def test_no_gram_matrix_is_made(rng, monkeypatch):
         OperatorKernelRegressor().fit(X, y)
     model = OperatorKernelRegressor(Gaussian(1.0), loss="huber", lam=1e-6, approximation=Nystrom(40)).fit(X, y)
     assert model.score(X, y) > 0.999
-    assert model._primal.shape[0] <= 40
+    assert model._expansion.features_coef.shape[0] <= 40
 
 
 def test_what_needs_a_large_matrix_of_a_thin_kernel_asks_for_memory_first(sample, monkeypatch):

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 from fenchel import FunctionalRegressor
 from fenchel.data import as_curves, contaminate, make_functional
-from fenchel.estimators.centre import Centre
+from fenchel.estimators.curve_center import CurveCenter
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import FunctionalGaussian, Gaussian, Laplacian, Matern
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
@@ -128,12 +128,12 @@ class TestPrediction:
         assert np.mean((found - data.Y)[hidden] ** 2) < 0.05 * np.var(data.Y[hidden])
 
     def test_in_blocks(self, sample, monkeypatch):
-        from fenchel.estimators import core
+        from fenchel.estimators import fitted_dual
 
         X, Y = sample
         fitted = model("huber").fit(X, Y, GRID)
         whole = fitted.predict(X)
-        monkeypatch.setattr(core, "_BLOCK_BYTES", 8 * 12 * 5)  # five rows at a time
+        monkeypatch.setattr(fitted_dual, "_BLOCK_BYTES", 8 * 12 * 5)  # five rows at a time
         assert_allclose(fitted.predict(X), whole, rtol=1e-12)
 
     def test_without_support_it_is_the_centre(self, sample):
@@ -275,7 +275,7 @@ class TestFloat32:
     def test_float32_alone_cannot(self):
         data = make_functional(15, 10, noise=0.1, random_state=0)
         X, Y = data.X.astype(np.float32), data.Y.astype(np.float32)
-        problem = FunctionalRegressor(lam=1e-8)._sample(X, Y, Square()).problem
+        problem = FunctionalRegressor()._encode(X, Y).training_set.problem(Square(), 1e-8)
         alone = Auto().solve(problem, tol=1e-6)
         assert alone.duals.dtype == np.float32
         assert alone.status is not Status.CONVERGED
@@ -309,7 +309,7 @@ class TestScore:
         fitted = model().fit(X, Y, GRID)
         gaps, counts = blanked(Y), rng.uniform(0.5, 2, 12)
         weights = np.array([np.trapezoid(row, GRID) for row in np.eye(len(GRID))]) * counts[:, None] * ~np.isnan(gaps)
-        mean = Centre.of(as_curves(gaps, GRID), gaps[:, :, None], counts, "mean").values[:, 0]  # smooth, as in fit
+        mean = CurveCenter.of(as_curves(gaps, GRID), gaps[:, :, None], counts, "mean").values[:, 0]  # smooth, as in fit
         wanted = 1 - np.nansum(weights * (gaps - fitted.predict(X)) ** 2) / np.nansum(weights * (gaps - mean) ** 2)
         assert fitted.score(X, gaps, counts, GRID) == pytest.approx(wanted, rel=1e-12)
 

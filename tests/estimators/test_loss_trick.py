@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
-from fenchel import LossTrickPredictor, StructuredPredictor, _check
+from fenchel import LossTrickPredictor, StructuredPredictor, _check, path
 from fenchel.decoders import Candidates, ScalarMinimum, TrainingSet
 from fenchel.exceptions import IncompatibleError, NotFeasibleError
 from fenchel.kernels import Gaussian, Linear, Polynomial
@@ -676,7 +676,7 @@ class TestBadInput:
 
     def test_no_grid(self, inputs, numbers):
         with pytest.raises(TypeError, match="LossTrickPredictor has no grid"):
-            model()._sample(inputs[0], numbers, Square(), grid=np.ones(3))
+            path(model(), inputs[0], numbers, [1.0], grid=np.ones(3))
 
     def test_lengths_of_a_score(self, inputs, numbers):
         with pytest.raises(ValueError, match="as many samples"):

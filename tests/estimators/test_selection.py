@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
-from fenchel.estimators.errors import Checkpoint
+from fenchel.estimators.checkpoint import Checkpoint
 from fenchel.kernels import Diagonal, Gaussian
 from fenchel.losses import EpsilonRidge, Huber, Square
 

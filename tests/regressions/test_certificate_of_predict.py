@@ -24,7 +24,7 @@ from fenchel.losses import (
     Power,
     Square,
 )
-from fenchel.solvers import Status
+from fenchel.solvers import Auto, Status
 
 TOL = 1e-6
 EPS = np.finfo(float).eps
@@ -129,12 +129,12 @@ def test_predictions_of_a_converged_ball_are_inside(rng, dtype, lam, size):
 
 
 def test_duals_that_are_not_numbers_are_no_start(rng, monkeypatch):
-    from fenchel.estimators import core
+    from fenchel.estimators import fitted_dual
 
     X, Y = (rng.standard_normal((30, d)).astype(np.float32) for d in (3, 2))
     starts = []
-    usable = core._usable_start
-    monkeypatch.setattr(core, "_usable_start", lambda duals, like: starts.append(usable(duals * np.nan, like)))
+    usable = fitted_dual._usable_start
+    monkeypatch.setattr(fitted_dual, "_usable_start", lambda duals, like: starts.append(usable(duals * np.nan, like)))
     model = OperatorKernelRegressor(loss=Huber(0.3), lam=1e-8).fit(X, Y)
     assert starts == [None]
     assert model.duality_gap_ <= TOL
@@ -174,12 +174,11 @@ def test_a_gap_within_tol_at_predict_is_converged_whatever_the_solver_says(monke
     """Round-off in a solver's own predictions may hide that it has arrived."""
     X, Y = 1e-3 * rng.standard_normal((5, 2)), rng.standard_normal((5, 2))
     model = OperatorKernelRegressor(loss=Huber(0.3), lam=1e-12)
-    solve = OperatorKernelRegressor._solve
+    solve = Auto.solve
 
-    def doubting(self, problem, solver, start=None):
-        solution = solve(self, problem, solver, start)
-        return replace(solution, status=Status.STALLED)
+    def doubting(self, *args, **kwargs):
+        return replace(solve(self, *args, **kwargs), status=Status.STALLED)
 
-    monkeypatch.setattr(OperatorKernelRegressor, "_solve", doubting)
+    monkeypatch.setattr(Auto, "solve", doubting)
     model.fit(X, Y)
     assert abs(model.duality_gap_) <= TOL and model.status_ == Status.CONVERGED.value

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import fenchel
 from fenchel.approximations import Nystrom
@@ -125,7 +126,7 @@ def test_a_page_for_every_estimator(vectors, curves, rng):
 
 
 def test_a_fit_that_is_not_certified_says_so(vectors):
-    with pytest.warns(fenchel.estimators.base.ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning):
         model = fenchel.OperatorKernelRegressor(loss=Huber(0.1), lam=1e-6, max_iter=1).fit(*vectors)
     assert "✗ Not certified" in model_page(model)
 

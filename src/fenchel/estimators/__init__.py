@@ -3,38 +3,41 @@
 from fenchel.estimators import (
     autoencoder,
     cost_sensitive,
-    cross_validation,
     functional,
+    functional_cv,
     loss_trick,
     quantile,
-    quantile_selection,
+    quantile_cv,
     regression,
-    selection,
+    regression_cv,
+    regularization_path,
     structured,
-    structured_selection,
+    structured_cv,
 )
 from fenchel.estimators.autoencoder import *  # noqa: F403
 from fenchel.estimators.cost_sensitive import *  # noqa: F403
-from fenchel.estimators.cross_validation import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
+from fenchel.estimators.functional_cv import *  # noqa: F403
 from fenchel.estimators.loss_trick import *  # noqa: F403
 from fenchel.estimators.quantile import *  # noqa: F403
-from fenchel.estimators.quantile_selection import *  # noqa: F403
+from fenchel.estimators.quantile_cv import *  # noqa: F403
 from fenchel.estimators.regression import *  # noqa: F403
-from fenchel.estimators.selection import *  # noqa: F403
+from fenchel.estimators.regression_cv import *  # noqa: F403
+from fenchel.estimators.regularization_path import *  # noqa: F403
 from fenchel.estimators.structured import *  # noqa: F403
-from fenchel.estimators.structured_selection import *  # noqa: F403
+from fenchel.estimators.structured_cv import *  # noqa: F403
 
 __all__ = [
     *autoencoder.__all__,
     *cost_sensitive.__all__,
-    *cross_validation.__all__,
     *functional.__all__,
+    *functional_cv.__all__,
     *loss_trick.__all__,
     *quantile.__all__,
-    *quantile_selection.__all__,
+    *quantile_cv.__all__,
     *regression.__all__,
-    *selection.__all__,
+    *regression_cv.__all__,
+    *regularization_path.__all__,
     *structured.__all__,
-    *structured_selection.__all__,
+    *structured_cv.__all__,
 ]

@@ -14,9 +14,18 @@ from fenchel._array import Array, as_index, as_like, eps, host, joined, namespac
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
-from fenchel.estimators.base import CertifiedMixin, all_or_nothing, part_of
-from fenchel.estimators.core import checked_inputs, is_host, is_regular, new_inputs
+from fenchel.estimators.fitted_dual import Duals, expose_solution, warn_unless_converged
 from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.validation import (
+    all_or_nothing,
+    is_host,
+    is_regular,
+    loss_and_solver,
+    new_inputs,
+    part_of,
+    training_inputs,
+)
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
 from fenchel.representations import KernelOutputs
@@ -34,7 +43,7 @@ _LIMITS: dict[str, Interval | Options] = {
 }
 
 
-class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CertifiedMixin, BaseEstimator):
+class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Codes of any data with a kernel, from which their images in its feature space are reconstructed.
 
     .. math:: \min_{f, h} \frac1n \sum_i \ell\bigl(\phi(x_i) - h(f(x_i))\bigr) + \frac\lambda2 \|h\|^2
@@ -186,14 +195,14 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         self : KernelAutoencoder
             The fitted model.
         """
-        loss, solver = self._parts()
+        loss, solver = loss_and_solver(self, self.loss)
         sizes, hidden = self._checked()
         decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         kernel = as_scalar_kernel(self.kernel).validate()
         if _are_objects(X, kernel):
             X = _objects(X)
         else:
-            X, kernel = checked_inputs(self, X, kernel, double=True)
+            X, kernel = training_inputs(self, X, kernel, double=True)
         if kernel.is_pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
         check_memory(48 * X.shape[0] ** 2, f"A fit of {X.shape[0]} samples", "Fit on a part of the sample")
@@ -214,7 +223,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
             objective, layers, self.max_inner_iter, self.inner_tol
         )
         self.n_inner_iter_ = len(self.objective_history_) - 1
-        self._finish(objective, layers, representation, decoder)
+        self._fit_outer_layer(objective, layers, representation, decoder)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -320,7 +329,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
             raise ValueError("The 'hidden_kernel' parameter must be a kernel of vectors. Got a precomputed one.")
         return tuple(int(size) for size in sizes), hidden
 
-    def _finish(
+    def _fit_outer_layer(
         self, objective: Reduced, layers: Layers, representation: KernelOutputs, decoder: Decoder | None
     ) -> None:
         """Solve the outer layer once more, and keep what new points need."""
@@ -329,16 +338,17 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         problem = objective.problem(layers.kernels[-1], codes[-1])
         objective.tol = self.tol
         solution = objective.solve(problem)
-        self._certify(problem, solution)
-        self._warn_unless_converged(solution, stacklevel=5)
-        support = as_index(self.support_, V)
-        outer = namespace(V).take(self.dual_coef_, support, axis=0) / (self.lam * V.shape[0])
+        duals = Duals.of(problem, solution)
+        expose_solution(self, solution, duals)
+        warn_unless_converged(solution, self.lam, self.tol)
+        support = as_index(duals.support, V)
+        outer = namespace(V).take(duals.coef, support, axis=0) / (self.lam * V.shape[0])
         self._network = Network(layers, codes, support, outer)
         self.codes_ = codes[self._network.narrow]
         self._n_features_out = int(self.codes_.shape[1])
         self.inner_coef_ = list(layers.coefs)
         self.hidden_kernel_ = layers.kernels[-1]
-        self.objective_ = self.primal_objective_ + objective.inner_lam * float(layers.penalty(codes))
+        self.objective_ = solution.certificate.primal + objective.inner_lam * float(layers.penalty(codes))
         self.representation_ = representation
         self.decoder_ = fitted_decoder(decoder, representation)
 

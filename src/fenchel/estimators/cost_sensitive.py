@@ -1,20 +1,27 @@
 """A classifier for every ratio of costs, in one fit."""
 
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like, device, host, namespace
 from fenchel._check import check_array
-from fenchel.estimators.base import all_or_nothing
-from fenchel.estimators.core import Sample, is_host, validated
-from fenchel.estimators.levels import LevelModelMixin, as_levels
-from fenchel.kernels import Gaussian, ScalarKernel
+from fenchel.estimators.fitted_dual import FittedDual, expose, fit_refined
+from fenchel.estimators.level_models import LevelSet, as_levels, encode_levels, level_quadrature, values_at_levels
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.training_set import ADJUSTABLE
+from fenchel.estimators.validation import all_or_nothing, is_host, loss_and_solver, new_inputs, validated
+from fenchel.kernels import Gaussian, as_scalar_kernel
 from fenchel.losses import CostSensitiveHinge, Loss
+from fenchel.solvers import Solver
 
 __all__ = ["CostCurve", "CostSensitiveClassifier"]
 
@@ -39,7 +46,7 @@ class CostCurve:
     expected_cost: np.ndarray
 
 
-class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
+class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
     r"""Support vector machines for every cost of an error, in one model with a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \int_0^1 |\theta - \mathbb 1_{y_i = -1}| \max(0, 1 - y_i \, h(x_i)(\theta)) \,
@@ -59,7 +66,7 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
     levels : int or array of shape (m,), default=20
         Costs at which the loss is taken: their number, or the costs themselves, increasing, with equal weights.
     quadrature : {"gauss_legendre", "uniform"}, default="gauss_legendre"
-        Where so many costs are, and their weights in the integral.
+        Quadrature rule for the costs.
     intercept : float, default=1.0
         The constant :math:`c` added to the kernel of the inputs, which gives the model an intercept for each cost,
         lightly penalised; 0 leaves it without.
@@ -147,7 +154,9 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
         self : CostSensitiveClassifier
             The fitted model.
         """
-        return self._fit(X, y, sample_weight)
+        loss, solver = self._loss_and_solver()
+        encoding = partial(self._encode, X, y, sample_weight)
+        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
 
     def decision_function(self, X: Array, cost: Any = 0.5) -> Array:
         """Return the values of the model; where they are positive, so is the class.
@@ -165,8 +174,9 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
             The values.
         """
         costs = as_levels(cost, "cost")
-        X = self._inputs(X)
-        values = namespace(X).astype(self._at(X, costs)[:, :, 0], X.dtype, copy=False)
+        check_is_fitted(self)
+        X = new_inputs(self, X)
+        values = namespace(X).astype(values_at_levels(self, X, costs)[:, :, 0], X.dtype, copy=False)
         return values[:, 0] if np.ndim(cost) == 0 else values
 
     def predict(self, X: Array, cost: Any = 0.5) -> Array:
@@ -218,29 +228,33 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
         share = is_positive.mean()
         return CostCurve(at, false, true, at * share * (1 - true) + (1 - at) * (1 - share) * false)
 
-    def _wanted_loss(self) -> Loss:
-        return CostSensitiveHinge(self._rule()[0])
+    def _loss_and_solver(self) -> tuple[Loss, Solver]:
+        return loss_and_solver(self, CostSensitiveHinge(level_quadrature(self)[0]))
 
-    def _level_kernel(self) -> ScalarKernel:
-        return Gaussian(10.0) if self.level_kernel is None else super()._level_kernel()
+    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
+        return self.set_params(lam=lam)  # there is one loss
 
-    def _sample(
+    def _encode(
         self,
         X: Any,
         y: Any,
-        loss: Loss,
-        double: bool = False,
         sample_weight: Array | None = None,
-        grid: Array | None = None,
-    ) -> Sample:
-        """Return the dual problem: targets 1 and -1 at every cost."""
-        if grid is not None:
-            raise TypeError(f"{type(self).__name__} has no grid. Use levels.")
+        double: bool = False,
+        adjustable: Collection[str] = ADJUSTABLE,
+    ) -> LevelSet:
+        """Return checked data in coordinates: targets 1 and -1 at every cost."""
         X, signs = self._checked(X, y)
         xp = namespace(X)
         X = xp.astype(X, xp.float64) if double else X
-        values = as_like(np.repeat(signs[:, None], len(self._rule()[0]), axis=1), X)
-        return self._level_sample(X, values, sample_weight, loss, None, None)
+        values = as_like(np.repeat(signs[:, None], len(level_quadrature(self)[0]), axis=1), X)
+        kernel = Gaussian(10.0) if self.level_kernel is None else self.level_kernel
+        return encode_levels(self, X, values, kernel, None, sample_weight, adjustable)
+
+    def _expose(self, encoded: LevelSet, fitted: FittedDual) -> Self:
+        """Set the fitted attributes."""
+        expose(self, fitted)
+        self._operator, self.levels_, self.level_weights_ = encoded.operator, encoded.levels, encoded.weights
+        return self
 
     def _checked(self, X: Any, y: Any) -> tuple[Array, np.ndarray]:
         """Return X as a floating array and the labels as 1 and -1."""
@@ -267,5 +281,8 @@ class CostSensitiveClassifier(ClassifierMixin, LevelModelMixin):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
         tags.classifier_tags.multi_class = False
+        with suppress(TypeError, ValueError):  # fit raises the error, with its message
+            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
         return tags

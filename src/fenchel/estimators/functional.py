@@ -1,5 +1,6 @@
 """Regression whose outputs are curves."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,73 +13,46 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_numpy, namespace
 from fenchel._check import Options, check_array, check_memory, check_parameter
-from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata, to_fdata
-from fenchel.estimators.base import all_or_nothing, part_of
-from fenchel.estimators.centre import Centre
-from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, sample_weights, validated
-from fenchel.kernels import FunctionalGaussian, IntegralOperator, Laplacian, OperatorKernel, Separable, as_scalar_kernel
+from fenchel.data.functional import Curves, as_curves, is_fdata, to_fdata
+from fenchel.estimators.curve_center import CurveCenter
+from fenchel.estimators.curve_scores import curve_score
+from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
+from fenchel.estimators.validation import (
+    all_or_nothing,
+    is_host,
+    loss_and_solver,
+    part_of,
+    sample_counts,
+    validated,
+)
+from fenchel.kernels import (
+    FunctionalGaussian,
+    IntegralOperator,
+    Laplacian,
+    OperatorKernel,
+    ScalarKernel,
+    Separable,
+    as_scalar_kernel,
+)
 from fenchel.losses import Loss
 from fenchel.quadrature import trapezoid_weights
 from fenchel.representations import CurveRepresentation
+from fenchel.solvers import Solver
 
 __all__ = ["FunctionalRegressor"]
 
 
 @dataclass(frozen=True)
-class _Extra:
-    """What a fitted model needs beside its coefficients."""
-
+class _Encoded:
+    training_set: TrainingSet
     operator: IntegralOperator
-    centre: Centre | None
-    is_fdata: bool
+    center: CurveCenter | None
+    is_fdata: bool  # outputs came as a scikit-fda object
 
 
-class CurveScoreMixin:
-    """The coefficient of determination for curves."""
-
-    def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
-        """Return the share of the variance of the curves that the predictions explain.
-
-        Parameters
-        ----------
-        X, y, grid
-            A sample, as for ``fit``; only points at which a curve was observed count. The points of an array are those
-            of the training curves unless a grid is given.
-        sample_weight : array of shape (n,) or None, default=None
-            How often each curve counts.
-
-        Returns
-        -------
-        score : float
-            One less the ratio of integrated squared errors to integrated squared distances from the mean curve.
-        """
-        points = self.grid_ if grid is None and not brings_points(y) else grid  # type: ignore[attr-defined]
-        curves = as_curves(y, points, "y")
-        values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
-        predicted = as_curves(self.predict(X, curves.grid)).values  # type: ignore[attr-defined]
-        if predicted.shape != curves.values.shape:
-            what = "samples" if len(predicted) != len(curves) else "channels"
-            raise ValueError(f"X and y must have as many {what}. Got {predicted.shape[0]} and {len(curves)} samples, "
-                             f"shapes {tuple(predicted.shape)} and {tuple(curves.values.shape)}.")  # fmt: skip
-        found = host(predicted).reshape(values.shape)
-        given, kept = sample_weights(sample_weight, curves.values)
-        counts = np.ones(len(curves))
-        if given is not None:
-            counts[:] = 0
-            counts[np.arange(len(curves)) if kept is None else kept] = host(given)
-        seen = ~np.isnan(values)
-        weights = trapezoid_weights(curves.grid)[None, :, None] * counts[:, None, None] * seen
-        centre = Centre.of(curves, values[counts > 0], counts[counts > 0], "mean").values
-        known = np.where(seen, values, 0.0)
-        total = float(np.sum(weights * (known - centre) ** 2))
-        error = float(np.sum(weights * (known - found) ** 2))
-        round_off = 64 * np.finfo(np.float64).eps ** 2 * float(np.sum(weights * known**2))
-        if total <= round_off:
-            return 1.0 if error <= round_off else 0.0
-        return 1 - error / total
-
-
-class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Regression of curves on anything that has a kernel, with a convex loss and a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \ell(y_i - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
@@ -154,6 +128,9 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
     (True, (2, 2))
     """
 
+    _expansion: KernelExpansion
+    representation_: CurveRepresentation
+
     def __init__(
         self,
         kernel: Any = None,
@@ -203,7 +180,12 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         self : FunctionalRegressor
             The fitted model.
         """
-        return self._fit(X, y, sample_weight, grid)
+        loss, solver = self._loss_and_solver()
+
+        def encoding(double: bool) -> _Encoded:
+            return self._encode(X, y, sample_weight, double, grid=grid)
+
+        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
 
     def predict(self, X: Any, grid: Array | None = None, derivative: bool = False) -> Any:
         """Predict curves, at any points.
@@ -226,57 +208,91 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         X = self._checked_inputs(X, reset=False)[0]
         points = self.grid_ if grid is None else as_points(grid)
         matrix = self.representation_.evaluation(self._operator, points, derivative)
-        values = self._evaluated(X, matrix)
+        values = self._expansion.evaluate(X, matrix)
         if self.center_ is not None:
             values = values + as_like(self.center_(points, derivative).reshape(1, -1), values)
         shaped = self.representation_.shaped(namespace(X).astype(values, X.dtype, copy=False))
         return to_fdata(Curves(points, shaped)) if self._is_fdata else shaped
 
-    def _sample(
+    def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
+        """Return the share of the variance of the curves that the predictions explain.
+
+        Parameters
+        ----------
+        X, y, grid
+            A sample, as for ``fit``; only points at which a curve was observed count. The points of an array are those
+            of the training curves unless a grid is given.
+        sample_weight : array of shape (n,) or None, default=None
+            How often each curve counts.
+
+        Returns
+        -------
+        score : float
+            One less the ratio of integrated squared errors to integrated squared distances from the mean curve.
+        """
+        check_is_fitted(self)
+        return curve_score(self, X, y, sample_weight, grid)
+
+    def _loss_and_solver(self) -> tuple[Loss, Solver]:
+        return loss_and_solver(self, self.loss)
+
+    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
+        return self.set_params(loss=clone(loss), lam=lam)
+
+    def _encode(
         self,
         X: Any,
         y: Any,
-        loss: Loss,
-        double: bool = False,
         sample_weight: Array | None = None,
+        double: bool = False,
+        adjustable: Collection[str] = ADJUSTABLE,
         grid: Array | None = None,
-    ) -> Sample:
-        """Return the dual problem of a sample of curves."""
+    ) -> _Encoded:
+        """Return checked curves in coordinates."""
         check_parameter(type(self).__name__, "center", self.center, Options((True, False, "median")))
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         X, input_grid = self._checked_inputs(X, reset=True)
-        came_as_fdata = is_fdata(y)
         curves = as_curves(y, grid, "y")
         if len(curves) != X.shape[0]:
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(curves)}.")
         xp = namespace(X)
         X = xp.astype(X, xp.float64) if double else X
         curves = Curves(curves.grid, as_like(curves.values, X))
-        size = 3 * (curves.values.shape[1] * (1 if curves.values.ndim == 2 else curves.values.shape[2])) ** 2 * 8
-        check_memory(size, f"The output operator on {len(curves.grid)} points", "Use fewer points, or round them")
-        representation = self._representation()
-        centre = self._centre(curves, sample_weight)
-        if centre is not None:
+        _check_operator_fits(curves)
+        representation = self._curve_representation()
+        center = self._center_of(curves, sample_weight)
+        if center is not None:
             shape = curves.values.shape[1:]
-            curves = Curves(curves.grid, curves.values - as_like(centre.values.reshape((1, *shape)), curves.values))
+            curves = Curves(curves.grid, curves.values - as_like(center.values.reshape((1, *shape)), curves.values))
         operator = self._output_operator(curves.grid, representation)
-        extra = _Extra(operator, centre, came_as_fdata)
-        kernel = self._input_kernel(input_grid, operator)
-        return self._prepared(X, curves, sample_weight, loss, kernel, representation, extra, operator=operator)
+        training_set = encode(
+            X,
+            curves,
+            Separable(self._input_kernel(input_grid), operator),
+            representation,
+            *self._loss_and_solver(),
+            sample_weight,
+            self.approximation,
+            operator,
+            adjustable,
+        )
+        return _Encoded(training_set, operator, center, is_fdata(y))
 
-    def _finish(self, sample: Sample) -> None:
-        self._operator, self.center_, self._is_fdata = sample.extra.operator, sample.extra.centre, sample.extra.is_fdata
-        representation: Any = sample.representation
-        self.grid_ = representation.grid_
-        self.representation_error_ = representation.representation_error_
-        scores: Array | None = getattr(self, "point_outlier_score_", None)
-        if scores is None:
-            return
-        if representation.observed_ is not None:
-            nan = namespace(scores).zeros_like(scores) + float("nan")
-            scores = namespace(scores).where(representation.observed_ > 0, scores, nan)
-        self.point_outlier_score_ = representation.shaped(scores)
+    def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
+        """Set the fitted attributes."""
+        expose(self, fitted)
+        self._operator, self.center_, self._is_fdata = encoded.operator, encoded.center, encoded.is_fdata
+        self.grid_ = self.representation_.grid_
+        self.representation_error_ = self.representation_.representation_error_
+        scores = fitted.duals.point_outlier_score
+        if scores is not None:
+            observed = self.representation_.observed_
+            if observed is not None:
+                nan = namespace(scores).zeros_like(scores) + float("nan")
+                scores = namespace(scores).where(encoded.training_set.given(1 - observed) > 0, nan, scores)
+            self.point_outlier_score_ = self.representation_.shaped(scores)
+        return self
 
     def _checked_inputs(self, X: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
         """Return inputs as an array of floats, (n, d) or (n, m, c), and their grid if they have one of their own."""
@@ -307,8 +323,8 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
             )
         return X, grid
 
-    def _input_kernel(self, grid: np.ndarray | None, operator: IntegralOperator) -> OperatorKernel:
-        """Return the kernel of the inputs times the output operator."""
+    def _input_kernel(self, grid: np.ndarray | None) -> ScalarKernel:
+        """Return the kernel of the inputs, which lie on a grid if they are curves with points of their own."""
         if isinstance(self.kernel, OperatorKernel):
             raise TypeError(
                 f"The 'kernel' parameter must be a scalar kernel of the inputs; the output operator comes from "
@@ -321,7 +337,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         if grid is not None:  # kernels of curves that were given no grid take that of the inputs
             open_ones = [name for name, value in kernel.get_params().items() if value is None and name.endswith("grid")]
             kernel.set_params(**dict.fromkeys(open_ones, grid))
-        return Separable(kernel, operator)
+        return kernel
 
     def _output_operator(self, grid: np.ndarray, representation: CurveRepresentation) -> IntegralOperator:
         kernel = self.output_kernel
@@ -330,7 +346,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
             kernel = Laplacian(10 / length)
         return IntegralOperator(kernel, self.channels).validate()
 
-    def _representation(self) -> CurveRepresentation:
+    def _curve_representation(self) -> CurveRepresentation:
         part = part_of(self.representation, representation_room, "representation", CurveRepresentation)
         if self.n_components is not None and "n_components" in part.get_params():
             part.set_params(n_components=self.n_components)
@@ -342,15 +358,13 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         checked: CurveRepresentation = part.validate()
         return checked
 
-    def _centre(self, curves: Curves, sample_weight: Array | None) -> Centre | None:
+    def _center_of(self, curves: Curves, sample_weight: Array | None) -> CurveCenter | None:
         if self.center is False:
             return None
-        weights, kept = sample_weights(sample_weight, curves.values)
+        counts = sample_counts(sample_weight, curves.values)
         values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
-        if kept is not None:
-            values = values[kept]
-        counts = np.ones(len(values)) if weights is None else host(weights).astype(np.float64)
-        return Centre.of(curves, values, counts, "median" if self.center == "median" else "mean")
+        kind = "median" if self.center == "median" else "mean"
+        return CurveCenter.of(curves, values[counts > 0], counts[counts > 0], kind)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -359,6 +373,13 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
             tags.input_tags.pairwise = self.kernel is not None and as_scalar_kernel(self.kernel).is_pairwise
         return tags
+
+
+def _check_operator_fits(curves: Curves) -> None:
+    """Raise if the output operator on the points of the curves does not fit in memory."""
+    width = curves.values.shape[1] * (1 if curves.values.ndim == 2 else curves.values.shape[2])
+    what = f"The output operator on {len(curves.grid)} points"
+    check_memory(24 * width**2, what, "Use fewer points, or round them")
 
 
 def as_points(grid: Any) -> np.ndarray:

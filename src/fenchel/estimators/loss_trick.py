@@ -1,8 +1,10 @@
 """The loss trick: consistent structured prediction for any task loss."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -15,22 +17,48 @@ from fenchel._array import Array, as_index, as_like, device, host, is_numpy, nam
 from fenchel._check import check_memory
 from fenchel._component import from_name
 from fenchel.decoders import Decoder
-from fenchel.estimators.base import all_or_nothing, part_of
-from fenchel.estimators.core import KernelRegressorMixin, Sample, checked_inputs, is_host, new_inputs
-from fenchel.estimators.search import CrossValidatedMixin
-from fenchel.estimators.structured_selection import fold_measure
+from fenchel.estimators.fitted_dual import FITTED, FittedDual, KernelExpansion, expose, fit_refined
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.search import SEARCHED, Search, decoded_task_loss, expose_best
+from fenchel.estimators.training_set import TrainingSet, check_fits, encode
+from fenchel.estimators.validation import (
+    all_or_nothing,
+    is_host,
+    loss_and_solver,
+    new_inputs,
+    part_of,
+    training_inputs,
+)
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
-from fenchel.losses import Loss, Square
-from fenchel.representations import Euclidean, KernelOutputs
-from fenchel.solvers import Solution
+from fenchel.losses import Loss
+from fenchel.losses.profile import Quadratic
+from fenchel.representations import Euclidean, KernelOutputs, Representation
+from fenchel.solvers import Solver
 from fenchel.sweep import double_expansion
 from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 
 __all__ = ["LossTrickPredictor"]
 
+_FITTED = ("decoder_", "task_loss_")  # of the best estimator, beside the common ones
 
-class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimator):
+
+@dataclass(frozen=True)
+class _Encoded:
+    training_set: TrainingSet
+    decoder: Decoder  # not fitted
+    space: TaskSpace
+    is_expanded: bool  # duals are in the feature space of the outputs, and weights are made of them
+    is_single: bool  # outputs came in float32
+
+    @property
+    def outputs(self) -> Any:
+        """The outputs with a positive weight."""
+        index = self.training_set.index
+        return self.space.outputs_[slice(None) if index is None else index]
+
+
+class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
     r"""Structured prediction for any task loss, through weights on the training outputs.
 
     .. math:: \hat f(x) = \arg\min_y \sum_{i=1}^n \alpha_i(x) \, \Delta(y, y_i), \qquad
@@ -97,7 +125,8 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
     True
     """
 
-    _loss_parameter: ClassVar[str] = "surrogate"
+    _expansion: KernelExpansion
+    _is_single: bool
 
     def __init__(
         self,
@@ -145,12 +174,16 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         self : LossTrickPredictor
             The fitted model.
         """
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # of an earlier fit, perhaps with other parts
-        fit = self._fit if self.lams is None else self._choose
-        fit(X, y, sample_weight)
-        self.lam_ = self.lam if self.lams is None else self.best_lam_
-        return self
+        for name in (*FITTED, *SEARCHED, *_FITTED):
+            self.__dict__.pop(name, None)  # of an earlier fit, perhaps with other parts
+        if self.lams is not None:
+            self._search(X, y, sample_weight)
+            self.lam_ = self.best_lam_
+            return self
+        loss, solver = self._loss_and_solver()
+        encoding = partial(self._encode, X, y, sample_weight)
+        self.lam_ = self.lam
+        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
 
     def weights(self, X: Array) -> Array:
         r"""Return the weights :math:`\alpha_i(x)` of the training outputs.
@@ -166,8 +199,8 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
             One row for each input.
         """
         check_is_fitted(self)
-        X = new_inputs(self._chosen(), X)
-        return namespace(X).astype(self._chosen()._coordinates(X), X.dtype, copy=False)
+        X = new_inputs(self, X)
+        return namespace(X).astype(self._expansion.predict_coordinates(X), X.dtype, copy=False)
 
     def predict(self, X: Array, candidates: Any = None) -> Any:
         """Predict objects.
@@ -185,15 +218,14 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
             One object for each sample.
         """
         check_is_fitted(self)
-        chosen = self._chosen()
-        X = new_inputs(chosen, X)
-        weights = host(chosen._coordinates(X)).astype(np.float64)
+        X = new_inputs(self, X)
+        weights = host(self._expansion.predict_coordinates(X)).astype(np.float64)
         if candidates is None:
-            found = chosen.decoder_.decode(weights)
+            decoded = self.decoder_.decode(weights)
         else:
-            space = chosen.decoder_.representation_
-            found = decoder_room.Candidates().fit(space.outputs_, space).decode(weights, candidates)
-        return chosen._as_outputs(found, X)
+            space = self.decoder_.representation_
+            decoded = decoder_room.Candidates().fit(space.outputs_, space).decode(weights, candidates)
+        return self._as_training_format(decoded, X)
 
     def score(self, X: Array, y: Any) -> float:
         """Return minus the mean task loss.
@@ -208,42 +240,54 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         score : float
             Greatest is best; 0 for losses that are null at the truth.
         """
-        found = self.predict(X)
-        loss = self._chosen().task_loss_
-        return 0.0 - float(np.mean(loss(y if is_host(y) else host(y), found if is_host(found) else host(found))))
+        truth, decoded = (part if is_host(part) else host(part) for part in (y, self.predict(X)))
+        return 0.0 - float(np.mean(self.task_loss_(truth, decoded)))
 
-    def _chosen(self) -> "LossTrickPredictor":
-        """Return the model of the chosen lam."""
-        found: LossTrickPredictor = vars(self).get("best_estimator_", self)
-        return found
-
-    def _as_outputs(self, found: Any, X: Array) -> Any:
+    def _as_training_format(self, decoded: Any, X: Array) -> Any:
         """Return predictions in the array library and on the device of X; floats in the dtype of the outputs."""
-        kind = getattr(found, "dtype", np.dtype(object)).kind
-        if kind == "f" and self._single:
-            found = found.astype(np.float32)
+        kind = getattr(decoded, "dtype", np.dtype(object)).kind
+        if kind == "f" and self._is_single:
+            decoded = decoded.astype(np.float32)
         if is_numpy(X) or kind not in "biuf":
-            return found
-        return namespace(X).asarray(found, device=device(X))
+            return decoded
+        return namespace(X).asarray(decoded, device=device(X))
 
-    def _is_expanded(self, sample: Sample) -> bool:
-        return not isinstance(sample.representation, Euclidean)
+    def _loss_and_solver(self) -> tuple[Loss, Solver]:
+        return loss_and_solver(self, self.surrogate, "surrogate")
 
-    def _sample(
+    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
+        return self.set_params(surrogate=clone(loss), lam=lam)
+
+    def _search(self, X: Any, y: Any, sample_weight: Array | None) -> None:
+        """Choose among ``lams`` on the task loss, and fit the best model."""
+        search = Search.of(self, [self.surrogate])
+        estimator: LossTrickPredictor = clone(self).set_params(lams=None)
+        estimator._set_loss_and_lam(search.losses[0], search.lams[0])
+        encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=())
+        training_set, space = encoded.training_set, encoded.space
+        folds = search.folds(training_set)
+
+        def weights(predictions: np.ndarray) -> np.ndarray:
+            return host(_spread(predictions, training_set)) if encoded.is_expanded else predictions
+
+        measure = decoded_task_loss(encoded.decoder, space, encoded.outputs, folds, weights, space.task_loss)
+        result = search(training_set, folds, measure, encoded.is_expanded)
+        expose_best(self, estimator, encoded, result, _FITTED)
+        self._expansion, self._is_single = estimator._expansion, estimator._is_single
+
+    def _encode(
         self,
         X: Any,
         y: Any,
-        loss: Loss,
-        double: bool = False,
         sample_weight: Array | None = None,
-        grid: Array | None = None,
-    ) -> Sample:
-        """Return the dual problem of the surrogate: of unit vectors for the square loss, else in the feature space."""
-        if grid is not None:
-            raise TypeError("LossTrickPredictor has no grid. Use FunctionalRegressor for curves.")
+        double: bool = False,
+        adjustable: Collection[str] = ("solver",),
+    ) -> _Encoded:
+        """Return checked data; the outputs are unit vectors for the square loss, else in their feature space."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, kernel = checked_inputs(self, X, as_operator_kernel(self.kernel, None).validate(), double)
+        loss, solver = self._loss_and_solver()
+        X, kernel = training_inputs(self, X, as_operator_kernel(self.kernel, None).validate(), double)
         task_loss = as_task_loss(self.task_loss).validate()
         outputs = task_loss.check(y if is_host(y) else host(y))
         if len(outputs) != X.shape[0]:
@@ -251,65 +295,37 @@ class LossTrickPredictor(KernelRegressorMixin, CrossValidatedMixin, BaseEstimato
         task_loss = task_loss.resolve(outputs)
         decoder = (
             task_loss.decoder() if _is_auto(self.decoder) else part_of(self.decoder, decoder_room, "decoder", Decoder)
-        )
-        self._single = str(getattr(y, "dtype", "")).endswith("float32")
-        if isinstance(loss, Square):
-            self._check_fits(X, kernel, X.shape[0])
-            targets, representation = namespace(X).eye(X.shape[0], dtype=X.dtype, device=device(X)), Euclidean()
-        else:
-            self._check_fits(X, kernel)
-            n = X.shape[0]  # the Gram matrix of the outputs, its factor and a copy
-            check_memory(24 * n**2, f"A fit of {n} samples", "Fit on a part of the sample")
-            output_kernel = task_loss.output_kernel() if self.output_kernel is None else self.output_kernel
-            targets = as_like(_gram(as_scalar_kernel(output_kernel).validate(), outputs), X)
-            representation = KernelOutputs("precomputed")
-        space = TaskSpace(task_loss, outputs)
-        return self._prepared(
-            X, targets, sample_weight, loss, kernel, representation, extra=(decoder.validate(), space)
-        )
+        ).validate()
+        is_expanded = loss.profile() != Quadratic()
+        check_fits(X, kernel, solver, 1 if is_expanded else X.shape[0], adjustable=adjustable)
+        targets, representation = self._targets(X, outputs, task_loss, is_expanded)
+        training_set = encode(X, targets, kernel, representation, loss, solver, sample_weight, adjustable=adjustable)
+        is_single = str(getattr(y, "dtype", "")).endswith("float32")
+        return _Encoded(training_set, decoder, TaskSpace(task_loss, outputs), is_expanded, is_single)
 
-    def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
-        """Keep of a certified solution what makes weights: for the square loss its duals do, else their expansion."""
-        super()._fitted(sample, solution, warn)
-        if self._is_expanded(sample):
-            problem = sample.problem.with_(lam=self.lam)
-            active, omega = double_expansion(problem, solution)
+    def _targets(self, X: Array, outputs: Any, task_loss: TaskLoss, is_expanded: bool) -> tuple[Array, Representation]:
+        """Return what the dual problem is fitted to, unit vectors or the Gram matrix of the outputs."""
+        n = X.shape[0]
+        if not is_expanded:
+            return namespace(X).eye(n, dtype=X.dtype, device=device(X)), Euclidean()
+        # the Gram matrix of the outputs, its factor and a copy
+        check_memory(24 * n**2, f"A fit of {n} samples", "Fit on a part of the sample")
+        kernel = task_loss.output_kernel() if self.output_kernel is None else self.output_kernel
+        return as_like(_gram(as_scalar_kernel(kernel).validate(), outputs), X), KernelOutputs("precomputed")
+
+    def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
+        """Set the fitted attributes; the weights are made of the duals, expanded if they are in a feature space."""
+        expose(self, fitted)
+        self._is_single = encoded.is_single
+        self.task_loss_, self.decoder_ = encoded.space.task_loss, encoded.decoder.fit(encoded.outputs, encoded.space)
+        if encoded.is_expanded:
+            problem = fitted.problem
+            active, omega = double_expansion(problem, fitted.solution)
             if problem.root is not None:
                 rows = as_index(active, omega)
                 omega = omega * namespace(omega).take(problem.root, rows, axis=0) * problem.root.T
-            self._set_coefficients(self._spread(omega * problem.scale, sample), sample)
+            self._expansion = fitted.with_coefficients(_spread(omega * problem.scale, encoded.training_set)).expansion
         return self
-
-    def _spread(self, weights: Array, sample: Sample) -> Array:
-        """Return weights of the samples that were kept as weights of all."""
-        if sample.kept is None:
-            return weights
-        spread = np.zeros((weights.shape[0], sample.n))
-        spread[:, sample.kept] = host(weights)
-        return as_like(spread, sample.problem.targets)
-
-    def _finish(self, sample: Sample) -> None:
-        decoder, space = sample.extra
-        seen = slice(None) if sample.kept is None else sample.kept
-        self.task_loss_, self.decoder_ = space.task_loss, decoder.fit(space.outputs_[seen], space)
-
-    def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-        decoder, space = sample.extra
-        seen = slice(None) if sample.kept is None else sample.kept
-
-        def weights(predictions: np.ndarray) -> np.ndarray:
-            return host(self._spread(predictions, sample)) if self._is_expanded(sample) else predictions
-
-        return fold_measure(decoder, space, space.outputs_[seen], folds, weights, space.task_loss)
-
-    @property
-    def losses(self) -> Sequence[Loss | str]:  # type: ignore[override]
-        """Return the one surrogate, for the cross-validation of lam."""
-        return (self.surrogate,)
-
-    def _estimator(self, loss: Loss | str, lam: float) -> "LossTrickPredictor":
-        found: LossTrickPredictor = clone(self).set_params(surrogate=loss, lam=lam, lams=None)
-        return found
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "decoder_")  # a fit that failed has looked at X
@@ -350,6 +366,15 @@ def _gram(kernel: Any, outputs: Any) -> np.ndarray:
             f"The kernel {kernel!r} does not take these outputs: {error} Give output_kernel, a kernel of such outputs; "
             "surrogate='square' needs none."
         ) from error
+
+
+def _spread(weights: Array, training_set: TrainingSet) -> Array:
+    """Return weights of the samples with a positive weight as weights of all samples given."""
+    if training_set.index is None:
+        return weights
+    spread = np.zeros((weights.shape[0], training_set.n_given))
+    spread[:, training_set.index] = host(weights)
+    return as_like(spread, training_set.targets)
 
 
 def _is_auto(decoder: Any) -> bool:

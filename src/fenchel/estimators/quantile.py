@@ -1,20 +1,40 @@
 """The whole quantile function of an output given an input, in one fit."""
 
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_index, as_like, eps, host, namespace
-from fenchel._check import Interval, Options, check_array, check_parameter
-from fenchel.estimators.base import all_or_nothing
-from fenchel.estimators.core import Sample, is_host, sample_weights, validated
-from fenchel.estimators.levels import LevelModelMixin, as_levels, interpolation
-from fenchel.kernels import Laplacian, ScalarKernel
+from fenchel._check import Interval, Options, check_parameter
+from fenchel.estimators.fitted_dual import FittedDual, expose, fit_refined
+from fenchel.estimators.level_models import (
+    LevelSet,
+    as_levels,
+    encode_levels,
+    interpolation,
+    level_quadrature,
+    values_at_levels,
+)
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet
+from fenchel.estimators.validation import (
+    all_or_nothing,
+    is_host,
+    loss_and_solver,
+    new_inputs,
+    sample_counts,
+    training_vectors,
+)
+from fenchel.kernels import Laplacian, as_scalar_kernel
 from fenchel.losses import Loss, Pinball
-from fenchel.solvers import Solution
+from fenchel.solvers import Solver
 
 __all__ = ["QuantileFunctionRegressor"]
 
@@ -52,15 +72,20 @@ class MarginalQuantiles:
 
 
 @dataclass(frozen=True)
-class _Rest:
-    """What the fitted model keeps beside its coefficients, and the outputs with a positive weight."""
+class EncodedQuantiles:
+    """Outputs at every level, less their marginal quantiles."""
 
-    is_flat: bool
+    level_set: LevelSet
     marginal: MarginalQuantiles
-    outputs: Array
+    outputs: Array  # with a positive weight, (n,) or (n, d)
+
+    @property
+    def training_set(self) -> TrainingSet:
+        """The training set."""
+        return self.level_set.training_set
 
 
-class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixin):
+class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Quantiles of every level in one model, with a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \int_0^1 \rho_\theta \bigl(y_i - q_0(\theta) - h(x_i)(\theta)\bigr) \, d\theta
@@ -194,7 +219,9 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         self : QuantileFunctionRegressor
             The fitted model.
         """
-        return self._fit(X, y, sample_weight)
+        loss, solver = self._loss_and_solver()
+        encoding = partial(self._encode, X, y, sample_weight)
+        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
 
     def predict(self, X: Array, quantiles: Any = 0.5) -> Array:
         """Predict quantiles, of any levels.
@@ -212,7 +239,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
             The quantiles; without the axis of levels if one number was given.
         """
         levels = as_levels(quantiles, "quantiles")
-        X = self._inputs(X)
+        X = self._new_inputs(X)
         values = self._in_order(X, levels) if self.non_crossing else self._quantiles(X, levels)
         values = namespace(X).astype(values, X.dtype, copy=False)
         values = values[:, :, 0] if self._is_flat else values
@@ -254,7 +281,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
             Quantiles, in order, of uniformly drawn levels; several outputs are drawn independently.
         """
         check_parameter(f"{type(self).__name__}.sample", "n_samples", n_samples, _SAMPLES)
-        X = self._inputs(X)
+        X = self._new_inputs(X)
         grid, values = self._ordered(X)
         known = host(values)
         levels = check_random_state(random_state).uniform(size=(len(known), n_samples, known.shape[2]))
@@ -277,8 +304,8 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         score : float
             One less the ratio of the losses, integrated over the levels of the model; at most 1.
         """
-        X = self._inputs(X)
-        counts, losses = _counts(sample_weight, X), self._losses(X, y)
+        X = self._new_inputs(X)
+        counts, losses = sample_counts(sample_weight, X), self._losses(X, y)
         truth = _on_host(y).reshape(len(losses), -1)
         marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
         total = float(np.average(self._integrated(truth[:, None, :] - marginal), weights=counts))
@@ -302,7 +329,7 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
 
     def _quantiles(self, X: Array, levels: np.ndarray) -> Array:
         """Return the quantiles as the model has them, (n, levels, d)."""
-        values = self._at(X, levels)
+        values = values_at_levels(self, X, levels)
         return values + as_like(self.marginal_(levels), values)
 
     def _ordered(self, X: Array) -> tuple[np.ndarray, Array]:
@@ -318,81 +345,66 @@ class QuantileFunctionRegressor(MultiOutputMixin, RegressorMixin, LevelModelMixi
         turned = xp.permute_dims(values, (0, 2, 1)) @ interpolation(grid, levels, values)
         return xp.permute_dims(turned, (0, 2, 1))
 
-    def _wanted_loss(self) -> Loss:
-        return Pinball(self._rule()[0])
+    def _new_inputs(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return new_inputs(self, X)
 
-    def _level_kernel(self) -> ScalarKernel:
-        return Laplacian(2.0) if self.level_kernel is None else super()._level_kernel()
+    def _loss_and_solver(self) -> tuple[Loss, Solver]:
+        return loss_and_solver(self, Pinball(level_quadrature(self)[0]))
 
-    def _sample(
+    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
+        return self.set_params(lam=lam)  # there is one loss
+
+    def _encode(
         self,
         X: Any,
         y: Any,
-        loss: Loss,
-        double: bool = False,
         sample_weight: Array | None = None,
-        grid: Array | None = None,
-    ) -> Sample:
-        """Return the dual problem: the output at every level, less its marginal quantile."""
-        if grid is not None:
-            raise TypeError(f"{type(self).__name__} has no grid. Use levels, or FunctionalRegressor for curves.")
-        check_parameter(type(self).__name__, "non_crossing", self.non_crossing, Options((True, False)))
-        X, y = self._checked(X, y)
-        xp = namespace(X)
-        if double:
-            X, y = xp.astype(X, xp.float64), xp.astype(y, xp.float64)
-        is_flat, outputs = y.ndim == 1, xp.reshape(y, (y.shape[0], -1))
-        levels, _ = self._rule()
-        marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), _counts(sample_weight, X), levels)
+        double: bool = False,
+        adjustable: Collection[str] = ADJUSTABLE,
+    ) -> EncodedQuantiles:
+        """Return checked data in coordinates: the output at every level, less its marginal quantile."""
+        name = type(self).__name__
+        check_parameter(name, "non_crossing", self.non_crossing, Options((True, False)))
+        if y is None:
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        X, y = training_vectors(self, X, y, double)
+        outputs = namespace(y).reshape(y, (y.shape[0], -1))
+        levels, _ = level_quadrature(self)
+        counts = sample_counts(sample_weight, X)
+        marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), counts, levels)
         values = outputs[:, None, :] - as_like(marginal(levels), outputs)
-        kept = sample_weights(sample_weight, X)[1]
-        y = y if kept is None else xp.take(y, as_index(kept, y), axis=0)
-        return self._level_sample(X, values, sample_weight, loss, self.coupling, _Rest(is_flat, marginal, y))
+        kernel = Laplacian(2.0) if self.level_kernel is None else self.level_kernel
+        level_set = encode_levels(self, X, values, kernel, self.coupling, sample_weight, adjustable)
+        index = level_set.training_set.index
+        kept = y if index is None else namespace(y).take(y, as_index(index, y), axis=0)
+        return EncodedQuantiles(level_set, marginal, kept)
 
-    def _finish(self, sample: Sample) -> None:
-        super()._finish(sample)
-        self._is_flat, self.marginal_ = sample.extra.rest.is_flat, sample.extra.rest.marginal
-
-    def _fitted(self, sample: Sample, solution: Solution, warn: bool = False) -> Self:
-        super()._fitted(sample, solution, warn)
-        self.crossing_rate_ = self._crossings(sample, solution)
+    def _expose(self, encoded: EncodedQuantiles, fitted: FittedDual) -> Self:
+        """Set the fitted attributes."""
+        expose(self, fitted)
+        level_set = encoded.level_set
+        self._operator, self.levels_, self.level_weights_ = level_set.operator, level_set.levels, level_set.weights
+        self._is_flat, self.marginal_ = encoded.outputs.ndim == 1, encoded.marginal
+        self.crossing_rate_ = self._crossings(fitted)
         return self
 
-    def _crossings(self, sample: Sample, solution: Solution) -> float:
+    def _crossings(self, fitted: FittedDual) -> float:
         """Return the share of neighbouring levels that cross in the training sample."""
-        values = host(sample.representation.decode(sample.problem.unscale(solution.predictions)))
+        predictions = fitted.problem.unscale(fitted.solution.predictions)
+        values = host(fitted.training_set.representation.decode(predictions))
         values = values + self.marginal_(self.levels_)
         falls = np.diff(values, axis=1)
-        round_off = 64 * eps(sample.problem.targets) * np.max(np.abs(values), initial=0.0)
+        round_off = 64 * eps(fitted.problem.targets) * np.max(np.abs(values), initial=0.0)
         return float(np.mean(falls < -round_off)) if falls.size else 0.0
-
-    def _checked(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Return X and y as arrays of one floating dtype."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        if is_host(X):
-            X, y = validated(self, X, y, multi_output=True, y_numeric=True)
-            return X, np.asarray(y, dtype=X.dtype)
-        X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
-        if X.shape[0] != y.shape[0]:
-            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
-        self.n_features_in_ = int(X.shape[1])
-        return X, y
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
         tags.target_tags.multi_output = True
+        with suppress(TypeError, ValueError):  # fit raises the error, with its message
+            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
         return tags
-
-
-def _counts(sample_weight: Array | None, X: Array) -> np.ndarray:
-    """Return how often each sample counts, as a NumPy array (n,)."""
-    given, kept = sample_weights(sample_weight, X)
-    if given is None:
-        return np.ones(X.shape[0])
-    counts = np.zeros(X.shape[0])
-    counts[np.arange(X.shape[0]) if kept is None else kept] = host(given)
-    return counts
 
 
 def _on_host(array: Any) -> np.ndarray:

@@ -1,26 +1,36 @@
 """Regression with operator-valued kernels."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, as_like, namespace
-from fenchel._check import check_array
-from fenchel.estimators.base import all_or_nothing, part_of
-from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, new_inputs, validated
+from fenchel._array import Array, namespace
+from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
+from fenchel.estimators.validation import all_or_nothing, loss_and_solver, new_inputs, part_of, training_vectors
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel
 from fenchel.losses import Loss
 from fenchel.representations import Representation
+from fenchel.solvers import Solver
 
 __all__ = ["OperatorKernelRegressor"]
 
 
-class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+@dataclass(frozen=True)
+class _Encoded:
+    training_set: TrainingSet
+    is_flat: bool  # outputs are numbers, not vectors
+
+
+class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Regression in the space of an operator-valued kernel, with a convex loss and a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \ell(y_i - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
@@ -99,6 +109,9 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
     (True, 5)
     """
 
+    _expansion: KernelExpansion
+    representation_: Representation
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -139,37 +152,9 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
         self : OperatorKernelRegressor
             The fitted model.
         """
-        return self._fit(X, y, sample_weight=sample_weight)
-
-    def _sample(
-        self,
-        X: Any,
-        y: Any,
-        loss: Loss,
-        double: bool = False,
-        sample_weight: Array | None = None,
-        grid: Array | None = None,
-    ) -> Sample:
-        """Return the dual problem of a sample, with what is needed to make a fitted model of its solution."""
-        if grid is not None:
-            raise TypeError("OperatorKernelRegressor has no grid: its outputs are vectors. Use FunctionalRegressor.")
-        kernel = as_operator_kernel(self.kernel, self.operator).validate()
-        X, y = self._checked(X, y)
-        if double:
-            xp = namespace(X)
-            X, y = xp.astype(X, xp.float64), xp.astype(y, xp.float64)
-        if hasattr(self, "feature_names_in_"):
-            kernel = kernel.named(self.feature_names_in_)
-        wanted = "euclidean" if self.representation is None else self.representation
-        representation = part_of(wanted, representation_room, "representation", Representation).validate()
-        if representation.is_functional:
-            raise IncompatibleError(f"{representation!r} is for curves. Use FunctionalRegressor.")
-        return self._prepared(X, y, sample_weight, loss, kernel, representation, extra=y.ndim == 1)
-
-    def _finish(self, sample: Sample) -> None:
-        self._is_flat = bool(sample.extra)
-        if self._is_flat:
-            self.dual_coef_ = self.dual_coef_[:, 0]
+        loss, solver = self._loss_and_solver()
+        encoding = partial(self._encode, X, y, sample_weight)
+        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
 
     def predict(self, X: Array) -> Array:
         """Predict.
@@ -186,25 +171,57 @@ class OperatorKernelRegressor(KernelRegressorMixin, MultiOutputMixin, RegressorM
         """
         check_is_fitted(self)
         X = new_inputs(self, X)
-        decoded = self.representation_.decode(self._coordinates(X))
+        decoded = self.representation_.decode(self._expansion.predict_coordinates(X))
         decoded = namespace(X).astype(decoded, X.dtype, copy=False)
         return decoded[:, 0] if self._is_flat else decoded
 
-    def _checked(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Return X and y as arrays of one floating dtype."""
-        if is_host(X):
-            X, y = validated(self, X, y, multi_output=True, y_numeric=True)
-            return X, np.asarray(y, dtype=X.dtype)
-        X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
-        if X.shape[0] != y.shape[0]:
-            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
-        self.n_features_in_ = X.shape[1]
-        return X, y
+    def _loss_and_solver(self) -> tuple[Loss, Solver]:
+        return loss_and_solver(self, self.loss)
+
+    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
+        return self.set_params(loss=clone(loss), lam=lam)
+
+    def _encode(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Array | None = None,
+        double: bool = False,
+        adjustable: Collection[str] = ADJUSTABLE,
+    ) -> _Encoded:
+        """Return checked data in coordinates."""
+        kernel = as_operator_kernel(self.kernel, self.operator).validate()
+        X, y = training_vectors(self, X, y, double)
+        if hasattr(self, "feature_names_in_"):
+            kernel = kernel.named(self.feature_names_in_)
+        given = "euclidean" if self.representation is None else self.representation
+        representation: Representation = part_of(given, representation_room, "representation", Representation)
+        if representation.validate().is_functional:
+            raise IncompatibleError(f"{representation!r} is for curves. Use FunctionalRegressor.")
+        training_set = encode(
+            X,
+            y,
+            kernel,
+            representation,
+            *self._loss_and_solver(),
+            sample_weight,
+            self.approximation,
+            adjustable=adjustable,
+        )
+        return _Encoded(training_set, y.ndim == 1)
+
+    def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
+        """Set the fitted attributes."""
+        expose(self, fitted)
+        self._is_flat = encoded.is_flat
+        if self._is_flat:
+            self.dual_coef_ = fitted.duals.coef[:, 0]
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         try:
-            loss, _ = self._parts()
+            loss, _ = self._loss_and_solver()
             tags.regressor_tags.poor_score = not loss.fits_targets
             tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise
         except (TypeError, ValueError):

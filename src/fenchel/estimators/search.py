@@ -1,169 +1,303 @@
-"""The search over losses and lam that every estimator with cross-validation runs."""
+"""The search over losses and lam, by the errors of held-out samples."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 
-from fenchel._array import Array, host
+from fenchel._array import Array, as_index, host, namespace
 from fenchel._check import Interval, Options, check_parameter
-from fenchel.estimators.core import Sample
-from fenchel.estimators.errors import AGGREGATES, Checkpoint, key_of
-from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.selection import Progress, as_lams, as_losses, warn_gaps
+from fenchel._statistics import weighted_median
+from fenchel.decoders import Decoder
+from fenchel.estimators.checkpoint import Checkpoint, search_key
+from fenchel.estimators.fitted_dual import FITTED, DualEstimator, fit_dual, warn_unless_converged
+from fenchel.estimators.training_set import Encoded, TrainingSet, check_loss
+from fenchel.estimators.validation import as_lams, as_losses, warn_user
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Loss
-from fenchel.sweep import HeldOut, held_out, nearly_held_out
+from fenchel.sweep import held_out, nearly_held_out
 
-__all__ = ["CrossValidatedMixin"]
+__all__ = [
+    "SEARCHED",
+    "SWEPT",
+    "Measure",
+    "PairErrors",
+    "Progress",
+    "Search",
+    "SearchResult",
+    "decoded_task_loss",
+    "expose_best",
+    "squared_distance",
+    "warn_gaps",
+]
+
+Measure = Callable[[np.ndarray], np.ndarray]  # from held-out predictions (n, p) to the error of each sample (n,)
+Progress = Callable[[int, int], None]  # called with the number of pairs done and the number of all
+SWEPT = ("approximation",)  # what a user may change to save memory: a grid is solved on a factorisation anyway
+
+SEARCHED = (  # attributes of an estimator that has searched a grid
+    "best_estimator_",
+    "best_lam_",
+    "best_loss_",
+    "cv_errors_",
+    "cv_gaps_",
+    "fold_errors_",
+    "lams_",
+    "losses_",
+)
+
+_TRIM = 0.2  # share of the largest errors that a trimmed mean drops
 
 
-class CrossValidatedMixin(NamedPartsMixin, ABC):
-    """Chooses loss and lam on the errors of held-out samples, then fits the chosen pair on the whole sample."""
+@dataclass(frozen=True)
+class PairErrors:
+    """Errors of held-out samples for one pair of the grid; NaN for samples that no fold holds out."""
 
-    lams: Any
-    losses: Sequence[Loss | str]
+    loss: int
+    lam: int
+    errors: np.ndarray  # (n,)
+    gap: float  # largest relative gap of the folds
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Errors of every pair of a grid."""
+
+    losses: list[Loss]
+    lams: list[float]
+    cv_errors: np.ndarray  # (losses, lams)
+    fold_errors: np.ndarray  # (losses, lams, folds)
+    cv_gaps: np.ndarray  # (losses, lams)
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """The places, in the grid, of the loss and the lam with the least error."""
+        return divmod(int(np.argmin(self.cv_errors)), len(self.lams))
+
+
+@dataclass(frozen=True)
+class Search:
+    """A grid of losses and lam, the folds, and how the errors of held-out samples become one number."""
+
+    owner: str  # the estimator, for messages
+    losses: list[Loss]
+    lams: list[float]
     cv: Any
     aggregate: str
-    tol: float
+    tol: float  # relative gap to which the folds are solved
     n_jobs: int | None = None
     checkpoint: Any = None
     progress: Progress | None = None
 
-    @abstractmethod
-    def _estimator(self, loss: Loss | str, lam: float) -> Any:
-        """Return the estimator of one pair."""
-
-    def _choose(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
-        """Cross-validate the grid, and fit the best pair."""
-        return self._refitted(*self._searched(X, y, sample_weight, grid))
-
-    def _searched(
-        self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None
-    ) -> tuple[Any, Sample]:
-        """Cross-validate the grid; return an estimator that has seen the sample, and the sample."""
-        check_parameter(type(self).__name__, "aggregate", self.aggregate, Options(tuple(AGGREGATES)))
-        losses, lams = as_losses(self.losses), as_lams(np.logspace(-6, 0, 13) if self.lams is None else self.lams)
-        self.losses_, self.lams_ = losses, lams
-        estimator = self._estimator(losses[0], lams[0])
-        estimator._is_swept = True
-        sample = estimator._sample(X, y, estimator._parts()[0], True, sample_weight, grid)
-        estimator._is_swept = False
-        folds = self._folds(sample)
-        self._cross_validate(sample, losses, lams, folds)
-        return estimator, sample
-
-    def _refitted(self, estimator: Any, sample: Sample) -> Self:
-        """Fit the best pair on the whole sample."""
-        losses, lams = self.losses_, self.lams_
-        i, j = divmod(int(np.argmin(self.cv_errors_)), len(lams))
-        self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
-        self.best_estimator_ = estimator._settled(losses[i], lams[j])
-        problem = sample.problem.with_(loss=sample.problem.bind(losses[i]), lam=lams[j])
-        sample = replace(sample, problem=problem)
-        solution = estimator._certified_by_predict(sample, estimator._solve(problem, estimator._parts()[1]))
-        self.best_estimator_._fitted(sample, solution, warn=True)
-        for name, value in vars(self.best_estimator_).items():
-            if name.endswith("_") and not name.startswith("_"):
-                setattr(self, name, value)
-        return self
-
-    def _is_expanded(self, sample: Sample) -> bool:
-        """Whether held-out predictions are wanted as weights of the outputs."""
-        return False
-
-    def _fold_tol(self) -> float:
-        """Return the gap to which the folds are solved."""
-        return self.tol
-
-    def _what(self) -> str:
-        """Return what the errors depend on beside sample, grid and folds, for the key of a checkpoint."""
-        return ""
-
-    def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function that gives the error of each sample from predictions in coordinates, (n, p)."""
-        targets = host(sample.problem.unscale(sample.problem.targets))
-        seen = 1.0 if sample.problem.kept is None else host(sample.problem.kept)
-
-        def measure(predictions: np.ndarray) -> np.ndarray:
-            squares: np.ndarray = np.sum(seen * (targets - predictions) ** 2, axis=1)
-            return squares
-
-        return measure
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        losses: Sequence[Loss | str],
+        n_jobs: int | None = None,
+        checkpoint: Any = None,
+        progress: Progress | None = None,
+    ) -> "Search":
+        """Return the search of an estimator with the parameters ``lams``, ``cv``, ``aggregate`` and ``tol``."""
+        name = type(estimator).__name__
+        check_parameter(name, "aggregate", estimator.aggregate, Options(tuple(_AGGREGATES)))
+        checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
+        rest = (n_jobs, checkpoint, progress)
+        return cls(name, checked, as_lams(lams), estimator.cv, estimator.aggregate, estimator.tol, *rest)
 
     @property
-    def _is_approximate(self) -> bool:
+    def is_approximate(self) -> bool:
+        """Whether leave-one-out predictions are approximated."""
         return isinstance(self.cv, str) and self.cv == "approximate-loo"
 
-    def _held_out(
-        self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]
-    ) -> Iterator[HeldOut]:
-        """Return the predictions out of sample for each pair."""
-        expanded = self._is_expanded(sample)
-        if not self._is_approximate:
-            return held_out(sample.problem, losses, lams, folds, self._fold_tol(), expanded)
-        if expanded:
-            raise IncompatibleError("cv='approximate-loo' does not give the weights of the outputs. Use cv='loo'.")
-        return nearly_held_out(sample.problem, losses, lams, self._fold_tol())
-
-    def _folds(self, sample: Sample) -> list[np.ndarray]:
+    def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
         """Return the test parts, as places among the samples with a positive weight."""
+        n, index = training_set.n_given, training_set.index
         if isinstance(self.cv, str):
-            check_parameter(type(self).__name__, "cv", self.cv, Options(("loo", "approximate-loo")))
-            tests = [np.array([k]) for k in range(sample.n)]
+            check_parameter(self.owner, "cv", self.cv, Options(("loo", "approximate-loo")))
+            tests = [np.array([k]) for k in range(n)]
         else:
-            tests = [np.asarray(test) for _, test in self._splitter(sample.n).split(np.zeros((sample.n, 1)))]
-        if sample.kept is not None:
-            tests = [np.flatnonzero(np.isin(sample.kept, test)) for test in tests]
+            tests = [np.asarray(test) for _, test in self._splitter(n).split(np.zeros((n, 1)))]
+        if index is not None:
+            tests = [np.flatnonzero(np.isin(index, test)) for test in tests]
         tests = [test for test in tests if len(test)]
-        if sample.n < 2 or any(len(test) == sample.problem.targets.shape[0] for test in tests):
-            raise ValueError(f"Each fold must leave samples to fit on. Got n_samples = {sample.n}.")
+        if n < 2 or any(len(test) == training_set.n_samples for test in tests):
+            raise ValueError(f"Each fold must leave samples to fit on. Got n_samples = {n}.")
         return tests
 
     def _splitter(self, n: int) -> Any:
         """Return the splitter that ``cv`` means; folds by number are shuffled, since samples may be sorted."""
         if not isinstance(self.cv, Integral):
             return check_cv(self.cv)
-        check_parameter(type(self).__name__, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
+        check_parameter(self.owner, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
         n_folds = int(self.cv)
         if n < n_folds:
             raise ValueError(f"cv={n_folds} needs at least {n_folds} samples. Got n_samples = {n}.")
         return KFold(n_folds, shuffle=True, random_state=0)
 
-    def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
-        """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``; finished losses come from the checkpoint."""
-        shape = (len(losses), len(lams), len(folds))
-        key = key_of(
-            sample, losses, lams, folds, (self._fold_tol(), self.aggregate, self._what(), self._is_approximate)
-        )
-        store = Checkpoint(self.checkpoint, key, shape)
-        measure, n = self._measure(sample, folds), sample.problem.targets.shape[0]
-        weights = np.ones(n) if sample.weights is None else host(sample.weights)
-        aggregate = AGGREGATES[self.aggregate]
+    def __call__(
+        self,
+        training_set: TrainingSet,
+        folds: list[np.ndarray],
+        measure: Measure,
+        is_expanded: bool = False,
+        settings: str = "",
+    ) -> SearchResult:
+        """Return the errors of the grid: every pair solved on one factorisation without each fold, then measured.
 
-        def rows(places: list[int]) -> None:
+        With ``is_expanded``, predictions are weights of the outputs (n, n); ``settings`` is what else the errors depend
+        on, for the key of a checkpoint.
+        """
+        if self.is_approximate and is_expanded:
+            raise IncompatibleError("cv='approximate-loo' does not give the weights of the outputs. Use cv='loo'.")
+        for loss in self.losses:
+            check_loss(loss, training_set.representation)
+
+        def errors(losses: list[Loss]) -> Iterator[PairErrors]:
+            problem = training_set.ridge
+            surface = (
+                nearly_held_out(problem, losses, self.lams, self.tol)
+                if self.is_approximate
+                else held_out(problem, losses, self.lams, folds, self.tol, is_expanded)
+            )
+            for pair in surface:
+                yield PairErrors(pair.loss, pair.lam, measure(host(pair.predictions)), pair.gap)
+
+        return self.collect(training_set, folds, errors, settings)
+
+    def collect(
+        self,
+        training_set: TrainingSet,
+        folds: list[np.ndarray],
+        errors: Callable[[list[Loss]], Iterator[PairErrors]],
+        settings: str = "",
+    ) -> SearchResult:
+        """Return the aggregated errors of the grid; finished losses come from the checkpoint, others from ``errors``.
+
+        ``errors(losses)`` yields the errors of some losses of the grid at every lam, in threads of its own.
+        """
+        key = ""
+        if self.checkpoint is not None:
+            others = (self.tol, self.aggregate, settings, self.is_approximate)
+            key = search_key(training_set, self.losses, self.lams, folds, others)
+        store = Checkpoint(self.checkpoint, key, (len(self.losses), len(self.lams), len(folds)))
+        weights, total = training_set.counts, len(self.losses) * len(self.lams)
+
+        def record(places: list[int]) -> None:
             with np.errstate(all="ignore"):  # threads have a state of their own
-                measure_rows(places)
+                for pair in errors([self.losses[i] for i in places]):
+                    means = [np.average(pair.errors[fold], weights=weights[fold]) for fold in folds]
+                    score = _AGGREGATES[self.aggregate](pair.errors, weights, np.array(means))
+                    done = store.record(places[pair.loss], pair.lam, means, pair.gap, score)
+                    if self.progress is not None:
+                        self.progress(done, total)
+                    store.save(places[pair.loss])
 
-        def measure_rows(places: list[int]) -> None:
-            for found in self._held_out(sample, [losses[i] for i in places], lams, folds):
-                i = places[found.loss]
-                errors = measure(host(found.predictions))
-                means = [np.average(errors[fold], weights=weights[fold]) for fold in folds]
-                score = aggregate(errors, weights, np.array(means))
-                done = store.record(i, found.lam, means, found.gap, score)
-                if self.progress is not None:
-                    self.progress(done, len(losses) * len(lams))
-                store.save(i)
-
-        with sample.problem.arithmetic():
+        with training_set.ridge.arithmetic():
             parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
-            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(rows)(part) for part in parts)
-        self.fold_errors_, self.cv_gaps_, self.cv_errors_ = store.errors, store.gaps, store.scores
-        warn_gaps(store.gaps, self._fold_tol())
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(record)(part) for part in parts)
+        warn_gaps(store.gaps, self.tol)
+        return SearchResult(self.losses, self.lams, store.scores, store.errors, store.gaps)
+
+
+def squared_distance(training_set: TrainingSet) -> Measure:
+    """Return the measure of the squared distance between outputs and predictions, where outputs are observed."""
+    problem = training_set.ridge
+    targets = host(problem.unscale(problem.targets))
+    observed = 1.0 if problem.kept is None else host(problem.kept)
+
+    def measure(predictions: np.ndarray) -> np.ndarray:
+        squares: np.ndarray = np.sum(observed * (targets - predictions) ** 2, axis=1)
+        return squares
+
+    return measure
+
+
+def decoded_task_loss(
+    decoder: Decoder,
+    space: Any,
+    outputs: Any,
+    folds: list[np.ndarray],
+    coordinates: Callable[[np.ndarray], Array],
+    task_loss: Callable[[Any, Any], np.ndarray],
+) -> Measure:
+    """Return the measure of the task loss of decoded predictions.
+
+    The decoder of a fold has not seen the outputs of the fold; ``coordinates`` turns predictions into what is decoded.
+    """
+    everyone = np.arange(len(outputs))
+
+    def take(places: np.ndarray) -> Any:
+        return namespace(outputs).take(outputs, as_index(places, outputs), axis=0)
+
+    decoders = [clone(decoder).fit(take(np.setdiff1d(everyone, fold)), space) for fold in folds]
+
+    def measure(predictions: np.ndarray) -> np.ndarray:
+        losses = np.full(len(everyone), np.nan)
+        for fold, fitted in zip(folds, decoders, strict=True):
+            decoded = fitted.decode(coordinates(predictions[fold]))
+            losses[fold] = np.asarray(task_loss(take(fold), decoded), dtype=np.float64)
+        return losses
+
+    return measure
+
+
+def expose_best(
+    owner: Any, estimator: DualEstimator, encoded: Encoded, result: SearchResult, names: Sequence[str] = ()
+) -> None:
+    """Fit the best pair on the whole sample; set the attributes of the search and those of the best estimator.
+
+    ``names`` are the fitted attributes of the estimator beside those of ``FITTED``.
+    """
+    i, j = result.best
+    owner.losses_, owner.lams_ = result.losses, result.lams
+    owner.cv_errors_, owner.fold_errors_, owner.cv_gaps_ = result.cv_errors, result.fold_errors, result.cv_gaps
+    owner.best_loss_, owner.best_lam_ = clone(result.losses[i]), result.lams[j]
+    estimator._set_loss_and_lam(result.losses[i], result.lams[j])
+    loss, solver = estimator._loss_and_solver()
+    fitted = fit_dual(encoded.training_set, loss, result.lams[j], solver, estimator.tol)
+    owner.best_estimator_ = estimator._expose(encoded, fitted)
+    warn_unless_converged(fitted.solution, result.lams[j], estimator.tol)
+    for name in (*FITTED, *names):
+        owner.__dict__.pop(name, None)  # of an earlier fit with another loss
+        if hasattr(estimator, name):
+            setattr(owner, name, getattr(estimator, name))
+
+
+def warn_gaps(gaps: np.ndarray, tol: float) -> None:
+    """Warn about pairs of a grid whose gap is above ``tol``."""
+    over = int(np.sum(~(gaps <= tol)))
+    if over:
+        warn_user(
+            f"{over} of {gaps.size} pairs of the grid have a gap above tol {tol:g}, {np.nanmax(gaps):.1e} at most.",
+            ConvergenceWarning,
+        )
+
+
+def _trimmed_mean(values: np.ndarray, weights: np.ndarray) -> float:
+    """Return the weighted mean of the smallest four fifths of the values, ignoring NaN."""
+    ordered, mass = _ordered(values, weights)
+    below = np.clip(mass, None, (1 - _TRIM) * mass[-1])
+    return float(np.average(ordered, weights=np.diff(below, prepend=0.0)))
+
+
+def _ordered(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values in order, without NaN, and the weight of each and all before."""
+    seen = ~np.isnan(values)
+    order = np.argsort(values[seen], kind="stable")
+    return values[seen][order], np.cumsum(weights[seen][order])
+
+
+# from the errors of the held-out samples, their weights, and the mean errors of the folds
+_AGGREGATES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], float]] = {
+    "mean": lambda errors, weights, folds: float(np.mean(folds)),
+    "median": lambda errors, weights, folds: float(weighted_median(errors, weights)),
+    "trimmed_mean": lambda errors, weights, folds: _trimmed_mean(errors, weights),
+    "fold_median": lambda errors, weights, folds: float(np.median(folds)),
+}

@@ -1,11 +1,14 @@
 """Structured prediction: regression into the feature space of an output kernel, then a decoder."""
 
+from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,25 +16,36 @@ from fenchel import decoders as decoder_room
 from fenchel._array import Array, as_like, as_objects, host
 from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
-from fenchel.estimators.base import all_or_nothing, part_of
-from fenchel.estimators.core import (
-    KernelRegressorMixin,
-    Sample,
-    checked_inputs,
+from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
+from fenchel.estimators.validation import (
+    all_or_nothing,
     is_host,
     is_regular,
+    loss_and_solver,
     new_inputs,
+    part_of,
     sample_weights,
+    training_inputs,
 )
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.representations import KernelOutputs
+from fenchel.solvers import Solver
 
 __all__ = ["StructuredPredictor"]
 
 
-class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
+@dataclass(frozen=True)
+class _Encoded:
+    training_set: TrainingSet
+    representation: KernelOutputs
+    decoder: Decoder  # not fitted
+
+
+class StructuredPredictor(NamedPartsMixin, BaseEstimator):
     r"""Input-output kernel regression: a model with values in the feature space of an output kernel, and a decoder.
 
     .. math:: \hat h = \arg\min_h \frac1n \sum_i \ell(\phi(y_i) - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
@@ -91,6 +105,9 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
            [1., 0., 1.]])
     """
 
+    _expansion: KernelExpansion
+    representation_: KernelOutputs
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -136,7 +153,9 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         self : StructuredPredictor
             The fitted model.
         """
-        return self._fit(X, y, sample_weight)
+        loss, solver = self._loss_and_solver()
+        encoding = partial(self._encode, X, y, sample_weight)
+        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
 
     def predict(self, X: Array, candidates: Any = None) -> Any:
         """Predict objects.
@@ -157,8 +176,8 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         if candidates is None:
             return self.decoder_.decode(coordinates)
         if self.representation_.is_pairwise:
-            return np.array([order[0] for order in self._among().nearest(coordinates, 1, candidates)])
-        return self._among().decode(coordinates, candidates)
+            return np.array([order[0] for order in self._candidate_decoder().nearest(coordinates, 1, candidates)])
+        return self._candidate_decoder().decode(coordinates, candidates)
 
     def decision_scores(self, X: Array, candidates: Any = None) -> Any:
         """Return the squared distances between predictions and candidates in the output space; least is best.
@@ -173,7 +192,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         distances : array of shape (m, C), or list of arrays of shape (C_i,)
             One row for each sample.
         """
-        return self._among(candidates is None).distances(self.embed(X), candidates)
+        return self._candidate_decoder(candidates is None).distances(self.embed(X), candidates)
 
     def top_k(self, X: Array, k: int, candidates: Any = None, indices: bool = False) -> Any:
         """Return the k nearest candidates of each sample, the nearest first.
@@ -192,7 +211,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         best : array of shape (m, k, ...) or list
             Candidates, or a list of arrays of places.
         """
-        decoder, coordinates = self._among(candidates is None), self.embed(X)
+        decoder, coordinates = self._candidate_decoder(candidates is None), self.embed(X)
         if indices or self.representation_.is_pairwise:
             return decoder.nearest(coordinates, k, candidates)
         return decoder.top_k(coordinates, k, candidates)
@@ -200,7 +219,7 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
     def embed(self, X: Array) -> Array:
         """Return the predictions in the coordinates of the output space, shape (m, p)."""
         check_is_fitted(self)
-        return self._coordinates(new_inputs(self, X)) + self.representation_.mean_
+        return self._expansion.predict_coordinates(new_inputs(self, X)) + self.representation_.mean_
 
     def score(self, X: Array, y: Any) -> float:
         """Return minus the mean squared distance, in the output space, between predicted and true outputs.
@@ -224,42 +243,62 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
         products = [float(kernel(found[i : i + 1], y[i : i + 1])[0, 0]) for i in range(len(y))]
         return -float(np.mean(host(kernel.diag(found)) + host(kernel.diag(y)) - 2 * np.array(products)))
 
-    def _among(self, is_own: bool = False) -> Any:
+    def _candidate_decoder(self, has_own: bool = False) -> Any:
         """Return the decoder if it is one of candidates, else one for candidates that are given."""
         decoder = getattr(self.decoder_, "inner_", self.decoder_)
         if isinstance(decoder, Candidates):
             return decoder
-        if is_own:
+        if has_own:
             raise IncompatibleError(
                 f"{type(decoder).__name__} has no candidates. Give them, or use decoder='training_set'."
             )
         return Candidates().fit(None, self.representation_)
 
-    def _sample(
+    def _loss_and_solver(self) -> tuple[Loss, Solver]:
+        return loss_and_solver(self, self.loss)
+
+    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
+        return self.set_params(loss=clone(loss), lam=lam)
+
+    def _encode(
         self,
         X: Any,
         y: Any,
-        loss: Loss,
-        double: bool = False,
         sample_weight: Array | None = None,
-        grid: Array | None = None,
-    ) -> Sample:
-        """Return the dual problem in the feature space of the outputs."""
-        if grid is not None:
-            raise TypeError("StructuredPredictor has no grid. Use FunctionalRegressor for curves.")
+        double: bool = False,
+        adjustable: Collection[str] = ADJUSTABLE,
+    ) -> _Encoded:
+        """Return checked data, with the outputs in their feature space."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, kernel = checked_inputs(self, X, as_operator_kernel(self.kernel, self.operator).validate(), double)
+        X, kernel = training_inputs(self, X, as_operator_kernel(self.kernel, self.operator).validate(), double)
         outputs = self._outputs(y, X)
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(outputs)}.")
-        representation = KernelOutputs(as_scalar_kernel(self.output_kernel), center=self.center).validate()
+        output_kernel = as_scalar_kernel(self.output_kernel)
+        representation = KernelOutputs(output_kernel, center=self.center).validate()
         decoder = part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
-        if as_scalar_kernel(self.output_kernel).is_pairwise and sample_weights(sample_weight, X)[1] is not None:
+        if output_kernel.is_pairwise and sample_weights(sample_weight, X)[1] is not None:
             raise ValueError(
                 "Samples of weight zero would change the places in the output Gram matrix. Leave them out of X and y."
             )
-        return self._prepared(X, outputs, sample_weight, loss, kernel, representation, extra=decoder)
+        training_set = encode(
+            X,
+            outputs,
+            kernel,
+            representation,
+            *self._loss_and_solver(),
+            sample_weight,
+            self.approximation,
+            adjustable=adjustable,
+        )
+        return _Encoded(training_set, representation, decoder)
+
+    def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
+        """Set the fitted attributes."""
+        expose(self, fitted)
+        self.decoder_ = encoded.decoder.fit(encoded.representation.outputs_, encoded.representation)
+        return self
 
     def _outputs(self, y: Any, X: Array) -> Any:
         """Return outputs as an array that can be indexed: numbers in the dtype of X, other objects as they are."""
@@ -272,10 +311,6 @@ class StructuredPredictor(KernelRegressorMixin, BaseEstimator):
             y = numbers
         y = y[:, None] if y.ndim == 1 else y
         return check_array(as_like(y, X), "y", ndim=tuple(range(2, y.ndim + 1)))
-
-    def _finish(self, sample: Sample) -> None:
-        representation: Any = sample.representation
-        self.decoder_ = sample.extra.fit(representation.outputs_, representation)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

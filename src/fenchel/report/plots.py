@@ -9,7 +9,7 @@ import numpy as np
 from fenchel._array import Array, host
 from fenchel._check import require
 from fenchel.data.functional import as_curves
-from fenchel.estimators.core import is_host
+from fenchel.estimators.validation import is_host
 from fenchel.quadrature import trapezoid_weights
 from fenchel.report.surface import Surface
 

@@ -33,8 +33,11 @@ class Representation(Component, ABC):
     def decode(self, coordinates: Array) -> Any:
         """Return the elements of the output space that have these coordinates."""
 
-    def fit(self, Y: Any, weights: Array | None = None) -> Self:
-        """Learn the coordinates from the training outputs; ``weights`` (n,) count samples."""
+    def fit(self, Y: Any, weights: Array | None = None, operator: Any = None) -> Self:
+        """Learn the coordinates from the training outputs; ``weights`` (n,) count samples.
+
+        ``operator`` is the output operator, from which a representation may take its basis.
+        """
         self.weights_ = weights
         self.targets_ = self.encode(Y)
         return self

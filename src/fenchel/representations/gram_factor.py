@@ -43,7 +43,7 @@ class GramFactor(Representation):
     def __init__(self, rtol: float | None = None) -> None:
         self.rtol = rtol
 
-    def fit(self, Y: Any, weights: Array | None = None) -> Self:
+    def fit(self, Y: Any, weights: Array | None = None, operator: Any = None) -> Self:
         """Factor the Gram matrix of the outputs."""
         K = check_psd(check_array(Y, "The output Gram matrix"), "The output Gram matrix", self.rtol or 0.0)
         xp = namespace(K)

@@ -99,7 +99,7 @@ class KernelOutputs(Representation):
         self.rtol = rtol
         self.center = center
 
-    def fit(self, Y: Any, weights: Array | None = None) -> Self:
+    def fit(self, Y: Any, weights: Array | None = None, operator: Any = None) -> Self:
         """Find the coordinates of the training outputs."""
         self.weights_ = weights
         self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y, weights)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import host
 from fenchel._check import Options, check_parameter
 from fenchel.data.tables import Table, as_table
-from fenchel.estimators.base import all_or_nothing
+from fenchel.estimators.validation import all_or_nothing
 from fenchel.tables.columns import InputColumn, is_missing, learn_column, numbers_of
 from fenchel.tables.scores import Scores, mean_of_columns
 

@@ -4,23 +4,33 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, as_index, as_like, namespace
-from fenchel.estimators.base import all_or_nothing
-from fenchel.estimators.core import Sample
-from fenchel.estimators.search import CrossValidatedMixin
-from fenchel.estimators.selection import Progress
+from fenchel._array import Array, as_like
+from fenchel.decoders import Decoder
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.search import (
+    SWEPT,
+    Measure,
+    Progress,
+    Search,
+    decoded_task_loss,
+    expose_best,
+    squared_distance,
+)
 from fenchel.estimators.structured import StructuredPredictor
+from fenchel.estimators.training_set import TrainingSet
+from fenchel.estimators.validation import all_or_nothing
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Loss
+from fenchel.representations import KernelOutputs
 
 __all__ = ["StructuredPredictorCV"]
 
 
-class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
+class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     """``StructuredPredictor`` with loss and lam chosen by cross-validation on one factorisation.
 
     Parameters
@@ -102,7 +112,15 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         self : StructuredPredictorCV
             The fitted model.
         """
-        return self._choose(X, y, sample_weight)
+        search = Search.of(self, self.losses, self.n_jobs, self.checkpoint, self.progress)
+        estimator = self._estimator(search.losses[0], search.lams[0])
+        encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=SWEPT)
+        folds = search.folds(encoded.training_set)
+        measure = self._measure(encoded.training_set, encoded.representation, encoded.decoder, folds)
+        name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
+        result = search(encoded.training_set, folds, measure, settings=f"{self.decoder!r} {name}")
+        expose_best(self, estimator, encoded, result, ("decoder_",))
+        return self
 
     def predict(self, X: Array, candidates: Any = None) -> Any:
         """Predict with the chosen model."""
@@ -129,10 +147,12 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y))
 
-    def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-        task_loss, representation = self.task_loss, sample.representation
-        if task_loss is None:
-            return super()._measure(sample, folds)
+    def _measure(
+        self, training_set: TrainingSet, representation: KernelOutputs, decoder: Decoder, folds: list[np.ndarray]
+    ) -> Measure:
+        """Return the task loss after decoding, or the squared distance before."""
+        if self.task_loss is None:
+            return squared_distance(training_set)
         if representation.is_pairwise:
             raise IncompatibleError(
                 "A task loss compares outputs, and a Gram matrix has none. Use task_loss=None, or an output kernel."
@@ -141,11 +161,7 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         def coordinates(predictions: np.ndarray) -> Array:
             return as_like(predictions, representation.targets_) + representation.mean_
 
-        return fold_measure(sample.extra, representation, representation.outputs_, folds, coordinates, task_loss)
-
-    def _what(self) -> str:
-        name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
-        return f"{self.decoder!r} {name}"
+        return decoded_task_loss(decoder, representation, representation.outputs_, folds, coordinates, self.task_loss)
 
     def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
         return StructuredPredictor(
@@ -165,33 +181,3 @@ class StructuredPredictorCV(CrossValidatedMixin, BaseEstimator):
         inner = self._estimator("square", 1.0).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
-
-
-def fold_measure(
-    decoder: Any,
-    space: Any,
-    outputs: Any,
-    folds: list[np.ndarray],
-    coordinates: Callable[[np.ndarray], Array],
-    task_loss: Callable[[Any, Any], np.ndarray],
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function that decodes held-out predictions and gives the task loss of each sample, (n,).
-
-    What decodes a fold has not seen the outputs of the fold; ``coordinates`` turns predictions into what is decoded.
-    """
-    everyone, decoders = np.arange(len(outputs)), []
-
-    def take(places: np.ndarray) -> Any:
-        return namespace(outputs).take(outputs, as_index(places, outputs), axis=0)
-
-    for fold in folds:
-        decoders.append(clone(decoder).fit(take(np.setdiff1d(everyone, fold)), space))
-
-    def measure(predictions: np.ndarray) -> np.ndarray:
-        losses = np.full(len(everyone), np.nan)
-        for fold, one in zip(folds, decoders, strict=True):
-            decoded = one.decode(coordinates(predictions[fold]))
-            losses[fold] = np.asarray(task_loss(take(fold), decoded), dtype=np.float64)
-        return losses
-
-    return measure

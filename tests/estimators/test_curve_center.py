@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel import FunctionalRegressor
 from fenchel.data import Curves, as_curves
-from fenchel.estimators.centre import Centre
+from fenchel.estimators.curve_center import CurveCenter
 from fenchel.kernels import Gaussian
 
 NAN = np.nan
@@ -16,7 +16,9 @@ GRID = np.array([0.0, 0.5, 2.0])
 def centre(Y, weights=None, kind="mean", grid=GRID):
     Y = np.asarray(Y, dtype=float)
     values = Y.reshape(*Y.shape[:2], -1)
-    return Centre.of(Curves(grid, Y), values, np.ones(len(Y)) if weights is None else np.asarray(weights, float), kind)
+    return CurveCenter.of(
+        Curves(grid, Y), values, np.ones(len(Y)) if weights is None else np.asarray(weights, float), kind
+    )
 
 
 class TestComplete:

@@ -1,6 +1,8 @@
 """Quantile functions with lam and the kernels chosen by cross-validation."""
 
 import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any, Self
 
@@ -11,22 +13,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, as_index, host, namespace
+from fenchel._array import Array, as_index, namespace
 from fenchel._check import Interval, check_parameter
-from fenchel.estimators.base import all_or_nothing
-from fenchel.estimators.core import Sample
-from fenchel.estimators.errors import AGGREGATES
-from fenchel.estimators.quantile import QuantileFunctionRegressor
-from fenchel.estimators.search import CrossValidatedMixin
-from fenchel.estimators.selection import path, warn_gaps
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.quantile import EncodedQuantiles, QuantileFunctionRegressor
+from fenchel.estimators.regularization_path import path
+from fenchel.estimators.search import SWEPT, PairErrors, Search, SearchResult, expose_best
+from fenchel.estimators.validation import all_or_nothing
 from fenchel.losses import Loss
 
 __all__ = ["QuantileFunctionRegressorCV"]
 
-_SEARCH = ("cv_errors_", "fold_errors_", "cv_gaps_", "lams_", "losses_")
+_FITTED = ("crossing_rate_", "level_weights_", "levels_", "marginal_")  # of the best estimator, beside the common ones
 
 
-class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """``QuantileFunctionRegressor`` with lam, and if asked for the kernels, chosen by cross-validation.
 
     The error of a held-out sample is its pinball loss, integrated over the levels. Each fold is a path of its own: one
@@ -133,18 +134,20 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         """
         check_parameter(type(self).__name__, "cv_tol", self.cv_tol, Interval(0, float("inf")))
         errors, best = [], None
-        for pair in self._kernels():
-            self.best_kernel_, self.best_level_kernel_ = pair
-            found = self._searched(X, y, sample_weight)
-            errors.append(self.cv_errors_[0])
-            if best is None or np.min(errors[-1]) < best[0]:
-                best = (np.min(errors[-1]), pair, found, {name: getattr(self, name) for name in _SEARCH})
+        for kernel, level_kernel in self._kernels():
+            estimator = self._estimator(kernel, level_kernel)
+            search = Search.of(self, [estimator._loss_and_solver()[0]])
+            search = replace(search, tol=float(max(self.tol, self.cv_tol)))
+            encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=SWEPT)
+            result = self._searched(search, estimator, encoded)
+            errors.append(result.cv_errors[0])
+            if best is None or result.cv_errors.min() < best[0].cv_errors.min():
+                best = (result, estimator, encoded)
+                self.best_kernel_, self.best_level_kernel_ = kernel, level_kernel
         assert best is not None  # _kernels has looked
-        _, (self.best_kernel_, self.best_level_kernel_), found, searched = best
-        for name, value in searched.items():
-            setattr(self, name, value)
         self.kernel_errors_ = np.stack(errors)
-        return self._refitted(*found)
+        expose_best(self, best[1], best[2], best[0], _FITTED)
+        return self
 
     def predict(self, X: Array, quantiles: Any = 0.5) -> Array:
         """Predict quantiles with the chosen model, as ``QuantileFunctionRegressor.predict`` does."""
@@ -166,11 +169,6 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight))
 
-    @property
-    def losses(self) -> list[Loss]:  # type: ignore[override]
-        """The one loss that there is to choose from."""
-        return [self._estimator("pinball", 1.0)._wanted_loss()]
-
     def _kernels(self) -> list[tuple[Any, Any]]:
         """Return the pairs of kernels to choose from."""
         lists = []
@@ -181,47 +179,42 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
                 raise ValueError(f"The {name!r} parameter must hold at least one kernel. Got none.")
         return list(product(*lists))
 
-    def _fold_tol(self) -> float:
-        return float(max(self.tol, self.cv_tol))
+    def _searched(
+        self, search: Search, estimator: QuantileFunctionRegressor, encoded: EncodedQuantiles
+    ) -> SearchResult:
+        """Return the errors of a path on the training part of each fold."""
+        training_set, lams = encoded.training_set, search.lams
+        folds, n, weights = search.folds(training_set), training_set.n_samples, training_set.counts
+        model = clone(estimator).set_params(tol=search.tol)
 
-    def _cross_validate(self, sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray]) -> None:
-        """Fill ``fold_errors_``, ``cv_errors_`` and ``cv_gaps_``: a path on the training part of each fold."""
-        n = sample.problem.targets.shape[0]
-        weights = np.ones(n) if sample.weights is None else host(sample.weights)
-        errors, gaps = np.full((len(lams), n), np.nan), np.zeros((len(folds), len(lams)))
-
-        def one(place: int, test: np.ndarray) -> None:
+        def fold_errors(test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             train = np.setdiff1d(np.arange(n), test)
-            model = self._estimator(losses[0], lams[0]).set_params(tol=self._fold_tol())
-            X, y = _rows(sample, train, train)
+            X, y = _rows(encoded, train, train)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # one warning for all folds, below
-                found = path(model, X, y, lams, sample_weight=weights[train])
-            gaps[place] = found.gaps[0]
-            X, y = _rows(sample, test, train)
-            for k in range(len(lams)):
-                errors[k, test] = found.model(0, k)._losses(X, y)
+                warnings.simplefilter("ignore", ConvergenceWarning)  # there is one warning for all folds
+                surface = path(model, X, y, lams, sample_weight=weights[train])
+            X, y = _rows(encoded, test, train)
+            return np.stack([surface.model(0, k)._losses(X, y) for k in range(len(lams))]), surface.gaps[0]
 
-        with sample.problem.arithmetic():
-            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(k, fold) for k, fold in enumerate(folds))
-        means = np.stack([np.average(errors[:, fold], axis=1, weights=weights[fold]) for fold in folds], axis=1)
-        aggregate = AGGREGATES[self.aggregate]
-        self.fold_errors_, self.cv_gaps_ = means[None], gaps.max(axis=0)[None]
-        self.cv_errors_ = np.array([[aggregate(errors[k], weights, means[k]) for k in range(len(lams))]])
-        warn_gaps(self.cv_gaps_, self._fold_tol())
+        def errors(losses: list[Loss]) -> Iterator[PairErrors]:
+            parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fold_errors)(fold) for fold in folds)
+            values = np.full((len(lams), n), np.nan)
+            for fold, (held_out, _) in zip(folds, parts, strict=True):
+                values[:, fold] = held_out
+            gaps = np.max([gaps for _, gaps in parts], axis=0)
+            yield from (PairErrors(0, k, values[k], float(gaps[k])) for k in range(len(lams)))
 
-    def _estimator(self, loss: Loss | str, lam: float) -> QuantileFunctionRegressor:
-        first = self._kernels()[0]
-        kernel, level_kernel = getattr(self, "best_kernel_", first[0]), getattr(self, "best_level_kernel_", first[1])
+        return search.collect(training_set, folds, errors)
+
+    def _estimator(self, kernel: Any, level_kernel: Any) -> QuantileFunctionRegressor:
         return QuantileFunctionRegressor(
             clone(kernel, safe=False),
             clone(level_kernel, safe=False),
-            lam,
-            self.levels,
-            self.quadrature,
-            self.intercept,
-            self.coupling,
-            self.non_crossing,
+            levels=self.levels,
+            quadrature=self.quadrature,
+            intercept=self.intercept,
+            coupling=self.coupling,
+            non_crossing=self.non_crossing,
             tol=self.tol,
             approximation=self.approximation,
         )
@@ -233,8 +226,9 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
         return tags
 
 
-def _rows(sample: Sample, rows: np.ndarray, columns: np.ndarray) -> tuple[Array, Array]:
+def _rows(encoded: EncodedQuantiles, rows: np.ndarray, columns: np.ndarray) -> tuple[Array, Array]:
     """Return inputs and outputs of some samples; of a Gram matrix, its entries with others."""
-    xp, outputs = namespace(sample.X), sample.extra.rest.outputs
-    X, y = (xp.take(part, as_index(rows, sample.X), axis=0) for part in (sample.X, outputs))
-    return (xp.take(X, as_index(columns, X), axis=1) if sample.is_pairwise else X), y
+    training_set = encoded.training_set
+    xp = namespace(training_set.X)
+    X, y = (xp.take(part, as_index(rows, training_set.X), axis=0) for part in (training_set.X, encoded.outputs))
+    return (xp.take(X, as_index(columns, X), axis=1) if training_set.is_pairwise else X), y

@@ -8,21 +8,21 @@ from scipy.interpolate import PchipInterpolator, make_smoothing_spline
 from fenchel._statistics import weighted_median
 from fenchel.data.functional import Curves
 
-__all__ = ["Centre"]
+__all__ = ["CurveCenter"]
 
 _FEWEST = 5  # points that a smoothing spline needs
 _CLOSE = 1 / 200  # points nearer than this share of the domain are one knot
 
 
 @dataclass(frozen=True)
-class Centre:
+class CurveCenter:
     """A function known at the points of a grid: values (m, channels), between them a monotone cubic interpolation."""
 
     grid: np.ndarray
     values: np.ndarray
 
     @classmethod
-    def of(cls, curves: Curves, values: np.ndarray, weights: np.ndarray, kind: str) -> "Centre":
+    def of(cls, curves: Curves, values: np.ndarray, weights: np.ndarray, kind: str) -> "CurveCenter":
         """Return the mean or the median of curves (n, m, channels), NaN where they are not observed.
 
         Where nothing is missing this is the centre at each point. Else each point has curves of its own, and the

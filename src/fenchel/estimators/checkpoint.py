@@ -1,8 +1,8 @@
-"""Errors of held-out samples: how they become one number, and how they are kept in a file."""
+"""Errors of held-out samples, kept in a file."""
 
 import hashlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -11,13 +11,10 @@ import numpy as np
 
 from fenchel._array import host
 from fenchel._files import DAMAGE, unpacked, write_whole
-from fenchel._statistics import weighted_median
-from fenchel.estimators.core import Sample
+from fenchel.estimators.training_set import TrainingSet
 from fenchel.losses import Loss
 
-__all__ = ["AGGREGATES", "Checkpoint", "key_of"]
-
-_TRIM = 0.2  # share of the largest errors that a trimmed mean drops
+__all__ = ["Checkpoint", "search_key"]
 
 
 class Checkpoint:
@@ -72,33 +69,14 @@ def _stored(file: Path, key: str, shapes: Sequence[tuple[int, ...]]) -> list[np.
     return arrays
 
 
-def _trimmed_mean(values: np.ndarray, weights: np.ndarray) -> float:
-    """Return the weighted mean of the smallest four fifths of the values, ignoring NaN."""
-    ordered, mass = _ordered(values, weights)
-    below = np.clip(mass, None, (1 - _TRIM) * mass[-1])
-    return float(np.average(ordered, weights=np.diff(below, prepend=0.0)))
-
-
-def _ordered(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values in order, without NaN, and the weight of each and all before."""
-    seen = ~np.isnan(values)
-    order = np.argsort(values[seen], kind="stable")
-    return values[seen][order], np.cumsum(weights[seen][order])
-
-
-# from the errors of the held-out samples, their weights, and the mean errors of the folds
-AGGREGATES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], float]] = {
-    "mean": lambda errors, weights, folds: float(np.mean(folds)),
-    "median": lambda errors, weights, folds: float(weighted_median(errors, weights)),
-    "trimmed_mean": lambda errors, weights, folds: _trimmed_mean(errors, weights),
-    "fold_median": lambda errors, weights, folds: float(np.median(folds)),
-}
-
-
-def key_of(sample: Sample, losses: list[Loss], lams: list[float], folds: list[np.ndarray], rest: Any) -> str:
-    """Return what tells one selection from another: the numbers of the sample, the grid, the folds and the rest."""
-    digest = hashlib.sha256(repr(([repr(loss) for loss in losses], lams, [f.tolist() for f in folds], rest)).encode())
-    problem = sample.problem  # the predictions depend on every number of the kernel and of the operator
+def search_key(
+    training_set: TrainingSet, losses: list[Loss], lams: list[float], folds: list[np.ndarray], settings: object
+) -> str:
+    """Return what tells one search from another: the numbers of the data, the grid, the folds and other settings."""
+    grid = ([repr(loss) for loss in losses], lams, [fold.tolist() for fold in folds], settings)
+    digest = hashlib.sha256(repr(grid).encode())
+    problem = training_set.problem(losses[0], lams[0])
+    # the predictions depend on every number of the kernel and of the operator
     for array in (problem.targets, problem.predictions(problem.targets), problem.kept):
         digest.update(b"" if array is None else np.ascontiguousarray(host(array)).tobytes())
     return digest.hexdigest()

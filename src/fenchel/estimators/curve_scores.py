@@ -1,0 +1,40 @@
+"""The coefficient of determination for curves."""
+
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import Array, host
+from fenchel.data.functional import as_curves, brings_points
+from fenchel.estimators.curve_center import CurveCenter
+from fenchel.estimators.validation import sample_counts
+from fenchel.quadrature import trapezoid_weights
+
+__all__ = ["curve_score"]
+
+
+def curve_score(model: Any, X: Any, y: Any, sample_weight: Array | None, grid: Array | None) -> float:
+    """Return one less the ratio of integrated squared errors to integrated squared distances from the mean curve.
+
+    Only points at which a curve was observed count.
+    """
+    points = model.grid_ if grid is None and not brings_points(y) else grid
+    curves = as_curves(y, points, "y")
+    values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
+    predicted = as_curves(model.predict(X, curves.grid)).values
+    if predicted.shape != curves.values.shape:
+        what = "samples" if len(predicted) != len(curves) else "channels"
+        raise ValueError(f"X and y must have as many {what}. Got {predicted.shape[0]} and {len(curves)} samples, "
+                         f"shapes {tuple(predicted.shape)} and {tuple(curves.values.shape)}.")  # fmt: skip
+    predictions = host(predicted).reshape(values.shape)
+    counts = sample_counts(sample_weight, curves.values)
+    seen = ~np.isnan(values)
+    weights = trapezoid_weights(curves.grid)[None, :, None] * counts[:, None, None] * seen
+    center = CurveCenter.of(curves, values[counts > 0], counts[counts > 0], "mean").values
+    known = np.where(seen, values, 0.0)
+    total = float(np.sum(weights * (known - center) ** 2))
+    error = float(np.sum(weights * (known - predictions) ** 2))
+    round_off = 64 * np.finfo(np.float64).eps ** 2 * float(np.sum(weights * known**2))
+    if total <= round_off:
+        return 1.0 if error <= round_off else 0.0
+    return 1 - error / total

@@ -1,0 +1,358 @@
+"""A solved dual problem: its duals, its certificate, and the model that predicts."""
+
+import math
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from fenchel._array import Array, as_index, as_like, device, eps, host, is_single, joined, namespace
+from fenchel.estimators.training_set import ADJUSTABLE, BoundKernel, Encoded, TrainingSet
+from fenchel.estimators.validation import warn_user
+from fenchel.exceptions import IndefiniteError
+from fenchel.kernels.gram import SeparableGram, ThinGram
+from fenchel.losses import Loss
+from fenchel.problem import Certificate, DualProblem
+from fenchel.solvers import Solution, Solver, Status
+
+__all__ = [
+    "FITTED",
+    "DualEstimator",
+    "Duals",
+    "FittedDual",
+    "KernelExpansion",
+    "as_fitted",
+    "expose",
+    "expose_solution",
+    "fit_dual",
+    "fit_refined",
+    "warn_unless_converged",
+]
+
+E = TypeVar("E", bound=Encoded)
+
+FITTED = (  # attributes that every fitted estimator of one dual problem has, or may have
+    "X_fit_",
+    "certificate_",
+    "dual_coef_",
+    "dual_objective_",
+    "duality_gap_",
+    "feature_names_in_",
+    "history_",
+    "n_features_in_",
+    "n_iter_",
+    "outlier_score_",
+    "point_outlier_score_",
+    "primal_objective_",
+    "representation_",
+    "solver_info_",
+    "sparsity_",
+    "status_",
+    "support_",
+)
+
+_MARGINS = (1e-2, 1, 1e2, 1e4)  # how far inside the domain of a loss predictions are pulled, one try after the other
+_BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
+
+
+@dataclass(frozen=True)
+class KernelExpansion:
+    r"""The function :math:`\sum_i K(\cdot, x_i) c_i` over the support, in coordinates."""
+
+    kernel: BoundKernel
+    X: Array  # inputs of the support
+    coef: Array  # (support, p)
+    columns: np.ndarray | None  # of a Gram matrix of new inputs with all samples, those of the support
+    features_coef: Array | None = None  # the coefficients of the features of a kernel that has few, (D, p)
+
+    @classmethod
+    def over(
+        cls, training_set: TrainingSet, support: np.ndarray, coef: Array, columns: np.ndarray | None
+    ) -> "KernelExpansion":
+        """Return the expansion over samples of a training set."""
+        X = namespace(training_set.X).take(training_set.X, as_index(support, training_set.X), axis=0)
+        kernel: Any = training_set.kernel
+        features_coef = None
+        if training_set.ridge.gram.is_thin and coef.shape[0] > 0:
+            features_coef = kernel.terms[0][0].features(X).T @ coef
+        return cls(kernel, X, coef, columns, features_coef)
+
+    def predict_coordinates(self, X: Array) -> Array:
+        """Return the values at checked inputs, (m, p)."""
+        return _joined([self._values(block) for block in self._blocks(X)])
+
+    def evaluate(self, X: Array, matrix: Array) -> Array:
+        """Return the values at checked inputs after a matrix (p, points) that holds the output operator."""
+        return _joined([self._values(block, matrix) for block in self._blocks(X)])
+
+    def _blocks(self, X: Array) -> Iterator[Array]:
+        """Yield inputs in blocks whose Gram matrices with the support are small, in the dtype of the model."""
+        xp = namespace(X)
+        X = xp.astype(X, self.coef.dtype, copy=False)
+        if self.columns is not None:
+            X = xp.take(X, as_index(self.columns, X), axis=1)
+        width = (self.coef if self.features_coef is None else self.features_coef).shape[0]
+        rows = max(1, _BLOCK_BYTES // (8 * max(1, width)))
+        for first in range(0, X.shape[0], rows):
+            yield X[first : min(first + rows, X.shape[0]), ...]
+
+    def _values(self, X: Array, matrix: Array | None = None) -> Array:
+        if self.coef.shape[0] == 0:
+            width = self.coef.shape[1] if matrix is None else matrix.shape[1]
+            return namespace(X).zeros((X.shape[0], width), dtype=X.dtype, device=device(X))
+        gram, coef = self._gram(X)
+        if matrix is None:
+            return gram.matmul(as_like(coef, X))
+        return gram.gram.matmul(as_like(coef, X) @ as_like(matrix, X))
+
+    def _gram(self, X: Array) -> tuple[Any, Array]:
+        """Return the Gram operator between inputs and the model, and the coefficients that it acts on."""
+        if self.features_coef is None:
+            return self.kernel.gram(X, self.X), self.coef
+        kernel: Any = self.kernel
+        scalar, operator = kernel.terms[0]
+        eye = namespace(X).eye(self.features_coef.shape[0], dtype=X.dtype, device=device(X))
+        return SeparableGram(ThinGram(scalar.features(X), eye), operator), self.features_coef
+
+
+@dataclass(frozen=True)
+class Duals:
+    """The dual variables of a solution, one row for each sample given, and what they say of the samples."""
+
+    coef: Array  # (n, p)
+    support: np.ndarray  # places of the rows that are not null
+    outlier_score: Array | None  # (n,): dual norm over its bound, for losses whose duals are bounded
+    point_outlier_score: Array | None  # (n, p)
+
+    @classmethod
+    def of(cls, problem: DualProblem, solution: Solution) -> "Duals":
+        """Return the duals of the samples of a problem."""
+        coef = problem.unscale(solution.duals)
+        least = 1 - eps(coef) ** 0.5
+
+        def clipped(ratios: Array | None) -> Array | None:
+            if ratios is None:
+                return None  # else a clipped sample has a score of exactly 1, whatever its round-off
+            return namespace(ratios).where(ratios >= least, namespace(ratios).ones_like(ratios), ratios)
+
+        scores = problem.loss.saturation(coef), problem.loss.point_saturation(coef)
+        return cls(coef, _support(coef), *map(clipped, scores))
+
+    def given(self, training_set: TrainingSet) -> "Duals":
+        """Return the duals of all samples given: null for those of weight zero."""
+        if training_set.index is None:
+            return self
+        rows = [
+            None if part is None else training_set.given(part)
+            for part in (self.coef, self.outlier_score, self.point_outlier_score)
+        ]
+        return Duals(rows[0], training_set.index[self.support], *rows[1:])
+
+
+@dataclass(frozen=True)
+class FittedDual:
+    """The solution of one dual problem on a training set, certified by the predictions of its model."""
+
+    training_set: TrainingSet = field(repr=False)
+    problem: DualProblem = field(repr=False)
+    solution: Solution = field(repr=False)  # of the samples with a positive weight, as the solver has them
+    duals: Duals = field(repr=False)  # of all samples given
+    expansion: KernelExpansion = field(repr=False)
+
+    @property
+    def certificate(self) -> Certificate:
+        """Primal value, dual value and gap."""
+        return self.solution.certificate
+
+    @property
+    def status(self) -> Status:
+        """How the solve ended."""
+        return self.solution.status
+
+    def predict_coordinates(self, X: Array) -> Array:
+        """Return the predictions for checked inputs, in coordinates (m, p)."""
+        return self.expansion.predict_coordinates(X)
+
+    def with_coefficients(self, coef: Array) -> "FittedDual":
+        """Return the fit with other coefficients of the support, (support, q): another function of the inputs."""
+        support = _support(self.problem.unscale(self.solution.duals))
+        return replace(self, expansion=KernelExpansion.over(self.training_set, support, coef, self.expansion.columns))
+
+
+class DualEstimator(Protocol):
+    """What a search and a path ask of an estimator of one dual problem."""
+
+    tol: float
+
+    def _loss_and_solver(self) -> tuple[Loss, Solver]:
+        """Return the loss of the dual problem and the solver, as checked copies."""
+
+    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
+        """Set the parameters to one pair of a grid."""
+
+    def _encode(
+        self, X: Any, y: Any, sample_weight: Array | None, double: bool, adjustable: Collection[str] = ADJUSTABLE
+    ) -> Any:
+        """Return the data in coordinates, an ``Encoded``; in float64 with ``double``."""
+
+    def _expose(self, encoded: Any, fitted: FittedDual) -> Self:
+        """Set the fitted attributes."""
+
+
+def fit_dual(
+    training_set: TrainingSet, loss: Loss, lam: float, solver: Solver, tol: float, start: Array | None = None
+) -> FittedDual:
+    """Solve the dual problem of a loss and a lam to a relative gap ``tol``; ``start`` are duals to begin from."""
+    problem = training_set.problem(loss, lam)
+    with problem.arithmetic():
+        solution = _finite(solver.solve(problem, tol=tol, start=start), problem)
+    return as_fitted(training_set, problem, solution, tol)
+
+
+def fit_refined(
+    encode: Callable[[bool], E], loss: Loss, lam: float, solver: Solver, tol: float
+) -> tuple[E, FittedDual]:
+    """Fit in the dtype of the data; where that is too short for the gap, once more in float64.
+
+    ``encode(double)`` encodes the data, in float64 if ``double``. Warn if the gap stays above ``tol``.
+    """
+    encoded = encode(False)
+    fitted = fit_dual(encoded.training_set, loss, lam, solver, tol)
+    if fitted.status is not Status.CONVERGED and is_single(encoded.training_set.targets):
+        with suppress(IndefiniteError):  # a matrix of float32 numbers holds no more digits
+            refined = encode(True)
+            start = _usable_start(fitted.solution.duals, refined.training_set.targets)
+            encoded, fitted = refined, fit_dual(refined.training_set, loss, lam, solver, tol, start)
+    warn_unless_converged(fitted.solution, lam, tol)
+    return encoded, fitted
+
+
+def as_fitted(training_set: TrainingSet, problem: DualProblem, solution: Solution, tol: float) -> FittedDual:
+    """Return the fit of a solution, with the certificate of ``predict`` where round-off matters.
+
+    A solver computes predictions from its own factorisation. They agree with those of ``predict`` to the round-off of
+    K a / (lam n), which is large where lam is tiny or the kernel is large.
+    """
+    expansion = _expansion(training_set, problem, solution)
+    with problem.arithmetic():
+        round_off = problem.round_off(solution.duals, solution.predictions)
+        if round_off > 0.1 * tol * abs(solution.certificate.primal) or training_set.is_pairwise:
+            solution, expansion = _recertified(training_set, problem, solution, expansion, tol)
+    duals = Duals.of(problem, solution).given(training_set)
+    if training_set.is_pairwise:
+        expansion = replace(expansion, columns=duals.support)
+    return FittedDual(training_set, problem, solution, duals, expansion)
+
+
+def _recertified(
+    training_set: TrainingSet, problem: DualProblem, solution: Solution, expansion: KernelExpansion, tol: float
+) -> tuple[Solution, KernelExpansion]:
+    """Return a solution whose predictions are those of ``predict``, and its expansion."""
+    for margin in (*_MARGINS, None):
+        predictions = expansion.predict_coordinates(training_set.X)
+        for factor in (training_set.representation.row_scale_, problem.root):
+            predictions = predictions if factor is None else predictions * factor
+        certificate = problem.certificate(solution.duals, predictions)
+        if margin is None or math.isfinite(certificate.primal) or math.isinf(problem.loss_radius):
+            break
+        duals, _ = problem.pulled_inside(solution.duals, predictions, margin)
+        solution = replace(solution, duals=duals)
+        expansion = _expansion(training_set, problem, solution)
+    status = solution.status
+    if abs(certificate.relative_gap) <= tol:
+        status = Status.CONVERGED
+    elif status is Status.CONVERGED:
+        status = Status.STALLED
+    return replace(solution, predictions=predictions, certificate=certificate, status=status), expansion
+
+
+def _expansion(training_set: TrainingSet, problem: DualProblem, solution: Solution) -> KernelExpansion:
+    """Return the model of a solution, over its support."""
+    duals = problem.unscale(solution.duals)
+    support = _support(duals)
+    weighted = duals if training_set.weights is None else duals * training_set.weights[:, None]
+    if training_set.representation.row_scale_ is not None:
+        weighted = weighted * training_set.representation.row_scale_
+    coef = namespace(duals).take(weighted, as_index(support, duals), axis=0) / (problem.lam * problem.total)
+    return KernelExpansion.over(training_set, support, coef, support if training_set.is_pairwise else None)
+
+
+def _joined(blocks: list[Array]) -> Array:
+    return blocks[0] if len(blocks) == 1 else joined(blocks)
+
+
+def _support(duals: Array) -> np.ndarray:
+    """Return the places of the rows that are not null."""
+    return np.flatnonzero(~host(namespace(duals).all(duals == 0, axis=1)))
+
+
+def _finite(solution: Solution, problem: DualProblem) -> Solution:
+    """Return the solution, or the zero model where overflow has left no numbers."""
+    xp = namespace(solution.duals)
+    if bool(xp.all(xp.isfinite(solution.duals))):
+        return solution
+    zero = xp.zeros_like(problem.targets)
+    certificate = problem.certificate(zero, zero)
+    return replace(solution, duals=zero, predictions=zero, certificate=certificate, status=Status.STALLED)
+
+
+def _usable_start(duals: Array, targets: Array) -> Array | None:
+    """Return duals of a float32 attempt to start from in float64, ``None`` where they are of no use."""
+    is_usable = duals.shape == targets.shape and bool(namespace(duals).all(namespace(duals).isfinite(duals)))
+    return as_like(duals, targets) if is_usable else None  # the rank of a factor depends on the dtype
+
+
+def warn_unless_converged(solution: Solution, lam: float, tol: float) -> None:
+    """Warn about a solution whose gap is above ``tol``."""
+    if solution.status is Status.CONVERGED:
+        return
+    gap, plural = solution.certificate.relative_gap, "" if solution.n_iter == 1 else "s"
+    text = f"{solution.solver} stopped after {solution.n_iter} iteration{plural} with gap {gap:.1e} > tol {tol:g}"
+    advice = {
+        Status.MAX_ITER: f"Raise max_iter, or lam (now {lam:g}).",
+        Status.STALLED: f"Round-off is reached: scale the inputs, use float64, raise lam ({lam:g}) or tol.",
+        Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
+    }
+    warn_user(f"{text}. {advice.get(solution.status, solution.status.value)}", ConvergenceWarning)
+
+
+def expose(estimator: Any, fitted: FittedDual) -> None:
+    """Set the fitted attributes that every estimator of one dual problem has, those of ``FITTED``."""
+    expose_solution(estimator, fitted.solution, fitted.duals)
+    estimator._expansion = fitted.expansion
+    estimator.X_fit_ = fitted.expansion.X
+    estimator.representation_ = fitted.training_set.representation
+    estimator.certificate_ = "exact" if fitted.training_set.is_exact else "approximate"
+
+
+def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:
+    """Set the fitted attributes that say what was solved, and how well."""
+    n = duals.coef.shape[0]
+    estimator.dual_coef_ = duals.coef
+    estimator.support_ = duals.support
+    estimator.sparsity_ = (n - len(duals.support)) / n
+    estimator.primal_objective_ = solution.certificate.primal
+    estimator.dual_objective_ = solution.certificate.dual
+    estimator.duality_gap_ = solution.certificate.relative_gap
+    estimator.n_iter_ = max(1, solution.n_iter)  # the first point is work too
+    estimator.status_ = solution.status.value
+    estimator.history_ = [(n_iter, certificate.relative_gap) for n_iter, certificate in solution.history]
+    estimator.solver_info_ = _solver_info(solution)
+    scores = {"outlier_score_": duals.outlier_score, "point_outlier_score_": duals.point_outlier_score}
+    for name, values in scores.items():
+        estimator.__dict__.pop(name, None)  # of an earlier fit with another loss
+        if values is not None:
+            setattr(estimator, name, values)
+
+
+def _solver_info(solution: Solution) -> dict[str, Any]:
+    """Return which solver found the duals, why it ran, and every solver that ran before or after it."""
+    reasons = [stage.reason for stage in solution.stages if stage.solver == solution.solver]
+    return {
+        "solver": solution.solver,
+        "reason": reasons[0] if reasons else "chosen by the user",
+        "stages": [asdict(stage) for stage in solution.stages],
+    }

@@ -1,0 +1,131 @@
+"""All solutions of a grid of losses and lam, from one factorisation."""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from fenchel._array import Array, host, namespace
+from fenchel.estimators.fitted_dual import DualEstimator, as_fitted
+from fenchel.estimators.search import Progress, warn_gaps
+from fenchel.estimators.training_set import Encoded
+from fenchel.estimators.validation import as_lams, as_losses
+from fenchel.losses import Loss
+from fenchel.solvers import Solution
+from fenchel.sweep import solve_grid
+
+__all__ = ["RegularizationPath", "path"]
+
+
+@dataclass(frozen=True)
+class RegularizationPath:
+    """All solutions of a (loss, lam) grid with their certificates; arrays have shape (losses, lams).
+
+    Attributes
+    ----------
+    losses, lams : list
+        The grid.
+    gaps, primal_objectives, dual_objectives, sparsity : array of shape (n_losses, n_lams)
+        Relative duality gap, primal and dual value, share of null duals.
+    n_iter : array of shape (n_losses, n_lams)
+        Iterations of each solve.
+    """
+
+    losses: list[Loss]
+    lams: list[float]
+    gaps: np.ndarray
+    primal_objectives: np.ndarray
+    dual_objectives: np.ndarray
+    sparsity: np.ndarray
+    n_iter: np.ndarray
+    _estimator: Any = field(repr=False)  # not fitted, but it has seen the inputs
+    _encoded: Encoded = field(repr=False)
+    _solutions: dict[tuple[int, int], Solution] = field(repr=False)
+
+    def model(self, loss: int, lam: int) -> Any:
+        """Return the fitted estimator of one pair, by its indices in the grid."""
+        solution = self._solutions[loss, lam]
+        solution = replace(solution, stages=(solution.stage("one pair of a path"),))
+        training_set = self._encoded.training_set
+        problem = training_set.problem(self.losses[loss], self.lams[lam])
+        estimator = copy(self._estimator)._set_loss_and_lam(self.losses[loss], self.lams[lam])
+        return estimator._expose(self._encoded, as_fitted(training_set, problem, solution, estimator.tol))
+
+    def predict(self, X: Array) -> Array:
+        """Return the predictions of every pair, shape (losses, lams, m) or (losses, lams, m, p)."""
+        xp = namespace(self._encoded.training_set.X)
+        rows = [xp.stack([self.model(i, j).predict(X) for j in range(len(self.lams))]) for i in range(len(self.losses))]
+        return xp.stack(rows)
+
+
+def path(
+    estimator: DualEstimator,
+    X: Any,
+    y: Any,
+    lams: Sequence[float],
+    losses: Sequence[Loss | str] | None = None,
+    sample_weight: Array | None = None,
+    grid: Array | None = None,
+    progress: Progress | None = None,
+) -> RegularizationPath:
+    """Solve every (loss, lam) pair of a grid from one factorisation: few outputs side by side, others warm-started.
+
+    Parameters
+    ----------
+    estimator : OperatorKernelRegressor or FunctionalRegressor
+        Gives kernel, operator, representation and ``tol``; its ``loss`` and ``lam`` are replaced by those of the grid.
+    X, y : array
+        The sample, as for ``fit``.
+    lams : sequence of float
+        Regularisation weights.
+    losses : sequence of Loss or None, default=None
+        Losses, such as ``[Huber(kappa) for kappa in kappas]``; ``None`` is the estimator's own.
+    sample_weight : array of shape (n,) or None, default=None
+        How often each sample counts.
+    grid : array of shape (m,) or None, default=None
+        Points of the curves, as for ``FunctionalRegressor.fit``.
+    progress : callable or None, default=None
+        Called as ``progress(done, total)`` after each pair.
+
+    Returns
+    -------
+    path : RegularizationPath
+        The solutions with their gaps; a pair that is not within ``tol`` is warned about and kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fenchel
+    >>> from fenchel.losses import Huber
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = np.hstack([np.sin(X), np.cos(X)])
+    >>> found = fenchel.path(fenchel.OperatorKernelRegressor(), X, Y, [1e-3, 1e-1], [Huber(0.1), Huber(1.0)])
+    >>> found.gaps.shape, bool(found.gaps.max() <= 1e-6)
+    ((2, 2), True)
+    """
+    if grid is not None and "grid" not in signature(estimator.fit).parameters:  # type: ignore[attr-defined]
+        raise TypeError(f"{type(estimator).__name__} has no grid. Use FunctionalRegressor for curves.")
+    estimator = clone(estimator)
+    loss, solver = estimator._loss_and_solver()
+    checked, lams = as_losses([loss] if losses is None else losses), as_lams(lams)
+    encoded = estimator._encode(X, y, sample_weight, True, **({} if grid is None else {"grid": grid}))
+    shape = (len(checked), len(lams))
+    gaps, primal, dual, sparsity = (np.full(shape, np.nan) for _ in range(4))
+    n_iter = np.zeros(shape, dtype=int)
+    solutions: dict[tuple[int, int], Solution] = {}
+    problem = encoded.training_set.ridge
+    with problem.arithmetic():
+        for i, j, solution in solve_grid(problem, checked, lams, estimator.tol, solver):
+            certificate = solution.certificate
+            gaps[i, j], primal[i, j], dual[i, j] = certificate.relative_gap, certificate.primal, certificate.dual
+            sparsity[i, j] = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))
+            n_iter[i, j] = solution.n_iter
+            solutions[i, j] = solution
+            if progress is not None:
+                progress(len(solutions), len(checked) * len(lams))
+    warn_gaps(gaps, estimator.tol)
+    return RegularizationPath(checked, lams, gaps, primal, dual, sparsity, n_iter, estimator, encoded, solutions)

@@ -1,0 +1,185 @@
+"""Training data in coordinates: what every dual problem of a fit is made of."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from fenchel import approximations as approximation_room
+from fenchel._array import Array, as_index, device, host, namespace
+from fenchel._check import check_memory
+from fenchel.approximations import Approximation
+from fenchel.estimators.validation import part_of, sample_weights
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import OperatorKernel
+from fenchel.kernels.gram import OperatorGram
+from fenchel.losses import Loss, Square
+from fenchel.problem import DualProblem
+from fenchel.representations import Representation
+from fenchel.solvers import APGD, Solver
+
+__all__ = ["ADJUSTABLE", "BoundKernel", "Encoded", "TrainingSet", "check_fits", "check_loss", "encode"]
+
+ADJUSTABLE = ("approximation", "solver")  # parameters that an error may suggest where memory is short
+
+_FEATURES = 500  # of an approximation that an error suggests
+_ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
+
+
+class BoundKernel(Protocol):
+    """A kernel bound to a sample and to the coordinates of a representation."""
+
+    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
+        """Return the Gram operator between two samples."""
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Checked training data: inputs, a bound kernel, outputs in coordinates, weights.
+
+    Samples of weight zero are left out; ``index`` says which of the samples given are there.
+    """
+
+    X: Array  # (n, ...), or the (n, n) Gram matrix
+    kernel: BoundKernel
+    representation: Representation  # fitted; targets_ are the outputs in coordinates, (n, p)
+    ridge: DualProblem  # of the square loss at lam = 1; the other problems share the factorisation that it has
+    weights: Array | None  # (n,), positive; None counts each sample once
+    index: np.ndarray | None  # places of the samples among those given; None: all
+    n_given: int  # samples given, those of weight zero among them
+    is_pairwise: bool  # inputs are a Gram matrix
+    is_exact: bool  # the kernel is not approximated
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples with a positive weight."""
+        return int(self.targets.shape[0])
+
+    @property
+    def targets(self) -> Array:
+        """Outputs in coordinates, (n, p)."""
+        return self.representation.targets_
+
+    @property
+    def counts(self) -> np.ndarray:
+        """How often each sample counts, as a NumPy array (n,)."""
+        return np.ones(self.n_samples) if self.weights is None else host(self.weights)
+
+    def problem(self, loss: Loss, lam: float) -> DualProblem:
+        """Return the dual problem of a loss and a lam."""
+        check_loss(loss, self.representation)
+        return self.ridge.with_(loss=loss.bind(self.targets, self.representation.point_scale), lam=lam)
+
+    def given(self, rows: Array) -> Array:
+        """Return one row for each sample given: zeros for those of weight zero."""
+        if self.index is None:
+            return rows
+        xp = namespace(rows)
+        place = np.full(self.n_given, len(self.index))  # the last row is one of zeros
+        place[self.index] = np.arange(len(self.index))
+        return xp.take(xp.concat([rows, 0 * rows[:1, ...]]), as_index(place, rows), axis=0)
+
+
+class Encoded(Protocol):
+    """What an estimator makes of its data: a training set, and what else it needs to predict."""
+
+    @property
+    def training_set(self) -> TrainingSet:
+        """The training set."""
+
+
+def encode(
+    X: Array,
+    y: Any,
+    kernel: OperatorKernel,
+    representation: Representation,
+    loss: Loss,
+    solver: Solver,
+    sample_weight: Array | None = None,
+    approximation: Approximation | str | None = None,
+    operator: Any = None,
+    adjustable: Collection[str] = ADJUSTABLE,
+) -> TrainingSet:
+    """Return checked data as a training set; raise first if loss, solver or memory are not for these data.
+
+    ``operator`` is the output operator from which a representation of curves may take its basis; ``adjustable`` are
+    the parameters that an error may suggest to change.
+    """
+    n = X.shape[0]
+    check_loss(loss, representation)
+    weights, index = sample_weights(sample_weight, X)
+    if kernel.is_pairwise and X.shape[1] != n:
+        raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
+    if index is not None:
+        xp, rows = namespace(X), as_index(index, X)
+        X, y = xp.take(X, rows, axis=0), representation.take(y, rows)
+        X = xp.take(X, rows, axis=1) if kernel.is_pairwise else X
+    approximate = None if approximation is None else _checked(approximation)
+    check_fits(X, kernel, solver, 1, approximate, adjustable)
+    targets = representation.fit(y, weights, operator).targets_
+    check_fits(X, kernel, solver, targets.shape[1], approximate, adjustable)
+    bound = kernel.bind(X, representation)
+    if approximate is not None:
+        bound = _approximated(bound, approximate, kernel, X, weights)
+    gram = bound.gram(X)
+    if representation.row_scale_ is not None:
+        gram = gram.scaled(representation.row_scale_)
+    ridge = DualProblem.build(
+        gram, targets, Square(), 1.0, weights, representation.point_scale, representation.observed_
+    )
+    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, approximate is None)
+
+
+def check_loss(loss: Loss, representation: Representation) -> None:
+    """Raise if a loss of single values meets coordinates that have none."""
+    if loss.pointwise and not representation.has_points:
+        raise IncompatibleError(
+            f"{loss!r} looks at single values, and {type(representation).__name__} has none. Use p=2, or for "
+            "curves representation='spline'."
+        )
+
+
+def check_fits(
+    X: Array,
+    kernel: OperatorKernel,
+    solver: Solver,
+    n_outputs: int,
+    approximation: Approximation | None = None,
+    adjustable: Collection[str] = ADJUSTABLE,
+) -> None:
+    """Raise if the Gram matrix, its factorisation and the iterates do not fit in memory."""
+    if not str(device(X)).startswith("cpu"):
+        return
+    n, width = X.shape[0], kernel.width(X)
+    if approximation is not None:
+        width = min(width, approximation.n_components)
+
+    def needed(width: int, copies: float) -> int:
+        return int(8 * n * (width * copies + n_outputs * _ITERATES))
+
+    lighter = {}
+    if "approximation" in adjustable and not kernel.is_pairwise:
+        lighter[f"approximation=Nystrom({_FEATURES})"] = needed(min(width, _FEATURES), solver.gram_copies)
+    if "solver" in adjustable:
+        lighter["solver='apgd'"] = needed(width, APGD.gram_copies)
+    what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
+    check_memory(needed(width, solver.gram_copies), what, "Fit on a part of the sample", lighter)
+
+
+def _checked(approximation: Approximation | str) -> Approximation:
+    part: Approximation = part_of(approximation, approximation_room, "approximation", Approximation)
+    return part.validate()
+
+
+def _approximated(
+    bound: Any, approximation: Approximation, kernel: OperatorKernel, X: Array, weights: Array | None
+) -> BoundKernel:
+    """Return the bound kernel with its scalar parts approximated."""
+    mapped = getattr(bound, "mapped", None)  # kernels that are sums of scalar kernels times operators have it
+    if mapped is None or kernel.is_pairwise:
+        raise IncompatibleError(
+            f"{approximation!r} approximates scalar kernels on points. Got {kernel!r}. Use approximation=None."
+        )
+    approximated: BoundKernel = mapped(lambda scalar: approximation.approximate(scalar, X, weights))
+    return approximated

@@ -1,0 +1,208 @@
+"""Checks of parameters and data that the estimators have in common."""
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import validate_data
+
+from fenchel import losses as loss_room
+from fenchel import solvers as solver_room
+from fenchel._array import Array, as_like, host, is_numpy, namespace
+from fenchel._check import Interval, check_array, check_finite, check_parameter
+from fenchel._component import from_name
+from fenchel.losses import Loss
+from fenchel.solvers import Solver
+
+__all__ = [
+    "all_or_nothing",
+    "as_lams",
+    "as_losses",
+    "is_host",
+    "is_regular",
+    "loss_and_solver",
+    "new_inputs",
+    "part_of",
+    "sample_counts",
+    "sample_weights",
+    "training_inputs",
+    "training_vectors",
+    "validated",
+    "warn_user",
+]
+
+E = TypeVar("E")
+P = ParamSpec("P")
+
+_LIMITS = {
+    "lam": Interval(0, float("inf")),
+    "tol": Interval(0, float("inf")),
+    "max_iter": Interval(1, float("inf"), "left", integer=True, also=(None,)),
+}
+
+
+def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[E, P], E]:
+    """Return a ``fit`` that changes the estimator only when it has ended.
+
+    The work is done on a copy of the estimator. If it is interrupted or fails, the estimator is what it was before:
+    not fitted, or fitted as it was.
+    """
+
+    @wraps(fit)
+    def fit_whole(self: E, /, *args: P.args, **kwargs: P.kwargs) -> E:
+        trial = object.__new__(type(self))
+        trial.__dict__.update(self.__dict__)
+        fit(trial, *args, **kwargs)
+        self.__dict__ = trial.__dict__
+        return self
+
+    return fit_whole
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called the library."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("fenchel."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def part_of(value: Any, room: Any, argument: str, kind: type) -> Any:
+    """Return a copy of a part given by instance or short name."""
+    part = from_name(value, room, argument)
+    if not isinstance(part, kind):
+        raise TypeError(
+            f"The {argument!r} parameter must be a {kind.__name__} instance or a short name. Got {value!r} instead."
+        )
+    return clone(part)
+
+
+def loss_and_solver(estimator: Any, loss: Any, argument: str = "loss") -> tuple[Loss, Solver]:
+    """Return the loss and the solver of an estimator as checked copies, after a check of lam, tol and max_iter."""
+    for name, limits in _LIMITS.items():
+        check_parameter(type(estimator).__name__, name, getattr(estimator, name), limits)
+    checked: Loss = part_of(loss, loss_room, argument, Loss)
+    solver: Solver = part_of(estimator.solver, solver_room, "solver", Solver)
+    if estimator.max_iter is not None and "max_iter" in solver.get_params():
+        solver.set_params(max_iter=estimator.max_iter)
+    return checked.validate(), solver.validate()
+
+
+def as_losses(losses: Sequence[Loss | str]) -> list[Loss]:
+    """Return the losses of a grid as checked copies."""
+    if isinstance(losses, str | Loss):
+        losses = [losses]
+    parts = [from_name(loss, loss_room, "loss") for loss in losses]
+    if not parts:
+        raise ValueError("The 'losses' parameter must hold at least one loss. Got none.")
+    for part in parts:
+        if not isinstance(part, Loss):
+            raise TypeError(f"The 'losses' parameter must hold Loss instances or short names. Got {part!r} instead.")
+    return [clone(part).validate() for part in parts]
+
+
+def as_lams(lams: Any) -> list[float]:
+    """Return the regularisation weights of a grid as positive floats."""
+    try:
+        grid = np.atleast_1d(np.asarray(lams, dtype=float))
+    except (TypeError, ValueError):
+        grid = np.empty((0, 0))
+    if grid.ndim != 1:
+        raise ValueError(f"The 'lams' parameter must be a sequence of numbers. Got {lams!r}.")
+    values = grid.tolist()
+    if not values:
+        raise ValueError("The 'lams' parameter must hold at least one number. Got none.")
+    for value in values:
+        check_parameter("the grid", "lams", value, Interval(0, float("inf")))
+    return values
+
+
+def is_host(X: Any) -> bool:
+    """Whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
+    try:
+        return is_numpy(X)
+    except TypeError:
+        return True
+
+
+def is_regular(y: Any) -> bool:
+    """Whether a list is one of numbers, or of rows of numbers of one length."""
+    with suppress(ValueError):
+        return np.asarray(y).dtype.kind in "biuf"
+    return False
+
+
+def validated(estimator: Any, *data: Any, **options: Any) -> Any:
+    """Return ``X``, or ``X`` and ``y``, as scikit-learn checks them; entries of ``X`` that are not finite are named."""
+    checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+    check_finite(checked[0] if len(data) == 2 else checked, "X")
+    return checked
+
+
+def training_inputs(estimator: Any, X: Any, kernel: Any, double: bool) -> tuple[Array, Any]:
+    """Return training inputs, of which the estimator keeps the features, and the kernel that knows their names."""
+    if is_host(X):
+        X = validated(estimator, X)
+    else:
+        X = check_array(X, "X")
+        estimator.n_features_in_ = int(X.shape[1])
+    if hasattr(estimator, "feature_names_in_"):
+        kernel = kernel.named(estimator.feature_names_in_)
+    return (namespace(X).astype(X, namespace(X).float64) if double else X), kernel
+
+
+def training_vectors(estimator: Any, X: Any, y: Any, double: bool) -> tuple[Array, Array]:
+    """Return training inputs and vector outputs as arrays of one floating dtype, float64 with ``double``."""
+    if is_host(X):
+        X, y = validated(estimator, X, y, multi_output=True, y_numeric=True)
+        y = np.asarray(y, dtype=X.dtype)
+    else:
+        X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
+        if X.shape[0] != y.shape[0]:
+            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
+        estimator.n_features_in_ = int(X.shape[1])
+    if not double:
+        return X, y
+    xp = namespace(X)
+    return xp.astype(X, xp.float64), xp.astype(y, xp.float64)
+
+
+def new_inputs(estimator: Any, X: Any) -> Array:
+    """Return inputs to predict for, with the features that the estimator was fitted with."""
+    X = validated(estimator, X, reset=False) if is_host(X) else check_array(X, "X")
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {estimator.n_features_in_}.")
+    return X
+
+
+def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.ndarray | None]:
+    """Return the positive weights and the places of their samples; ``None`` is all samples."""
+    if weights is None:
+        return None, None
+    n = X.shape[0]
+    values = np.asarray(weights if is_host(weights) else host(weights), dtype=np.float64)
+    if values.ndim == 0:
+        values = np.full(n, float(values))
+    if values.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},). Got {values.shape} instead.")
+    if not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise ValueError("sample_weight must hold finite non-negative numbers. Got a negative, NaN or infinite one.")
+    if not np.any(values > 0):
+        raise ValueError("sample_weight must have at least one positive entry. Got zeros only.")
+    index = np.flatnonzero(values > 0)
+    return as_like(values[index], X), None if len(index) == n else index
+
+
+def sample_counts(sample_weight: Array | None, X: Array) -> np.ndarray:
+    """Return how often each sample counts, as a NumPy array (n,); zero where a weight is."""
+    weights, index = sample_weights(sample_weight, X)
+    if weights is None:
+        return np.ones(X.shape[0])
+    counts = np.zeros(X.shape[0])
+    counts[slice(None) if index is None else index] = host(weights)
+    return counts
