@@ -266,12 +266,14 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
             shape = curves.values.shape[1:]
             curves = Curves(curves.grid, curves.values - as_like(center.values.reshape((1, *shape)), curves.values))
         operator = self._output_operator(curves.grid, representation)
+        loss, solver = self._loss_and_solver()
         training_set = encode(
             X,
             curves,
             Separable(self._input_kernel(input_grid), operator),
             representation,
-            *self._loss_and_solver(),
+            loss,
+            solver,
             sample_weight,
             self.approximation,
             operator,

@@ -63,12 +63,14 @@ def encode_levels(
     check_parameter(type(estimator).__name__, "intercept", estimator.intercept, _INTERCEPT)
     levels, weights = level_quadrature(estimator)
     operator = IntegralOperator(as_scalar_kernel(level_kernel).validate(), coupling).validate()
+    loss, solver = estimator._loss_and_solver()
     training_set = encode(
         X,
         Curves(levels, values),
         Separable(_input_kernel(estimator), operator),
         Spline(weights),
-        *estimator._loss_and_solver(),
+        loss,
+        solver,
         sample_weight,
         estimator.approximation,
         operator,

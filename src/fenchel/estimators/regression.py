@@ -198,12 +198,14 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         representation: Representation = part_of(given, representation_room, "representation", Representation)
         if representation.validate().is_functional:
             raise IncompatibleError(f"{representation!r} is for curves. Use FunctionalRegressor.")
+        loss, solver = self._loss_and_solver()
         training_set = encode(
             X,
             y,
             kernel,
             representation,
-            *self._loss_and_solver(),
+            loss,
+            solver,
             sample_weight,
             self.approximation,
             adjustable=adjustable,

@@ -282,12 +282,14 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
             raise ValueError(
                 "Samples of weight zero would change the places in the output Gram matrix. Leave them out of X and y."
             )
+        loss, solver = self._loss_and_solver()
         training_set = encode(
             X,
             outputs,
             kernel,
             representation,
-            *self._loss_and_solver(),
+            loss,
+            solver,
             sample_weight,
             self.approximation,
             adjustable=adjustable,

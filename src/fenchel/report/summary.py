@@ -108,7 +108,8 @@ def _fit_quality(facts: ModelFacts, pairs: Pairs | None) -> str:
 def _certificate(facts: ModelFacts) -> str:
     fitted = facts.estimator
     is_chosen = hasattr(fitted, "best_lam_")
-    loss = fitted.best_loss_ if is_chosen else getattr(fitted, fitted._loss_parameter)
+    parameters = fitted.get_params(deep=False)  # the loss trick calls its loss a surrogate
+    loss = fitted.best_loss_ if is_chosen else parameters.get("loss", parameters.get("surrogate", "built in"))
     rows = [
         ("primal objective", f"{fitted.primal_objective_:.10g}"),
         ("dual objective", f"{fitted.dual_objective_:.10g}"),
