@@ -34,6 +34,7 @@ ROOMS = (
     "fenchel.report.metrics",
     "fenchel.report.plots",
     "fenchel.report.summary",
+    "fenchel.testing",
     "fenchel.exceptions",
 )
 
