@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from fenchel._array import host
-from fenchel.data import Curves
+from fenchel.datasets import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, operators
 from fenchel.kernels.base import OutputOperator

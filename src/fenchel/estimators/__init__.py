@@ -12,6 +12,7 @@ from fenchel.estimators import (
     selection,
     structured,
     structured_selection,
+    tables,
 )
 from fenchel.estimators.autoencoder import *  # noqa: F403
 from fenchel.estimators.cost_sensitive import *  # noqa: F403
@@ -24,6 +25,7 @@ from fenchel.estimators.regression import *  # noqa: F403
 from fenchel.estimators.selection import *  # noqa: F403
 from fenchel.estimators.structured import *  # noqa: F403
 from fenchel.estimators.structured_selection import *  # noqa: F403
+from fenchel.estimators.tables import *  # noqa: F403
 
 __all__ = [
     *autoencoder.__all__,
@@ -37,4 +39,5 @@ __all__ = [
     *selection.__all__,
     *structured.__all__,
     *structured_selection.__all__,
+    *tables.__all__,
 ]

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from fenchel import approximations as approximation_room
-from fenchel._array import Array, as_index, as_like, device, host, is_numpy, is_single, namespace
+from fenchel._array import Array, as_index, as_like, device, host, is_host, is_single, namespace
 from fenchel._check import check_array, check_finite, check_memory
 from fenchel.approximations import Approximation
 from fenchel.estimators.base import CertifiedMixin, part_of
@@ -287,14 +287,6 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         for name in ("dual_coef_", "outlier_score_", "point_outlier_score_"):
             if hasattr(self, name):
                 setattr(self, name, _padded_take(getattr(self, name), place))
-
-
-def is_host(X: Any) -> bool:
-    """Whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
-    try:
-        return is_numpy(X)
-    except TypeError:
-        return True
 
 
 def is_regular(y: Any) -> bool:

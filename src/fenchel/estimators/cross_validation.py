@@ -1,14 +1,16 @@
 """Model selection by cross-validation on one factorisation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array
+from fenchel._array import Array, as_like
 from fenchel.estimators.base import all_or_nothing
+from fenchel.estimators.core import Sample
 from fenchel.estimators.functional import CurveScoreMixin, FunctionalRegressor
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.estimators.search import CrossValidatedMixin
@@ -49,6 +51,9 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         A file that keeps the errors of finished losses; a fit with the same data and grid goes on from there.
     progress : callable or None, default=None
         Called as ``progress(done, total)`` after each (loss, lam) pair.
+    scoring : callable or None, default=None
+        ``scoring(y, predicted)`` gives the error of each sample, shape (n,), from the outputs and their predictions out
+        of sample, in the order of the sample; ``None`` is the squared distance.
 
     Attributes
     ----------
@@ -57,7 +62,7 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
     losses_, lams_ : list
         The grid.
     cv_errors_ : array of shape (n_losses, n_lams)
-        Mean squared distance between held-out outputs and predictions, aggregated over folds.
+        Errors of the held-out samples, aggregated over folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)
         The same for each fold.
     cv_gaps_ : array of shape (n_losses, n_lams)
@@ -91,6 +96,7 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         checkpoint: Any = None,
         progress: Progress | None = None,
         approximation: Any = None,
+        scoring: Callable[[Array, Array], Any] | None = None,
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -104,6 +110,7 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         self.checkpoint = checkpoint
         self.progress = progress
         self.approximation = approximation
+        self.scoring = scoring
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -125,6 +132,16 @@ class OperatorKernelRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regressor
         """Predict with the chosen model."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
+
+    def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+        if self.scoring is None:
+            return super()._measure(sample, folds)
+        scoring, decode = self.scoring, sample.representation.decode
+        y = decode(sample.problem.unscale(sample.problem.targets))
+        return lambda predictions: np.asarray(scoring(y, decode(as_like(predictions, y))), dtype=np.float64)
+
+    def _what(self) -> str:
+        return "" if self.scoring is None else getattr(self.scoring, "__qualname__", repr(self.scoring))
 
     def _estimator(self, loss: Loss | str, lam: float) -> OperatorKernelRegressor:
         return OperatorKernelRegressor(
@@ -177,7 +194,7 @@ class FunctionalRegressorCV(CrossValidatedMixin, CurveScoreMixin, MultiOutputMix
     Examples
     --------
     >>> from fenchel import FunctionalRegressorCV
-    >>> from fenchel.data import make_functional
+    >>> from fenchel.datasets import make_functional
     >>> from fenchel.losses import Huber
     >>> data = make_functional(30, 20, random_state=0)
     >>> model = FunctionalRegressorCV(lams=[1e-4, 1e-2], losses=["square", Huber(0.5, p=1)]).fit(data.X, data.Y)

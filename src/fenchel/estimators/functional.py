@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_numpy, namespace
 from fenchel._check import Options, check_array, check_memory, check_parameter
-from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata, to_fdata
+from fenchel.datasets.functional import Curves, as_curves, brings_points, is_fdata, to_fdata
 from fenchel.estimators.base import all_or_nothing, part_of
 from fenchel.estimators.centre import Centre
 from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, sample_weights, validated
@@ -146,7 +146,7 @@ class FunctionalRegressor(CurveScoreMixin, KernelRegressorMixin, MultiOutputMixi
     Examples
     --------
     >>> from fenchel import FunctionalRegressor
-    >>> from fenchel.data import make_functional
+    >>> from fenchel.datasets import make_functional
     >>> from fenchel.losses import Huber
     >>> data = make_functional(40, 30, random_state=0)
     >>> model = FunctionalRegressor(loss=Huber(0.1, p=1), lam=1e-4).fit(data.X, data.Y)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter
-from fenchel.data.functional import Curves
+from fenchel.datasets.functional import Curves
 from fenchel.estimators.core import KernelRegressorMixin, Sample, is_host, validated
 from fenchel.kernels import Constant, IntegralOperator, OperatorKernel, ScalarKernel, Separable, as_scalar_kernel
 from fenchel.losses import Loss

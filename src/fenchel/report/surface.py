@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel.estimators.selection import RegularizationPath
+from fenchel.estimators import RegularizationPath
 from fenchel.losses import Loss
 
 __all__ = ["Surface"]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fenchel.data import Curves
+from fenchel.datasets import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OutputOperator, ScalarKernel
 from fenchel.representations import Euclidean, Representation, Spline
