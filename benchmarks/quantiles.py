@@ -22,9 +22,9 @@ from sklearn.model_selection import KFold, ParameterGrid
 from sklearn.pipeline import make_pipeline
 
 from fenchel import QuantileFunctionRegressor, QuantileFunctionRegressorCV
-from fenchel.data import load_bike_sharing, load_mulan_regression
+from fenchel.datasets import load_bike_sharing, load_mulan_regression
 from fenchel.kernels import Gaussian, Laplacian
-from fenchel.report.quantiles import coverage, crossing_rate, pinball_loss
+from fenchel.metrics import coverage, crossing_rate, pinball_loss
 
 LEVELS = np.arange(1, 20) / 20
 LARGEST = 2000  # training samples

@@ -26,14 +26,12 @@ ROOMS = (
     "fenchel.solvers",
     "fenchel.decoders",
     "fenchel.task_losses",
-    "fenchel.data",
     "fenchel.datasets",
-    "fenchel.data.tables",
-    "fenchel.tables",
-    "fenchel.report.labels",
-    "fenchel.report.metrics",
+    "fenchel.metrics",
+    "fenchel.estimators.tables",
     "fenchel.report.plots",
     "fenchel.report.summary",
+    "fenchel.testing",
     "fenchel.exceptions",
 )
 

@@ -8,12 +8,12 @@ from fenchel._component import Component
 
 def examples(room, base):
     """Return the examples of every concrete class of a family in a room."""
-    found = []
+    parts = []
     for name in room.__all__:
         value = getattr(room, name)
         if isinstance(value, type) and issubclass(value, base) and not isabstract(value):
-            found += value.examples()
-    return found
+            parts += value.examples()
+    return parts
 
 
 DECODERS = examples(decoders, decoders.Decoder)
@@ -23,6 +23,7 @@ OUTPUT_OPERATORS = examples(kernels, kernels.OutputOperator)
 EVERY_REPRESENTATION = examples(representations, representations.Representation)
 REPRESENTATIONS = [part for part in EVERY_REPRESENTATION if not part.is_functional]
 CURVE_REPRESENTATIONS = [part for part in EVERY_REPRESENTATION if part.is_functional]
+SCALAR_KERNELS = examples(kernels, kernels.ScalarKernel)
 SOLVERS = examples(solvers, solvers.Solver)
 TASK_LOSSES = examples(task_losses, task_losses.TaskLoss)
 ALL = [
@@ -33,7 +34,7 @@ ALL = [
     *EVERY_REPRESENTATION,
     *SOLVERS,
     *TASK_LOSSES,
-    *examples(kernels, kernels.ScalarKernel),
+    *SCALAR_KERNELS,
 ]
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "OPERATOR_KERNELS",
     "OUTPUT_OPERATORS",
     "REPRESENTATIONS",
+    "SCALAR_KERNELS",
     "SOLVERS",
     "TASK_LOSSES",
     "Component",

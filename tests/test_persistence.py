@@ -42,10 +42,8 @@ from fenchel.decoders import Candidates
 from fenchel.exceptions import ModelFileError
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Norm
+from fenchel.metrics import crps_scorer, curve_errors, curve_scorer, hamming_losses, label_scorer, pinball_loss
 from fenchel.persistence import FORMAT, describe
-from fenchel.report.labels import hamming_losses, label_scorer
-from fenchel.report.metrics import curve_errors, curve_scorer
-from fenchel.report.quantiles import crps_scorer, pinball_loss
 
 skops = pytest.importorskip("skops.io")
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from fenchel import OperatorKernelRegressor
-from fenchel.data import make_multioutput
+from fenchel.datasets import make_multioutput
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fenchel import FunctionalRegressor
 from fenchel.kernels import Gaussian
-from fenchel.report.metrics import curve_errors
+from fenchel.metrics import curve_errors
 from fenchel.report.plots import plot_curves
 
 # %%

@@ -11,9 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from fenchel import FunctionalRegressor
-from fenchel.data import contaminate, make_functional
+from fenchel.datasets import contaminate, make_functional
 from fenchel.losses import Huber
-from fenchel.report.metrics import curve_errors
+from fenchel.metrics import curve_errors
 from fenchel.report.plots import plot_curves, plot_outlier_scores, plot_point_scores
 
 train = make_functional(100, 50, "nonlinear", noise=0.05, random_state=0)

@@ -12,10 +12,10 @@ from sklearn.model_selection import GridSearchCV
 
 import fenchel
 from fenchel import FunctionalRegressor, FunctionalRegressorCV
-from fenchel.data import contaminate, make_functional
+from fenchel.datasets import contaminate, make_functional
 from fenchel.kernels import FunctionalGaussian, Laplacian
 from fenchel.losses import Huber
-from fenchel.report.metrics import curve_errors, curve_scorer
+from fenchel.metrics import curve_errors, curve_scorer
 from fenchel.report.plots import plot_surface
 
 train = make_functional(80, 40, "nonlinear", noise=0.05, random_state=0)

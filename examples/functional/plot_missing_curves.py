@@ -11,9 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from fenchel import FunctionalRegressor
-from fenchel.data import make_functional
+from fenchel.datasets import make_functional
 from fenchel.losses import Huber
-from fenchel.report.metrics import curve_errors
+from fenchel.metrics import curve_errors
 from fenchel.report.plots import plot_curves
 
 rng = np.random.default_rng(0)

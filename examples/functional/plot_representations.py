@@ -11,10 +11,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from fenchel import FunctionalRegressor
-from fenchel.data import make_functional
+from fenchel.datasets import make_functional
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
-from fenchel.report.metrics import curve_errors
+from fenchel.metrics import curve_errors
 from fenchel.report.plots import plot_curves
 from fenchel.representations import Basis
 

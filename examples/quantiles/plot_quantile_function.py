@@ -11,7 +11,7 @@ import numpy as np
 
 from fenchel import QuantileFunctionRegressor
 from fenchel.kernels import Gaussian
-from fenchel.report.quantiles import coverage, crossing_rate, crps
+from fenchel.metrics import coverage, crossing_rate, crps
 
 rng = np.random.default_rng(0)
 X = np.sort(rng.uniform(-1, 1, (300, 1)), axis=0)

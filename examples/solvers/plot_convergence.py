@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel import OperatorKernelRegressor
-from fenchel.data import make_multioutput
+from fenchel.datasets import make_multioutput
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
 from fenchel.solvers import APGD, BCD, PGD, DouglasRachford, RowNewton

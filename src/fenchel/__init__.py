@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fenchel import datasets, decoders, kernels, losses, representations, solvers, task_losses
+    from fenchel import datasets, decoders, kernels, losses, metrics, representations, solvers, task_losses, testing
     from fenchel.estimators import (
         CostCurve,
         CostSensitiveClassifier,
@@ -45,14 +45,26 @@ __all__ = [
     "kernels",
     "load",
     "losses",
+    "metrics",
     "path",
     "representations",
     "save",
     "solvers",
     "task_losses",
+    "testing",
 ]
 
-_ROOMS = ("datasets", "decoders", "kernels", "losses", "representations", "solvers", "task_losses")
+_ROOMS = (
+    "datasets",
+    "decoders",
+    "kernels",
+    "losses",
+    "metrics",
+    "representations",
+    "solvers",
+    "task_losses",
+    "testing",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ __all__ = [
     "few_threads",
     "host",
     "indicator",
+    "is_host",
     "is_numpy",
     "is_single",
     "joined",
@@ -48,6 +49,14 @@ def namespace(*arrays: Array) -> Any:
 def is_numpy(array: Array) -> bool:
     """Whether the array is NumPy's."""
     return type(array) is np.ndarray or bool(is_numpy_namespace(namespace(array)))
+
+
+def is_host(X: Any) -> bool:
+    """Whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
+    try:
+        return is_numpy(X)
+    except TypeError:
+        return True
 
 
 def eps(array: Array) -> float:

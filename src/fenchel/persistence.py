@@ -24,11 +24,20 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 import fenchel
-from fenchel import approximations, decoders, estimators, kernels, losses, representations, solvers, tables, task_losses
+from fenchel import (
+    approximations,
+    decoders,
+    estimators,
+    kernels,
+    losses,
+    metrics,
+    representations,
+    solvers,
+    task_losses,
+)
 from fenchel._check import Interval, check_parameter, require
 from fenchel._files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
 from fenchel.exceptions import ModelFileError
-from fenchel.report import labels, metrics, quantiles
 
 __all__ = ["describe", "load", "save", "versions"]
 
@@ -41,8 +50,7 @@ _HEADER = "fenchel.json"
 _HEADER_SIZE = 2**16  # bytes of a description that are read
 _END = 2**10  # bytes of the end of an archive, which is read more than once
 _MAGIC = b"PK\x03\x04"
-_SCORES = (labels, metrics, quantiles)
-_ROOMS = (approximations, decoders, estimators, kernels, losses, representations, solvers, tables, task_losses)
+_ROOMS = (approximations, decoders, estimators, kernels, losses, representations, solvers, task_losses)
 _SCORE_ENDINGS = ("_score", "_error", "_loss", "_deviance", "_corrcoef")
 _FEATURE_SCORES = tuple(
     getattr(feature_selection, name)
@@ -324,13 +332,12 @@ def _trusted_names() -> frozenset[str]:
     whole would let a file call any function that the module imports.
     """
     names = set(_HELPERS)
-    for room in (*_ROOMS, *_SCORES):
+    for room in (*_ROOMS, metrics):
         for module in _modules(room):
             own = [value for value in vars(module).values() if getattr(value, "__module__", None) == module.__name__]
             classes = [value for value in own if isclass(value)]
             names |= {_name_of(one) for one in classes if issubclass(one, BaseEstimator) or is_dataclass(one)}
-    for module in _SCORES:
-        names |= {_name_of(getattr(module, name)) for name in module.__all__}
+    names |= {_name_of(getattr(metrics, name)) for name in metrics.__all__}
     names |= {_name_of(function) for function in kernel_metrics().values()}
     names |= {_name_of(type(scorer)) for scorer in _sklearn_scorers()}
     names |= {_name_of(function) for function in (*_sklearn_scores(), *_FEATURE_SCORES)}

@@ -67,8 +67,6 @@ class TestLosses:
         inside = plain.prox_conjugate(rows, 1.0)
         check(xp, bound.conjugate(native(xp, inside)), plain.conjugate(inside), dtype)
         check(xp, bound.value(given), plain.value(rows), dtype)
-        if loss.smooth:
-            check(xp, bound.gradient(given), plain.gradient(rows), dtype)
         saturation = plain.saturation(rows)
         if saturation is None:
             assert bound.saturation(given) is None

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import fenchel
 from fenchel import FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor
-from fenchel.data import make_functional
+from fenchel.datasets import make_functional
 from fenchel.losses import EpsilonRidge, Huber
 from tests.estimators.curves import blanked
 

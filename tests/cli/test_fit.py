@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import fenchel as library
+from fenchel.estimators import TableRegressor
 from fenchel.losses import Huber
-from fenchel.tables import TableRegressor
 from tests.cli.conftest import write_csv
 
 pandas = pytest.importorskip("pandas")

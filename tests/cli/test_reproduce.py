@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fenchel.data import store
-from fenchel.data.store import KnownFile
+from fenchel.datasets import store
+from fenchel.datasets.store import KnownFile
 from fenchel.experiments import EXPERIMENTS
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from fenchel import FunctionalRegressor
 from fenchel._array import host
-from fenchel.data import Curves
+from fenchel.datasets import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, IntegralOperator, Laplacian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square

@@ -1,7 +1,6 @@
 """Decoders against brute force: all candidates, all 0/1 vectors, points of the box, finite differences."""
 
 import re
-from contextlib import suppress
 from itertools import pairwise, product
 
 import numpy as np
@@ -27,17 +26,10 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, GaussianTanimoto, Laplacian, Linear
 from fenchel.representations import KernelOutputs, kernel_outputs
 from fenchel.task_losses import (
-    Cauchy,
-    ChiSquare,
-    CircleGeodesic,
-    Hamming,
-    Hellinger,
     LeastSquares,
-    RankLoss,
-    SphereGeodesic,
     TaskSpace,
 )
-from tests.parts import DECODERS
+from fenchel.testing.decoders import decoding_spaces
 
 GAMMA = 0.4
 CLOSE = 1e-9  # distances after a triangular solve
@@ -73,35 +65,6 @@ def brute(name, weights, C, n=10):
     return squares - 2 * weights @ k(Y, C) + np.diag(k(C, C))
 
 
-def spaces():
-    """Return training outputs and spaces, of which one at least suits every decoder."""
-    Y, sets = points(5), (points(5) > 0.5).astype(float)
-    return [
-        (Y, KernelOutputs(Linear()).fit(Y)),
-        (Y, KernelOutputs(Gaussian(1.0)).fit(Y)),
-        (Y, TaskSpace(LeastSquares(), Y)),
-        (Y, TaskSpace(Cauchy(), Y)),
-        (Y, TaskSpace(RankLoss(), Y)),
-        (sets, TaskSpace(Hamming(), sets)),
-        (Y[:, 0], TaskSpace(CircleGeodesic(), Y[:, 0])),
-        *((one, TaskSpace(SphereGeodesic(), one)) for one in [Y / np.linalg.norm(Y, axis=1, keepdims=True)]),
-        *((one, TaskSpace(loss, one)) for loss in (Hellinger(), ChiSquare()) for one in [Y / Y.sum(1, keepdims=True)]),
-    ]
-
-
-@pytest.mark.parametrize("decoder", DECODERS, ids=repr)
-def test_fit_returns_the_decoder_and_keeps_its_parameters(decoder):
-    suitable = []
-    for Y, space in spaces():
-        own = clone(decoder)
-        before = own.get_params()
-        with suppress(IncompatibleError):
-            assert own.fit(Y, space) is own
-            suitable.append(space)
-        assert own.get_params() == before
-    assert suitable
-
-
 @pytest.mark.parametrize(
     ("decoder", "wanted"),
     [
@@ -117,7 +80,7 @@ def test_fit_returns_the_decoder_and_keeps_its_parameters(decoder):
 )
 def test_decoders_of_one_kind_of_task_loss(decoder, wanted):
     name, what = type(decoder).__name__, next(iter(wanted.values()))
-    for Y, space in spaces():
+    for Y, space in decoding_spaces():
         loss = getattr(space, "task_loss", None)
         if type(loss).__name__ in wanted:
             assert clone(decoder).fit(Y, space).representation_ is space

@@ -4,10 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from sklearn.base import clone
 
 from fenchel.losses import (
     Ball,
@@ -38,138 +36,6 @@ def rows(seed, n=7, p=3):
     values = rng.standard_normal((n, p)) * 10 ** rng.uniform(-3, 0.7, (n, 1))
     values[0] = 0
     return values
-
-
-def bound(loss, seed=0, n=7, p=3):
-    """The loss bound to some targets (only margin losses look at them)."""
-    return loss.bind(np.random.default_rng(seed + 1).standard_normal((n, p)))
-
-
-def feasible(loss, seed):
-    """Duals in the domain of the conjugate."""
-    return loss.prox_conjugate(rows(seed), 0.7)
-
-
-@each_loss
-@given(seed=seeds)
-def test_fenchel_young_gap_is_never_negative(loss, seed):
-    loss = bound(loss)
-    residuals, duals = rows(seed), feasible(loss, seed + 1)
-    values, conjugates = loss.value(residuals), loss.conjugate(duals)
-    products = np.sum(residuals * duals, axis=1)
-    size = 1 + np.abs(np.where(np.isfinite(values), values, 0)) + np.abs(products)
-    assert np.all(np.isfinite(conjugates))
-    assert np.all(values + conjugates - products >= -ROUND_OFF * size)
-
-
-@each_loss
-@given(seed=seeds)
-def test_fenchel_young_is_tight_at_the_gradient(loss, seed):
-    loss = bound(loss)
-    if not loss.smooth:
-        with pytest.raises(AttributeError, match="not smooth"):
-            loss.gradient(rows(seed))
-        return
-    residuals = rows(seed)
-    duals = loss.gradient(residuals)
-    gap = loss.value(residuals) + loss.conjugate(duals) - np.sum(residuals * duals, axis=1)
-    size = 1 + np.abs(loss.value(residuals)) + np.sum(np.abs(residuals * duals), axis=1)
-    assert np.all(np.abs(gap) <= BISECTION * size)
-
-
-@each_loss
-def test_gradient_is_the_finite_difference(loss):
-    loss = bound(loss)
-    if not loss.smooth:
-        return
-    rng, h = np.random.default_rng(5), 1e-6
-    residuals = rng.standard_normal((7, 3))
-    for k in range(3):
-        shift = h * np.eye(3)[k]
-        slope = (loss.value(residuals + shift) - loss.value(residuals - shift)) / (2 * h)
-        np.testing.assert_allclose(loss.gradient(residuals)[:, k], slope, rtol=1e-5, atol=2e-7)
-
-
-@each_loss
-@given(seed=seeds, step=st.sampled_from([1e-3, 0.1, 1.0, 30.0]))
-def test_prox_beats_every_other_feasible_point(loss, seed, step):
-    """The objective of the prox is strongly convex: any other point is worse by half its squared distance."""
-    loss = bound(loss)
-    point = rows(seed)
-    best = loss.prox_conjugate(point, step)
-    objective = step * loss.conjugate(best) + np.sum((best - point) ** 2, axis=1) / 2
-    assert np.all(np.isfinite(objective))
-    rng = np.random.default_rng(seed)
-    for scale in (1e-4, 1e-2, 1.0):
-        nearby = best + scale * rng.standard_normal(best.shape)
-        for other in (loss.prox_conjugate(nearby, 0.01), best * (1 - scale / 2), best * (1 + scale)):
-            value = step * loss.conjugate(other) + np.sum((other - point) ** 2, axis=1) / 2
-            distance = np.sum((other - best) ** 2, axis=1) / 2
-            value = np.where(np.isfinite(value), value, math.inf)
-            assert np.all(value >= objective + distance - BISECTION * (1 + np.abs(objective)))
-
-
-@each_loss
-@given(seed=seeds)
-def test_prox_is_firmly_non_expansive(loss, seed):
-    loss = bound(loss)
-    for prox in (loss.prox_conjugate, loss.prox_remainder):
-        u, v = rows(seed), rows(seed + 1)
-        a, b = prox(u, 0.5), prox(v, 0.5)
-        left, right = np.sum((a - b) ** 2, axis=1), np.sum((a - b) * (u - v), axis=1)
-        assert np.all(left <= right + BISECTION * (1 + np.abs(right)))
-
-
-@each_loss
-def test_prox_remainder_is_the_prox_without_the_quadratic(loss):
-    """prox of step (sigma/2 |.|^2 + g) at u is the prox of step/(1 + step sigma) g at u/(1 + step sigma)."""
-    loss = bound(loss)
-    point, step, sigma = rows(3), 0.7, loss.curvature
-    direct = loss.prox_conjugate(point, step)
-    through = loss.prox_remainder(point / (1 + step * sigma), step / (1 + step * sigma))
-    np.testing.assert_allclose(direct, through, rtol=1e-10, atol=1e-12)
-
-
-@each_loss
-def test_steps_may_differ_from_row_to_row(loss):
-    loss = bound(loss)
-    point, steps = rows(4), np.linspace(0.1, 3, 7)[:, None]
-    together = loss.prox_conjugate(point, steps)
-    for i, step in enumerate(steps[:, 0]):
-        alone = loss.rows(slice(i, i + 1)).prox_conjugate(point[i : i + 1], float(step))
-        np.testing.assert_allclose(together[i : i + 1], alone, rtol=1e-9, atol=1e-12)
-
-
-@each_loss
-def test_arguments_are_unchanged_and_dtype_is_kept(loss):
-    for dtype in (np.float64, np.float32):
-        bound_loss = loss.bind(np.random.default_rng(1).standard_normal((7, 3)).astype(dtype))
-        point = rows(6).astype(dtype)
-        copy = point.copy()
-        results = [
-            bound_loss.value(point),
-            bound_loss.prox_conjugate(point, 0.3),
-            bound_loss.prox_remainder(point, 0.3),
-            bound_loss.conjugate(bound_loss.prox_conjugate(point, 0.3)),
-        ]
-        assert np.array_equal(point, copy)
-        assert [result.dtype for result in results] == [dtype] * 4
-        assert np.all(np.isfinite(results[3]))  # the domain test allows for the round-off of the dtype
-
-
-@each_loss
-def test_saturation_is_a_share(loss):
-    loss = bound(loss)
-    scores = loss.saturation(loss.prox_conjugate(1e6 * rows(8), 0.5))
-    if scores is not None:
-        assert scores.shape == (7,)
-        assert np.all((scores >= 0) & (scores <= 1 + 16 * EPS))
-        assert scores.max() > 0.99
-
-
-@each_loss
-def test_clone_and_repr(loss):
-    assert repr(clone(loss)) == repr(loss)
 
 
 def test_the_same_loss_through_another_door():

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from fenchel._array import host
-from fenchel.data import Curves
+from fenchel.datasets import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, operators
 from fenchel.kernels.base import OutputOperator
@@ -63,25 +63,6 @@ def test_every_class_has_examples():
         assert issubclass(cls, OutputOperator)
         assert cls.examples()
         assert all(type(operator) is cls for operator in cls.examples())
-
-
-@every_operator
-def test_matrix_is_symmetric_and_positive(operator):
-    matrix = dense(operator.matrix(Rotated()))
-    assert matrix.shape == (3, 3)
-    assert_allclose(matrix, matrix.T, rtol=0, atol=1e-14)
-    assert np.linalg.eigvalsh(matrix)[0] >= -1e-14 * np.trace(matrix)
-
-
-@every_operator
-def test_clone_gives_the_same_matrix_and_parameters_are_unchanged(operator):
-    before = {name: np.copy(value) for name, value in operator.get_params().items()}
-    expected = dense(operator.matrix(Rotated()))
-    copy = clone(operator)
-    assert copy is not operator
-    assert_array_equal(dense(copy.matrix(Rotated())), expected)
-    for name, value in operator.get_params().items():
-        assert_array_equal(value, before[name])
 
 
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])
@@ -235,18 +216,6 @@ def plain(kernel):
 
 
 class TestIntegralOperator:
-    @every_curve_operator
-    def test_matrix_is_symmetric_and_positive(self, operator):
-        matrix = operator.matrix(Spline().fit(curves()))
-        assert matrix.shape == (10, 10)
-        assert_allclose(matrix, matrix.T, rtol=0, atol=1e-14)
-        assert np.linalg.eigvalsh(matrix)[0] >= -1e-14 * np.trace(matrix)
-
-    @every_curve_operator
-    def test_clone_gives_the_same_matrix(self, operator):
-        expected = operator.matrix(Spline().fit(curves()))
-        assert_array_equal(clone(operator).matrix(Spline().fit(curves())), expected)
-
     @every_curve_operator
     @pytest.mark.parametrize("representation", [Euclidean(), GramFactor()], ids=label)
     def test_vectors_are_no_curves(self, operator, representation):

@@ -1,14 +1,12 @@
-"""What every representation of vectors keeps, and the Gram factor in the cases where factorisations go wrong."""
+"""Vectors as they are, and the Gram factor in the cases where factorisations go wrong."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Covariance, Diagonal, Identity, Matrix
+from fenchel.kernels import Diagonal, Matrix
 from fenchel.representations import Euclidean, GramFactor
-from tests.parts import REPRESENTATIONS
 
 EPS = np.finfo(np.float64).eps
 ROUNDING = 256 * EPS  # relative to the largest entry of a product
@@ -16,116 +14,6 @@ ROUNDING = 256 * EPS  # relative to the largest entry of a product
 
 def outputs(n=7, d=3, seed=0):
     return np.random.default_rng(seed).standard_normal((n, d))
-
-
-# For each class: raw training outputs, and the inner products that the coordinates must have.
-RAW = {
-    "Euclidean": lambda: (outputs(), outputs() @ outputs().T),
-    "GramFactor": lambda: (outputs() @ outputs().T, outputs() @ outputs().T),
-    "KernelOutputs": lambda: (outputs(), outputs() @ outputs().T),  # with the linear kernel, its default
-}
-
-every_representation = pytest.mark.parametrize("representation", REPRESENTATIONS, ids=repr)
-
-
-def fitted(representation, weights=None):
-    raw, products = RAW[type(representation).__name__]()
-    return clone(representation).fit(raw, weights), raw, products
-
-
-def test_every_representation_has_raw_outputs():
-    assert {type(representation).__name__ for representation in REPRESENTATIONS} == set(RAW)
-
-
-class TestContract:
-    @every_representation
-    def test_inner_products(self, representation):
-        bound, raw, products = fitted(representation)
-        assert bound.targets_.ndim == 2
-        size = np.max(np.abs(products))
-        assert_allclose(bound.targets_ @ bound.targets_.T, products, rtol=0, atol=ROUNDING * size)
-        encoded = bound.encode(raw)
-        assert_allclose(encoded @ encoded.T, products, rtol=0, atol=64 * ROUNDING * size)
-        assert_allclose(encoded, bound.targets_, rtol=0, atol=64 * ROUNDING * np.sqrt(size))
-
-    @every_representation
-    def test_decode_gives_the_outputs_back(self, representation):
-        bound, raw, _ = fitted(representation)
-        assert_allclose(bound.decode(bound.targets_), raw, rtol=0, atol=ROUNDING * np.max(np.abs(raw)))
-
-    @every_representation
-    def test_decode_after_encode_is_a_projection(self, representation):
-        bound, raw, _ = fitted(representation)
-        other = np.random.default_rng(5).standard_normal(raw.shape)
-        once = bound.decode(bound.encode(other))
-        twice = bound.decode(bound.encode(once))
-        assert once.shape == other.shape
-        assert_allclose(twice, once, rtol=0, atol=1e4 * EPS * np.max(np.abs(other)))
-        # the part that is taken away is orthogonal to what stays
-        assert_allclose(np.sum((other - once) * once, axis=1), 0, atol=1e4 * EPS * np.max(np.sum(other**2, axis=1)))
-
-    @every_representation
-    @pytest.mark.parametrize(
-        "operator", [Identity(), Covariance(), Matrix(np.diag([2.0, 1.0, 0.0])), Diagonal([1, 0, 2])]
-    )
-    def test_operators_are_psd(self, representation, operator):
-        bound, _, _ = fitted(representation)
-        p = bound.targets_.shape[1]
-        try:
-            matrix = operator.matrix(bound)
-        except IncompatibleError as error:
-            assert "Use Identity() or Covariance()" in str(error)
-            assert not isinstance(operator, Identity | Covariance)
-            return
-        if matrix is None:
-            assert isinstance(operator, Identity)
-            return
-        assert matrix.shape in ((p, p), (p,))
-        values = matrix if matrix.ndim == 1 else np.linalg.eigvalsh(matrix)
-        assert np.min(values) >= -64 * EPS * np.sum(values)
-        assert np.max(values) > 0
-
-    @every_representation
-    def test_covariance_is_the_second_moment(self, representation):
-        bound, _, products = fitted(representation)
-        # <y_k, C y_l> = (1/n) sum_i <y_k, y_i> <y_i, y_l>: says it without coordinates
-        found = bound.targets_ @ bound.covariance() @ bound.targets_.T
-        wanted = products @ products / len(products)
-        assert_allclose(found, wanted, rtol=0, atol=ROUNDING * np.max(np.abs(wanted)))
-
-    @every_representation
-    def test_covariance_counts_weights(self, representation):
-        weights = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 0.5])
-        bound, _, products = fitted(representation, weights)
-        found = bound.targets_ @ bound.covariance() @ bound.targets_.T
-        wanted = products @ np.diag(weights) @ products / weights.sum()
-        assert_allclose(found, wanted, rtol=0, atol=ROUNDING * np.max(np.abs(wanted)))
-        assert_array_equal(bound.weights_, weights)
-
-    @every_representation
-    def test_take(self, representation):
-        bound, raw, products = fitted(representation)
-        index = np.array([4, 0, 2])
-        part = clone(bound).fit(bound.take(raw, index)).targets_
-        wanted = products[np.ix_(index, index)]
-        assert_allclose(part @ part.T, wanted, rtol=0, atol=ROUNDING * np.max(np.abs(products)))
-
-    @every_representation
-    def test_arguments_are_not_changed_and_dtype_is_kept(self, representation):
-        raw, _ = RAW[type(representation).__name__]()
-        for dtype in (np.float64, np.float32):
-            given = raw.astype(dtype)
-            before = given.copy()
-            bound = clone(representation).fit(given)
-            assert bound.targets_.dtype == dtype
-            assert bound.encode(given).dtype == dtype
-            assert bound.decode(bound.targets_).dtype == dtype
-            assert bound.covariance().dtype == dtype
-            assert_array_equal(given, before)
-
-    @every_representation
-    def test_same_bits_twice(self, representation):
-        assert_array_equal(fitted(representation)[0].targets_, fitted(representation)[0].targets_)
 
 
 class TestEuclidean:

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel import FunctionalRegressor
-from fenchel.data import Curves, as_curves
+from fenchel.datasets import Curves, as_curves
 from fenchel.estimators.curve_center import CurveCenter
 from fenchel.kernels import Gaussian
 

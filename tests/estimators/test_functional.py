@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 
 from fenchel import FunctionalRegressor
-from fenchel.data import as_curves, contaminate, make_functional
+from fenchel.datasets import as_curves, contaminate, make_functional
 from fenchel.estimators.curve_center import CurveCenter
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import FunctionalGaussian, Gaussian, Laplacian, Matern

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 
 import fenchel
 from fenchel import FunctionalRegressor, FunctionalRegressorCV
-from fenchel.data import contaminate, make_functional
+from fenchel.datasets import contaminate, make_functional
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Square
 from tests.estimators.curves import GRID, blanked, full_weights

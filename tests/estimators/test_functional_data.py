@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel import FunctionalRegressor
-from fenchel.data import as_curves, make_functional
+from fenchel.datasets import as_curves, make_functional
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralLaplacian, Laplacian, Matrix, Part, Separable
 from fenchel.losses import EpsilonRidge, Huber

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import fenchel
 from fenchel import QuantileFunctionRegressor, QuantileFunctionRegressorCV
 from fenchel.kernels import Constant, Gaussian, Laplacian
-from fenchel.report.quantiles import coverage, crossing_rate, pinball_scorer
+from fenchel.metrics import coverage, crossing_rate, pinball_scorer
 
 AGREEMENT = 1e-6
 

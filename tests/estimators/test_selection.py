@@ -297,3 +297,21 @@ def test_bad_losses_are_named(sample):
 @parametrize_with_checks([OperatorKernelRegressorCV(lams=[1e-3, 1e-1], losses=["square", "huber"], cv=2)])
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_scoring_is_asked_for_the_error_of_each_held_out_sample():
+    """The mean absolute error of the predictions out of sample, beside fits that leave one sample out."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((9, 2)), rng.standard_normal((9, 3))
+
+    def absolute(y, predicted):
+        np.testing.assert_allclose(y, Y)
+        return np.mean(np.abs(y - predicted), axis=1)
+
+    model = OperatorKernelRegressorCV("linear", lams=[0.1], losses=[Huber(0.5)], cv="loo", scoring=absolute, tol=1e-10)
+    errors = []
+    for i in range(9):
+        rest = np.arange(9) != i
+        left = OperatorKernelRegressor("linear", loss=Huber(0.5), lam=0.1, tol=1e-10).fit(X[rest], Y[rest])
+        errors.append(np.mean(np.abs(left.predict(X[i : i + 1]) - Y[i])))
+    assert model.fit(X, Y).cv_errors_[0, 0] == pytest.approx(np.mean(errors), rel=1e-5)

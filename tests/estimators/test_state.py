@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 import fenchel
 from fenchel import estimators, solvers
 from fenchel.decoders import Candidates
+from fenchel.estimators import TableRegressor
 from fenchel.kernels import Gaussian
-from fenchel.tables import TableRegressor
 
 FAST = {"lams": [1e-2, 1e-1], "cv": 2}
 # an estimator of each class, and how its outputs follow from inputs in [-1, 1]

@@ -16,7 +16,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Covariance, Gaussian, GaussianTanimoto, Identity, Laplacian, Linear
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.losses.radial import RadialLoss
-from fenchel.report.labels import hamming_losses
+from fenchel.metrics import hamming_losses
 from tests.parts import LOSSES
 
 CLOSE = 1e-7  # the relative gap of a fit is 1e-6 at most, and of a closed form far less

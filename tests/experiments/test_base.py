@@ -6,8 +6,8 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from fenchel.data import store
-from fenchel.data.store import KnownFile
+from fenchel.datasets import store
+from fenchel.datasets.store import KnownFile
 from fenchel.experiments import EXPERIMENTS, base
 from fenchel.experiments.base import Unit, run
 from fenchel.experiments.comparison import Comparison

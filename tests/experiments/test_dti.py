@@ -3,7 +3,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 from fenchel import FunctionalRegressor
-from fenchel.data import load_dti
+from fenchel.datasets import load_dti
 from fenchel.experiments import EXPERIMENTS, dti
 from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian, Laplacian

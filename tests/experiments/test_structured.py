@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from fenchel.data import load_bibtex, load_massbank, load_metabolite_fp490, load_yeast
-from fenchel.data.spectra import binned_spectra, spectrum_products
+from fenchel.datasets import load_bibtex, load_massbank, load_metabolite_fp490, load_yeast
+from fenchel.datasets.spectra import binned_spectra, spectrum_products
 from fenchel.estimators import StructuredPredictor
 from fenchel.experiments import bibtex, fp490, metabolites, yeast_hamming
 from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian, GaussianTanimoto
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
-from fenchel.report.labels import f1_scores, hamming_losses, ranks_of, top_k_accuracies
+from fenchel.metrics import f1_scores, hamming_losses, ranks_of, top_k_accuracies
 
 ROUND_OFF = 64 * np.finfo(float).eps
 
@@ -56,7 +56,7 @@ class TestLoaders:
     def test_a_table_without_its_columns(self, tmp_path, folder, monkeypatch):
         (tmp_path / "massbank_msms").symlink_to(folder / "massbank_msms")
         monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
-        monkeypatch.setattr("fenchel.data.readers.csv.DictReader", lambda _: _Empty())
+        monkeypatch.setattr("fenchel.datasets.readers.csv.DictReader", lambda _: _Empty())
         with pytest.raises(ValueError, match="It lacks inchikey14, smiles, formula, precursor_mz, fold"):
             load_massbank()
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fenchel.data import load_usps
+from fenchel.datasets import load_usps
 from fenchel.experiments import usps
 from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian

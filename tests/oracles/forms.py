@@ -3,14 +3,16 @@
 import cvxpy as cp
 import numpy as np
 
+from fenchel import losses
+
 FORMS = {}
 
 
-def form(name):
-    """Register the cvxpy form of a loss class."""
+def form(kind):
+    """Register the cvxpy form of a loss class; a class without one is held against a direct minimisation."""
 
     def register(function):
-        FORMS[name] = function
+        FORMS[kind] = function
         return function
 
     return register
@@ -34,87 +36,87 @@ def add(*lists):
     return [cp.sum([cp.reshape(term, (), order="C") for term in terms]) for terms in zip(*lists, strict=True)]
 
 
-@form("Square")
+@form(losses.Square)
 def square(loss, residuals, targets):
     return half_squares(residuals), []
 
 
-@form("Huber")
+@form(losses.Huber)
 def huber(loss, residuals, targets):
     part = cp.Variable(residuals.shape)
     linear = [loss.kappa * norm for norm in norms(part, loss.p)]
     return add(half_squares(residuals - part), linear), []
 
 
-@form("EpsilonRidge")
+@form(losses.EpsilonRidge)
 def epsilon_ridge(loss, residuals, targets):
     part = cp.Variable(residuals.shape)
     return half_squares(residuals - part), [norm <= loss.epsilon for norm in norms(part, loss.p)]
 
 
-@form("EpsilonSVR")
+@form(losses.EpsilonSVR)
 def epsilon_svr(loss, residuals, targets):
     return [cp.pos(norm - loss.epsilon) for norm in norms(residuals, loss.p)], []
 
 
-@form("Norm")
+@form(losses.Norm)
 def norm(loss, residuals, targets):
     return [loss.scale * value for value in norms(residuals)], []
 
 
-@form("Power")
+@form(losses.Power)
 def power(loss, residuals, targets):
     return [loss.scale / loss.eta * cp.power(value, loss.eta) for value in norms(residuals)], []
 
 
-@form("Exponential")
+@form(losses.Exponential)
 def exponential(loss, residuals, targets):
     return [loss.scale * (cp.exp(value) - 1) for value in norms(residuals)], []
 
 
-@form("NormLog")
+@form(losses.NormLog)
 def norm_log(loss, residuals, targets):
     sizes = cp.Variable(residuals.shape[0])
     bounds = [norm <= sizes[i] for i, norm in enumerate(norms(residuals))]
     return [-loss.scale * cp.entr(sizes[i]) for i in range(residuals.shape[0])], [*bounds, sizes >= np.exp(-1)]
 
 
-@form("Ball")
+@form(losses.Ball)
 def ball(loss, residuals, targets):
     return [cp.Constant(0)] * residuals.shape[0], [norm <= loss.radius for norm in norms(residuals)]
 
 
-@form("MaxMargin")
+@form(losses.MaxMargin)
 def max_margin(loss, residuals, targets):
     predictions = targets - residuals
     return [cp.pos(1 - targets[i] @ predictions[i, :]) for i in range(residuals.shape[0])], []
 
 
-@form("Pinball")
+@form(losses.Pinball)
 def pinball(loss, residuals, targets):
     rows = cp.maximum(loss.levels * residuals, (loss.levels - 1) * residuals)
     return [cp.sum(rows[i, :]) for i in range(residuals.shape[0])], []
 
 
-@form("CostSensitiveHinge")
+@form(losses.CostSensitiveHinge)
 def cost_sensitive_hinge(loss, residuals, targets):
     costs = np.abs(loss.levels - (targets < 0)) * (targets != 0)  # a target 0 has no loss
     rows = cp.multiply(costs, cp.pos(1 - cp.multiply(targets, targets - residuals)))
     return [cp.sum(rows[i, :]) for i in range(residuals.shape[0])], []
 
 
-@form("IntegralLoss")
+@form(losses.IntegralLoss)
 def integral(loss, residuals, targets):
-    assert type(loss.point).__name__ == "AsymmetricSquare"
+    assert isinstance(loss.point, losses.AsymmetricSquare)
     rows = loss.levels * cp.square(cp.pos(residuals)) + (1 - loss.levels) * cp.square(cp.neg(residuals))
     return [cp.sum(rows[i, :]) for i in range(residuals.shape[0])], []
 
 
-@form("InfimalConvolution")
+@form(losses.InfimalConvolution)
 def convolution(loss, residuals, targets):
     part = cp.Variable(residuals.shape)
-    first, some = FORMS[type(loss.f).__name__](loss.f, part, targets)
-    second, others = FORMS[type(loss.g).__name__](loss.g, residuals - part, targets)
+    first, some = FORMS[type(loss.f)](loss.f, part, targets)
+    second, others = FORMS[type(loss.g)](loss.g, residuals - part, targets)
     return add(first, second), [*some, *others]
 
 
@@ -139,9 +141,9 @@ def optimum(gram, targets, loss, lam, scale, weights=None):
     residuals = targets - predictions
     if w is None:
         residuals = cp.Constant(residuals)
-    losses, constraints = FORMS[type(loss).__name__](loss, residuals, targets)
+    terms, constraints = FORMS[type(loss)](loss, residuals, targets)
     data = cp.sum(
-        [float(weight) * cp.reshape(value, (), order="C") for weight, value in zip(weights, losses, strict=True)]
+        [float(weight) * cp.reshape(value, (), order="C") for weight, value in zip(weights, terms, strict=True)]
     )
     problem = cp.Problem(cp.Minimize(data / (weights.sum() * scale) + penalty), constraints)
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10, max_iter=400)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fenchel import FunctionalRegressor
-from fenchel.data import make_functional
+from fenchel.datasets import make_functional
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, Norm, Square

@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fenchel
 from fenchel.approximations import Nystrom
-from fenchel.data import make_functional
+from fenchel.datasets import make_functional
+from fenchel.estimators import TableRegressor
 from fenchel.losses import EpsilonRidge, Huber
 from fenchel.report.charts import Axis, Chart, bar, heatmap, number
 from fenchel.report.model import ModelFacts
 from fenchel.report.summary import model_page
-from fenchel.tables import TableRegressor
 
 
 def csv_of(page, name):

@@ -6,7 +6,7 @@ import pytest
 
 import fenchel
 from fenchel import FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor, OperatorKernelRegressorCV
-from fenchel.data import make_functional
+from fenchel.datasets import make_functional
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber
 from fenchel.report import plots
 

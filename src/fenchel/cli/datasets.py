@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from fenchel.cli.terminal import OneLineGroup, click, command, print_table, rich_progress
-from fenchel.data.store import check_files, data_folder, fetch, known_files
+from fenchel.datasets.store import check_files, data_folder, fetch, known_files
 
 __all__ = ["datasets_command"]
 

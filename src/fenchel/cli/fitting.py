@@ -15,18 +15,19 @@ from sklearn.exceptions import ConvergenceWarning
 from fenchel._files import write_whole
 from fenchel._optional import require
 from fenchel.cli.terminal import click, rich_console, rich_progress
-from fenchel.data.tables import Table, read_table
+from fenchel.datasets.tables import Table, read_table
 from fenchel.estimators import (
     FunctionalRegressor,
     FunctionalRegressorCV,
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
+    TableRegressor,
 )
+from fenchel.metrics import Scores
 from fenchel.persistence import save, versions
 from fenchel.report.plots import CLIPPED
 from fenchel.report.summary import model_page
 from fenchel.solvers import watched
-from fenchel.tables import Scores, TableRegressor
 
 __all__ = ["run"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from fenchel._check import require
 from fenchel._files import csv_line, write_whole
 from fenchel.cli.terminal import click
-from fenchel.data.tables import read_table
+from fenchel.datasets.tables import read_table
+from fenchel.estimators import TableRegressor
 from fenchel.persistence import load
-from fenchel.tables import TableRegressor
 
 __all__ = ["run"]
 

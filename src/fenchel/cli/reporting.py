@@ -5,10 +5,10 @@ from pathlib import Path
 
 from fenchel._files import write_whole
 from fenchel.cli.terminal import click
-from fenchel.data.tables import read_table
+from fenchel.datasets.tables import read_table
+from fenchel.estimators import TableRegressor
 from fenchel.persistence import describe, load
 from fenchel.report.summary import model_page
-from fenchel.tables import TableRegressor
 
 __all__ = ["run"]
 

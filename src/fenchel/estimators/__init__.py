@@ -13,6 +13,7 @@ from fenchel.estimators import (
     regularization_path,
     structured,
     structured_cv,
+    tables,
 )
 from fenchel.estimators.autoencoder import *  # noqa: F403
 from fenchel.estimators.cost_sensitive import *  # noqa: F403
@@ -26,6 +27,7 @@ from fenchel.estimators.regression_cv import *  # noqa: F403
 from fenchel.estimators.regularization_path import *  # noqa: F403
 from fenchel.estimators.structured import *  # noqa: F403
 from fenchel.estimators.structured_cv import *  # noqa: F403
+from fenchel.estimators.tables import *  # noqa: F403
 
 __all__ = [
     *autoencoder.__all__,
@@ -40,4 +42,5 @@ __all__ = [
     *regularization_path.__all__,
     *structured.__all__,
     *structured_cv.__all__,
+    *tables.__all__,
 ]

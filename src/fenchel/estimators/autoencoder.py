@@ -10,7 +10,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_index, as_like, eps, host, joined, namespace, row_norms
+from fenchel._array import Array, as_index, as_like, eps, host, is_host, joined, namespace, row_norms
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
@@ -19,7 +19,6 @@ from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_l
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.validation import (
     all_or_nothing,
-    is_host,
     is_regular,
     loss_and_solver,
     new_inputs,

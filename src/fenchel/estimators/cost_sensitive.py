@@ -12,13 +12,13 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, as_like, device, host, namespace
+from fenchel._array import Array, as_like, device, host, is_host, namespace
 from fenchel._check import check_array
 from fenchel.estimators.fitted_dual import FittedDual, expose, fit_refined
 from fenchel.estimators.level_models import LevelSet, as_levels, encode_levels, level_quadrature, values_at_levels
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.training_set import ADJUSTABLE
-from fenchel.estimators.validation import all_or_nothing, is_host, loss_and_solver, new_inputs, validated
+from fenchel.estimators.validation import all_or_nothing, loss_and_solver, new_inputs, validated
 from fenchel.kernels import Gaussian, as_scalar_kernel
 from fenchel.losses import CostSensitiveHinge, Loss
 from fenchel.solvers import Solver

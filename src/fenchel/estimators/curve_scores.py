@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import Array, host
-from fenchel.data.functional import as_curves, brings_points
+from fenchel.datasets.functional import as_curves, brings_points
 from fenchel.estimators.curve_center import CurveCenter
 from fenchel.estimators.validation import sample_counts
 from fenchel.quadrature import trapezoid_weights

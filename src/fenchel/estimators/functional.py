@@ -11,22 +11,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, as_like, host, is_numpy, namespace
+from fenchel._array import Array, as_like, host, is_host, is_numpy, namespace
 from fenchel._check import Options, check_array, check_memory, check_parameter
-from fenchel.data.functional import Curves, as_curves, is_fdata, to_fdata
+from fenchel.datasets.functional import Curves, as_curves, is_fdata, to_fdata
 from fenchel.estimators.curve_center import CurveCenter
 from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
-from fenchel.estimators.validation import (
-    all_or_nothing,
-    is_host,
-    loss_and_solver,
-    part_of,
-    sample_counts,
-    validated,
-)
+from fenchel.estimators.validation import all_or_nothing, loss_and_solver, part_of, sample_counts, validated
 from fenchel.kernels import (
     FunctionalGaussian,
     IntegralOperator,
@@ -120,7 +113,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     Examples
     --------
     >>> from fenchel import FunctionalRegressor
-    >>> from fenchel.data import make_functional
+    >>> from fenchel.datasets import make_functional
     >>> from fenchel.losses import Huber
     >>> data = make_functional(40, 30, random_state=0)
     >>> model = FunctionalRegressor(loss=Huber(0.1, p=1), lam=1e-4).fit(data.X, data.Y)

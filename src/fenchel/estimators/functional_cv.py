@@ -53,7 +53,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     Examples
     --------
     >>> from fenchel import FunctionalRegressorCV
-    >>> from fenchel.data import make_functional
+    >>> from fenchel.datasets import make_functional
     >>> from fenchel.losses import Huber
     >>> data = make_functional(30, 20, random_state=0)
     >>> model = FunctionalRegressorCV(lams=[1e-4, 1e-2], losses=["square", Huber(0.5, p=1)]).fit(data.X, data.Y)

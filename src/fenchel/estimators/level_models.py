@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_parameter
-from fenchel.data.functional import Curves
+from fenchel.datasets.functional import Curves
 from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
 from fenchel.kernels import Constant, IntegralOperator, OperatorKernel, ScalarKernel, Separable, as_scalar_kernel
 from fenchel.representations import Spline

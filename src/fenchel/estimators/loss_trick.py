@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
 from fenchel import task_losses as task_loss_room
-from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace
+from fenchel._array import Array, as_index, as_like, device, host, is_host, is_numpy, namespace
 from fenchel._check import check_memory
 from fenchel._component import from_name
 from fenchel.decoders import Decoder
@@ -21,14 +21,7 @@ from fenchel.estimators.fitted_dual import FITTED, FittedDual, KernelExpansion, 
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.search import SEARCHED, Search, decoded_task_loss, expose_best
 from fenchel.estimators.training_set import TrainingSet, check_fits, encode
-from fenchel.estimators.validation import (
-    all_or_nothing,
-    is_host,
-    loss_and_solver,
-    new_inputs,
-    part_of,
-    training_inputs,
-)
+from fenchel.estimators.validation import all_or_nothing, loss_and_solver, new_inputs, part_of, training_inputs
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, as_index, as_like, eps, host, namespace
+from fenchel._array import Array, as_index, as_like, eps, host, is_host, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.estimators.fitted_dual import FittedDual, expose, fit_refined
 from fenchel.estimators.level_models import (
@@ -24,14 +24,7 @@ from fenchel.estimators.level_models import (
 )
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet
-from fenchel.estimators.validation import (
-    all_or_nothing,
-    is_host,
-    loss_and_solver,
-    new_inputs,
-    sample_counts,
-    training_vectors,
-)
+from fenchel.estimators.validation import all_or_nothing, loss_and_solver, new_inputs, sample_counts, training_vectors
 from fenchel.kernels import Laplacian, as_scalar_kernel
 from fenchel.losses import Loss, Pinball
 from fenchel.solvers import Solver

@@ -1,16 +1,18 @@
 """``OperatorKernelRegressor`` with loss and lam chosen by cross-validation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array
+from fenchel._array import Array, as_like
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
-from fenchel.estimators.search import SWEPT, Progress, Search, expose_best, squared_distance
+from fenchel.estimators.search import SWEPT, Measure, Progress, Search, expose_best, squared_distance
+from fenchel.estimators.training_set import TrainingSet
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.losses import Loss
 
@@ -48,6 +50,9 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         A file that keeps the errors of finished losses; a fit with the same data and grid goes on from there.
     progress : callable or None, default=None
         Called as ``progress(done, total)`` after each (loss, lam) pair.
+    scoring : callable or None, default=None
+        ``scoring(y, predicted)`` gives the error of each sample, shape (n,), from the outputs and their predictions out
+        of sample, in the order of the sample; ``None`` is the squared distance.
 
     Attributes
     ----------
@@ -56,7 +61,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     losses_, lams_ : list
         The grid.
     cv_errors_ : array of shape (n_losses, n_lams)
-        Mean squared distance between held-out outputs and predictions, aggregated over folds.
+        Errors of the held-out samples, aggregated over folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)
         The same for each fold.
     cv_gaps_ : array of shape (n_losses, n_lams)
@@ -90,6 +95,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         checkpoint: Any = None,
         progress: Progress | None = None,
         approximation: Any = None,
+        scoring: Callable[[Array, Array], Any] | None = None,
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -103,6 +109,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self.checkpoint = checkpoint
         self.progress = progress
         self.approximation = approximation
+        self.scoring = scoring
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -122,7 +129,9 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         estimator = self._estimator(search.losses[0], search.lams[0])
         encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=SWEPT)
         training_set = encoded.training_set
-        result = search(training_set, search.folds(training_set), squared_distance(training_set))
+        measure = squared_distance(training_set) if self.scoring is None else self._scored(training_set, self.scoring)
+        settings = "" if self.scoring is None else getattr(self.scoring, "__qualname__", repr(self.scoring))
+        result = search(training_set, search.folds(training_set), measure, settings=settings)
         expose_best(self, estimator, encoded, result)
         return self
 
@@ -130,6 +139,13 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         """Predict with the chosen model."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
+
+    @staticmethod
+    def _scored(training_set: TrainingSet, scoring: Callable[[Array, Array], Any]) -> Measure:
+        """Return the measure that ``scoring`` is, of decoded outputs and predictions."""
+        decode = training_set.representation.decode
+        y = decode(training_set.targets)
+        return lambda predictions: np.asarray(scoring(y, decode(as_like(predictions, y))), dtype=np.float64)
 
     def _estimator(self, loss: Loss | str, lam: float) -> OperatorKernelRegressor:
         return OperatorKernelRegressor(

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_like, as_objects, host
+from fenchel._array import Array, as_like, as_objects, host, is_host
 from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
@@ -21,7 +21,6 @@ from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
 from fenchel.estimators.validation import (
     all_or_nothing,
-    is_host,
     is_regular,
     loss_and_solver,
     new_inputs,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from fenchel import losses as loss_room
 from fenchel import solvers as solver_room
-from fenchel._array import Array, as_like, host, is_numpy, namespace
+from fenchel._array import Array, as_like, host, is_host, namespace
 from fenchel._check import Interval, check_array, check_finite, check_parameter
 from fenchel._component import from_name
 from fenchel.losses import Loss
@@ -23,7 +23,6 @@ __all__ = [
     "all_or_nothing",
     "as_lams",
     "as_losses",
-    "is_host",
     "is_regular",
     "loss_and_solver",
     "new_inputs",
@@ -120,14 +119,6 @@ def as_lams(lams: Any) -> list[float]:
     for value in values:
         check_parameter("the grid", "lams", value, Interval(0, float("inf")))
     return values
-
-
-def is_host(X: Any) -> bool:
-    """Whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
-    try:
-        return is_numpy(X)
-    except TypeError:
-        return True
 
 
 def is_regular(y: Any) -> bool:

@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 import fenchel
 from fenchel._check import require
 from fenchel._files import DAMAGE, write_whole
-from fenchel.data.store import digests
+from fenchel.datasets.store import digests
 from fenchel.experiments.comparison import Comparison
 from fenchel.persistence import versions
 

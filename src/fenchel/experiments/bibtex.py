@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fenchel.data import load_bibtex
+from fenchel.datasets import load_bibtex
 from fenchel.estimators import StructuredPredictor
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison
 from fenchel.kernels import Gaussian
+from fenchel.metrics import f1_scores, hamming_losses, subset_accuracies
 from fenchel.report import plots
-from fenchel.report.labels import f1_scores, hamming_losses, subset_accuracies
 
 __all__ = ["draw", "summary", "units"]
 

@@ -12,12 +12,12 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
 
-from fenchel.data import contaminate, make_functional
+from fenchel.datasets import contaminate, make_functional
 from fenchel.estimators import FunctionalRegressorCV
 from fenchel.kernels import FunctionalGaussian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
+from fenchel.metrics import curve_errors, curve_scorer
 from fenchel.report import plots
-from fenchel.report.metrics import curve_errors, curve_scorer
 
 __all__ = ["CLEAN", "CURVES", "PANELS", "POINTS", "Demo", "DemoRow", "findings", "run"]
 

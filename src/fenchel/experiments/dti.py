@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 from sklearn.utils import Bunch
 
-from fenchel.data import load_dti
+from fenchel.datasets import load_dti
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison, paired, standard_error

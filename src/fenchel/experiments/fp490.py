@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold
 
-from fenchel.data import load_metabolite_fp490
+from fenchel.datasets import load_metabolite_fp490
 from fenchel.estimators import StructuredPredictorCV
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
+from fenchel.metrics import hamming_losses
 from fenchel.report import plots
-from fenchel.report.labels import hamming_losses
 
 __all__ = ["draw", "summary", "units"]
 

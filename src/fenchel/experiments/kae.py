@@ -20,7 +20,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
 from fenchel._array import host
-from fenchel.data import load_nci_cancer
+from fenchel.datasets import load_nci_cancer
 from fenchel.estimators import KernelAutoencoder
 from fenchel.experiments.base import Unit, on_device
 from fenchel.experiments.comparison import Comparison, paired, ratio_error

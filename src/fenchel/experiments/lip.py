@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fenchel.data import load_lip_emg
+from fenchel.datasets import load_lip_emg
+from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison
-from fenchel.kernels.gram import DenseGram, SeparableGram
-from fenchel.losses import Huber, Square
-from fenchel.problem import DualProblem
+from fenchel.losses import Huber, Loss, Square
 from fenchel.report import plots
-from fenchel.sweep import held_out
 
 __all__ = ["draw", "summary", "units"]
 
@@ -62,19 +60,23 @@ def _curve(m: int) -> dict[str, Any]:
     phase = 2 * np.pi * order[:, None] * t
     basis = np.sqrt(2) * np.vstack([np.cos(phase), np.sin(phase)])
     eigenvalues = np.tile(1 / (1 + order) ** 2, 2).astype(float)
-    problem = DualProblem.build(SeparableGram(DenseGram(K), eigenvalues), Y @ basis.T / len(t), Square(), 1.0)
-    folds = [np.array([i]) for i in range(len(Y))]
 
-    def error(predictions: Any) -> float:
-        return float(np.mean((Y - predictions @ basis) ** 2))
+    def errors(_: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        return np.asarray(np.mean((Y - predicted @ basis) ** 2, axis=1))
 
-    ridge = {found.lam: error(found.predictions) for found in held_out(problem, [Square()], LAMS, folds)}
-    lam = min(ridge, key=lambda j: ridge[j])
-    huber, gap = np.zeros(len(KAPPAS)), 0.0
-    for found in held_out(problem, [Huber(float(kappa)) for kappa in KAPPAS], [LAMS[lam]], folds):
-        huber[found.loss] = error(found.predictions)
-        gap = max(gap, found.gap)
-    return {"m": m, "lam": LAMS[lam], "ridge": ridge[lam], "huber": huber, "gap": gap}
+    def search(lams: list[float], losses: list[Loss]) -> OperatorKernelRegressorCV:
+        model = OperatorKernelRegressorCV("precomputed", eigenvalues, lams, losses, cv="loo", scoring=errors)
+        return model.fit(K, Y @ basis.T / len(t))
+
+    ridge = search(LAMS, [Square()])
+    huber = search([ridge.best_lam_], [Huber(float(kappa)) for kappa in KAPPAS])
+    return {
+        "m": m,
+        "lam": ridge.best_lam_,
+        "ridge": float(ridge.cv_errors_.min()),
+        "huber": huber.cv_errors_[:, 0],
+        "gap": float(huber.cv_gaps_.max()),
+    }
 
 
 def draw(curves: dict[int, dict[str, Any]]) -> Any:

@@ -20,17 +20,17 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import Bunch
 
 from fenchel._array import host
-from fenchel.data import load_massbank
-from fenchel.data.spectra import binned_spectra, spectrum_products
+from fenchel.datasets import load_massbank
+from fenchel.datasets.spectra import binned_spectra, spectrum_products
 from fenchel.decoders import Candidates
 from fenchel.experiments.base import Unit, on_device
 from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.kernels import GaussianTanimoto
 from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
+from fenchel.metrics import ranks_of, top_k_accuracies
 from fenchel.problem import DualProblem
 from fenchel.report import plots
-from fenchel.report.labels import ranks_of, top_k_accuracies
 from fenchel.representations import KernelOutputs
 from fenchel.sweep import solve_grid
 

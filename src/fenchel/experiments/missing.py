@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold
 
-from fenchel.data import load_dti, load_lip_emg
+from fenchel.datasets import load_dti, load_lip_emg
 from fenchel.estimators import FunctionalRegressorCV
 from fenchel.experiments import dti
 from fenchel.experiments.base import Unit

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from fenchel.data import load_movielens100k
+from fenchel.datasets import load_movielens100k
 from fenchel.decoders import FeedbackArcSet
 from fenchel.estimators import LossTrickPredictor
 from fenchel.experiments.base import Unit

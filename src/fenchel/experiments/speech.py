@@ -36,7 +36,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 from sklearn.utils import Bunch
 
-from fenchel.data import contaminate, load_speech
+from fenchel.datasets import contaminate, load_speech
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison, standard_error

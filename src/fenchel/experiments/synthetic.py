@@ -22,15 +22,14 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import HuberRegressor, Ridge
 
-from fenchel.data import contaminate, make_functional
+from fenchel.datasets import contaminate, make_functional
+from fenchel.estimators import FunctionalRegressor, path
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.kernels import Gaussian
-from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
-from fenchel.problem import DualProblem
 from fenchel.report import plots
-from fenchel.sweep import solve_grid
+from fenchel.representations import Eigen, Spline
 
 __all__ = ["draw", "robustness_ratios", "summary", "units"]
 
@@ -201,21 +200,14 @@ def _errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample, losses
 
 def _surface(X: np.ndarray, Y: np.ndarray, test: Sample, losses: list[Loss]) -> Sample:
     """Return test errors and shares of null duals over (losses, lams), all from one factorisation."""
-    kernel, m, operator = Gaussian(0.01), len(T), Gaussian(100.0)(T[:, None]) / len(T)
-    point_scale = np.full(m, 1 / np.sqrt(m)) if losses[0].pointwise else None
-    basis = np.eye(m)  # of the curves' values; divided by the root of m it is orthonormal in the space of curves
-    if point_scale is None:
-        values, vectors = np.linalg.eigh(operator)
-        operator, basis = values[: -N_COMPONENTS - 1 : -1], vectors[:, : -N_COMPONENTS - 1 : -1]
-    targets = Y @ basis / np.sqrt(m)
-    gram = SeparableGram(DenseGram(kernel(X)), operator)
-    problem = DualProblem.build(gram, targets, Square(), 1.0, None, point_scale)
-    test_gram = SeparableGram(DenseGram(kernel(test[0], X)), operator)
+    representation = Spline("monte_carlo") if losses[0].pointwise else Eigen(N_COMPONENTS, "monte_carlo")
+    model = FunctionalRegressor(Gaussian(0.01), Gaussian(100.0), representation=representation, center=False, tol=TOL)
+    surface = path(model, X, Y, LAMS, losses, grid=T)
     errors, nulls = np.zeros((2, len(losses), len(LAMS)))
-    for i, j, solution in solve_grid(problem, losses, LAMS, TOL):
-        predictions = test_gram.matmul(solution.duals) / (LAMS[j] * len(X)) @ basis.T * np.sqrt(m)
-        errors[i, j] = np.mean((predictions - test[1]) ** 2)
-        nulls[i, j] = np.mean(solution.duals == 0)
+    for i, j in np.ndindex(errors.shape):
+        fitted = surface.model(i, j)
+        errors[i, j] = np.mean((fitted.predict(test[0]) - test[1]) ** 2)
+        nulls[i, j] = np.mean(fitted.dual_coef_ == 0)
     return errors, nulls
 
 

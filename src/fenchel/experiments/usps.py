@@ -43,7 +43,7 @@ import numpy as np
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.svm import SVC
 
-from fenchel.data import load_usps
+from fenchel.datasets import load_usps
 from fenchel.decoders import Preimage
 from fenchel.estimators import LossTrickPredictor
 from fenchel.experiments.base import Unit

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from fenchel.data import load_yeast
+from fenchel.datasets import load_yeast
 from fenchel.estimators import OperatorKernelRegressor
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison

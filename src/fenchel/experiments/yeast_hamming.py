@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold
 
-from fenchel.data import load_yeast
+from fenchel.datasets import load_yeast
 from fenchel.estimators import StructuredPredictorCV
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
+from fenchel.metrics import hamming_losses
 from fenchel.report import plots
-from fenchel.report.labels import hamming_losses
 
 __all__ = ["draw", "summary", "units"]
 

@@ -10,6 +10,8 @@ from fenchel._component import Component
 
 __all__: list[str] = []
 
+Step = float | Array  # of a prox: one number, or an (n, 1) array with one for each row
+
 
 class Loss(Component, ABC):
     r"""A convex loss of the residual :math:`r = y - h(x)`, known by its value and its Fenchel conjugate.
@@ -21,7 +23,6 @@ class Loss(Component, ABC):
     ``prox_remainder``, the prox of what is left, which lets solvers treat the quadratic part exactly.
     """
 
-    smooth: ClassVar[bool] = False
     curvature: float = 0.0
     fits_targets: ClassVar[bool] = True
     pointwise: bool = False  # depends on the values themselves, not only on products: coordinates may not be turned
@@ -35,16 +36,12 @@ class Loss(Component, ABC):
         """Return the conjugate at each row, shape (n,); infinity outside its domain."""
 
     @abstractmethod
-    def prox_conjugate(self, duals: Array, step: float) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step) -> Array:
         """Return the prox of ``step`` times the conjugate, row by row; ``step`` is a float or an (n, 1) array."""
 
-    def prox_remainder(self, duals: Array, step: float) -> Array:
+    def prox_remainder(self, duals: Array, step: Step) -> Array:
         """Return the prox of ``step`` times (conjugate minus ``curvature / 2`` times the squared norm)."""
         return self.prox_conjugate(duals, step)
-
-    def gradient(self, residuals: Array) -> Array:
-        """Return the gradient at each row (smooth losses)."""
-        raise AttributeError(f"{self!r} is not smooth: it has no gradient.")
 
     def saturation(self, duals: Array) -> Array | None:
         """Return each dual norm over its bound, shape (n,), or ``None`` when the duals are not bounded.

@@ -12,7 +12,7 @@ from fenchel._array import Array, as_like, eps, namespace
 from fenchel._check import Interval, Options
 from fenchel._component import Component
 from fenchel.losses._balls import take_rows
-from fenchel.losses.base import Loss
+from fenchel.losses.base import Loss, Step
 
 __all__ = ["AsymmetricSquare", "CostSensitiveHinge", "IntegralLoss", "Pinball", "PointLoss"]
 
@@ -37,7 +37,7 @@ class PointLoss(Component, ABC):
         """Return the conjugate at each dual, shape (n, p); infinity outside its domain."""
 
     @abstractmethod
-    def prox_conjugate(self, duals: Array, step: Any, levels: Array, targets: Array) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step, levels: Array, targets: Array) -> Array:
         """Return the prox of ``step`` times the conjugate, shape (n, p); ``step`` is a float or an (n, 1) array."""
 
 
@@ -62,7 +62,7 @@ class _BoxLoss(PointLoss, ABC):
         value = duals * slope
         return xp.where(outside, xp.zeros_like(value) + math.inf, value)
 
-    def prox_conjugate(self, duals: Array, step: Any, levels: Array, targets: Array) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step, levels: Array, targets: Array) -> Array:
         """Return the nearest point of the interval after the slope's shift."""
         xp, (low, high, slope) = namespace(duals), self.box(levels, targets)
         return xp.minimum(xp.maximum(duals - step * slope, low), high)
@@ -106,7 +106,7 @@ class AsymmetricSquare(PointLoss):
         """Return the squares over four times the weights."""
         return duals**2 / (4 * self._weights(duals, levels))
 
-    def prox_conjugate(self, duals: Array, step: Any, levels: Array, targets: Array) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step, levels: Array, targets: Array) -> Array:
         """Return the duals, shrunk."""
         weights = self._weights(duals, levels)
         return duals * (2 * weights / (2 * weights + step))
@@ -170,7 +170,7 @@ class _Integral(Loss, ABC):
         scale, at = self._at(duals)
         return self._sum(self._point.conjugate(duals / scale, *at), duals)
 
-    def prox_conjugate(self, duals: Array, step: float) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step) -> Array:
         """Return the prox at each value: weights cancel."""
         scale, at = self._at(duals)
         return scale * self._point.prox_conjugate(duals / scale, step, *at)

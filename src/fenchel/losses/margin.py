@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from fenchel._array import Array, eps, namespace, row_norms
 from fenchel.losses._balls import take_rows
-from fenchel.losses.base import Loss
+from fenchel.losses.base import Loss, Step
 
 __all__ = ["MaxMargin"]
 
@@ -56,7 +56,7 @@ class MaxMargin(Loss):
         value = t * (squared - 1)
         return xp.where(outside, xp.zeros_like(value) + float("inf"), value)[:, 0]
 
-    def prox_conjugate(self, duals: Array, step: float) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step) -> Array:
         """Return the point of the segment that is nearest after the linear term's shift."""
         xp, targets = namespace(duals), self._bound()
         t, squared = self._position(duals)

@@ -11,7 +11,7 @@ from fenchel._array import Array, indicator, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.losses import profile as profiles
 from fenchel.losses._balls import PNorm, take_rows
-from fenchel.losses.base import Loss
+from fenchel.losses.base import Loss, Step
 
 __all__ = ["EpsilonRidge", "EpsilonSVR", "Huber"]
 
@@ -76,7 +76,6 @@ class Huber(_PNormLoss):
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"kappa": Interval(0, math.inf), "p": _ORDER}
-    smooth = True
     curvature = 1.0
 
     def __init__(self, kappa: float = 1.0, p: float = 2) -> None:
@@ -99,24 +98,20 @@ class Huber(_PNormLoss):
             norms = row_norms(residuals)[:, 0]
             inside = namespace(norms).clip(norms, max=self.kappa)
             return inside * (norms - inside / 2)
-        inner = self.gradient(residuals)
+        inner = self.prox_remainder(residuals, 1.0)
         return row_norms(inner)[:, 0] ** 2 / 2 + self.kappa * self._primal.norm(residuals - inner)[:, 0]
 
     def conjugate(self, duals: Array) -> Array:
         """Return the conjugate at each row, shape (n,); infinity outside the ball."""
         return row_norms(duals)[:, 0] ** 2 / 2 + indicator(self._dual.norm(duals)[:, 0] / self.kappa)
 
-    def prox_conjugate(self, duals: Array, step: float) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step) -> Array:
         """Return the prox of ``step`` times the conjugate, row by row."""
         return self.prox_remainder(duals / (1 + step), step / (1 + step))
 
-    def prox_remainder(self, duals: Array, step: float) -> Array:
+    def prox_remainder(self, duals: Array, step: Step) -> Array:
         """Return the projection on the ball of the conjugate's domain, whatever the step."""
         return self._dual.project(duals, self.kappa)
-
-    def gradient(self, residuals: Array) -> Array:
-        """Return the gradient at each row: the projection on the ball."""
-        return self._dual.project(residuals, self.kappa)
 
     def saturation(self, duals: Array) -> Array:
         """Return each dual norm over ``kappa``, shape (n,)."""
@@ -149,7 +144,6 @@ class EpsilonRidge(_PNormLoss):
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
-    smooth = True
     curvature = 1.0
 
     def __init__(self, epsilon: float = 0.1, p: float = 2) -> None:
@@ -173,23 +167,19 @@ class EpsilonRidge(_PNormLoss):
 
     def value(self, residuals: Array) -> Array:
         """Return the loss of each row, shape (n,)."""
-        return row_norms(self.gradient(residuals))[:, 0] ** 2 / 2
+        return row_norms(self.prox_remainder(residuals, 1.0))[:, 0] ** 2 / 2
 
     def conjugate(self, duals: Array) -> Array:
         """Return the conjugate at each row, shape (n,)."""
         return row_norms(duals)[:, 0] ** 2 / 2 + self.epsilon * self._dual.norm(duals)[:, 0]
 
-    def prox_conjugate(self, duals: Array, step: float) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step) -> Array:
         """Return the prox of ``step`` times the conjugate, row by row."""
         return self.prox_remainder(duals / (1 + step), step / (1 + step))
 
-    def prox_remainder(self, duals: Array, step: float) -> Array:
+    def prox_remainder(self, duals: Array, step: Step) -> Array:
         """Return the prox of ``step * epsilon`` times the dual norm; exactly zero where the p-norm is below that."""
         return duals - self._primal.project(duals, step * self.epsilon)
-
-    def gradient(self, residuals: Array) -> Array:
-        """Return the gradient at each row; exactly zero inside the ball."""
-        return residuals - self._primal.project(residuals, self.epsilon)
 
 
 class EpsilonSVR(_PNormLoss):
@@ -248,7 +238,7 @@ class EpsilonSVR(_PNormLoss):
         norm = self._dual.norm(duals)[:, 0]
         return indicator(norm) + self.epsilon * norm
 
-    def prox_conjugate(self, duals: Array, step: float) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step) -> Array:
         """Return the prox of ``step`` times the conjugate, row by row; exactly zero where the p-norm is small."""
         xp = namespace(duals)
         shrunk = duals - self._primal.project(duals, step * self.epsilon)

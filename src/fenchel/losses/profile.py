@@ -23,7 +23,6 @@ class Profile(ABC):
     A new profile writes ``value``, ``conjugate`` and ``slope``; the rest follows by bisection unless written.
     """
 
-    smooth: bool = False
     curvature: float = 0.0  # the conjugate contains curvature / 2 * s**2
     bound: float = math.inf
     radius: float = math.inf
@@ -46,14 +45,6 @@ class Profile(ABC):
         limit = float(namespace(s).finfo(s.dtype).max) ** 0.25
         return _solve_increasing(lambda u: u + step * namespace(u).clip(self.slope(u), max=limit), s, high=s)
 
-    def derivative(self, t: Array) -> Array:
-        """Return the s that attains f(t) = s t - f*(s): the derivative of a smooth f."""
-        if math.isfinite(self.bound):
-            high = namespace(t).zeros_like(t) + self.bound
-        else:
-            high = _grow(self.slope, t)
-        return _solve_increasing(self.slope, t, high)
-
     def remainder(self) -> "Profile":
         """Return the profile whose conjugate is f* without its quadratic part."""
         return self
@@ -67,7 +58,6 @@ class Profile(ABC):
 class Quadratic(Profile):
     """f(t) = t**2 / 2."""
 
-    smooth = True
     curvature = 1.0
 
     def value(self, t: Array) -> Array:
@@ -81,10 +71,6 @@ class Quadratic(Profile):
     def slope(self, s: Array) -> Array:
         """Return s."""
         return s
-
-    def derivative(self, t: Array) -> Array:
-        """Return t."""
-        return t
 
     def prox(self, s: Array, step: Any) -> Array:
         """Return s / (1 + step)."""
@@ -174,8 +160,6 @@ class Power(Profile):
     eta: float
     scale: float
 
-    smooth = True
-
     @property
     def _conjugate_exponent(self) -> float:
         return self.eta / (self.eta - 1)
@@ -192,10 +176,6 @@ class Power(Profile):
     def slope(self, s: Array) -> Array:
         """Return (s / scale)**(eta' - 1)."""
         return (s / self.scale) ** (self._conjugate_exponent - 1)
-
-    def derivative(self, t: Array) -> Array:
-        """Return scale * t**(eta - 1)."""
-        return self.scale * t ** (self.eta - 1)
 
 
 @dataclass(frozen=True)
@@ -226,8 +206,6 @@ class NormLog(Profile):
 
     scale: float
 
-    smooth = True
-
     def value(self, t: Array) -> Array:
         """Return scale * t log t beyond 1 / e, -scale / e before."""
         xp = namespace(t)
@@ -242,11 +220,6 @@ class NormLog(Profile):
         """Return exp(s / scale - 1)."""
         return _exp(s / self.scale - 1)
 
-    def derivative(self, t: Array) -> Array:
-        """Return scale * (log t + 1) beyond 1 / e, 0 before."""
-        xp = namespace(t)
-        return self.scale * (xp.log(xp.clip(t, min=1 / math.e)) + 1)
-
 
 @dataclass(frozen=True)
 class Convolution(Profile):
@@ -254,11 +227,6 @@ class Convolution(Profile):
 
     first: Profile
     second: Profile
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether one of the two is smooth, which is enough."""
-        return self.first.smooth or self.second.smooth
 
     @property
     def curvature(self) -> float:  # type: ignore[override]
@@ -277,11 +245,17 @@ class Convolution(Profile):
 
     def value(self, t: Array) -> Array:
         """Return the supremum of s t - f*(s), infinity beyond ``radius``."""
-        s = self.derivative(t)
+        s = self._maximiser(t)
         inside = s * t - self.conjugate(s)
         if not math.isfinite(self.radius):
             return inside
         return namespace(t).where(t <= self.radius * (1 + 16 * eps(t)), inside, namespace(t).zeros_like(t) + math.inf)
+
+    def _maximiser(self, t: Array) -> Array:
+        """Return the s that attains f(t) = s t - f*(s)."""
+        is_bounded = math.isfinite(self.bound)
+        high = namespace(t).zeros_like(t) + self.bound if is_bounded else _grow(self.slope, t)
+        return _solve_increasing(self.slope, t, high)
 
     def conjugate(self, s: Array) -> Array:
         """Return the sum of the two conjugates."""
@@ -304,22 +278,22 @@ class Convolution(Profile):
         return Convolution(self.first.remainder(), self.second.remainder())
 
 
-def _solve_increasing(function: Callable[[Array], Array], wanted: Array, high: Array) -> Array:
-    """Return the u in [0, high] with function(u) = wanted; 0 where function(0) >= wanted.
+def _solve_increasing(function: Callable[[Array], Array], level: Array, high: Array) -> Array:
+    """Return the u in [0, high] with function(u) = level; 0 where function(0) >= level.
 
     Chandrupatla's method, on all entries at once: inverse quadratic steps where they are safe, halvings elsewhere, so
     that a jump of the function costs no more than a bisection.
     """
-    xp = namespace(wanted)
-    limit = float(xp.finfo(wanted.dtype).max) ** 0.25
+    xp = namespace(level)
+    limit = float(xp.finfo(level.dtype).max) ** 0.25
 
     def excess(u: Array) -> Array:
-        return xp.clip(function(u), max=limit) - wanted
+        return xp.clip(function(u), max=limit) - level
 
-    a, b = xp.zeros_like(wanted), high
+    a, b = xp.zeros_like(level), high
     fa, fb = excess(a), excess(b)
     is_zero = fa >= 0
-    half = xp.zeros_like(wanted) + 0.5
+    half = xp.zeros_like(level) + 0.5
     share = half
     for _ in range(_HALVINGS):
         x = a + share * (b - a)
@@ -329,7 +303,7 @@ def _solve_increasing(function: Callable[[Array], Array], wanted: Array, high: A
         b, fb = xp.where(same, b, a), xp.where(same, fb, fa)
         a, fa = x, fx
         width = xp.abs(b - a)
-        tolerance = 2 * eps(wanted) * xp.maximum(xp.abs(a), xp.abs(b))
+        tolerance = 2 * eps(level) * xp.maximum(xp.abs(a), xp.abs(b))
         if not bool(xp.any(~is_zero & (width > tolerance) & (fa != 0))):  # entries that are not numbers are done
             break
         share = xp.where(is_zero | (fa == 0), half, _next_share(xp, (a, b, c), (fa, fb, fc), half))
@@ -365,12 +339,12 @@ def _exp(exponent: Array, minus_one: bool = False) -> Array:
     return xp.where(exponent > limit, xp.zeros_like(values) + math.inf, values)
 
 
-def _grow(function: Callable[[Array], Array], wanted: Array) -> Array:
-    """Return points where an increasing function has passed ``wanted``, by squaring steps up to 1e150."""
-    xp = namespace(wanted)
-    high = xp.ones_like(wanted)
+def _grow(function: Callable[[Array], Array], level: Array) -> Array:
+    """Return points where an increasing function has passed ``level``, by squaring steps up to 1e150."""
+    xp = namespace(level)
+    high = xp.ones_like(level)
     for power in range(1, 10):
-        high = xp.where(function(high) < wanted, xp.zeros_like(high) + 2.0 ** (2**power), high)
-        if bool(xp.all(function(high) >= wanted)):
+        high = xp.where(function(high) < level, xp.zeros_like(high) + 2.0 ** (2**power), high)
+        if bool(xp.all(function(high) >= level)):
             break
     return high

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from fenchel._array import Array, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.losses import profile as profiles
-from fenchel.losses.base import Loss
+from fenchel.losses.base import Loss, Step
 
 __all__ = ["Ball", "Exponential", "InfimalConvolution", "Norm", "NormLog", "Power", "Square"]
 
@@ -22,11 +22,6 @@ class RadialLoss(Loss, ABC):
         """Return the scalar profile."""
 
     @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether the loss has a gradient everywhere."""
-        return self.profile().smooth
-
-    @property
     def curvature(self) -> float:  # type: ignore[override]
         """Return the weight of the squared norm in the conjugate."""
         return self.profile().curvature
@@ -39,22 +34,15 @@ class RadialLoss(Loss, ABC):
         """Return f*(|a_i|), shape (n,)."""
         return self.profile().conjugate(row_norms(duals)[:, 0])
 
-    def prox_conjugate(self, duals: Array, step: float) -> Array:
+    def prox_conjugate(self, duals: Array, step: Step) -> Array:
         """Return the prox of step * f*(|.|): rows keep their direction."""
         norms = row_norms(duals)
         return _rescale(duals, norms, self.profile().prox(norms, step))
 
-    def prox_remainder(self, duals: Array, step: float) -> Array:
+    def prox_remainder(self, duals: Array, step: Step) -> Array:
         """Return the prox of the conjugate without its quadratic part."""
         norms = row_norms(duals)
         return _rescale(duals, norms, self.profile().remainder().prox(norms, step))
-
-    def gradient(self, residuals: Array) -> Array:
-        """Return f'(|r_i|) r_i / |r_i|."""
-        if not self.smooth:
-            return super().gradient(residuals)
-        norms = row_norms(residuals)
-        return _rescale(residuals, norms, self.profile().derivative(norms))
 
     def saturation(self, duals: Array) -> Array | None:
         """Return |a_i| over the bound of the dual domain, or ``None`` if there is none."""

@@ -9,10 +9,11 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import host
+from fenchel.estimators import TableRegressor
+from fenchel.metrics import Scores
+from fenchel.metrics.scores import mean_of_columns
 from fenchel.report.plots import CLIPPED
 from fenchel.report.surface import Surface
-from fenchel.tables import Scores, TableRegressor
-from fenchel.tables.scores import mean_of_columns
 
 __all__ = ["ModelFacts", "Pairs"]
 

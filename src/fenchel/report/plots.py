@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, host
+from fenchel._array import Array, host, is_host
 from fenchel._check import require
-from fenchel.data.functional import as_curves
-from fenchel.estimators.validation import is_host
+from fenchel.datasets.functional import as_curves
 from fenchel.quadrature import trapezoid_weights
 from fenchel.report.surface import Surface
 
@@ -149,7 +148,7 @@ def plot_curves(
 
     Parameters
     ----------
-    values : array of shape (m,) or (n, m), or what else ``fenchel.data.as_curves`` takes
+    values : array of shape (m,) or (n, m), or what else ``fenchel.datasets.as_curves`` takes
         The curves, of one channel; NaN is not observed.
     predicted : array of shape (points,) or (n, points), FDataGrid, or None, default=None
         Their predictions.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._files import csv_line
-from fenchel.data.tables import as_table
+from fenchel.datasets.tables import as_table
 from fenchel.report import page as pages
 from fenchel.report.assets import SCRIPT, STYLE
 from fenchel.report.charts import Axis, Chart, bar, heatmap, number

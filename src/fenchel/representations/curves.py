@@ -7,7 +7,7 @@ import numpy as np
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Options, check_parameter
-from fenchel.data.functional import Curves, as_curves
+from fenchel.datasets.functional import Curves, as_curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.quadrature import trapezoid_weights
 from fenchel.representations.base import Representation

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import Array, as_like, namespace
-from fenchel.data.functional import Curves
+from fenchel.datasets.functional import Curves
 from fenchel.representations.curves import CurveRepresentation
 
 __all__ = ["Spline"]

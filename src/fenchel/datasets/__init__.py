@@ -1,0 +1,32 @@
+"""Data sets: loaders of real data, which read a local copy or fetch it, generators, and curves in every form.
+
+Each loader returns a ``Bunch`` with ``DESCR``, what the data are, and ``citation``. Files are looked for in the folder
+that ``FENCHEL_DATA`` names, else in ``~/fenchel_data``; if ``FENCHEL_DATA_URL`` is the address of a copy, a file that
+is absent is fetched from there, and gets its name only if its checksum is right.
+"""
+
+from fenchel.datasets import chem, contamination, files, functional, molecules, spectra, synthetic, tables
+from fenchel.datasets.chem import *  # noqa: F403
+from fenchel.datasets.contamination import *  # noqa: F403
+from fenchel.datasets.files import *  # noqa: F403
+from fenchel.datasets.functional import *  # noqa: F403
+from fenchel.datasets.molecules import *  # noqa: F403
+from fenchel.datasets.spectra import *  # noqa: F403
+from fenchel.datasets.store import check_files, data_folder, fetch, known_files
+from fenchel.datasets.synthetic import *  # noqa: F403
+from fenchel.datasets.tables import *  # noqa: F403
+
+__all__ = [
+    *chem.__all__,
+    *contamination.__all__,
+    *files.__all__,
+    *functional.__all__,
+    *molecules.__all__,
+    *spectra.__all__,
+    *synthetic.__all__,
+    *tables.__all__,
+    "check_files",
+    "data_folder",
+    "fetch",
+    "known_files",
+]

@@ -1,0 +1,358 @@
+"""Curves: functions observed at points, in and out of the forms that they come in."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import Array, as_index, host, namespace
+from fenchel._check import check_memory, require
+
+__all__ = ["Curves", "as_curves", "brings_points", "is_fdata", "to_fdata"]
+
+_BASIS_POINTS = 101  # where functions given in a basis are evaluated when no grid is given
+_SAME_POINT = 1e-12  # points closer than this share of the range are one point
+_FORMS = (
+    "an array of shape (n, m) or (n, m, c), a DataFrame, a list of pairs (points, values), one for each curve, or a "
+    "scikit-fda object"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Functions observed at points of one grid; ``as_curves`` makes and checks them.
+
+    Parameters
+    ----------
+    grid : ndarray of shape (m,)
+        Points, increasing.
+    values : array of shape (n, m) or (n, m, c)
+        Values of the n functions, with c channels in the second form. NaN: not observed.
+    """
+
+    grid: np.ndarray
+    values: Array
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def take(self, index: Any) -> "Curves":
+        """Return the curves that an integer, a list of integers, a mask or a slice names, on the same grid."""
+        index = index if isinstance(index, int | slice | list | np.ndarray) else host(index)
+        rows = np.atleast_1d(np.arange(len(self))[index])
+        values = namespace(self.values).take(self.values, as_index(rows, self.values), axis=0)
+        return Curves(self.grid, values)
+
+    @property
+    def observed(self) -> Array:
+        """Mask of the observed values, of their shape."""
+        return ~namespace(self.values).isnan(self.values)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every curve is observed at every point, in every channel."""
+        return bool(namespace(self.values).all(self.observed))
+
+
+def as_curves(Y: Any, grid: Array | None = None, name: str = "Y") -> Curves:
+    """Return curves on one grid, whatever form they come in.
+
+    Parameters
+    ----------
+    Y : Curves, array, DataFrame, list of pairs, FDataGrid, FDataIrregular or FDataBasis
+        Arrays of any library, of shape (n, m) or (n, m, c), NaN meaning not observed; they keep their library and
+        their dtype if it is float32 or float64. In a list or a tuple of pairs ``(points, values)``, one pair (itself a
+        list or a tuple) for each curve, the values have shape (m_i,) or (m_i, c), the points may come in any order and
+        differ from curve to curve; the grid is their union. So a nested list of shape (n, 2, c) reads as pairs: make
+        it an array if it is none. Functions of scikit-fda have one variable; their coordinates become channels.
+    grid : array of shape (m,) or None, default=None
+        Increasing points. ``None``: for arrays, equally spaced points of [0, 1]; for a DataFrame, its column names if
+        all of them are numbers (or text that reads as a number); for an FDataBasis, 101 equally spaced points of its
+        domain. Data that know their own points (pairs, FDataGrid, FDataIrregular, Curves) must have them in the grid.
+    name : str, default="Y"
+        What messages call the data.
+
+    Returns
+    -------
+    curves : Curves
+        The values are shared with ``Y`` where they need no change.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import as_curves
+    >>> curves = as_curves([([0.0, 0.5], [1.0, 2.0]), ([1.0, 0.5], [3.0, 4.0])])
+    >>> curves.grid
+    array([0. , 0.5, 1. ])
+    >>> curves.values
+    array([[ 1.,  2., nan],
+           [nan,  4.,  3.]])
+    """
+    if isinstance(Y, Curves):
+        return _on_own_grid(Y.grid, Y.values, grid, name)
+    if _classes(Y, "skfda"):
+        return _from_fdata(Y, grid, name)
+    if _is_pairs(Y):
+        return _from_pairs(Y, grid, name)
+    if "DataFrame" in _classes(Y, "pandas"):
+        grid = _numbers(Y.columns) if grid is None else grid
+        Y = _frame_values(Y, name)
+    values = _floats(Y, name, _FORMS)
+    if values.shape[:1] == (0,):
+        raise ValueError(f"{name} must have at least one curve. Got shape {tuple(values.shape)} instead.")
+    if values.ndim not in (2, 3):
+        raise ValueError(f"{name} must be {_FORMS}. Got an array of shape {tuple(values.shape)} instead.")
+    points = np.linspace(0, 1, values.shape[1]) if grid is None else _as_grid(grid, size=values.shape[1])
+    return _checked(points, values, name)
+
+
+def brings_points(Y: Any) -> bool:
+    """Whether the data know their own points, which need not be those of a model."""
+    return isinstance(Y, Curves | list | tuple) or is_fdata(Y)
+
+
+def is_fdata(Y: Any) -> bool:
+    """Whether the data are an object of scikit-fda."""
+    return bool(_classes(Y, "skfda"))
+
+
+def to_fdata(curves: Any) -> Any:
+    """Return the curves as a scikit-fda object.
+
+    Parameters
+    ----------
+    curves : Curves, or what else ``as_curves`` takes
+        Curves; channels become coordinates.
+
+    Returns
+    -------
+    fdata : FDataGrid or FDataIrregular
+        An FDataGrid when every value is observed; else an FDataIrregular, which holds the points where a curve is
+        observed in at least one channel.
+    """
+    skfda, curves = require("skfda", extra="fda"), as_curves(curves, name="curves")
+    values = host(curves.values)
+    if curves.is_complete:
+        return skfda.FDataGrid(values, curves.grid)
+    values = values.reshape(*values.shape[:2], -1)
+    row, column = np.nonzero(~np.isnan(values).all(axis=2))
+    starts = np.searchsorted(row, np.arange(len(curves)))
+    ends = (float(curves.grid[0]), float(curves.grid[-1]))
+    return skfda.FDataIrregular(starts, curves.grid[column], values[row, column], domain_range=ends)
+
+
+def _checked(grid: np.ndarray, values: Array, name: str) -> Curves:
+    """Return the curves if none is infinite anywhere or observed nowhere, else raise."""
+    xp, rest = namespace(values), tuple(range(1, values.ndim))
+    if values.shape[0] == 0:
+        raise ValueError(f"{name} must have at least one curve. Got none.")
+    curves = Curves(grid, values)
+    infinite = host(xp.any(xp.isinf(values), axis=rest))
+    if infinite.any():
+        raise ValueError(
+            f"{name} must hold finite values, or NaN where a curve is not observed. "
+            f"Curve {infinite.argmax()} holds infinity."
+        )
+    empty = ~host(xp.any(curves.observed, axis=rest))
+    if empty.any():
+        raise ValueError(
+            f"Every curve of {name} must be observed somewhere. Curve {empty.argmax()} has no observed value; "
+            f"drop such curves ({empty.sum()} of {len(empty)})."
+        )
+    return curves
+
+
+def _floats(values: Any, what: str, wanted: str) -> Array:
+    """Return numbers as an array of float32 or float64, of the library that they come from or of NumPy."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.result_type(values.dtype, np.float32)), np.nan)
+    try:
+        namespace(values)
+    except TypeError:  # no array
+        try:
+            values = np.asarray(values)
+        except ValueError:
+            raise ValueError(f"{what} must be {wanted}. Got a sequence whose parts differ in shape.") from None
+    xp = namespace(values)
+    if values.dtype == object and all(isinstance(value, Real) for value in values.flat):
+        values = values.astype(np.float64)  # numbers kept as objects, as tables may have them
+    if values.dtype in (xp.float32, xp.float64):
+        return values
+    if not xp.isdtype(values.dtype, ("bool", "integral", "real floating")):
+        raise TypeError(f"{what} must be {wanted}, of real numbers. Got dtype {values.dtype} instead.")
+    return xp.astype(values, xp.float64)
+
+
+def _points(points: Any, what: str) -> np.ndarray:
+    """Return points as a new NumPy array of float64."""
+    return host(_floats(points, what, "a one-dimensional array")).astype(np.float64)
+
+
+def _as_grid(grid: Array, size: int | None = None) -> np.ndarray:
+    """Return increasing finite points as float64, else raise."""
+    points = _points(grid, "grid")
+    if points.ndim != 1 or (size is not None and points.shape != (size,)):
+        wanted = "one-dimensional" if size is None else f"of shape ({size},), one point for each column of values"
+        raise ValueError(f"grid must be {wanted}. Got shape {points.shape} instead.")
+    if not np.all(np.isfinite(points)):
+        raise ValueError("grid must hold finite points. Got NaN or infinity.")
+    falls = np.flatnonzero(np.diff(points) <= 0)
+    if falls.size:
+        k = falls[0]
+        raise ValueError(
+            f"grid must be increasing. Got {points[k + 1]} after {points[k]} at position {k + 1}; sort the points, "
+            "and the values with them."
+        )
+    return points
+
+
+def _on_own_grid(own: np.ndarray, values: Array, grid: Array | None, name: str) -> Curves:
+    """Return curves that come with their grid; a grid that is given must be the same."""
+    own = _as_grid(own, size=values.shape[1])
+    if grid is not None:
+        given = _points(grid, "grid")
+        if given.shape != own.shape or not np.all(np.abs(given - own) <= _SAME_POINT * np.ptp(own)):
+            raise ValueError(
+                f"grid must be the grid that {name} comes with. Got other points; leave grid=None, or evaluate {name} "
+                "on that grid first."
+            )
+    return _checked(own, values, name)
+
+
+def _is_pairs(Y: Any) -> bool:
+    """Whether Y is a list of pairs (points, values)."""
+    if not isinstance(Y, list | tuple) or not Y:
+        return False
+    return all(isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_has_length, pair)) for pair in Y)
+
+
+def _has_length(part: Any) -> bool:
+    return hasattr(part, "__len__") and not isinstance(part, str) and getattr(part, "ndim", 1) > 0
+
+
+def _from_pairs(pairs: Sequence[tuple[Any, Any]], grid: Array | None, name: str) -> Curves:
+    """Return curves on the union of the points of pairs (points, values), or on a grid that holds them all."""
+    points, values = _checked_pairs(pairs, name)
+    owner = np.repeat(np.arange(len(points)), [len(at) for at in points])
+    every = np.concatenate(points)
+    if grid is None:
+        union, place = _union(every)
+    else:
+        union = _as_grid(grid)
+        place = _places(every, union, owner, name)
+    _, first = np.unique(owner * len(union) + place, return_index=True)
+    if len(first) < len(every):
+        k = np.setdiff1d(np.arange(len(every)), first)[0]
+        raise ValueError(
+            f"The points of each curve of {name} must differ. Curve {owner[k]} has the point {every[k]} more than "
+            "once; keep one of them, or their mean."
+        )
+    shape, dtype = (len(points), len(union), *values[0].shape[1:]), np.result_type(*values)
+    wanted = math.prod(shape) * dtype.itemsize
+    check_memory(wanted, f"{name} on the union of its points, shape {shape},", "Bring the curves to common points")
+    joined = np.full(shape, np.nan, dtype=dtype)
+    joined[owner, place] = np.concatenate(values)
+    return _checked(union, joined, name)
+
+
+def _checked_pairs(pairs: Sequence[tuple[Any, Any]], name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the points and the values of each curve as arrays that fit together, else raise."""
+    points = [_points(at, f"The points of curve {i} of {name}") for i, (at, _) in enumerate(pairs)]
+    wanted = "an array of shape (m_i,) or (m_i, c)"
+    values = [host(_floats(found, f"The values of curve {i} of {name}", wanted)) for i, (_, found) in enumerate(pairs)]
+    for i, (at, found) in enumerate(zip(points, values, strict=True)):
+        if at.ndim != 1 or found.ndim not in (1, 2) or len(at) != len(found):
+            raise ValueError(
+                f"Each curve of {name} must be a pair of points (m_i,) and values (m_i,) or (m_i, c). "
+                f"Curve {i} has points of shape {at.shape} and values of shape {found.shape}."
+            )
+        if not np.all(np.isfinite(at)):
+            raise ValueError(f"The points of each curve of {name} must be finite. Those of curve {i} are not.")
+        if found.shape[1:] != values[0].shape[1:]:
+            raise ValueError(
+                f"The curves of {name} must have as many channels. Curve {i} has values of shape {found.shape}, "
+                f"curve 0 of shape {values[0].shape}."
+            )
+    return points, values
+
+
+def _union(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different points in order, and the place of each point among them."""
+    if not points.size:
+        return points, np.zeros(0, dtype=int)
+    order = np.argsort(points, kind="stable")
+    ordered = points[order]
+    is_new = np.concatenate([[True], np.diff(ordered) > _SAME_POINT * np.ptp(points)])
+    place = np.empty(len(points), dtype=int)
+    place[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], place
+
+
+def _places(points: np.ndarray, grid: np.ndarray, owner: np.ndarray, name: str) -> np.ndarray:
+    """Return the place of each point in a grid, or raise if one is not there."""
+    if not grid.size:
+        raise ValueError("grid must have at least one point. Got none.")
+    right = np.searchsorted(grid, points).clip(0, len(grid) - 1)
+    left = (right - 1).clip(0)
+    place = np.where(points - grid[left] < grid[right] - points, left, right)
+    off = np.abs(grid[place] - points) > _SAME_POINT * np.ptp(grid)
+    if off.any():
+        k = off.argmax()
+        raise ValueError(
+            f"grid must hold every point where a curve of {name} is observed. Curve {owner[k]} is observed at "
+            f"{points[k]}, which is not there; leave grid=None to take the union of the points."
+        )
+    return place
+
+
+def _from_fdata(fdata: Any, grid: Array | None, name: str) -> Curves:
+    """Return the curves of an object of scikit-fda, which is not imported here."""
+    kinds = _classes(fdata, "skfda") & {"FDataGrid", "FDataIrregular", "FDataBasis"}
+    if not kinds:
+        raise TypeError(f"{name} must be an FDataGrid, FDataIrregular or FDataBasis. Got a {type(fdata).__name__}.")
+    if fdata.dim_domain != 1:
+        raise ValueError(f"{name} must hold functions of one variable. Got functions of {fdata.dim_domain} variables.")
+    if "FDataGrid" in kinds:
+        return _on_own_grid(fdata.grid_points[0], _channels(fdata.data_matrix), grid, name)
+    if "FDataIrregular" in kinds:
+        cuts = fdata.start_indices[1:]
+        parts = zip(np.split(fdata.points[:, 0], cuts), np.split(_channels(fdata.values), cuts), strict=True)
+        return _from_pairs(list(parts), grid, name)
+    low, high = fdata.domain_range[0]
+    points = np.linspace(low, high, _BASIS_POINTS) if grid is None else _as_grid(grid)
+    if points.size and (points[0] < low or points[-1] > high):
+        raise ValueError(
+            f"grid must lie in the domain of {name}, [{low:g}, {high:g}]. Got points from {points[0]:g} to "
+            f"{points[-1]:g}."
+        )
+    return _checked(points, _channels(fdata(points)), name)
+
+
+def _channels(values: np.ndarray) -> np.ndarray:
+    """Return values without their last axis if it holds one channel, as a floating array."""
+    one = values[..., 0] if values.shape[-1] == 1 else values
+    return one if one.dtype in (np.float32, np.float64) else one.astype(np.float64)
+
+
+def _classes(Y: Any, library: str) -> set[str]:
+    """Return the names of the classes of an object that a library defines; the library is not imported."""
+    return {kind.__name__ for kind in type(Y).__mro__ if kind.__module__.split(".")[0] == library}
+
+
+def _numbers(labels: Any) -> np.ndarray | None:
+    """Return labels as numbers, or ``None`` if one of them is none."""
+    try:
+        return np.array([float(label) for label in labels])
+    except (TypeError, ValueError):
+        return None
+
+
+def _frame_values(frame: Any, name: str) -> np.ndarray:
+    """Return the values of a DataFrame; what pandas calls missing becomes NaN."""
+    dtype = np.float32 if all(kind == np.float32 for kind in frame.dtypes) else np.float64
+    try:
+        return frame.to_numpy(dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must hold real numbers. Got a DataFrame with other entries: {error}.") from None

@@ -1,0 +1,195 @@
+"""Where data files are: a local folder, filled from a mirror on demand, each file known by its checksum."""
+
+import functools
+import hashlib
+import inspect
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, ParamSpec
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import urlopen
+
+from sklearn.utils import Bunch
+
+__all__ = ["KnownFile", "check_files", "data_folder", "described", "digests", "fetch", "known_files", "locate"]
+
+_BLOCK = 2**16
+_TIMEOUT = 30  # seconds without a byte
+
+P = ParamSpec("P")
+Progress = Callable[[str, int, int], None]  # which file, bytes so far, bytes in all
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """A file of a data set: its name below the folder, its size in bytes and its SHA-256."""
+
+    name: str
+    size: int
+    sha256: str
+
+    @property
+    def data_set(self) -> str:
+        """The data set that it belongs to."""
+        return self.name.split("/", 1)[0]
+
+
+@functools.cache
+def known_files() -> dict[str, KnownFile]:
+    """Return every file that the loaders may ask for, by name."""
+    lines = resources.files("fenchel.datasets").joinpath("checksums.txt").read_text(encoding="ascii").splitlines()
+    found = {}
+    for line in lines:
+        sha256, size, name = line.split(" ", 2)
+        found[name] = KnownFile(name, int(size), sha256)
+    return found
+
+
+def data_folder() -> Path:
+    """Return the folder that holds the data sets: ``FENCHEL_DATA``, else ``~/fenchel_data``."""
+    return Path(os.environ.get("FENCHEL_DATA", "~/fenchel_data")).expanduser()
+
+
+def locate(*parts: str) -> Path:
+    """Return the path of a data file; one that is not there is fetched, if a mirror is known.
+
+    A file that is there is taken as it is: ``check_files`` compares checksums.
+    """
+    path, name = data_folder().joinpath(*parts), "/".join(parts)
+    if path.is_file():
+        return path
+    if os.environ.get("FENCHEL_DATA_URL"):
+        return fetch(name)
+    raise FileNotFoundError(
+        f"There is no data file {path}. Put it there, or set FENCHEL_DATA to the folder that holds it as {name}, or "
+        "FENCHEL_DATA_URL to the address of a copy."
+    )
+
+
+def fetch(name: str, url: str | None = None, progress: Progress | None = None) -> Path:
+    """Download a data file into the folder, and look at its size and checksum before it gets its name.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file below the folder, one of ``known_files()``.
+    url : str or None, default=None
+        Address below which files have these names; ``None`` is ``FENCHEL_DATA_URL``.
+    progress : callable or None, default=None
+        Called with the name, the bytes so far and the bytes in all.
+
+    Returns
+    -------
+    path : Path
+        The file. Whatever goes wrong, there is never a part of one under that name.
+    """
+    wanted = known_files().get(name)
+    if wanted is None:
+        raise ValueError(f"There is no data file of the name {name!r}. `fenchel datasets list` shows them.")
+    base = url or os.environ.get("FENCHEL_DATA_URL")
+    if not base:
+        raise ValueError("There is no address to download from. Set FENCHEL_DATA_URL to that of a copy of the data.")
+    path, address = data_folder() / name, f"{base.rstrip('/')}/{quote(name)}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise OSError(
+            f"{path.parent} cannot be written to ({error.strerror}). Set FENCHEL_DATA to a folder that can."
+        ) from error
+    try:
+        with os.fdopen(handle, "wb") as out:
+            found = _copy(address, out, wanted, progress)
+        if found != wanted.sha256:
+            raise ValueError(
+                f"{address} is not the file that is wanted: its SHA-256 is {found[:12]}..., not {wanted.sha256[:12]}"
+                "... Nothing was kept."
+            )
+        os.replace(partial, path)
+    finally:
+        if os.path.exists(partial):
+            os.remove(partial)
+    return path
+
+
+def _copy(address: str, out: Any, wanted: KnownFile, progress: Progress | None) -> str:
+    """Copy what is at an address, and return its SHA-256."""
+    digest, done = hashlib.sha256(), 0
+    try:
+        with urlopen(address, timeout=_TIMEOUT) as stream:  # the address is the user's own
+            while block := stream.read(_BLOCK):
+                out.write(block)
+                digest.update(block)
+                done += len(block)
+                if progress is not None:
+                    progress(wanted.name, done, wanted.size)
+                if done > wanted.size:
+                    break
+    except HTTPError as error:
+        raise ConnectionError(f"{address} cannot be read: the server says {error.code} {error.reason}.") from error
+    except (URLError, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", error)
+        raise ConnectionError(
+            f"{address} cannot be read: {reason}. Look at the network and FENCHEL_DATA_URL, or put the file into "
+            f"{data_folder()} by hand."
+        ) from error
+    if done != wanted.size:
+        raise ConnectionError(
+            f"{address} gave {done} bytes{' or more' if done > wanted.size else ''} instead of {wanted.size}. Nothing "
+            "was kept; try again."
+        )
+    return digest.hexdigest()
+
+
+def check_files(data_sets: list[str] | None = None) -> Iterator[tuple[KnownFile, str]]:
+    """Yield every known file of some data sets, of all by default, and "ok", "absent" or "damaged"."""
+    for known in known_files().values():
+        if data_sets and known.data_set not in data_sets:
+            continue
+        path = data_folder() / known.name
+        if not path.is_file():
+            yield known, "absent"
+        else:
+            same = path.stat().st_size == known.size and _sha256(path) == known.sha256
+            yield known, "ok" if same else "damaged"
+
+
+def digests(data_sets: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 of every known file of some data sets; that of an absent one as it should be."""
+    files = [known for known in known_files().values() if known.data_set in set(data_sets)]
+    paths = {known: data_folder() / known.name for known in files}
+    return {known.name: _digest(path, path.stat()) if path.is_file() else known.sha256 for known, path in paths.items()}
+
+
+def described(load: Callable[P, Bunch]) -> Callable[P, Bunch]:
+    """Return a loader whose data say what they are: ``DESCR``, its docstring, and ``citation``, its references."""
+    text = inspect.cleandoc(load.__doc__ or "")
+    citation = text.partition("References\n----------\n")[2].strip()
+
+    @functools.wraps(load)
+    def loader(*args: P.args, **kwargs: P.kwargs) -> Bunch:
+        data = load(*args, **kwargs)
+        data.update(DESCR=text, citation=citation)
+        return data
+
+    return loader
+
+
+def _digest(path: Path, state: os.stat_result) -> str:
+    """Return the SHA-256 of a file, computed once for each version of it."""
+    return _remembered(path, state.st_size, state.st_mtime_ns)
+
+
+@functools.cache
+def _remembered(path: Path, size: int, modified: int) -> str:
+    return _sha256(path)
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,296 @@
+"""Tables in files: CSV and Parquet through pandas, NPZ through NumPy, as named columns of numbers or of text."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fenchel._check import require
+
+__all__ = ["Table", "as_table", "read_table"]
+
+_SEPARATORS = (",", ";", "\t", "|")
+_GRIDS = ("t", "grid")  # arrays of an NPZ file that are the points of curves
+# cells that are missing values, beside those that pandas knows ("", NA, N/A, nan, null, None, ...)
+_MISSING = ["?", "-", "--", ".", "na"]
+_TRUE, _FALSE = ["yes", "Yes", "YES"], ["no", "No", "NO"]  # beside true and false
+_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"", "utf-8-sig"))  # first bytes, and what they mean
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of one length, each of numbers (missing: NaN), of dates (missing: NaT) or of text (missing: None).
+
+    Attributes
+    ----------
+    columns : dict of str to array of shape (n,)
+        In the order of the file.
+    name : str
+        Where the table comes from, for messages.
+    grid : array or None
+        Points of curves, if the file gives them.
+    notes : list of str
+        What reading took for granted.
+    rows : array of int of shape (n,) or None
+        Numbers of the rows in the file, if these are some of them.
+    """
+
+    columns: dict[str, np.ndarray]
+    name: str = "the table"
+    grid: np.ndarray | None = None
+    notes: list[str] = field(default_factory=list)
+    rows: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def take(self, rows: np.ndarray) -> "Table":
+        """Return some of the rows."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Table(columns, self.name, self.grid, self.notes, self.numbers[rows])
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The number of each row, the first row of a file being 1."""
+        return np.arange(1, len(self) + 1) if self.rows is None else self.rows
+
+    def select(self, patterns: Iterable[str], argument: str) -> list[str]:
+        """Return the names that selectors mean, in the order of the table for ranges and patterns.
+
+        A selector is a name, a range of names ``"y_1:y_9"``, a pattern ``"y_*"``, or several of them with commas.
+        """
+        found: dict[str, None] = {}
+        for pattern in patterns:
+            for part in [pattern] if pattern in self.columns else [one.strip() for one in pattern.split(",")]:
+                found.update(dict.fromkeys(self._meant(part, argument)))
+        return list(found)
+
+    def _meant(self, part: str, argument: str) -> list[str]:
+        names = list(self.columns)
+        if part in self.columns:
+            return [part]
+        first, colon, last = part.partition(":")
+        if colon and (first in self.columns or last in self.columns):
+            low, high = names.index(self.known(first, argument)), names.index(self.known(last, argument))
+            if low > high:
+                raise ValueError(f"{argument}: the range {part!r} is empty: {last!r} stands before {first!r}.")
+            return names[low : high + 1]
+        matching = [name for name in names if fnmatchcase(name, part)]
+        return matching or [self.known(part, argument)]
+
+    def known(self, name: str, argument: str) -> str:
+        """Return the name of a column, or raise with the nearest one."""
+        if name in self.columns:
+            return name
+        near = get_close_matches(name, self.columns, n=1, cutoff=0.5)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        why = "".join(f" ({note})" for note in self.notes if repr(name) in note)
+        have = _listed(list(self.columns))
+        raise ValueError(f"{argument}: {self.name} has no column {name!r}{why}.{hint} It has {have}.")
+
+
+def read_table(path: Any) -> Table:
+    """Read a table from a CSV, NPZ or Parquet file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; its suffix says what it is. The separator of a CSV file (comma, semicolon, tab or bar) is found in its
+        first line; a byte-order mark and Windows line ends are read as such. An empty cell and ``?``, ``NA``, ``N/A``,
+        ``-``, ``.``, ``null`` and ``nan`` are missing values. An array (n, d) of an NPZ file becomes the
+        columns ``name_0`` to ``name_{d-1}``; arrays ``t`` or ``grid`` of another length are the points of curves.
+
+    Returns
+    -------
+    table : Table
+        The columns.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from fenchel.datasets.tables import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder) / "data.npz", X=np.eye(3), y=np.ones(3))
+    ...     table = read_table(Path(folder) / "data.npz")
+    >>> list(table.columns)
+    ['X_0', 'X_1', 'X_2', 'y']
+    """
+    file = Path(path)
+    readers = {".csv": _read_csv, ".tsv": _read_csv, ".txt": _read_csv, ".npz": _read_npz, ".parquet": _read_parquet}
+    reader = readers.get(file.suffix.lower())
+    if reader is None:
+        raise ValueError(f"{path} has the suffix {file.suffix!r}. A table is a {', '.join(readers)} file.")
+    if not file.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if file.stat().st_size == 0:
+        raise ValueError(f"{path} is empty.")
+    table = reader(file)
+    if not table.columns or len(table) == 0:
+        raise ValueError(f"{path} has no rows.")
+    return table
+
+
+def as_table(value: Any, name: str = "the table") -> Table:
+    """Return a table from one, from a DataFrame, or from a mapping of names to columns."""
+    if isinstance(value, Table):
+        return value
+    if hasattr(value, "columns") and hasattr(value, "itertuples"):
+        return _from_frame(value, name)
+    arrays = {str(key): np.asarray(column) for key, column in dict(value).items()}
+    columns = {key: _plain(array, key, name) for key, array in arrays.items()}
+    return Table(columns, name, None, _truth_notes(key for key, array in arrays.items() if array.dtype == bool))
+
+
+def _read_csv(file: Path) -> Table:
+    pandas = require("pandas", extra="pandas")
+    data = file.read_bytes()
+    encoding = next(name for mark, name in _MARKS if data.startswith(mark))
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        raise ValueError(f"{file} is not UTF-8 text. Save it as CSV in UTF-8.") from None
+    if "\0" in text:
+        raise ValueError(f"{file} holds NUL characters: it is damaged, or not UTF-8 text. Save it as CSV in UTF-8.")
+    if not text.strip():
+        raise ValueError(f"{file} is empty.")
+    lines = text.lstrip().splitlines()
+    try:
+        separator = max(_SEPARATORS, key=lambda one: _count(lines[0], one))
+    except csv.Error as error:
+        raise ValueError(f"{file} is not a regular table: its first line cannot be read ({error}).") from None
+    notes = [] if separator == "," else [f"columns are separated by {separator!r}"]
+    decimal = "." if separator == "," or not _has_decimal_commas(lines[1:50]) else ","
+    notes += ["numbers have a decimal comma"] if decimal == "," else []
+    header = [name.strip() for name in next(csv.reader([lines[0]], delimiter=separator))]
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise ValueError(f"{file} has more than one column {twice[0]!r}. Give each column a name of its own.")
+    try:
+        frame = pandas.read_csv(
+            io.StringIO(text.lstrip()),
+            sep=separator,
+            decimal=decimal,
+            skipinitialspace=True,
+            index_col=False,
+            na_values=_MISSING,
+            true_values=_TRUE,
+            false_values=_FALSE,
+        )
+    except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
+        reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+        raise ValueError(f"{file} is not a regular table: {reason}.") from None
+    return _from_frame(frame, str(file), notes)
+
+
+def _read_parquet(file: Path) -> Table:
+    pandas = require("pandas", extra="pandas")
+    require("pyarrow", extra="parquet")
+    try:
+        frame = pandas.read_parquet(file)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file} is not a Parquet file: {str(error).splitlines()[0]}") from None
+    return _from_frame(frame, str(file))
+
+
+def _read_npz(file: Path) -> Table:
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise ValueError(f"{file} is not an NPZ file of plain arrays: {str(error).splitlines()[0]}") from None
+    length = max((len(array) for array in arrays.values() if array.ndim == 2), default=None)
+    if length is None:
+        length = max((len(array) for array in arrays.values() if array.ndim == 1), default=0)
+    columns: dict[str, np.ndarray] = {}
+    notes: list[str] = []
+    grid = None
+    for name, array in arrays.items():
+        if array.ndim == 1 and name in _GRIDS and len(array) != length:
+            grid = array.astype(np.float64)
+        elif array.ndim > 2:
+            raise ValueError(
+                f"{file}: the array {name!r} has shape {array.shape}; a table takes ({length},) or ({length}, d). Use "
+                "the library itself for other data."
+            )
+        elif array.ndim == 0 or len(array) != length:  # names, a date, ...: things about the data
+            notes.append(f"the array {name!r} of shape {array.shape} has not {length} rows and is passed over")
+        elif array.ndim == 1:
+            columns[name] = _plain(array, name, str(file))
+        else:
+            columns.update({f"{name}_{k}": _plain(array[:, k], name, str(file)) for k in range(array.shape[1])})
+    return Table(columns, str(file), grid, notes)
+
+
+def _from_frame(frame: Any, name: str, notes: Sequence[str] = ()) -> Table:
+    """Return the columns of a DataFrame: numbers with NaN, dates with NaT, or text with None."""
+    columns = {str(key).strip(): frame[key] for key in frame.columns}
+    truth = [key for key, column in columns.items() if _is_truth(column)]
+    plain = {key: _from_series(column) for key, column in columns.items()}
+    return Table(plain, name, None, [*notes, *_truth_notes(truth)])
+
+
+def _from_series(column: Any) -> np.ndarray:
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "biuf":
+        single = column.dtype == np.float32
+        return np.asarray(column.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan))
+    if kind in "Mm":
+        has_zone = getattr(column.dtype, "tz", None) is not None
+        return np.asarray((column.dt.tz_convert(None) if has_zone else column).to_numpy())
+    return _objects(column.to_numpy(dtype=object), column.isna().to_numpy())
+
+
+def _is_truth(column: Any) -> bool:
+    """Whether a Series holds true and false, with gaps or without."""
+    values = column.dropna()
+    return len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values)
+
+
+def _truth_notes(names: Iterable[str]) -> list[str]:
+    listed = ", ".join(names)
+    return [f"true and false are read as 1 and 0: {listed}"] if listed else []
+
+
+def _plain(array: np.ndarray, name: str, file: str) -> np.ndarray:
+    """Return a column of numbers as floats, one of text as objects."""
+    if array.dtype.kind in "biuf":
+        return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    if array.dtype.kind in "US":
+        return array.astype(str).astype(object)
+    if array.dtype.kind in "Mm":
+        return array
+    if array.dtype.kind == "O":
+        return _objects(array, np.array([value is None or value != value for value in array], dtype=bool))
+    raise ValueError(f"{file}: the array {name!r} holds {array.dtype}, neither real numbers nor text.")
+
+
+def _objects(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return objects as numbers if all are, true or false among them, else as text."""
+    if all(isinstance(value, Real | np.bool_) for value in values[~missing]):
+        return np.array([np.nan if gone else float(value) for value, gone in zip(values, missing, strict=True)])
+    return np.array([None if gone else str(v).strip() for v, gone in zip(values, missing, strict=True)], dtype=object)
+
+
+def _count(line: str, separator: str) -> int:
+    """Return how often a separator stands outside quotes."""
+    return len(next(csv.reader([line], delimiter=separator))) - 1
+
+
+def _has_decimal_commas(lines: Sequence[str]) -> bool:
+    text = "\n".join(lines)
+    return bool(re.search(r"\d,\d", text)) and not re.search(r"\d\.\d", text)
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,378 @@
+"""The estimator on the columns of a table."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._array import host
+from fenchel._check import Options, check_parameter
+from fenchel.datasets.tables import Table, as_table
+from fenchel.estimators.tables.columns import InputColumn, is_missing, learn_column, numbers_of
+from fenchel.estimators.validation import all_or_nothing
+from fenchel.metrics.scores import Scores, mean_of_columns
+
+__all__ = ["TableRegressor"]
+
+_POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
+
+
+class TableRegressor(BaseEstimator):
+    """An estimator on the columns of a table.
+
+    Text columns are encoded with one column of zeros and ones for each value, dates become days since the first,
+    columns that are constant are left out, numbers are brought to mean 0 and standard deviation 1. A missing number or
+    date becomes the median of its column, and if training rows lack it, a column of zeros and ones says where; missing
+    text is a value of its own. A text value that no training row has is zero in all columns. All this is learned by
+    ``fit`` and kept, so that ``predict`` takes a raw table with the same columns.
+
+    Parameters
+    ----------
+    estimator : estimator
+        ``OperatorKernelRegressor``, ``FunctionalRegressor``, or their versions with cross-validation.
+    targets : sequence of str
+        Output columns: names, ranges of names ``"y_1:y_9"``, patterns ``"y_*"``.
+    inputs : sequence of str or None, default=None
+        Input columns, as ``targets``; ``None`` is all others.
+    drop : sequence of str, default=()
+        Columns to leave out of the inputs.
+    curves : bool, default=False
+        Whether the targets of a row are one curve, its missing values being points that were not observed. Else rows
+        with a missing target are left out.
+    center : {"mean", "median", "none"}, default="mean"
+        What is subtracted from the targets before the fit and added to predictions. Curves are centred by their
+        estimator instead.
+    scale : bool, default=True
+        Whether input numbers are standardised.
+    drop_missing : bool, default=False
+        Whether ``fit`` and the scores leave out rows with a missing input. ``predict`` answers for every row.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted one, which has the certificate.
+    target_names_, input_names_ : list of str
+        The columns that are used.
+    columns_ : list of InputColumn
+        How each input column is encoded.
+    feature_names_ : list of str
+        The columns of the matrix that the estimator sees.
+    grid_ : array of shape (m,) or None
+        Points of the curves: from the table, from numbers in the names of the columns, else [0, 1] in equal steps.
+    rows_ : array of int
+        Rows of the table that were fitted, the first being 1.
+    train_scores_ : Scores
+        Scores on the rows that were fitted.
+    notes_ : list of str
+        What was left out, encoded or taken for granted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.estimators import TableRegressor
+    >>> table = {"x": np.arange(20.0), "side": ["left", "right"] * 10, "y": np.sin(np.arange(20.0))}
+    >>> model = TableRegressor(OperatorKernelRegressor(), targets=["y"]).fit(table)
+    >>> model.feature_names_
+    ['x', 'side=left', 'side=right']
+    >>> model.predict({"x": [3.0], "side": ["left"]}).shape
+    (1, 1)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        targets: Sequence[str],
+        inputs: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        curves: bool = False,
+        center: str = "mean",
+        scale: bool = True,
+        drop_missing: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.targets = targets
+        self.inputs = inputs
+        self.drop = drop
+        self.curves = curves
+        self.center = center
+        self.scale = scale
+        self.drop_missing = drop_missing
+
+    @all_or_nothing
+    def fit(self, table: Any, y: Any = None) -> Self:
+        """Learn the encoding of the columns, then fit the estimator.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+        y : None
+            Not used: the targets are columns.
+
+        Returns
+        -------
+        self : TableRegressor
+            The fitted model.
+        """
+        check_parameter(type(self).__name__, "center", self.center, Options(("mean", "median", "none")))
+        table = as_table(table)
+        self.notes_ = list(table.notes)
+        self.target_names_ = table.select(self.targets, "targets")
+        inputs = self._inputs(table)
+        Y = self._targets(table)
+        kept = self._kept(table, inputs, Y)
+        self.rows_ = table.numbers[kept]
+        if len(self.rows_) < 2:
+            raise ValueError(f"{table.name} has {len(self.rows_)} usable rows; at least 2 are needed.")
+        used, Y = table.take(np.flatnonzero(kept)), Y[kept]
+        self._learn(used, inputs)
+        X = self.encode(used)
+        Y = Y.astype(X.dtype)
+        self.target_mean_ = mean_of_columns(Y)
+        self.grid_ = self._grid(table) if self.curves else None
+        self.offset_ = self._offset(Y)
+        self.estimator_ = clone(self.estimator)
+        if self.curves:
+            self.estimator_.fit(X, Y, grid=self.grid_)
+        else:
+            centred = Y - self.offset_
+            self.estimator_.fit(X, centred[:, 0] if Y.shape[1] == 1 else centred)
+        self.train_scores_ = self._scores(X, Y)
+        return self
+
+    def predict(self, table: Any) -> np.ndarray:
+        """Predict the targets of the rows of a table that has the input columns.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            The input columns, in any order, with others or without.
+
+        Returns
+        -------
+        y : array of shape (m, n_targets)
+            One column for each target.
+        """
+        check_is_fitted(self)
+        return self._predict(self.encode(as_table(table)))
+
+    def score(self, table: Any, y: Any = None) -> float:
+        """Return the coefficient of determination on the rows whose targets are known.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        score : float
+            At most 1.
+        """
+        return self.evaluate(table).r2
+
+    def evaluate(self, table: Any) -> Scores:
+        """Return the scores on the rows whose targets are known, beside those of the mean.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+
+        Returns
+        -------
+        scores : Scores
+            Number of rows, coefficient of determination and errors.
+        """
+        X, Y, _ = self.sample(table)
+        return self._scores(X, Y)
+
+    def sample(self, table: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return encoded inputs, targets and row numbers of the rows of a table that can be compared.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+
+        Returns
+        -------
+        X : array of shape (m, d)
+            What the estimator sees.
+        Y : array of shape (m, n_targets)
+            The targets.
+        rows : array of int of shape (m,)
+            Rows of the table, the first being 1.
+        """
+        check_is_fitted(self)
+        table = as_table(table)
+        Y = self._targets(table)
+        kept = np.flatnonzero(_usable(self._left_out(table, self.input_names_, Y)))
+        if not len(kept):
+            raise ValueError(f"{table.name} has no row with known targets.")
+        return self.encode(table.take(kept)), Y[kept], table.numbers[kept]
+
+    def encode(self, table: Any) -> np.ndarray:
+        """Return the matrix that the estimator sees, (m, d).
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            The input columns.
+
+        Returns
+        -------
+        X : array of shape (m, d)
+            Numbers, standardised if ``scale``, and zeros and ones.
+        """
+        table = as_table(table)
+        X = np.hstack([column.encode(table) for column in self.columns_])
+        return X if X.dtype.kind == "f" else X.astype(np.float64)
+
+    def input_notes(self, table: Any) -> list[str]:
+        """Return what ``encode`` assumes about a table: missing values, text that no training row has.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            The input columns.
+
+        Returns
+        -------
+        notes : list of str
+            One line for each column concerned.
+        """
+        table = as_table(table)
+        return [note for column in self.columns_ for note in column.notes(table)]
+
+    def comparison_notes(self, table: Any) -> list[str]:
+        """Return which rows of a table ``sample`` leaves out, and what ``encode`` assumes about the others.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+
+        Returns
+        -------
+        notes : list of str
+            One line for each reason and for each column concerned.
+        """
+        table = as_table(table)
+        left_out = self._left_out(table, self.input_names_, self._targets(table))
+        return [*_left_out_notes(left_out), *self.input_notes(table.take(np.flatnonzero(_usable(left_out))))]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def _targets(self, table: Table) -> np.ndarray:
+        return np.column_stack([numbers_of(table, table.known(name, "targets")) for name in self.target_names_])
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        predicted = host(self.estimator_.predict(X)).reshape(len(X), -1)
+        return predicted + self.offset_.astype(predicted.dtype)
+
+    def _scores(self, X: np.ndarray, Y: np.ndarray) -> Scores:
+        grid = self.estimator_.grid_ if self.curves else None
+        return Scores.of(Y, self._predict(X), self.target_mean_, grid)
+
+    def _inputs(self, table: Table) -> list[str]:
+        """Return the names of the input columns."""
+        away = {*self.target_names_, *table.select(self.drop, "drop")}
+        named = list(table.columns) if self.inputs is None else table.select(self.inputs, "inputs")
+        both = [name for name in named if name in self.target_names_]
+        if both and self.inputs is not None:
+            raise ValueError(f"The column {both[0]!r} is an input and a target.")
+        return [name for name in named if name not in away]
+
+    def _kept(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> np.ndarray:
+        """Return which rows are fitted, and note how many are not."""
+        left_out, missing = self._left_out(table, inputs, Y), np.isnan(Y)
+        self.notes_ += _left_out_notes(left_out)
+        seen = ~missing.all(axis=1)
+        if self.curves and missing[seen].any():
+            self.notes_.append(f"{np.mean(missing[seen]):.0%} of the points of the curves are not observed")
+        return _usable(left_out)
+
+    def _left_out(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> dict[str, np.ndarray]:
+        """Return which rows are neither fitted nor compared, by what they have."""
+        missing = np.isnan(Y)
+        without = missing.all(axis=1) if self.curves else missing.any(axis=1)
+        lacking = _lacking(table, inputs) if self.drop_missing else np.zeros_like(without)
+        return {
+            "no point of the curve" if self.curves else "a missing target": without,
+            "a missing input": lacking & ~without,
+        }
+
+    def _learn(self, table: Table, inputs: Sequence[str]) -> None:
+        """Learn how the columns that vary are encoded."""
+        learned = {name: learn_column(table, name, self.scale) for name in inputs}
+        self.columns_ = [column for column in learned.values() if column is not None]
+        self.input_names_ = [column.name for column in self.columns_]
+        self.feature_names_ = [name for column in self.columns_ for name in column.feature_names]
+        constant = [name for name, column in learned.items() if column is None]
+        if constant:
+            self.notes_.append(f"constant columns are left out: {', '.join(constant)}")
+        self.notes_ += _encoding_notes(self.columns_, table)
+        if not self.columns_:
+            raise ValueError(f"{table.name} has no input column that varies beside the targets.")
+
+    def _offset(self, Y: np.ndarray) -> np.ndarray:
+        """Return what is subtracted from the targets."""
+        if self.curves or self.center == "none":
+            return np.zeros(Y.shape[1], dtype=Y.dtype)
+        return np.mean(Y, axis=0) if self.center == "mean" else np.median(Y, axis=0)
+
+    def _grid(self, table: Table) -> np.ndarray | None:
+        """Return the points of the curves, or None for equal steps."""
+        names = self.target_names_
+        if table.grid is not None and len(table.grid) == len(names):
+            return table.grid
+        points = _points_in(names)
+        if points is None:
+            self.notes_.append("the points of the curves are taken to be equally spaced in [0, 1]")
+        else:
+            self.notes_.append(f"the points of the curves are those in the names, {points[0]:g} to {points[-1]:g}")
+        return points
+
+
+def _usable(left_out: dict[str, np.ndarray]) -> np.ndarray:
+    """Return which rows are not left out."""
+    usable: np.ndarray = ~np.any(list(left_out.values()), axis=0)
+    return usable
+
+
+def _left_out_notes(left_out: dict[str, np.ndarray]) -> list[str]:
+    counts = {what: (rows.sum(), len(rows)) for what, rows in left_out.items() if rows.any()}
+    return [f"{count} of {total} rows have {what} and are left out" for what, (count, total) in counts.items()]
+
+
+def _points_in(names: Sequence[str]) -> np.ndarray | None:
+    """Return increasing numbers that end the names, after one common beginning or alone, or None."""
+    found = [_POINT.fullmatch(name) for name in names]
+    beginnings = {match[1] for match in found if match is not None}
+    if None in found or len(beginnings) != 1 or len(names) < 2:
+        return None
+    points = np.array([float(match[2]) for match in found if match is not None])
+    return points if np.all(np.diff(points) > 0) else None
+
+
+def _encoding_notes(columns: Sequence[InputColumn], table: Table) -> list[str]:
+    """Return how columns are encoded, one line for each way."""
+    columns_of: dict[str, list[str]] = {}
+    for column in columns:
+        for way, detail in column.encoding(table):
+            columns_of.setdefault(way, []).append(f"{column.name} ({detail})")
+    return [f"{way}: {', '.join(details)}" for way, details in columns_of.items()]
+
+
+def _lacking(table: Table, names: Sequence[str]) -> np.ndarray:
+    """Return which rows have a missing entry in some columns."""
+    missing = [is_missing(table.columns[table.known(name, "inputs")]) for name in names]
+    return np.any(missing, axis=0) if missing else np.zeros(len(table), dtype=bool)

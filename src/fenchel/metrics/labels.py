@@ -1,0 +1,217 @@
+"""Losses and scores of predicted label sets and of rankings of candidates, and scorers for scikit-learn's searches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import host
+from fenchel._check import Interval, Options, check_parameter
+
+__all__ = ["f1_scores", "hamming_losses", "label_scorer", "ranks_of", "subset_accuracies", "top_k_accuracies"]
+
+
+def hamming_losses(Y: Any, predicted: Any) -> np.ndarray:
+    """Return the share of wrong labels of each sample.
+
+    Parameters
+    ----------
+    Y, predicted : array of shape (n, d)
+        True and predicted labels, 0 or 1.
+
+    Returns
+    -------
+    losses : ndarray of shape (n,)
+        Numbers in [0, 1]; least is best.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import hamming_losses
+    >>> hamming_losses([[1, 0, 1, 0], [0, 0, 1, 1]], [[1, 0, 0, 0], [0, 0, 1, 1]])
+    array([0.25, 0.  ])
+    """
+    truth, guess = _labels(Y, predicted)
+    return np.mean(truth != guess, axis=1)
+
+
+def f1_scores(Y: Any, predicted: Any) -> np.ndarray:
+    r"""Return the F1 score of each sample over its labels, :math:`2 |y \cap \hat y| / (|y| + |\hat y|)`.
+
+    Parameters
+    ----------
+    Y, predicted
+        As for ``hamming_losses``.
+
+    Returns
+    -------
+    scores : ndarray of shape (n,)
+        Numbers in [0, 1]; greatest is best. Two empty label sets agree: their score is 1.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import f1_scores
+    >>> f1_scores([[1, 1, 1, 0], [0, 0, 0, 0]], [[1, 0, 0, 0], [0, 0, 0, 0]])
+    array([0.5, 1. ])
+    """
+    truth, guess = _labels(Y, predicted)
+    sizes = truth.sum(axis=1) + guess.sum(axis=1)
+    return np.where(sizes > 0, 2 * np.sum(truth & guess, axis=1) / np.maximum(sizes, 1), 1.0)
+
+
+def subset_accuracies(Y: Any, predicted: Any) -> np.ndarray:
+    """Return 1.0 for each sample whose labels are all right, and 0.0 for the others.
+
+    Parameters
+    ----------
+    Y, predicted
+        As for ``hamming_losses``.
+
+    Returns
+    -------
+    scores : ndarray of shape (n,)
+        Zeros and ones.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import subset_accuracies
+    >>> subset_accuracies([[1, 0], [0, 1]], [[1, 1], [0, 1]])
+    array([0., 1.])
+    """
+    truth, guess = _labels(Y, predicted)
+    return np.all(truth == guess, axis=1).astype(np.float64)
+
+
+def ranks_of(scores: Sequence[Any], true: Any) -> np.ndarray:
+    """Return the place of each sample's true candidate in the ranking by distance, 0 for the nearest.
+
+    Parameters
+    ----------
+    scores : array of shape (n, C) or list of arrays of shape (C_i,)
+        Distances to the candidates, such as ``StructuredPredictor.decision_scores`` returns; least is best.
+    true : array of int of shape (n,)
+        Place of the true one among each sample's candidates.
+
+    Returns
+    -------
+    ranks : ndarray of int of shape (n,)
+        Number of candidates that come before the true one. A candidate at the same distance comes before: a model that
+        cannot tell candidates apart earns nothing.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import ranks_of
+    >>> ranks_of([[0.1, 0.5, 0.3], [0.2, 0.2]], [2, 0])
+    array([1, 1])
+    """
+    places = _array(true)
+    if len(scores) != len(places):
+        raise ValueError(f"scores and true must have as many samples. Got {len(scores)} and {len(places)}.")
+    if places.dtype.kind not in "iu":
+        raise ValueError(f"true must hold the place of a candidate for each sample, as integers. Got {places.dtype}.")
+    ranks = np.zeros(len(places), dtype=np.int64)
+    for i, place in enumerate(places):
+        row = _array(scores[i]).astype(np.float64)
+        if not 0 <= place < len(row):
+            raise ValueError(f"true must be a place among the candidates. Sample {i} has {len(row)}, got {place}.")
+        if np.isnan(row).any():
+            raise ValueError(f"scores must not be NaN. Those of sample {i} are.")
+        ranks[i] = np.sum(row <= row[place]) - 1
+    return ranks
+
+
+def top_k_accuracies(ranks: Any, k: int) -> np.ndarray:
+    """Return 1.0 for each sample whose true candidate is among the first k, and 0.0 for the others.
+
+    Parameters
+    ----------
+    ranks : array of int of shape (n,)
+        Place of the true candidate in each sample's ranking, 0 for the first, such as ``ranks_of`` returns.
+    k : int
+        How many candidates count.
+
+    Returns
+    -------
+    scores : ndarray of shape (n,)
+        Zeros and ones.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import top_k_accuracies
+    >>> top_k_accuracies([0, 4, 2], 3)
+    array([1., 0., 1.])
+    """
+    check_parameter("top_k_accuracies", "k", k, Interval(1, np.inf, "left", integer=True))
+    places = _array(ranks)
+    if places.ndim != 1 or places.dtype.kind not in "iu" or (places < 0).any():
+        raise ValueError(
+            f"ranks must be one-dimensional, of integers >= 0. Got {places.dtype} of shape {places.shape}."
+        )
+    return (places < k).astype(np.float64)
+
+
+_SCORES: dict[str, tuple[Callable[[Any, Any], np.ndarray], float]] = {
+    "hamming": (hamming_losses, -1.0),
+    "f1": (f1_scores, 1.0),
+    "subset": (subset_accuracies, 1.0),
+}
+
+
+def label_scorer(score: str = "hamming") -> "_LabelScorer":
+    """Return a scorer of label sets for ``GridSearchCV``, ``cross_val_score`` and the like; greater is better.
+
+    Parameters
+    ----------
+    score : {"hamming", "f1", "subset"}, default="hamming"
+        Minus the mean of ``hamming_losses``, or the mean of ``f1_scores`` or ``subset_accuracies``.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)``, of any estimator whose predictions are 0/1 rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from fenchel import StructuredPredictor
+    >>> from fenchel.metrics import label_scorer
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = (np.hstack([X, 3 - X]) > 1.5).astype(float)
+    >>> cross_val_score(StructuredPredictor(decoder="threshold"), X[::-1], Y[::-1], scoring=label_scorer("f1")).shape
+    (5,)
+    """
+    check_parameter("label_scorer", "score", score, Options(tuple(_SCORES)))
+    return _LabelScorer(score)
+
+
+@dataclass(frozen=True)
+class _LabelScorer:
+    """A scorer; an object, so that it can be sent to other processes."""
+
+    score: str
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        function, sign = _SCORES[self.score]
+        return sign * float(np.mean(function(y, estimator.predict(X))))
+
+
+def _labels(Y: Any, predicted: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return two checked label matrices as booleans."""
+    found = []
+    for name, one in (("Y", Y), ("predicted", predicted)):
+        labels = _array(one)
+        if labels.ndim != 2:
+            raise ValueError(f"{name} must have one row of labels for each sample. Got the shape {labels.shape}.")
+        if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
+            raise ValueError(f"{name} must hold labels that are 0 or 1. Use a decoder such as 'threshold'.")
+        found.append(labels.astype(bool))
+    truth, guess = found
+    if truth.shape != guess.shape:
+        raise ValueError(f"predicted must have the shape of Y, {truth.shape}. Got {guess.shape} instead.")
+    return truth, guess
+
+
+def _array(values: Any) -> np.ndarray:
+    """Return an array of any library, or a list, as a NumPy array."""
+    return host(values) if hasattr(values, "dtype") else np.asarray(values)

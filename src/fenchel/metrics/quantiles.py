@@ -1,0 +1,190 @@
+"""Errors of predicted quantiles and intervals, and scorers made of them for scikit-learn's searches."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import Array, host
+
+__all__ = ["coverage", "crossing_rate", "crps", "crps_scorer", "pinball_loss", "pinball_scorer"]
+
+_LEVELS = tuple(k / 20 for k in range(1, 20))
+
+
+def pinball_loss(y: Array, predicted: Array, levels: Any) -> float:
+    r"""Return the mean pinball loss of predicted quantiles, over samples and levels.
+
+    .. math:: \rho_\theta(r) = \max(\theta r, (\theta - 1) r), \qquad r = y - \hat q(\theta).
+
+    Parameters
+    ----------
+    y : array of shape (n,) or (n, d)
+        Outputs.
+    predicted : array of shape (n, q) or (n, q, d)
+        Quantiles.
+    levels : array of shape (q,)
+        Their levels, in (0, 1).
+
+    Returns
+    -------
+    loss : float
+        The mean.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import pinball_loss
+    >>> pinball_loss([1.0, 0.0], [[0.0, 2.0], [0.0, 2.0]], [0.25, 0.75])  # of 0.25, 0.25 and 0, 0.5
+    0.25
+    """
+    return float(np.mean(_losses(y, predicted, levels)))
+
+
+def crps(y: Array, predicted: Array, levels: Any, weights: Any = None) -> np.ndarray:
+    r"""Return the continuous ranked probability score of each sample, by its quantiles.
+
+    .. math:: \mathrm{CRPS}(F, y) = \int (F(t) - \mathbb 1_{t \ge y})^2 \, dt
+        = 2 \int_0^1 \rho_\theta(y - F^{-1}(\theta)) \, d\theta .
+
+    Parameters
+    ----------
+    y, predicted, levels
+        As for ``pinball_loss``.
+    weights : array of shape (q,) or None, default=None
+        Weights of the levels in the integral, such as ``level_weights_`` of a model; ``None`` is equal weights.
+
+    Returns
+    -------
+    scores : ndarray of shape (n,) or (n, d)
+        One number for each output; least is best.
+
+    References
+    ----------
+    T. Gneiting and A. E. Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 2007.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import crps
+    >>> crps([1.0], [[0.0, 2.0]], [0.25, 0.75])  # twice the mean of 0.25 and 0.25
+    array([0.5])
+    """
+    losses = _losses(y, predicted, levels)
+    shares = np.ones(losses.shape[1]) if weights is None else np.asarray(weights, dtype=np.float64)
+    if shares.shape != (losses.shape[1],):
+        raise ValueError(f"weights must have shape ({losses.shape[1]},). Got {shares.shape} instead.")
+    return np.asarray(2 * np.average(losses, axis=1, weights=shares))
+
+
+def crossing_rate(predicted: Array) -> float:
+    """Return the share of neighbouring quantiles in which the higher level has the lower value.
+
+    Parameters
+    ----------
+    predicted : array of shape (n, q) or (n, q, d)
+        Quantiles of increasing levels.
+
+    Returns
+    -------
+    rate : float
+        Between 0 and 1; falls below the round-off of the dtype do not count.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import crossing_rate
+    >>> crossing_rate([[0.0, 1.0, 0.5], [0.0, 1.0, 2.0]])
+    0.25
+    """
+    values = _values(predicted, "predicted")
+    falls = np.diff(values, axis=1)
+    round_off = 64 * np.finfo(values.dtype).eps * np.max(np.abs(values), initial=0.0)
+    return float(np.mean(falls < -round_off)) if falls.size else 0.0
+
+
+def coverage(y: Array, low: Array, high: Array) -> float:
+    """Return the share of outputs inside their intervals, ends included.
+
+    Parameters
+    ----------
+    y, low, high : array of one shape
+        Outputs, and the ends of their intervals.
+
+    Returns
+    -------
+    share : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import coverage
+    >>> coverage([1.0, 2.0], [0.0, 0.0], [1.0, 1.0])
+    0.5
+    """
+    y, low, high = (_values(part, name) for part, name in ((y, "y"), (low, "low"), (high, "high")))
+    if not y.shape == low.shape == high.shape:
+        raise ValueError(f"y, low and high must have one shape. Got {y.shape}, {low.shape} and {high.shape}.")
+    return float(np.mean((low <= y) & (y <= high)))
+
+
+def pinball_scorer(levels: Any = _LEVELS) -> "_Scorer":
+    """Return a scorer of quantiles for ``GridSearchCV``, ``cross_val_score`` and the like; greater is better.
+
+    Parameters
+    ----------
+    levels : array of shape (q,), default=(0.05, 0.1, ..., 0.95)
+        Levels at which the model is asked.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is minus the mean pinball loss.
+    """
+    return _Scorer(tuple(np.atleast_1d(np.asarray(levels, dtype=float)).tolist()), 1.0)
+
+
+def crps_scorer(n_levels: int = 50) -> "_Scorer":
+    """Return a scorer of whole distributions; greater is better.
+
+    Parameters
+    ----------
+    n_levels : int, default=50
+        Number of equal intervals at whose midpoints the model is asked.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is minus the mean continuous ranked probability score.
+    """
+    return _Scorer(tuple(((np.arange(n_levels) + 0.5) / n_levels).tolist()), 2.0)
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """A scorer; an object, so that it can be sent to other processes."""
+
+    levels: tuple[float, ...]
+    factor: float
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        return -self.factor * pinball_loss(y, estimator.predict(X, quantiles=list(self.levels)), self.levels)
+
+
+def _losses(y: Any, predicted: Any, levels: Any) -> np.ndarray:
+    """Return the pinball losses, (n, q) or (n, q, d)."""
+    truth, found = _values(y, "y"), _values(predicted, "predicted")
+    at = np.asarray(levels, dtype=np.float64)
+    if at.ndim != 1 or not np.all((at > 0) & (at < 1)):
+        raise ValueError(f"levels must be a vector of numbers in (0, 1). Got {levels!r} instead.")
+    wanted = (truth.shape[0], len(at), *truth.shape[1:])
+    if found.shape != wanted:
+        raise ValueError(f"predicted must have shape {wanted}. Got {found.shape} instead.")
+    residuals = truth[:, None, ...] - found
+    at = at.reshape(-1, *(1,) * (truth.ndim - 1))
+    return np.asarray(np.maximum(at * residuals, (at - 1) * residuals))
+
+
+def _values(array: Any, name: str) -> np.ndarray:
+    values = np.asarray(host(array) if hasattr(array, "device") else array)
+    values = values if values.dtype.kind == "f" else values.astype(np.float64)
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} must be finite. It holds NaN or infinity.")
+    return values

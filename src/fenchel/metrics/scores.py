@@ -1,0 +1,85 @@
+"""How well predictions fit: the coefficient of determination, and errors beside those of the mean."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fenchel.quadrature import trapezoid_weights
+
+__all__ = ["Scores"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of predictions on some rows.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows that were scored.
+    r2 : float
+        Coefficient of determination: the mean over the outputs, or for curves the share of the integrated variance. NaN
+        for a single row.
+    rmse : float
+        Root mean squared error over all observed values.
+    rmse_of_mean : float
+        That of the mean of the training targets as the prediction of every row.
+    """
+
+    n_rows: int
+    r2: float
+    rmse: float
+    rmse_of_mean: float
+
+    @classmethod
+    def of(
+        cls, observed: np.ndarray, predicted: np.ndarray, mean: np.ndarray, grid: np.ndarray | None = None
+    ) -> "Scores":
+        """Return the scores of predictions, (n, p); NaN is not observed.
+
+        Parameters
+        ----------
+        observed, predicted : array of shape (n, p)
+            Outputs.
+        mean : array of shape (p,)
+            Mean of the training targets.
+        grid : array of shape (p,) or None, default=None
+            Points of the curves, if the rows are curves.
+
+        Returns
+        -------
+        scores : Scores
+            Numbers in float64.
+        """
+        observed = np.asarray(observed, dtype=np.float64)
+        errors = _sums_of_squares(observed - predicted)
+        spread = _sums_of_squares(observed - mean_of_columns(observed))
+        if grid is not None:  # one output, a function: integrals instead of single points
+            weights = trapezoid_weights(grid)
+            errors, spread = np.atleast_1d(weights @ errors), np.atleast_1d(weights @ spread)
+        return cls(
+            len(observed),
+            float(np.mean(_determination(errors, spread))) if len(observed) > 1 else float("nan"),
+            _root_mean_square(observed - predicted),
+            _root_mean_square(observed - mean),
+        )
+
+
+def _sums_of_squares(residuals: np.ndarray) -> np.ndarray:
+    return np.asarray(np.nansum(residuals**2, axis=0))
+
+
+def mean_of_columns(values: np.ndarray) -> np.ndarray:
+    """Return the mean of what was observed in each column; 0 where nothing was."""
+    seen = ~np.isnan(values)
+    return np.asarray(np.where(seen, values, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
+
+
+def _determination(errors: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Return 1 - errors / spread; an output that does not vary scores 1 if it is predicted exactly, else 0."""
+    varies = spread > 0
+    return np.where(varies, 1 - errors / np.where(varies, spread, 1.0), np.where(errors > 0, 0.0, 1.0))
+
+
+def _root_mean_square(residuals: np.ndarray) -> float:
+    return float(np.sqrt(np.nanmean(residuals**2)))

@@ -1,0 +1,106 @@
+"""What the checks share: one assertion, the check of any part's parameters, and the table from families to checks."""
+
+from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from fenchel._component import Component
+from fenchel._optional import require
+
+__all__ = ["SEEDS", "Check", "check_parameters", "checks_of", "expect", "parametrize_with_checks", "register", "run"]
+
+Check = Callable[..., None]
+
+SEEDS = range(15)  # draws on which a randomised check runs
+_FAMILIES: list[tuple[type[Component], Sequence[Check]]] = []
+
+
+def expect(condition: Any, message: str) -> None:
+    """Raise ``AssertionError`` with a message unless the condition holds; ``assert`` would be silent under ``-O``."""
+    if not bool(np.all(condition)):
+        raise AssertionError(message)
+
+
+def check_parameters(part: Component) -> None:
+    """The examples of a part are valid; ``clone``, ``repr`` and ``set_params`` work: ``__init__`` only assigns."""
+    part.validate()
+    copy = clone(part)
+    expect(copy is not part and repr(copy) == repr(part), f"{part!r}: clone gives {copy!r}.")
+    parameters = part.get_params(deep=False)
+    expect(set(parameters) == set(signature(type(part)).parameters), f"{part!r}: a parameter is not an attribute.")
+    copy.set_params(**parameters)
+    for name, value in parameters.items():
+        expect(getattr(copy, name) is value, f"{part!r}: __init__ or set_params changes {name!r}.")
+
+
+def register(family: type[Component], *checks: Check) -> None:
+    """Name the checks of a family of parts."""
+    _FAMILIES.append((family, (check_parameters, *checks)))
+
+
+def checks_of(part: Component) -> list[Check]:
+    """Return the checks of a part: those of its family.
+
+    Parameters
+    ----------
+    part : Loss, ScalarKernel, OutputOperator, Representation, Solver or Decoder
+        An instance.
+
+    Returns
+    -------
+    list of callable
+        Each takes the part alone, and raises ``AssertionError`` where the part breaks the contract.
+
+    Examples
+    --------
+    >>> from fenchel.losses import Huber
+    >>> from fenchel.testing import checks_of
+    >>> [check.__name__ for check in checks_of(Huber(0.5))][:2]
+    ['check_parameters', 'check_fenchel_young']
+    """
+    for family, checks in _FAMILIES:
+        if isinstance(part, family):
+            return list(checks)
+    known = ", ".join(family.__name__ for family, _ in _FAMILIES)
+    raise TypeError(f"There are checks for instances of {known}. Got {part!r} instead.")
+
+
+def run(part: Component, family: type[Component], **options: Any) -> None:
+    """Run every check of a part; options go to the checks that take them."""
+    if not isinstance(part, family):
+        raise TypeError(f"A {family.__name__} is needed here. Got {part!r} instead.")
+    for check in checks_of(part):
+        taken = signature(check).parameters
+        check(part, **{name: value for name, value in options.items() if name in taken and value is not None})
+
+
+def parametrize_with_checks(parts: Iterable[Component]) -> Any:
+    """Return a pytest mark that runs a test of ``(part, check)`` on every check of every part.
+
+    Parameters
+    ----------
+    parts : iterable of parts
+        Instances; ``MyLoss.examples()`` are those that the class itself names.
+
+    Examples
+    --------
+    ::
+
+        @parametrize_with_checks(MyLoss.examples())
+        def test_contract(part, check):
+            check(part)
+    """
+    pytest = require("pytest", extra="test")
+    cases = [
+        pytest.param(part, check, id=f"{_label(part)}-{check.__name__}") for part in parts for check in checks_of(part)
+    ]
+    return pytest.mark.parametrize(("part", "check"), cases)
+
+
+def _label(part: Component) -> str:
+    """Return a name that is the same in every process: functions have their names, not their addresses."""
+    words = repr(part).split(" at 0x")
+    return " ".join([words[0], *(word.partition(">")[2] for word in words[1:])])

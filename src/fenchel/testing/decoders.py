@@ -1,0 +1,104 @@
+"""What every decoder keeps."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+
+from fenchel.decoders import Decoder
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import Gaussian, Linear
+from fenchel.representations import KernelOutputs
+from fenchel.task_losses import (
+    Cauchy,
+    ChiSquare,
+    CircleGeodesic,
+    Hamming,
+    Hellinger,
+    LeastSquares,
+    RankLoss,
+    SphereGeodesic,
+    TaskSpace,
+)
+from fenchel.testing._checks import expect, register, run
+
+__all__ = ["check_decoder", "decoding_spaces"]
+
+
+def check_decoder(decoder: Decoder, Y: Any = None, representation: Any = None) -> None:
+    """Raise ``AssertionError`` where a decoder breaks the contract of decoders.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        An instance.
+    Y : array or list, default=None
+        Training outputs; with ``representation``, instead of the spaces of :func:`decoding_spaces`.
+    representation : Representation or TaskSpace, default=None
+        Where predictions live: a fitted representation of ``Y``, or the space of the loss trick.
+
+    Examples
+    --------
+    >>> from fenchel.decoders import Clamp
+    >>> from fenchel.testing import check_decoder
+    >>> check_decoder(Clamp())
+    """
+    run(decoder, Decoder, spaces=None if representation is None else [(Y, representation)])
+
+
+def decoding_spaces() -> list[tuple[np.ndarray, Any]]:
+    """Return training outputs and spaces, one of which at least suits every decoder of the library."""
+    Y = np.random.default_rng(0).random((5, 4))
+    sets, directions, histograms = (Y > 0.5) * 1.0, Y / np.linalg.norm(Y, axis=1, keepdims=True), Y / Y.sum(1)[:, None]
+    return [
+        (Y, KernelOutputs(Linear()).fit(Y)),
+        (Y, KernelOutputs(Gaussian(1.0)).fit(Y)),
+        (Y, TaskSpace(LeastSquares(), Y)),
+        (Y, TaskSpace(Cauchy(), Y)),
+        (Y, TaskSpace(RankLoss(), Y)),
+        (sets, TaskSpace(Hamming(), sets)),
+        (Y[:, 0], TaskSpace(CircleGeodesic(), Y[:, 0])),
+        (directions, TaskSpace(SphereGeodesic(), directions)),
+        (histograms, TaskSpace(Hellinger(), histograms)),
+        (histograms, TaskSpace(ChiSquare(), histograms)),
+    ]
+
+
+def _suitable(decoder: Decoder, spaces: list[tuple[Any, Any]] | None) -> list[tuple[Decoder, Any, Any]]:
+    """Return clones of the decoder, each fitted to a space that it takes."""
+    fitted = []
+    for Y, space in decoding_spaces() if spaces is None else spaces:
+        copy = clone(decoder)
+        with suppress(IncompatibleError):
+            fitted.append((copy.fit(Y, space), Y, space))
+        expect(repr(copy) == repr(decoder), f"{decoder!r}: fit changes a parameter.")
+    expect(len(fitted) > 0, f"{decoder!r} takes none of the spaces.")
+    return fitted
+
+
+def check_decoder_fit(decoder: Decoder, spaces: list[tuple[Any, Any]] | None = None) -> None:
+    """``fit`` returns the decoder, keeps the space, changes no parameter, or raises ``IncompatibleError``."""
+    for fitted, _, space in _suitable(decoder, spaces):
+        expect(isinstance(fitted, type(decoder)), f"{decoder!r}: fit does not return the decoder.")
+        expect(fitted.representation_ is space, f"{decoder!r}: representation_ is not the one that it was given.")
+
+
+def check_decode_each(decoder: Decoder, spaces: list[tuple[Any, Any]] | None = None) -> None:
+    """One object for each prediction, the same ones twice, and predictions stay as they were."""
+    for fitted, Y, space in _suitable(decoder, spaces):
+        is_task = hasattr(space, "task_loss")
+        coordinates = np.full((len(Y), len(Y)), 0.05) + 0.75 * np.eye(len(Y)) if is_task else space.targets_.copy()
+        options = {"candidates": Y} if "candidates" in signature(fitted.decode).parameters else {}
+        decode: Callable[..., Any] = partial(fitted.decode, **options)
+        before, objects = coordinates.copy(), decode(coordinates)
+        expect(len(objects) == len(coordinates), f"{decoder!r}: {len(objects)} objects of {len(coordinates)}.")
+        assert_array_equal(coordinates, before, err_msg=f"{decoder!r}: an argument is written to.")
+        assert_array_equal(decode(coordinates), objects, err_msg=f"{decoder!r}: other objects the second time.")
+
+
+register(Decoder, check_decoder_fit, check_decode_each)
