@@ -22,6 +22,7 @@ from fenchel.kernels import (
     Linear,
     Matern,
     ScalarKernel,
+    Scaled,
     Standardized,
 )
 from fenchel.kernels.standardized import moments
@@ -216,7 +217,7 @@ class _Inputs:
             inner = family.of_curves(width, self.grid)
         if weight:
             linear: ScalarKernel = FunctionalLinear(self.grid) if self.is_curves else Linear()
-            inner = 1 / (1 + weight) * inner + weight / (1 + weight) / self.size * linear
+            inner = Scaled(inner, 1 / (1 + weight)) + Scaled(linear, weight / (1 + weight) / self.size)
         return Standardized(inner, self.mean, self.scale, "channel" if self.is_curves else "column")
 
 
