@@ -1,25 +1,40 @@
 """Kernels on inputs, operators on outputs, and the operator-valued kernels made of them."""
 
-from fenchel.kernels import aligned, blocks, combined, constant, functional, operators, scalar, separable
+from fenchel.kernels import (
+    aligned,
+    blocks,
+    columns,
+    combined,
+    constant,
+    functional,
+    operators,
+    scalar,
+    separable,
+    standardized,
+)
 from fenchel.kernels.aligned import *  # noqa: F403
 from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
 from fenchel.kernels.blocks import *  # noqa: F403
+from fenchel.kernels.columns import *  # noqa: F403
 from fenchel.kernels.combined import *  # noqa: F403
 from fenchel.kernels.constant import *  # noqa: F403
 from fenchel.kernels.functional import *  # noqa: F403
 from fenchel.kernels.operators import *  # noqa: F403
 from fenchel.kernels.scalar import *  # noqa: F403
 from fenchel.kernels.separable import *  # noqa: F403
+from fenchel.kernels.standardized import *  # noqa: F403
 
 __all__ = [
     *aligned.__all__,
     *blocks.__all__,
+    *columns.__all__,
     *combined.__all__,
     *constant.__all__,
     *functional.__all__,
     *operators.__all__,
     *scalar.__all__,
     *separable.__all__,
+    *standardized.__all__,
     "OperatorKernel",
     "OutputOperator",
     "ScalarKernel",

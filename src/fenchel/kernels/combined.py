@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels, rbf_kernel
 
-from fenchel._array import Array
+from fenchel._array import Array, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._component import from_name
-from fenchel.kernels import constant, functional, scalar
+from fenchel.kernels import columns, constant, functional, scalar
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Polynomial
 
@@ -90,6 +90,16 @@ class Sum(_PairKernel):
         _check_parts(self, left=self.left, right=self.right)
         return self.left.weighted_gradient(X, Z, weights) + self.right.weighted_gradient(X, Z, weights)
 
+    @property
+    def has_features(self) -> bool:
+        """Whether both parts have features."""
+        return self.left.has_features and self.right.has_features
+
+    def features(self, X: Array) -> Array | None:
+        """Return the features of both parts side by side."""
+        left, right = self.left.features(X), self.right.features(X)
+        return None if left is None or right is None else namespace(left).concat([left, right], axis=1)
+
     @staticmethod
     def _combine(left: Array, right: Array) -> Array:
         return left + right
@@ -160,6 +170,16 @@ class Scaled(ScalarKernel):
         """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
         _check_parts(self, kernel=self.kernel)
         return float(self.scale) * self.kernel.weighted_gradient(X, Z, weights)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the kernel has features."""
+        return self.kernel.has_features
+
+    def features(self, X: Array) -> Array | None:
+        """Return the features of the kernel times the root of the number."""
+        features = self.kernel.features(X)
+        return None if features is None else math.sqrt(self.scale) * features
 
     def resolve(self, X: Array, weights: Array | None = None) -> "Scaled":
         """Return the kernel made of the resolved part."""
@@ -315,7 +335,7 @@ def as_scalar_kernel(value: Any) -> ScalarKernel:
 def _kernel_of_name(name: str) -> ScalarKernel:
     """Return the kernel of this module, else the pairwise kernel of scikit-learn, that has the name."""
     try:
-        kernel: ScalarKernel = from_name(name, (scalar, functional, constant), "kernel")
+        kernel: ScalarKernel = from_name(name, (scalar, functional, columns, constant), "kernel")
         return kernel
     except ValueError as error:
         pairwise = sorted(kernel_metrics())

@@ -35,9 +35,22 @@ class Constant(ScalarKernel):
         """Return k(x_i, x_i), shape (n,)."""
         return self._full(X, (X.shape[0],))
 
+    @property
+    def has_features(self) -> bool:
+        """Return True."""
+        return True
+
+    def features(self, X: Array) -> Array:
+        """Return one column, the root of the number."""
+        return self._full(X, (X.shape[0], 1)) ** 0.5
+
     def slope(self, X: Array, Z: Array) -> Array:
         """Return zeros, shape (n, m)."""
         return 0 * self(X, Z)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return zeros, shape (n, d)."""
+        return namespace(X).zeros_like(X)
 
     def _full(self, X: Array, shape: tuple[int, ...]) -> Array:
         self.validate()

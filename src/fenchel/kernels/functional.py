@@ -1,17 +1,14 @@
-"""Scalar kernels between curves, and kernels on some columns of a table."""
+"""Scalar kernels between curves."""
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Sequence
 from functools import partial
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from fenchel._array import Array, as_index, as_like, host, namespace
+from fenchel._array import Array, as_like, host, namespace
 from fenchel._check import Interval, Options, check_array
 from fenchel.kernels._values import (
     check_whole_sample,
@@ -19,6 +16,7 @@ from fenchel.kernels._values import (
     evenly_spaced,
     exp,
     gaussian,
+    inner_products,
     integral_gaussian,
     laplacian_factors,
     mean_over_points,
@@ -27,19 +25,75 @@ from fenchel.kernels._values import (
     positive_median,
     same_dtype,
     spaced_sample,
+    squared_norms,
 )
 from fenchel.kernels.base import ScalarKernel
-from fenchel.kernels.scalar import Gaussian
 from fenchel.quadrature import trapezoid_weights
 
-__all__ = ["FunctionalGaussian", "FunctionalLaplacian", "IntegralGaussian", "IntegralLaplacian", "Part"]
+__all__ = [
+    "FunctionalGaussian",
+    "FunctionalLaplacian",
+    "FunctionalLinear",
+    "IntegralGaussian",
+    "IntegralLaplacian",
+]
 
 _MEDIAN_POINTS = 1000
 _MEDIAN_VALUES = 2**22
 
 
-class _CurveKernel(ScalarKernel, ABC):
-    """A kernel between curves on one grid, (n, m), or (n, m, c) with c channels; its values at (x, x) are 1."""
+class _CurveCoordinates(ScalarKernel, ABC):
+    """A kernel between curves on one grid, (n, m), or (n, m, c) with c channels."""
+
+    grid: Any
+
+    def _weights(self, X: Array) -> np.ndarray:
+        """Return the quadrature weights of the m points."""
+        m = X.shape[1]
+        weights = np.full(m, 1 / m) if self.grid is None else trapezoid_weights(self.grid)
+        if weights.shape[0] != m:
+            raise ValueError(
+                f"The 'grid' parameter of {type(self).__name__} must hold {m} points, as the curves do. "
+                f"Got {weights.shape[0]} instead."
+            )
+        return weights
+
+    def _coordinates(self, curves: Array) -> Array:
+        """Return rows, (n, m c), whose Euclidean products and distances are those of the curves."""
+        roots = as_like(np.sqrt(self._weights(curves)), curves)
+        return namespace(curves).reshape(curves * roots[None, :, None], (curves.shape[0], -1))
+
+    def _check_curves(self, curves: Array, name: str) -> Array:
+        """Return complete curves in three dimensions, else raise."""
+        xp = namespace(curves)
+        if xp.isdtype(curves.dtype, "real floating"):
+            missing = int(xp.sum(xp.astype(xp.isnan(curves), xp.int64)))
+            if missing:
+                raise ValueError(
+                    f"Input curves must be complete. {missing} of the {math.prod(curves.shape)} values of {name} are "
+                    "missing (NaN); interpolate them first."
+                )
+        curves = check_array(curves, name, ndim=(2, 3))
+        if 0 in curves.shape:
+            raise ValueError(
+                f"The curves of {name} must have at least one point and one channel. Got shape {tuple(curves.shape)}."
+            )
+        return curves if curves.ndim == 3 else curves[:, :, None]
+
+    def _check_pair(self, X: Array, Z: Array | None) -> tuple[Array, Array | None]:
+        """Return checked curves and a second sample on as many points, in one dtype."""
+        X = self._check_curves(X, "X")
+        if Z is None:
+            return X, None
+        Z = self._check_curves(Z, "Z")
+        if X.shape[1:] != Z.shape[1:]:
+            expected, came = ("{} points and {} channels".format(*curves.shape[1:]) for curves in (X, Z))
+            raise ValueError(f"The curves of Z must have {expected}, as those of X. Got {came} instead.")
+        return same_dtype(X, Z)
+
+
+class _CurveKernel(_CurveCoordinates, ABC):
+    """A kernel between curves whose values at (x, x) are 1."""
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=("median",))}
 
@@ -50,13 +104,7 @@ class _CurveKernel(ScalarKernel, ABC):
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         self.validate()
-        X = self._check_curves(X, "X")
-        if Z is not None:
-            Z = self._check_curves(Z, "Z")
-            if X.shape[1:] != Z.shape[1:]:
-                wanted, came = ("{} points and {} channels".format(*curves.shape[1:]) for curves in (X, Z))
-                raise ValueError(f"The curves of Z must have {wanted}, as those of X. Got {came} instead.")
-            X, Z = same_dtype(X, Z)
+        X, Z = self._check_pair(X, Z)
         return self._values(X, Z, self._inverse_width(X, Z))
 
     def diag(self, X: Array) -> Array:
@@ -83,50 +131,13 @@ class _CurveKernel(ScalarKernel, ABC):
         check_whole_sample(Z)
         return self._median_width(X, weights)
 
-    def _weights(self, X: Array) -> np.ndarray:
-        """Return the quadrature weights of the m points."""
-        m = X.shape[1]
-        weights = np.full(m, 1 / m) if self.grid is None else trapezoid_weights(self.grid)
-        if weights.shape[0] != m:
-            raise ValueError(
-                f"The 'grid' parameter of {type(self).__name__} must hold {m} points, as the curves do. "
-                f"Got {weights.shape[0]} instead."
-            )
-        return weights
-
-    def _check_curves(self, curves: Array, name: str) -> Array:
-        """Return complete curves in three dimensions, else raise."""
-        xp = namespace(curves)
-        if xp.isdtype(curves.dtype, "real floating"):
-            missing = int(xp.sum(xp.astype(xp.isnan(curves), xp.int64)))
-            if missing:
-                raise ValueError(
-                    f"Input curves must be complete. {missing} of the {math.prod(curves.shape)} values of {name} are "
-                    "missing (NaN); interpolate them first."
-                )
-        curves = check_array(curves, name, ndim=(2, 3))
-        if 0 in curves.shape:
-            raise ValueError(
-                f"The curves of {name} must have at least one point and one channel. Got shape {tuple(curves.shape)}."
-            )
-        return curves if curves.ndim == 3 else curves[:, :, None]
-
     @classmethod
     def examples(cls) -> list[Any]:
         """Return instances that the contract tests run on."""
         return [cls(), cls(0.3), cls("median")]
 
 
-class _NormKernel(_CurveKernel, ABC):
-    """A function of the norm of the difference of two curves."""
-
-    def _coordinates(self, curves: Array) -> Array:
-        """Return rows, (n, m c), whose Euclidean distances are those of the curves."""
-        roots = as_like(np.sqrt(self._weights(curves)), curves)
-        return namespace(curves).reshape(curves * roots[None, :, None], (curves.shape[0], -1))
-
-
-class FunctionalGaussian(_NormKernel):
+class FunctionalGaussian(_CurveKernel):
     r"""Gaussian kernel between curves.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|^2), \qquad \|x\|^2 = \int \sum_c x_c(t)^2 \, dt.
@@ -158,7 +169,7 @@ class FunctionalGaussian(_NormKernel):
         return 1 / (2 * median_distance(self._coordinates(X), None, "euclidean", weights) ** 2)
 
 
-class FunctionalLaplacian(_NormKernel):
+class FunctionalLaplacian(_CurveKernel):
     r"""Exponential of the distance between curves.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|), \qquad \|x\|^2 = \int \sum_c x_c(t)^2 \, dt.
@@ -178,6 +189,39 @@ class FunctionalLaplacian(_NormKernel):
 
     def _median_width(self, X: Array, weights: Array | None) -> float:
         return 1 / median_distance(self._coordinates(X), None, "euclidean", weights)
+
+
+class FunctionalLinear(_CurveCoordinates):
+    r"""Inner product of two curves.
+
+    .. math:: k(x, z) = \int \sum_c x_c(t) z_c(t) \, dt.
+
+    Parameters
+    ----------
+    grid : array of shape (m,) or None, default=None
+        As in ``FunctionalGaussian``.
+    """
+
+    def __init__(self, grid: Any = None) -> None:
+        self.grid = grid
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        X, Z = self._check_pair(X, Z)
+        return inner_products(self._coordinates(X), None if Z is None else self._coordinates(Z))
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        return squared_norms(self.features(X))
+
+    @property
+    def has_features(self) -> bool:
+        """Return True."""
+        return True
+
+    def features(self, X: Array) -> Array:
+        """Return the values of the curves times the roots of the quadrature weights, (n, m c)."""
+        return self._coordinates(self._check_curves(X, "X"))
 
 
 class _IntegralKernel(_CurveKernel, ABC):
@@ -243,134 +287,3 @@ class IntegralLaplacian(_IntegralKernel):
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
         prepare = partial(laplacian_factors, gamma=gamma)
         return mean_over_points(X, Z, self._mean_weights(X), prepare, minus_absolute_sums)
-
-
-class Part(ScalarKernel):
-    r"""A kernel on some columns of a table.
-
-    .. math:: k(x, z) = k_1(x_J, z_J).
-
-    Parameters
-    ----------
-    kernel : ScalarKernel
-        The kernel :math:`k_1`.
-    columns : slice, list of int or list of str
-        The columns :math:`J`. Names need a pandas DataFrame, and an estimator that fits on it (or ``named``).
-    shape : tuple of int or None, default=None
-        Shape of one sample for the kernel, such as ``(100, 3)``: curves with 100 points and 3 channels from 300
-        columns, the channels of the first point first.
-
-    Examples
-    --------
-    >>> from fenchel.kernels import FunctionalGaussian, Gaussian, Part
-    >>> Part(FunctionalGaussian(), slice(0, 100)) + Part(Gaussian(0.5), [100, 101])
-    Sum(left=Part(columns=slice(0, 100, None), kernel=FunctionalGaussian()),
-        right=Part(columns=[100, 101], kernel=Gaussian(gamma=0.5)))
-    """
-
-    def __init__(self, kernel: ScalarKernel, columns: Any, shape: tuple[int, ...] | None = None) -> None:
-        self.kernel = kernel
-        self.columns = columns
-        self.shape = shape
-
-    def validate(self) -> "Part":
-        """Raise if the kernel, the columns or the shape are none of those wanted."""
-        if not isinstance(self.kernel, ScalarKernel) or self.kernel.is_pairwise:
-            raise TypeError(f"The 'kernel' parameter of Part must be a ScalarKernel on points. Got {self.kernel!r}.")
-        columns = self.columns
-        if not isinstance(columns, slice) and not _holds(columns, Integral) and not _holds(columns, str):
-            raise TypeError(
-                "The 'columns' parameter of Part must be a slice, a list of int or a list of column names, not empty. "
-                f"Got {columns!r} instead."
-            )
-        if self.shape is not None and not (_holds(self.shape, Integral) and min(self.shape) > 0):
-            raise TypeError(f"The 'shape' parameter of Part must be a tuple of positive int. Got {self.shape!r}.")
-        return super().validate()
-
-    def __call__(self, X: Array, Z: Array | None = None) -> Array:
-        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
-        self.validate()
-        return self.kernel(self._select(X, "X"), None if Z is None else self._select(Z, "Z"))
-
-    def diag(self, X: Array) -> Array:
-        """Return k(x_i, x_i), shape (n,)."""
-        self.validate()
-        return self.kernel.diag(self._select(X, "X"))
-
-    def resolve(self, X: Array, weights: Array | None = None) -> "Part":
-        """Return the kernel with the numbers that its columns of the sample give."""
-        self.validate()
-        return Part(self.kernel.resolve(self._select(X, "X"), weights), self.columns, self.shape)
-
-    def named(self, names: Sequence[str]) -> "Part":
-        """Return the kernel with its column names replaced by their places in ``names``."""
-        self.validate()
-        names, columns = list(names), self.columns
-        if _holds(columns, str):
-            counts, places = Counter(names), {name: place for place, name in enumerate(names)}
-            wrong = [name for name in columns if counts[name] != 1]
-            if wrong:
-                raise ValueError(
-                    f"The 'columns' parameter of Part must hold names that X has once. Got {wrong!r}; the names are "
-                    f"{names!r}."
-                )
-            columns = [places[name] for name in columns]
-        kernel = self.kernel
-        if self.shape is None:  # a part of a part knows the columns that are left
-            kernel = kernel.named([names[column] for column in self._places(columns, len(names), "X")])
-        return Part(kernel, columns, self.shape)
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the kernel is positive semidefinite by construction."""
-        return self.kernel.is_trusted
-
-    def _select(self, X: Array, name: str) -> Array:
-        """Return what the kernel sees of the table."""
-        xp = namespace(X)
-        if X.ndim != 2:
-            raise ValueError(f"{name} must be 2-dimensional for Part. Got an array of shape {tuple(X.shape)} instead.")
-        if _holds(self.columns, str):
-            raise ValueError(
-                f"{self!r} names its columns: {name} must be a pandas DataFrame, given to the estimator. "
-                "For arrays give the places of the columns, or call kernel.named(names) first."
-            )
-        places = self._places(self.columns, X.shape[1], name)
-        part = xp.take(X, as_index(np.asarray(places), X), axis=1)
-        if self.shape is None:
-            return part
-        if math.prod(self.shape) != len(places):
-            raise ValueError(
-                f"The 'shape' parameter of Part must have as many entries as there are columns, {len(places)}. "
-                f"Got {self.shape!r} instead."
-            )
-        return xp.reshape(part, (X.shape[0], *map(int, self.shape)))
-
-    @staticmethod
-    def _places(columns: Any, count: int, name: str) -> list[int]:
-        """Return the places of the columns in a table with ``count`` of them."""
-        if isinstance(columns, slice):
-            places = list(range(count)[columns])
-            is_inside = all(-count <= end <= count for end in (columns.start, columns.stop) if end is not None)
-        else:
-            places = [int(column) + (count if column < 0 else 0) for column in columns]
-            is_inside = all(-count <= column < count for column in columns)
-        if not (places and is_inside):
-            raise ValueError(f"{name} must have the columns {columns!r} of Part. It has {count} columns.")
-        return places
-
-    @classmethod
-    def examples(cls) -> list[Any]:
-        """Return instances that the contract tests run on."""
-        return [
-            cls(Gaussian("median"), [0, -1]),
-            cls(FunctionalGaussian(), slice(1, None)),
-            cls(IntegralLaplacian(), slice(0, 2), (1, 2)),
-        ]
-
-
-def _holds(values: Any, kind: type) -> bool:
-    """Whether the values are a sequence, not empty, of one kind; a boolean is no integer here."""
-    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
-        return False
-    return all(isinstance(value, kind) and not isinstance(value, bool) for value in values)

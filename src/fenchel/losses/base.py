@@ -75,6 +75,18 @@ class Loss(Component, ABC):
         """Return the loss bound to the targets and, where coordinates are point values, to their scale."""
         return self
 
+    @property
+    def is_relative(self) -> bool:
+        """Whether a parameter is relative to the size of residuals: ``resolve`` must come before any value."""
+        return False
+
+    def resolve(self, residuals: Array, weights: Array | None = None, point_scale: Array | None = None) -> "Loss":
+        """Return the loss with every parameter that depends on the size of residuals replaced by its number.
+
+        ``residuals`` (n, p) are those of a pilot model, or their norms (n,); ``weights`` (n,) count the samples.
+        """
+        return self
+
     def rows(self, index: Any) -> Self:
         """Return the loss of some samples; losses that are bound to the targets override this."""
         return self

@@ -1,0 +1,328 @@
+"""A search over kernels and lam that needs no scales: closed-form leave-one-out, one eigendecomposition per kernel."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.spatial.distance import pdist, squareform
+
+from fenchel._array import Array, host
+from fenchel._check import Options, check_parameter
+from fenchel._statistics import trimmed_mean, weighted_median
+from fenchel.kernels import (
+    FunctionalGaussian,
+    FunctionalLaplacian,
+    FunctionalLinear,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    ScalarKernel,
+    Scaled,
+    Standardized,
+)
+from fenchel.kernels.standardized import moments
+from fenchel.quadrature import trapezoid_weights
+
+__all__ = ["Candidate", "KernelSearch", "Trial", "dictionary", "search_kernel"]
+
+WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+LINEAR = (0.0, 0.1, 1.0, 10.0)
+_LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
+_MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
+_FEWEST = 150  # samples of the first rung
+_KEPT = (0.25, 0.25)  # share of the candidates that goes on to the next rung
+_VARIANCE = 1e-8  # share of the variance of the targets that the comparison of kernels may leave out
+
+CRITERIA: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "mean": lambda errors, weights: float(np.average(errors, weights=weights)),
+    "median": lambda errors, weights: float(weighted_median(errors, weights)),
+    "trimmed_mean": trimmed_mean,
+}
+
+
+@dataclass(frozen=True)
+class Family:
+    """A function of a distance, and the kernel that it is: of points and of curves."""
+
+    metric: str
+    profile: Callable[[np.ndarray], np.ndarray]  # of distances over the width
+    of_points: Callable[[float], ScalarKernel]  # from the width
+    of_curves: Callable[[float, Any], ScalarKernel] | None = None  # from the width and the grid
+
+
+FAMILIES: dict[str, Family] = {
+    "gaussian": Family(
+        "euclidean",
+        lambda t: np.exp(-(t**2) / 2),
+        lambda width: Gaussian(1 / (2 * width**2)),
+        lambda width, grid: FunctionalGaussian(1 / (2 * width**2), grid),
+    ),
+    "exponential": Family(
+        "euclidean",
+        lambda t: np.exp(-t),
+        lambda width: Matern(width, 0.5),
+        lambda width, grid: FunctionalLaplacian(1 / width, grid),
+    ),
+    "laplacian": Family("cityblock", lambda t: np.exp(-t), lambda width: Laplacian(1 / width)),
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel of the dictionary: a family, its width in median distances, and the relative weight of a linear part."""
+
+    family: str
+    width: float
+    linear: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was found for one candidate on a part of the sample: the best lam and its leave-one-out error."""
+
+    candidate: Candidate
+    n_samples: int
+    lam: float
+    error: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class KernelSearch:
+    """The kernel and lam of the least leave-one-out error, with numbers for all that depends on the sample.
+
+    ``residuals`` (n, p) are the leave-one-out residuals of the samples that ``index`` lists, all of them unless the
+    sample was larger than ``max_samples``; ``trials`` are what was tried, in order.
+    """
+
+    kernel: ScalarKernel
+    lam: float
+    error: float
+    candidate: Candidate
+    residuals: np.ndarray
+    index: np.ndarray
+    trials: tuple[Trial, ...]
+
+
+def dictionary(families: Sequence[str] = tuple(FAMILIES), curves: bool = False) -> list[Candidate]:
+    """Return the candidates: families, widths and linear parts."""
+    known = [name for name in families if not curves or FAMILIES[name].of_curves is not None]
+    return [Candidate(name, width, linear) for name in known for width in WIDTHS for linear in LINEAR]
+
+
+def search_kernel(
+    X: Array,
+    targets: Array,
+    weights: Array | None = None,
+    candidates: Sequence[Candidate] | None = None,
+    criterion: str = "mean",
+    curves: bool = False,
+    grid: Any = None,
+    max_samples: int = 2000,
+) -> KernelSearch:
+    """Return the kernel and the lam of the square loss with the least leave-one-out error.
+
+    Columns of ``X`` (channels, for curves) are divided by their standard deviations, so that their units do not matter.
+    Candidates are compared on a quarter of the sample, the best quarter of them on half of it, the best of these on the
+    whole; the width and the linear part of the winner are then refined.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), (n, m) or (n, m, c)
+        Inputs; three dimensions are curves.
+    targets : array of shape (n, p)
+        Centred outputs in orthonormal coordinates.
+    weights : array of shape (n,) or None, default=None
+        How often each sample counts.
+    candidates : sequence of Candidate or None, default=None
+        The kernels to choose from; ``None`` is ``dictionary()``.
+    criterion : {"mean", "median", "trimmed_mean"}, default="mean"
+        How the squared errors of the samples become one number; the last two are for contaminated targets.
+    curves : bool, default=False
+        Whether rows of a matrix ``X`` are curves, with one scale for all of their points.
+    grid : array of shape (m,) or None, default=None
+        Points of the curves.
+    max_samples : int, default=2000
+        Largest number of samples to compare kernels on, drawn at random from a larger sample.
+
+    Returns
+    -------
+    search : KernelSearch
+        The kernel, with the numbers of the whole sample, and lam as ``OperatorKernelRegressor`` takes it.
+    """
+    check_parameter("search_kernel", "criterion", criterion, Options(tuple(CRITERIA)))
+    X, Y = host(X), host(targets).astype(np.float64)
+    counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
+    order = np.random.default_rng(0).permutation(len(X))[:max_samples]
+    inputs = _Inputs.of(X, counts, order, curves or X.ndim == 3, grid)
+    board = _Board(inputs, _compressed(Y[order]), counts[order], CRITERIA[criterion])
+    best = board.race(dictionary(curves=inputs.is_curves) if candidates is None else list(candidates))
+    best = board.refined(best)
+    matrix = inputs.matrix(best.candidate, len(order))
+    basis = _Ridge.of(matrix, Y[order], counts[order])
+    residuals, error = basis.residuals(best.lam), basis.errors(np.array([best.lam]), CRITERIA[criterion])[0]
+    kernel, lam = inputs.kernel(best.candidate), best.lam * float(np.mean(np.diag(matrix)))
+    back = np.argsort(order)
+    return KernelSearch(kernel, lam, float(error), best.candidate, residuals[back], order[back], tuple(board.trials))
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Standardised inputs in random order, and the distances that all kernels share."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+    grid: Any
+    is_curves: bool
+    products: np.ndarray  # linear kernel, with mean diagonal 1
+    size: float  # what it was divided by
+    distances: dict[str, np.ndarray]
+    medians: dict[str, float]
+
+    @classmethod
+    def of(cls, X: np.ndarray, counts: np.ndarray, order: np.ndarray, is_curves: bool, grid: Any) -> "_Inputs":
+        mean, scale = moments(X, counts, is_curves)
+        rows = ((X[order] - mean) / scale).astype(np.float64)
+        if is_curves:
+            m = X.shape[1]
+            roots = np.sqrt(np.full(m, 1 / m) if grid is None else trapezoid_weights(grid))
+            rows = rows * roots.reshape(-1, *([1] * (X.ndim - 2)))
+        rows = rows.reshape(len(rows), -1)
+        products = rows @ rows.T
+        size = float(np.average(np.diag(products), weights=counts[order])) or 1.0
+        pairs = {name: pdist(rows, name) for name in ("euclidean", *([] if is_curves else ["cityblock"]))}
+        medians = {name: float(np.median(one[one > 0])) if np.any(one > 0) else 1.0 for name, one in pairs.items()}
+        distances = {name: squareform(one) for name, one in pairs.items()}
+        return cls(mean, scale, grid, is_curves, products / size, size, distances, medians)
+
+    def matrix(self, candidate: Candidate, n: int) -> np.ndarray:
+        """Return the Gram matrix of the first n samples, whose mean diagonal is 1 up to the choice of the samples."""
+        family, weight = FAMILIES[candidate.family], candidate.linear
+        width = candidate.width * self.medians[family.metric]
+        values = family.profile(self.distances[family.metric][:n, :n] / width)
+        return (values + weight * self.products[:n, :n]) / (1 + weight) if weight else values
+
+    def kernel(self, candidate: Candidate) -> ScalarKernel:
+        """Return the kernel as a component, with numbers for everything that depends on the sample."""
+        family, weight = FAMILIES[candidate.family], candidate.linear
+        width = candidate.width * self.medians[family.metric]
+        inner = family.of_points(width)
+        if self.is_curves:
+            assert family.of_curves is not None  # the dictionary of curves has no other
+            inner = family.of_curves(width, self.grid)
+        if weight:
+            linear: ScalarKernel = FunctionalLinear(self.grid) if self.is_curves else Linear()
+            inner = Scaled(inner, 1 / (1 + weight)) + Scaled(linear, weight / (1 + weight) / self.size)
+        return Standardized(inner, self.mean, self.scale, "channel" if self.is_curves else "column")
+
+
+@dataclass(frozen=True)
+class _Ridge:
+    """A kernel ridge regression in the eigenbasis of its Gram matrix, for every lam."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    rotated: np.ndarray  # targets in the eigenbasis
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> "_Ridge":
+        root = np.sqrt(weights)
+        values, vectors = eigh(matrix * root[:, None] * root, overwrite_a=True, check_finite=False)
+        scale = float(np.average(np.diag(matrix))) if len(matrix) else 1.0
+        return cls(np.maximum(values, 0.0) / scale, vectors, vectors.T @ (root[:, None] * Y), weights)
+
+    def residuals(self, lam: float) -> np.ndarray:
+        """Return y_i minus its prediction by the model of the other samples, (n, p), at a relative lam."""
+        return self._residuals(np.array([lam]))[:, 0]
+
+    def errors(self, lams: np.ndarray, criterion: Callable[[np.ndarray, np.ndarray], float]) -> np.ndarray:
+        """Return the criterion of the squared leave-one-out errors at each relative lam."""
+        squares = np.sum(self._residuals(lams) ** 2, axis=2)
+        return np.array([criterion(squares[:, j], self.weights) for j in range(len(lams))])
+
+    def _residuals(self, lams: np.ndarray) -> np.ndarray:
+        """Return the residuals (n, lams, p); the total weight is that of a sample less, as lam is for those kept."""
+        n, p = self.rotated.shape
+        total = float(np.sum(self.weights)) * (n - 1) / n if n > 1 else 1.0
+        inverse = 1 / (self.values[:, None] + lams * total)
+        duals = self.vectors @ (inverse[:, :, None] * self.rotated[:, None, :]).reshape(n, -1)
+        diagonal = self.vectors**2 @ inverse
+        root = np.sqrt(self.weights)[:, None]
+        found: np.ndarray = duals.reshape(n, len(lams), p) / (root * diagonal)[:, :, None]
+        return found
+
+
+class _Board:
+    """Runs candidates on parts of the sample and keeps what was found."""
+
+    def __init__(
+        self, inputs: _Inputs, Y: np.ndarray, weights: np.ndarray, criterion: Callable[[np.ndarray, np.ndarray], float]
+    ) -> None:
+        self.inputs = inputs
+        self.Y = Y
+        self.weights = weights
+        self.criterion = criterion
+        self.trials: list[Trial] = []
+
+    def race(self, candidates: list[Candidate]) -> Trial:
+        """Return the best trial on the whole sample, by successive halving of the candidates on parts of it."""
+        n = len(self.Y)
+        rungs = [size for size in (n // 4, n // 2) if size >= _FEWEST]
+        for size, share in zip(rungs, _KEPT[-len(rungs) :], strict=False):
+            ranked = sorted((self.run(one, size) for one in candidates), key=lambda trial: trial.error)
+            candidates = [trial.candidate for trial in ranked[: max(1, math.ceil(share * len(ranked)))]]
+        return min((self.run(one, n) for one in candidates), key=lambda trial: trial.error)
+
+    def refined(self, best: Trial) -> Trial:
+        """Return the best trial after steps in the width of the kernel and in the weight of its linear part."""
+        for factor in (math.sqrt(2), 1 / math.sqrt(2)):
+            best = self._better(best, replace(best.candidate, width=best.candidate.width * factor))
+        return best
+
+    def _better(self, best: Trial, candidate: Candidate) -> Trial:
+        return min(best, self.run(candidate, len(self.Y)), key=lambda trial: trial.error)
+
+    def run(self, candidate: Candidate, n: int) -> Trial:
+        """Return the best lam of a candidate on the first n samples."""
+        start = time.perf_counter()
+        basis = _Ridge.of(self.inputs.matrix(candidate, n), self.Y[:n], self.weights[:n])
+        lam, error = best_lam(lambda lams: basis.errors(lams, self.criterion))
+        self.trials.append(Trial(candidate, n, lam, error, time.perf_counter() - start))
+        return self.trials[-1]
+
+
+def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
+    """Return the relative lam of the least error and that error: decades, beyond an end if need be, then thirds."""
+    lams = _LAMS
+    found = errors(lams)
+    for _ in range(_MOST_DECADES):
+        at = int(np.argmin(found))
+        if at not in (0, len(lams) - 1):
+            break
+        beyond = lams[at] * (0.1 if at == 0 else 10.0)
+        error = errors(np.array([beyond]))[0]
+        if not error < found[at]:
+            break
+        lams, found = np.append(lams, beyond), np.append(found, error)
+        order = np.argsort(lams)
+        lams, found = lams[order], found[order]
+    fine = lams[int(np.argmin(found))] * 10.0 ** np.array([-2 / 3, -1 / 3, 1 / 3, 2 / 3])
+    lams, found = np.append(lams, fine), np.append(found, errors(fine))
+    at = int(np.argmin(found))
+    return float(lams[at]), float(found[at])
+
+
+def _compressed(Y: np.ndarray) -> np.ndarray:
+    """Return the targets in fewer orthonormal coordinates, which hold nearly all of their variance."""
+    if Y.shape[1] <= 8:
+        return Y
+    left, values, _ = np.linalg.svd(Y, full_matrices=False)
+    shares = np.cumsum(values[::-1] ** 2)[::-1]
+    count = max(1, int(np.sum(shares > _VARIANCE * shares[0])))
+    return left[:, :count] * values[:count]

@@ -1,0 +1,147 @@
+"""A kernel on some columns of a table."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import Array, as_index, namespace
+from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.functional import FunctionalGaussian, IntegralLaplacian
+from fenchel.kernels.scalar import Gaussian
+
+__all__ = ["Part"]
+
+
+class Part(ScalarKernel):
+    r"""A kernel on some columns of a table.
+
+    .. math:: k(x, z) = k_1(x_J, z_J).
+
+    Parameters
+    ----------
+    kernel : ScalarKernel
+        The kernel :math:`k_1`.
+    columns : slice, list of int or list of str
+        The columns :math:`J`. Names need a pandas DataFrame, and an estimator that fits on it (or ``named``).
+    shape : tuple of int or None, default=None
+        Shape of one sample for the kernel, such as ``(100, 3)``: curves with 100 points and 3 channels from 300
+        columns, the channels of the first point first.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import FunctionalGaussian, Gaussian, Part
+    >>> Part(FunctionalGaussian(), slice(0, 100)) + Part(Gaussian(0.5), [100, 101])
+    Sum(left=Part(columns=slice(0, 100, None), kernel=FunctionalGaussian()),
+        right=Part(columns=[100, 101], kernel=Gaussian(gamma=0.5)))
+    """
+
+    def __init__(self, kernel: ScalarKernel, columns: Any, shape: tuple[int, ...] | None = None) -> None:
+        self.kernel = kernel
+        self.columns = columns
+        self.shape = shape
+
+    def validate(self) -> "Part":
+        """Raise if the kernel, the columns or the shape are none of those wanted."""
+        if not isinstance(self.kernel, ScalarKernel) or self.kernel.is_pairwise:
+            raise TypeError(f"The 'kernel' parameter of Part must be a ScalarKernel on points. Got {self.kernel!r}.")
+        columns = self.columns
+        if not isinstance(columns, slice) and not _holds(columns, Integral) and not _holds(columns, str):
+            raise TypeError(
+                "The 'columns' parameter of Part must be a slice, a list of int or a list of column names, not empty. "
+                f"Got {columns!r} instead."
+            )
+        if self.shape is not None and not (_holds(self.shape, Integral) and min(self.shape) > 0):
+            raise TypeError(f"The 'shape' parameter of Part must be a tuple of positive int. Got {self.shape!r}.")
+        return super().validate()
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        self.validate()
+        return self.kernel(self._select(X, "X"), None if Z is None else self._select(Z, "Z"))
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        self.validate()
+        return self.kernel.diag(self._select(X, "X"))
+
+    def resolve(self, X: Array, weights: Array | None = None) -> "Part":
+        """Return the kernel with the numbers that its columns of the sample give."""
+        self.validate()
+        return Part(self.kernel.resolve(self._select(X, "X"), weights), self.columns, self.shape)
+
+    def named(self, names: Sequence[str]) -> "Part":
+        """Return the kernel with its column names replaced by their places in ``names``."""
+        self.validate()
+        names, columns = list(names), self.columns
+        if _holds(columns, str):
+            counts, places = Counter(names), {name: place for place, name in enumerate(names)}
+            wrong = [name for name in columns if counts[name] != 1]
+            if wrong:
+                raise ValueError(
+                    f"The 'columns' parameter of Part must hold names that X has once. Got {wrong!r}; the names are "
+                    f"{names!r}."
+                )
+            columns = [places[name] for name in columns]
+        kernel = self.kernel
+        if self.shape is None:  # a part of a part knows the columns that are left
+            kernel = kernel.named([names[column] for column in self._places(columns, len(names), "X")])
+        return Part(kernel, columns, self.shape)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the kernel is positive semidefinite by construction."""
+        return self.kernel.is_trusted
+
+    def _select(self, X: Array, name: str) -> Array:
+        """Return what the kernel sees of the table."""
+        xp = namespace(X)
+        if X.ndim != 2:
+            raise ValueError(f"{name} must be 2-dimensional for Part. Got an array of shape {tuple(X.shape)} instead.")
+        if _holds(self.columns, str):
+            raise ValueError(
+                f"{self!r} names its columns: {name} must be a pandas DataFrame, given to the estimator. "
+                "For arrays give the places of the columns, or call kernel.named(names) first."
+            )
+        places = self._places(self.columns, X.shape[1], name)
+        part = xp.take(X, as_index(np.asarray(places), X), axis=1)
+        if self.shape is None:
+            return part
+        if math.prod(self.shape) != len(places):
+            raise ValueError(
+                f"The 'shape' parameter of Part must have as many entries as there are columns, {len(places)}. "
+                f"Got {self.shape!r} instead."
+            )
+        return xp.reshape(part, (X.shape[0], *map(int, self.shape)))
+
+    @staticmethod
+    def _places(columns: Any, count: int, name: str) -> list[int]:
+        """Return the places of the columns in a table with ``count`` of them."""
+        if isinstance(columns, slice):
+            places = list(range(count)[columns])
+            is_inside = all(-count <= end <= count for end in (columns.start, columns.stop) if end is not None)
+        else:
+            places = [int(column) + (count if column < 0 else 0) for column in columns]
+            is_inside = all(-count <= column < count for column in columns)
+        if not (places and is_inside):
+            raise ValueError(f"{name} must have the columns {columns!r} of Part. It has {count} columns.")
+        return places
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [
+            cls(Gaussian("median"), [0, -1]),
+            cls(FunctionalGaussian(), slice(1, None)),
+            cls(IntegralLaplacian(), slice(0, 2), (1, 2)),
+        ]
+
+
+def _holds(values: Any, kind: type) -> bool:
+    """Whether the values are a sequence, not empty, of one kind; a boolean is no integer here."""
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
+        return False
+    return all(isinstance(value, kind) and not isinstance(value, bool) for value in values)

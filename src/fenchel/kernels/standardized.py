@@ -1,0 +1,176 @@
+"""Kernels whose inputs are centred and scaled by the training sample, so that their units do not matter."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fenchel._array import Array, as_like, device, eps, host, namespace
+from fenchel._check import Interval, Options, check_array
+from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.columns import Part
+from fenchel.kernels.functional import FunctionalGaussian, FunctionalLinear
+from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
+
+__all__ = ["Standardized"]
+
+_CONSTANT = 64  # a deviation of so many eps of the largest entry is round-off
+
+
+class Standardized(ScalarKernel):
+    r"""A kernel on inputs that are centred and divided by their standard deviations in the training sample.
+
+    .. math:: k(x, z) = k_1\bigl((x - \mu) / \sigma, \; (z - \mu) / \sigma\bigr).
+
+    Parameters
+    ----------
+    kernel : ScalarKernel
+        The kernel :math:`k_1`.
+    mean : array or None, default=None
+        The centre :math:`\mu`, of the shape of one sample; ``None`` takes the mean of the training sample.
+    scale : array or None, default=None
+        Positive scales :math:`\sigma`, of the shape of one sample, or one for each channel; ``None`` takes the standard
+        deviations of the training sample. Infinity, the scale of a column that is constant there, ignores the column.
+    by : {"auto", "column", "channel"}, default="auto"
+        What has a scale of its own: every column, or every channel of curves, (n, m) or (n, m, c), whose variances are
+        averaged over the points. ``"auto"`` is by column for two dimensions and by channel for three.
+
+    Notes
+    -----
+    Each channel keeps the relative sizes of its points. A constant column carries no information: it is ignored in new
+    inputs too, whatever its values are there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian, Standardized
+    >>> X = np.array([[0.0, 5.0], [1.0, 1.0], [2.0, 0.0]])
+    >>> kernel = Standardized(Gaussian("median"))
+    >>> bool(np.allclose(kernel(X), kernel(X * [1000.0, 0.01])))
+    True
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"by": Options(("auto", "column", "channel"))}
+
+    def __init__(self, kernel: ScalarKernel, mean: Any = None, scale: Any = None, by: str = "auto") -> None:
+        self.kernel = kernel
+        self.mean = mean
+        self.scale = scale
+        self.by = by
+
+    def validate(self) -> Self:
+        """Raise if the kernel is none on points, or if a scale is not positive."""
+        if not isinstance(self.kernel, ScalarKernel) or self.kernel.is_pairwise:
+            raise TypeError(
+                f"The 'kernel' parameter of Standardized must be a ScalarKernel on points. Got {self.kernel!r} instead."
+            )
+        if self.scale is not None and not np.all(np.asarray(self.scale) > 0):
+            raise ValueError(f"The 'scale' parameter of Standardized must be positive. Got {self.scale!r} instead.")
+        return super().validate()
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        if Z is None:
+            known = self._known(X)
+            return known.kernel(known._standardized(X))
+        self._check_known()
+        return self.kernel(self._standardized(X), self._standardized(Z))
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        known = self._known(X)
+        return known.kernel.diag(known._standardized(X))
+
+    def resolve(self, X: Array, weights: Array | None = None) -> "Standardized":
+        """Return the kernel with the centre, the scales and the numbers of its part taken from the sample."""
+        self.validate()
+        known = self._known(X, weights)
+        return Standardized(known.kernel.resolve(known._standardized(X), weights), known.mean, known.scale, self.by)
+
+    def named(self, names: Sequence[str]) -> "Standardized":
+        """Return the kernel with the named columns of its part replaced by their places in ``names``."""
+        self.validate()
+        return Standardized(self.kernel.named(names), self.mean, self.scale, self.by)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the kernel has features."""
+        return self.kernel.has_features
+
+    def features(self, X: Array) -> Array | None:
+        """Return the features of the standardised inputs."""
+        if not self.has_features:
+            return None
+        known = self._known(X)
+        return known.kernel.features(known._standardized(X))
+
+    def slope(self, X: Array, Z: Array) -> Array:
+        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        self._check_known()
+        inner = self.kernel.slope(self._standardized(X), self._standardized(Z))
+        return inner / as_like(np.reshape(self.scale, -1)[:1], inner)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        self._check_known()
+        inner = self.kernel.weighted_gradient(self._standardized(X), self._standardized(Z), weights)
+        return inner / as_like(self.scale, inner)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the kernel is positive semidefinite by construction."""
+        return self.kernel.is_trusted
+
+    def _standardized(self, X: Array) -> Array:
+        """Return the inputs in units of their scales; integers become floats."""
+        X = check_array(X, "X", ndim=(2, 3))
+        expected = tuple(np.shape(self.mean))
+        if tuple(X.shape[1:]) != expected:
+            raise ValueError(
+                f"Each input of Standardized must have shape {expected}, as its 'mean' has. "
+                f"Got shape {tuple(X.shape[1:])} instead."
+            )
+        return (X - as_like(self.mean, X)) / as_like(self.scale, X)
+
+    def _known(self, X: Array, weights: Array | None = None) -> "Standardized":
+        """Return the kernel with a centre and scales, those of the sample where none were given."""
+        self.validate()
+        if self.mean is not None and self.scale is not None:
+            return self
+        X = check_array(X, "X", ndim=(2, 3))
+        mean, scale = moments(X, weights, self.by == "channel" or (self.by == "auto" and X.ndim == 3))
+        mean, scale = mean if self.mean is None else self.mean, scale if self.scale is None else self.scale
+        return Standardized(self.kernel, mean, scale, self.by)
+
+    def _check_known(self) -> None:
+        self.validate()
+        if self.mean is None or self.scale is None:
+            raise ValueError(
+                "The scales of Standardized depend on the training sample: call kernel.resolve(X_train) first, then "
+                "the kernel it returns on (X, Z)."
+            )
+
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Return instances that the contract tests run on."""
+        return [
+            cls(Gaussian("median")),
+            cls(Laplacian(0.3) + 0.5 * Linear(), scale=2.0),
+            cls(FunctionalGaussian("median") + FunctionalLinear(), mean=np.zeros(4), by="channel"),
+            cls(Part(Gaussian(), [0, -1])),
+        ]
+
+
+def moments(X: Array, weights: Array | None, by_channel: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of a sample, of the shape of one input, and the scales that go with it."""
+    xp, n = namespace(X), X.shape[0]
+    wide = xp.astype(X, xp.float64)
+    counts = xp.ones(n, dtype=xp.float64, device=device(X)) if weights is None else xp.astype(weights, xp.float64)
+    shares = xp.reshape(counts / xp.sum(counts), (n, *([1] * (X.ndim - 1))))
+    mean = xp.sum(shares * wide, axis=0)
+    variance, largest = host(xp.sum(shares * (wide - mean) ** 2, axis=0)), host(xp.max(xp.abs(wide), axis=0))
+    if by_channel:  # the points of a channel are one, and a curve (m,) has one channel
+        variance, largest = np.mean(variance, axis=0, keepdims=True), np.max(largest, axis=0, keepdims=True)
+    deviation = np.sqrt(variance)
+    return host(mean), np.where(deviation > _CONSTANT * eps(X) * largest, deviation, math.inf)
