@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fenchel import datasets, decoders, kernels, losses, metrics, representations, solvers, task_losses, testing
+    from fenchel.conformal import ConformalRegressor, PredictionBand
     from fenchel.estimators import (
         CostCurve,
         CostSensitiveClassifier,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ConformalRegressor",
     "CostCurve",
     "CostSensitiveClassifier",
     "FunctionalRegressor",
@@ -34,6 +36,7 @@ __all__ = [
     "LossTrickPredictor",
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
+    "PredictionBand",
     "QuantileFunctionRegressor",
     "QuantileFunctionRegressorCV",
     "RegularizationPath",
@@ -73,6 +76,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"fenchel.{name}")
     if name in ("load", "save"):
         return getattr(import_module("fenchel.persistence"), name)
+    if name in ("ConformalRegressor", "PredictionBand"):
+        return getattr(import_module("fenchel.conformal"), name)
     if name in __all__:
         return getattr(import_module("fenchel.estimators"), name)
     raise AttributeError(f"module 'fenchel' has no attribute {name!r}")

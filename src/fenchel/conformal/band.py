@@ -1,0 +1,114 @@
+"""What ``predict_interval`` returns: the ends of bands, and whether outputs lie between them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel._check import require
+from fenchel.conformal.samples import at_points, numbers
+from fenchel.datasets.functional import as_curves, brings_points
+
+__all__ = ["PredictionBand"]
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionBand:
+    """Lower and upper ends of prediction bands, one for each sample.
+
+    Attributes
+    ----------
+    lower, upper : array or FDataGrid
+        The ends, of the shape of a prediction.
+    coverage : float
+        Nominal coverage.
+    grid : ndarray of shape (m,) or None
+        Points of the curves, where outputs are curves.
+    is_joint : bool
+        Whether a band covers all outputs of a sample, or all points of a curve, at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import PredictionBand
+    >>> band = PredictionBand(np.zeros((2, 3)), np.ones((2, 3)), coverage=0.9)
+    >>> band.contains(np.array([[0.5, 0.5, 1.0], [0.5, 0.5, 1.5]]))
+    array([ True, False])
+    """
+
+    lower: Any
+    upper: Any
+    coverage: float
+    grid: np.ndarray | None = None
+    is_joint: bool = True
+
+    def contains(self, Y: Any) -> np.ndarray:
+        """Whether outputs lie inside.
+
+        Parameters
+        ----------
+        Y : array, or what else the regressor takes as outputs
+            One row for each row of the band. Values that were not observed (NaN) do not count. Curves with points of
+            their own are compared there, the ends being interpolated.
+
+        Returns
+        -------
+        is_inside : ndarray of bool, shape (n,)
+            One for each sample; of the shape of Y if each output has an interval of its own (``is_joint`` is False).
+        """
+        lower, upper, values = self._beside(Y)
+        is_inside = np.isnan(values) | ((values >= lower) & (values <= upper))
+        return is_inside.all(axis=1) if self.is_joint else is_inside.reshape(numbers(self.lower).shape)
+
+    @property
+    def width(self) -> np.ndarray:
+        """Mean width of the band of each sample, shape (n,)."""
+        widths = numbers(self.upper) - numbers(self.lower)
+        return np.asarray(widths.reshape(len(widths), -1).mean(axis=1))
+
+    def plot(self, index: int = 0, Y: Any = None, ax: Any = None) -> Any:
+        """Draw the band of one sample; where outputs are single numbers, the intervals of all samples.
+
+        Parameters
+        ----------
+        index : int, default=0
+            The sample whose band is drawn.
+        Y : array or None, default=None
+            Observed outputs, drawn on top.
+        ax : Axes or None, default=None
+            Where to draw; ``None`` makes a figure.
+
+        Returns
+        -------
+        ax : Axes
+            Where it was drawn.
+        """
+        lower, upper, truth = self._beside(self.lower if Y is None else Y)
+        is_flat = lower.shape[1] == 1
+        pick: Any = (slice(None), 0) if is_flat else index
+        places = np.arange(lower[pick].size, dtype=float)
+        if self.grid is not None and len(self.grid) == len(places):
+            places = np.asarray(self.grid)
+        if ax is None:
+            ax = require("matplotlib.figure", extra="plot").Figure(layout="constrained").subplots()
+        ax.fill_between(places, lower[pick], upper[pick], alpha=0.3, label=f"{self.coverage:.0%} band")
+        if Y is not None:
+            ax.plot(places, truth[pick], "k." if is_flat else "k-", label="observed")
+        ax.set_xlabel("sample" if is_flat else "output" if self.grid is None else "t")
+        ax.set_title("Prediction intervals" if is_flat else f"Prediction band of sample {index}")
+        ax.legend()
+        return ax
+
+    def _beside(self, Y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return both ends and the outputs as arrays (n, values), at the points of the outputs."""
+        lower, upper = numbers(self.lower), numbers(self.upper)
+        if self.grid is None:
+            values = numbers(Y)
+        else:
+            curves = as_curves(Y, None if brings_points(Y) else self.grid, "Y")
+            values = numbers(curves.values)
+            lower, upper = (at_points(end, self.grid, curves.grid) for end in (lower, upper))
+        if values.shape != lower.shape:
+            raise ValueError(f"Y must have the shape of the band, {lower.shape}. Got {values.shape} instead.")
+        n = len(values)
+        return lower.reshape(n, -1), upper.reshape(n, -1), values.reshape(n, -1)
