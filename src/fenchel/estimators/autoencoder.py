@@ -18,10 +18,10 @@ from fenchel.estimators.fitted_dual import Duals, expose_solution, warn_unless_c
 from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.validation import (
+    DualSettings,
     all_or_nothing,
     is_host,
     is_regular,
-    loss_and_solver,
     new_inputs,
     part_of,
     training_inputs,
@@ -195,7 +195,8 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self : KernelAutoencoder
             The fitted model.
         """
-        loss, solver = loss_and_solver(self, self.loss)
+        settings = DualSettings.of(self, self.loss)
+        loss = settings.loss
         sizes, hidden = self._checked()
         decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         kernel = as_scalar_kernel(self.kernel).validate()
@@ -218,7 +219,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
             layers = first_layers(V, sizes, hidden, self.init, check_random_state(self.random_state))
         inner_lam = self.lam if self.inner_lam is None else self.inner_lam
         # on the way, a gap below what a step may gain is enough
-        objective = Reduced(V, loss, self.lam, inner_lam, solver, max(self.tol, self.inner_tol))
+        objective = Reduced(V, loss, self.lam, inner_lam, settings.solver, max(self.tol, self.inner_tol))
         layers, self.objective_history_, self.inner_status_ = descend(
             objective, layers, self.max_inner_iter, self.inner_tol
         )

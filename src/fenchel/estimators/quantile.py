@@ -1,6 +1,5 @@
 """The whole quantile function of an output given an input, in one fit."""
 
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,18 +22,17 @@ from fenchel.estimators.level_models import (
     values_at_levels,
 )
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet
+from fenchel.estimators.training_set import TrainingSet
 from fenchel.estimators.validation import (
+    DualSettings,
     all_or_nothing,
     is_host,
-    loss_and_solver,
     new_inputs,
     sample_counts,
     training_vectors,
 )
 from fenchel.kernels import Laplacian, as_scalar_kernel
 from fenchel.losses import Loss, Pinball
-from fenchel.solvers import Solver
 
 __all__ = ["QuantileFunctionRegressor"]
 
@@ -219,9 +217,9 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self : QuantileFunctionRegressor
             The fitted model.
         """
-        loss, solver = self._loss_and_solver()
-        encoding = partial(self._encode, X, y, sample_weight)
-        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
+        settings = self._settings()
+        encoding = partial(self._encode, X, y, sample_weight, settings)
+        return self._expose(*fit_refined(encoding, settings))
 
     def predict(self, X: Array, quantiles: Any = 0.5) -> Array:
         """Predict quantiles, of any levels.
@@ -349,19 +347,14 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         check_is_fitted(self)
         return new_inputs(self, X)
 
-    def _loss_and_solver(self) -> tuple[Loss, Solver]:
-        return loss_and_solver(self, Pinball(level_quadrature(self)[0]))
+    def _settings(self) -> DualSettings:
+        return DualSettings.of(self, Pinball(level_quadrature(self)[0]))
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(lam=lam)  # there is one loss
 
     def _encode(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Array | None = None,
-        double: bool = False,
-        adjustable: Collection[str] = ADJUSTABLE,
+        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> EncodedQuantiles:
         """Return checked data in coordinates: the output at every level, less its marginal quantile."""
         name = type(self).__name__
@@ -375,7 +368,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), counts, levels)
         values = outputs[:, None, :] - as_like(marginal(levels), outputs)
         kernel = Laplacian(2.0) if self.level_kernel is None else self.level_kernel
-        level_set = encode_levels(self, X, values, kernel, self.coupling, sample_weight, adjustable)
+        level_set = encode_levels(self, X, values, kernel, self.coupling, sample_weight, settings)
         index = level_set.training_set.index
         kept = y if index is None else namespace(y).take(y, as_index(index, y), axis=0)
         return EncodedQuantiles(level_set, marginal, kept)

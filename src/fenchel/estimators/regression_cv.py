@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
-from fenchel.estimators.search import SWEPT, Progress, Search, expose_best, squared_distance
+from fenchel.estimators.search import Progress, Search, expose_best, squared_distance
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.losses import Loss
 
@@ -120,7 +120,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         """
         search = Search.of(self, self.losses, self.n_jobs, self.checkpoint, self.progress)
         estimator = self._estimator(search.losses[0], search.lams[0])
-        encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=SWEPT)
+        encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
         training_set = encoded.training_set
         result = search(training_set, search.folds(training_set), squared_distance(training_set))
         expose_best(self, estimator, encoded, result)

@@ -1,6 +1,5 @@
 """Structured prediction: regression into the feature space of an output kernel, then a decoder."""
 
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,12 +17,12 @@ from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
+from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
+    DualSettings,
     all_or_nothing,
     is_host,
     is_regular,
-    loss_and_solver,
     new_inputs,
     part_of,
     sample_weights,
@@ -33,7 +32,6 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.representations import KernelOutputs
-from fenchel.solvers import Solver
 
 __all__ = ["StructuredPredictor"]
 
@@ -153,9 +151,9 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         self : StructuredPredictor
             The fitted model.
         """
-        loss, solver = self._loss_and_solver()
-        encoding = partial(self._encode, X, y, sample_weight)
-        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
+        settings = self._settings()
+        encoding = partial(self._encode, X, y, sample_weight, settings)
+        return self._expose(*fit_refined(encoding, settings))
 
     def predict(self, X: Array, candidates: Any = None) -> Any:
         """Predict objects.
@@ -254,19 +252,14 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
             )
         return Candidates().fit(None, self.representation_)
 
-    def _loss_and_solver(self) -> tuple[Loss, Solver]:
-        return loss_and_solver(self, self.loss)
+    def _settings(self) -> DualSettings:
+        return DualSettings.of(self, self.loss)
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(loss=clone(loss), lam=lam)
 
     def _encode(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Array | None = None,
-        double: bool = False,
-        adjustable: Collection[str] = ADJUSTABLE,
+        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> _Encoded:
         """Return checked data, with the outputs in their feature space."""
         if y is None:
@@ -282,18 +275,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
             raise ValueError(
                 "Samples of weight zero would change the places in the output Gram matrix. Leave them out of X and y."
             )
-        loss, solver = self._loss_and_solver()
-        training_set = encode(
-            X,
-            outputs,
-            kernel,
-            representation,
-            loss,
-            solver,
-            sample_weight,
-            self.approximation,
-            adjustable=adjustable,
-        )
+        training_set = encode(X, outputs, kernel, representation, settings, sample_weight)
         return _Encoded(training_set, representation, decoder)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
