@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like, device, host, namespace
 from fenchel._check import check_array
@@ -171,7 +170,6 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
             The values.
         """
         costs = as_levels(cost, "cost")
-        check_is_fitted(self)
         X = new_inputs(self, X)
         values = namespace(X).astype(values_at_levels(self, X, costs)[:, :, 0], X.dtype, copy=False)
         return values[:, 0] if np.ndim(cost) == 0 else values

@@ -108,7 +108,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self : FunctionalRegressorCV
             The fitted model.
         """
-        search = Search.of(self, self.losses, self.n_jobs, self.checkpoint, self.progress)
+        search = Search.of(self, self.losses)
         estimator = self._estimator(search.losses[0], search.lams[0])
         encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True, grid=grid)
         training_set = encoded.training_set

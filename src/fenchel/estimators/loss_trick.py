@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
 from fenchel import task_losses as task_loss_room
@@ -197,7 +196,6 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         weights : array of shape (m, n)
             One row for each input.
         """
-        check_is_fitted(self)
         X = new_inputs(self, X)
         return namespace(X).astype(self._expansion.predict_coordinates(X), X.dtype, copy=False)
 
@@ -216,7 +214,6 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         y : array or list
             One object for each sample.
         """
-        check_is_fitted(self)
         X = new_inputs(self, X)
         weights = host(self._expansion.predict_coordinates(X)).astype(np.float64)
         if candidates is None:

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_index, as_like, eps, host, namespace
 from fenchel._check import Interval, Options, check_parameter
@@ -104,8 +103,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     levels : int or array of shape (m,), default=20
         Levels at which the loss is taken: their number, or the levels themselves, increasing, with equal weights.
     quadrature : {"gauss_legendre", "uniform"}, default="gauss_legendre"
-        Where so many levels are, and their weights in the integral: the nodes of Gauss and Legendre, or midpoints of
-        equal intervals.
+        Quadrature rule for the levels: the nodes of Gauss and Legendre, or midpoints of equal intervals.
     intercept : float, default=1.0
         The constant :math:`c` added to the kernel of the inputs: the model has an intercept function :math:`b(\theta)`
         whose squared norm is penalised :math:`1 / c` times as much as the rest; 0 leaves :math:`q_0` alone.
@@ -237,7 +235,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
             The quantiles; without the axis of levels if one number was given.
         """
         levels = as_levels(quantiles, "quantiles")
-        X = self._new_inputs(X)
+        X = new_inputs(self, X)
         values = self._in_order(X, levels) if self.non_crossing else self._quantiles(X, levels)
         values = namespace(X).astype(values, X.dtype, copy=False)
         values = values[:, :, 0] if self._is_flat else values
@@ -279,7 +277,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
             Quantiles, in order, of uniformly drawn levels; several outputs are drawn independently.
         """
         check_parameter(f"{type(self).__name__}.sample", "n_samples", n_samples, _SAMPLES)
-        X = self._new_inputs(X)
+        X = new_inputs(self, X)
         grid, values = self._ordered(X)
         known = host(values)
         levels = check_random_state(random_state).uniform(size=(len(known), n_samples, known.shape[2]))
@@ -302,7 +300,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         score : float
             One less the ratio of the losses, integrated over the levels of the model; at most 1.
         """
-        X = self._new_inputs(X)
+        X = new_inputs(self, X)
         counts, losses = sample_counts(sample_weight, X), self._losses(X, y)
         truth = _on_host(y).reshape(len(losses), -1)
         marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
@@ -314,10 +312,11 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
 
     def _losses(self, X: Array, y: Array) -> np.ndarray:
         """Return the loss of each sample, integrated over the levels of the model; outputs add up."""
-        found, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
-        if len(truth) != len(found):
-            raise ValueError(f"X and y must have as many samples. Got {len(found)} and {len(truth)}.")
-        return self._integrated(truth.reshape(len(truth), 1, -1) - found.reshape(len(found), len(self.levels_), -1))
+        predicted, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
+        n = len(predicted)
+        if len(truth) != n:
+            raise ValueError(f"X and y must have as many samples. Got {n} and {len(truth)}.")
+        return self._integrated(truth.reshape(n, 1, -1) - predicted.reshape(n, len(self.levels_), -1))
 
     def _integrated(self, residuals: np.ndarray) -> np.ndarray:
         """Return the loss of residuals (n, levels, d)."""
@@ -342,10 +341,6 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         xp = namespace(values)
         turned = xp.permute_dims(values, (0, 2, 1)) @ interpolation(grid, levels, values)
         return xp.permute_dims(turned, (0, 2, 1))
-
-    def _new_inputs(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return new_inputs(self, X)
 
     def _settings(self) -> DualSettings:
         return DualSettings.of(self, Pinball(level_quadrature(self)[0]))

@@ -137,7 +137,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         for kernel, level_kernel in self._kernels():
             estimator = self._estimator(kernel, level_kernel)
             search = Search.of(self, [estimator._settings().loss])
-            search = replace(search, tol=float(max(self.tol, self.cv_tol)))
+            search = replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
             encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
             result = self._searched(search, estimator, encoded)
             errors.append(result.cv_errors[0])

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel import representations as representation_room
 from fenchel._array import Array, namespace
@@ -167,7 +166,6 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         y : array of shape (m,) or (m, p)
             Predictions.
         """
-        check_is_fitted(self)
         X = new_inputs(self, X)
         decoded = self.representation_.decode(self._expansion.predict_coordinates(X))
         decoded = namespace(X).astype(decoded, X.dtype, copy=False)

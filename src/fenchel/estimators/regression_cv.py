@@ -118,7 +118,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self : OperatorKernelRegressorCV
             The fitted model.
         """
-        search = Search.of(self, self.losses, self.n_jobs, self.checkpoint, self.progress)
+        search = Search.of(self, self.losses)
         estimator = self._estimator(search.losses[0], search.lams[0])
         encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
         training_set = encoded.training_set

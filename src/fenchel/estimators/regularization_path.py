@@ -103,8 +103,8 @@ def path(
     >>> from fenchel.losses import Huber
     >>> X = np.linspace(0, 3, 30)[:, None]
     >>> Y = np.hstack([np.sin(X), np.cos(X)])
-    >>> found = fenchel.path(fenchel.OperatorKernelRegressor(), X, Y, [1e-3, 1e-1], [Huber(0.1), Huber(1.0)])
-    >>> found.gaps.shape, bool(found.gaps.max() <= 1e-6)
+    >>> surface = fenchel.path(fenchel.OperatorKernelRegressor(), X, Y, [1e-3, 1e-1], [Huber(0.1), Huber(1.0)])
+    >>> surface.gaps.shape, bool(surface.gaps.max() <= 1e-6)
     ((2, 2), True)
     """
     if grid is not None and "grid" not in signature(estimator.fit).parameters:  # type: ignore[attr-defined]

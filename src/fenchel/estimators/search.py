@@ -94,20 +94,13 @@ class Search:
     progress: Progress | None = None
 
     @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        losses: Sequence[Loss | str],
-        n_jobs: int | None = None,
-        checkpoint: Any = None,
-        progress: Progress | None = None,
-    ) -> "Search":
-        """Return the search of an estimator with the parameters ``lams``, ``cv``, ``aggregate`` and ``tol``."""
-        name = type(estimator).__name__
+    def of(cls, estimator: Any, losses: Sequence[Loss | str]) -> "Search":
+        """Return the search that the parameters of an estimator mean."""
+        name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
         check_parameter(name, "aggregate", estimator.aggregate, Options(tuple(_AGGREGATES)))
         checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
-        rest = (n_jobs, checkpoint, progress)
-        return cls(name, checked, as_lams(lams), estimator.cv, estimator.aggregate, estimator.tol, *rest)
+        optional = {key: parameters[key] for key in ("n_jobs", "checkpoint", "progress") if key in parameters}
+        return cls(name, checked, as_lams(lams), estimator.cv, estimator.aggregate, estimator.tol, **optional)
 
     @property
     def is_approximate(self) -> bool:

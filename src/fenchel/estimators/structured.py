@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
 from fenchel._array import Array, as_like, as_objects, host
@@ -216,8 +215,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
 
     def embed(self, X: Array) -> Array:
         """Return the predictions in the coordinates of the output space, shape (m, p)."""
-        check_is_fitted(self)
-        return self._expansion.predict_coordinates(new_inputs(self, X)) + self.representation_.mean_
+        X = new_inputs(self, X)
+        return self._expansion.predict_coordinates(X) + self.representation_.mean_
 
     def score(self, X: Array, y: Any) -> float:
         """Return minus the mean squared distance, in the output space, between predicted and true outputs.
@@ -232,14 +231,14 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         score : float
             At most 0.
         """
-        found, representation = self.predict(X), self.representation_
+        predicted, representation = self.predict(X), self.representation_
         if representation.is_pairwise:
             raise IncompatibleError("A score takes a kernel of outputs, not their Gram matrix. Use predict.")
         y, kernel = self._outputs(y, representation.targets_), representation.kernel_
-        if len(y) != len(found):
-            raise ValueError(f"X and y must have as many samples. Got {len(found)} and {len(y)}.")
-        products = [float(kernel(found[i : i + 1], y[i : i + 1])[0, 0]) for i in range(len(y))]
-        return -float(np.mean(host(kernel.diag(found)) + host(kernel.diag(y)) - 2 * np.array(products)))
+        if len(y) != len(predicted):
+            raise ValueError(f"X and y must have as many samples. Got {len(predicted)} and {len(y)}.")
+        products = [float(kernel(predicted[i : i + 1], y[i : i + 1])[0, 0]) for i in range(len(y))]
+        return -float(np.mean(host(kernel.diag(predicted)) + host(kernel.diag(y)) - 2 * np.array(products)))
 
     def _candidate_decoder(self, has_own: bool = False) -> Any:
         """Return the decoder if it is one of candidates, else one for candidates that are given."""

@@ -111,7 +111,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self : StructuredPredictorCV
             The fitted model.
         """
-        search = Search.of(self, self.losses, self.n_jobs, self.checkpoint, self.progress)
+        search = Search.of(self, self.losses)
         estimator = self._estimator(search.losses[0], search.lams[0])
         encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
         folds = search.folds(encoded.training_set)

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel import approximations as approximation_room
 from fenchel import losses as loss_room
@@ -197,7 +197,8 @@ def training_vectors(estimator: Any, X: Any, y: Any, double: bool) -> tuple[Arra
 
 
 def new_inputs(estimator: Any, X: Any) -> Array:
-    """Return inputs to predict for, with the features that the estimator was fitted with."""
+    """Return inputs to predict for, with the features that the estimator was fitted with; raise if it is not."""
+    check_is_fitted(estimator)
     X = validated(estimator, X, reset=False) if is_host(X) else check_array(X, "X")
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {estimator.n_features_in_}.")
