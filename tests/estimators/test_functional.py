@@ -275,7 +275,8 @@ class TestFloat32:
     def test_float32_alone_cannot(self):
         data = make_functional(15, 10, noise=0.1, random_state=0)
         X, Y = data.X.astype(np.float32), data.Y.astype(np.float32)
-        problem = FunctionalRegressor()._encode(X, Y).training_set.problem(Square(), 1e-8)
+        model = FunctionalRegressor(lam=1e-8)
+        problem = model._encode(X, Y, None, model._settings()).training_set.problem(Square(), model.lam)
         alone = Auto().solve(problem, tol=1e-6)
         assert alone.duals.dtype == np.float32
         assert alone.status is not Status.CONVERGED

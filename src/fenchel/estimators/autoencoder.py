@@ -10,7 +10,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_index, as_like, eps, host, is_host, joined, namespace, row_norms
+from fenchel._array import Array, as_index, as_like, as_objects, eps, host, is_host, joined, namespace, row_norms
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
@@ -18,9 +18,9 @@ from fenchel.estimators.fitted_dual import Duals, expose_solution, warn_unless_c
 from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.validation import (
+    DualSettings,
     all_or_nothing,
     is_regular,
-    loss_and_solver,
     new_inputs,
     part_of,
     training_inputs,
@@ -194,12 +194,13 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self : KernelAutoencoder
             The fitted model.
         """
-        loss, solver = loss_and_solver(self, self.loss)
+        settings = DualSettings.of(self, self.loss)
+        loss = settings.loss
         sizes, hidden = self._checked()
         decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         kernel = as_scalar_kernel(self.kernel).validate()
         if _are_objects(X, kernel):
-            X = _objects(X)
+            X = as_objects(X)
         else:
             X, kernel = training_inputs(self, X, kernel, double=True)
         if kernel.is_pairwise and X.shape[0] != X.shape[1]:
@@ -217,7 +218,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
             layers = first_layers(V, sizes, hidden, self.init, check_random_state(self.random_state))
         inner_lam = self.lam if self.inner_lam is None else self.inner_lam
         # on the way, a gap below what a step may gain is enough
-        objective = Reduced(V, loss, self.lam, inner_lam, solver, max(self.tol, self.inner_tol))
+        objective = Reduced(V, loss, self.lam, inner_lam, settings.solver, max(self.tol, self.inner_tol))
         layers, self.objective_history_, self.inner_status_ = descend(
             objective, layers, self.max_inner_iter, self.inner_tol
         )
@@ -288,13 +289,13 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if codes.shape[1] != self._n_features_out:
             raise ValueError(f"X must have {self._n_features_out} columns, those of codes. Got {codes.shape[1]}.")
         mean = self.representation_.mean_
-        found = self._network.decoded(as_like(codes, mean)) + mean
+        coordinates = self._network.decoded(as_like(codes, mean)) + mean
         if candidates is None:
-            return self.decoder_.decode(found)
+            return self.decoder_.decode(coordinates)
         decoder = Candidates().fit(None, self.representation_)
         if self.representation_.is_pairwise:
-            return np.array([order[0] for order in decoder.nearest(found, 1, candidates)])
-        return decoder.decode(found, candidates)
+            return np.array([order[0] for order in decoder.nearest(coordinates, 1, candidates)])
+        return decoder.decode(coordinates, candidates)
 
     def score(self, X: Any, y: Any = None, squared_norms: Array | None = None) -> float:
         """Return minus the mean squared distance between data and their reconstructions; more is better.
@@ -316,8 +317,8 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _checked(self) -> tuple[tuple[int, ...], ScalarKernel]:
         """Return the sizes of the layers and the kernel of codes; raise where a parameter is not one."""
         name = type(self).__name__
-        for parameter, wanted in _LIMITS.items():
-            check_parameter(name, parameter, getattr(self, parameter), wanted)
+        for parameter, limits in _LIMITS.items():
+            check_parameter(name, parameter, getattr(self, parameter), limits)
         sizes = self.n_components if isinstance(self.n_components, tuple | list) else (self.n_components,)
         if not sizes:
             raise ValueError(f"The 'n_components' parameter of {name} must hold at least one size. Got none.")
@@ -354,7 +355,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _inputs(self, X: Any) -> Array:
         """Return data to encode, in their own dtype."""
         check_is_fitted(self)
-        return _objects(X) if _are_objects(X, self.representation_.kernel_) else new_inputs(self, X)
+        return as_objects(X) if _are_objects(X, self.representation_.kernel_) else new_inputs(self, X)
 
     def _coordinates(self, X: Array) -> Array:
         """Return the coordinates of checked data, of their projections on the span of the training data."""
@@ -380,20 +381,14 @@ def _are_objects(X: Any, kernel: ScalarKernel) -> bool:
     return kernel.takes_objects and is_host(X) and not is_regular(X)
 
 
-def _objects(X: Any) -> np.ndarray:
-    found = np.empty(len(X), dtype=object)
-    found[:] = list(X)
-    return found
-
-
 def _double(X: Array) -> Array:
     """Return numbers in float64, other objects as they are."""
     return X if _holds_objects(X) else namespace(X).astype(X, namespace(X).float64, copy=False)
 
 
-def _like(found: Array, X: Array) -> Array:
+def _like(numbers: Array, X: Array) -> Array:
     """Return numbers in the dtype of X, as they are where that holds objects."""
-    return found if _holds_objects(X) else namespace(found).astype(found, X.dtype, copy=False)
+    return numbers if _holds_objects(X) else namespace(numbers).astype(numbers, X.dtype, copy=False)
 
 
 def _holds_objects(X: Array) -> bool:

@@ -1,6 +1,5 @@
 """A classifier for every ratio of costs, in one fit."""
 
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -10,18 +9,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like, device, host, is_host, namespace
 from fenchel._check import check_array
 from fenchel.estimators.fitted_dual import FittedDual, expose, fit_refined
 from fenchel.estimators.level_models import LevelSet, as_levels, encode_levels, level_quadrature, values_at_levels
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.training_set import ADJUSTABLE
-from fenchel.estimators.validation import all_or_nothing, loss_and_solver, new_inputs, validated
+from fenchel.estimators.validation import DualSettings, all_or_nothing, new_inputs, validated
 from fenchel.kernels import Gaussian, as_scalar_kernel
 from fenchel.losses import CostSensitiveHinge, Loss
-from fenchel.solvers import Solver
 
 __all__ = ["CostCurve", "CostSensitiveClassifier"]
 
@@ -154,9 +150,9 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         self : CostSensitiveClassifier
             The fitted model.
         """
-        loss, solver = self._loss_and_solver()
-        encoding = partial(self._encode, X, y, sample_weight)
-        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
+        settings = self._settings()
+        encoding = partial(self._encode, X, y, sample_weight, settings)
+        return self._expose(*fit_refined(encoding, settings))
 
     def decision_function(self, X: Array, cost: Any = 0.5) -> Array:
         """Return the values of the model; where they are positive, so is the class.
@@ -174,7 +170,6 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
             The values.
         """
         costs = as_levels(cost, "cost")
-        check_is_fitted(self)
         X = new_inputs(self, X)
         values = namespace(X).astype(values_at_levels(self, X, costs)[:, :, 0], X.dtype, copy=False)
         return values[:, 0] if np.ndim(cost) == 0 else values
@@ -228,19 +223,14 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         share = is_positive.mean()
         return CostCurve(at, false, true, at * share * (1 - true) + (1 - at) * (1 - share) * false)
 
-    def _loss_and_solver(self) -> tuple[Loss, Solver]:
-        return loss_and_solver(self, CostSensitiveHinge(level_quadrature(self)[0]))
+    def _settings(self) -> DualSettings:
+        return DualSettings.of(self, CostSensitiveHinge(level_quadrature(self)[0]))
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(lam=lam)  # there is one loss
 
     def _encode(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Array | None = None,
-        double: bool = False,
-        adjustable: Collection[str] = ADJUSTABLE,
+        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> LevelSet:
         """Return checked data in coordinates: targets 1 and -1 at every cost."""
         X, signs = self._checked(X, y)
@@ -248,7 +238,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         X = xp.astype(X, xp.float64) if double else X
         values = as_like(np.repeat(signs[:, None], len(level_quadrature(self)[0]), axis=1), X)
         kernel = Gaussian(10.0) if self.level_kernel is None else self.level_kernel
-        return encode_levels(self, X, values, kernel, None, sample_weight, adjustable)
+        return encode_levels(self, X, values, kernel, None, sample_weight, settings)
 
     def _expose(self, encoded: LevelSet, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""

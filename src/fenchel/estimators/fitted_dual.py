@@ -1,7 +1,7 @@
 """A solved dual problem: its duals, its certificate, and the model that predicts."""
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, as_index, as_like, device, eps, host, is_single, joined, namespace
-from fenchel.estimators.training_set import ADJUSTABLE, BoundKernel, Encoded, TrainingSet
-from fenchel.estimators.validation import warn_user
+from fenchel.estimators.training_set import BoundKernel, Encoded, TrainingSet
+from fenchel.estimators.validation import DualSettings, warn_user
 from fenchel.exceptions import IndefiniteError
 from fenchel.kernels.gram import SeparableGram, ThinGram
 from fenchel.losses import Loss
@@ -187,15 +187,13 @@ class DualEstimator(Protocol):
 
     tol: float
 
-    def _loss_and_solver(self) -> tuple[Loss, Solver]:
-        """Return the loss of the dual problem and the solver, as checked copies."""
+    def _settings(self) -> DualSettings:
+        """Return how the dual problem is made and solved."""
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         """Set the parameters to one pair of a grid."""
 
-    def _encode(
-        self, X: Any, y: Any, sample_weight: Array | None, double: bool, adjustable: Collection[str] = ADJUSTABLE
-    ) -> Any:
+    def _encode(self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False) -> Any:
         """Return the data in coordinates, an ``Encoded``; in float64 with ``double``."""
 
     def _expose(self, encoded: Any, fitted: FittedDual) -> Self:
@@ -212,21 +210,20 @@ def fit_dual(
     return as_fitted(training_set, problem, solution, tol)
 
 
-def fit_refined(
-    encode: Callable[[bool], E], loss: Loss, lam: float, solver: Solver, tol: float
-) -> tuple[E, FittedDual]:
+def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E, FittedDual]:
     """Fit in the dtype of the data; where that is too short for the gap, once more in float64.
 
     ``encode(double)`` encodes the data, in float64 if ``double``. Warn if the gap stays above ``tol``.
     """
+    how = settings.loss, settings.lam, settings.solver, settings.tol
     encoded = encode(False)
-    fitted = fit_dual(encoded.training_set, loss, lam, solver, tol)
+    fitted = fit_dual(encoded.training_set, *how)
     if fitted.status is not Status.CONVERGED and is_single(encoded.training_set.targets):
         with suppress(IndefiniteError):  # a matrix of float32 numbers holds no more digits
             refined = encode(True)
             start = _usable_start(fitted.solution.duals, refined.training_set.targets)
-            encoded, fitted = refined, fit_dual(refined.training_set, loss, lam, solver, tol, start)
-    warn_unless_converged(fitted.solution, lam, tol)
+            encoded, fitted = refined, fit_dual(refined.training_set, *how, start)
+    warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     return encoded, fitted
 
 

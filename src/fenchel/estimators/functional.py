@@ -1,8 +1,8 @@
 """Regression whose outputs are curves."""
 
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +18,14 @@ from fenchel.estimators.curve_center import CurveCenter
 from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
-from fenchel.estimators.validation import all_or_nothing, loss_and_solver, part_of, sample_counts, validated
+from fenchel.estimators.training_set import TrainingSet, encode
+from fenchel.estimators.validation import (
+    DualSettings,
+    all_or_nothing,
+    part_of,
+    sample_counts,
+    validated,
+)
 from fenchel.kernels import (
     FunctionalGaussian,
     IntegralOperator,
@@ -32,7 +38,6 @@ from fenchel.kernels import (
 from fenchel.losses import Loss
 from fenchel.quadrature import trapezoid_weights
 from fenchel.representations import CurveRepresentation
-from fenchel.solvers import Solver
 
 __all__ = ["FunctionalRegressor"]
 
@@ -173,12 +178,9 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         self : FunctionalRegressor
             The fitted model.
         """
-        loss, solver = self._loss_and_solver()
-
-        def encoding(double: bool) -> _Encoded:
-            return self._encode(X, y, sample_weight, double, grid=grid)
-
-        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
+        settings = self._settings()
+        encoding = partial(self._encode, X, y, sample_weight, settings, grid=grid)
+        return self._expose(*fit_refined(encoding, settings))
 
     def predict(self, X: Any, grid: Array | None = None, derivative: bool = False) -> Any:
         """Predict curves, at any points.
@@ -226,8 +228,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         check_is_fitted(self)
         return curve_score(self, X, y, sample_weight, grid)
 
-    def _loss_and_solver(self) -> tuple[Loss, Solver]:
-        return loss_and_solver(self, self.loss)
+    def _settings(self) -> DualSettings:
+        return DualSettings.of(self, self.loss)
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(loss=clone(loss), lam=lam)
@@ -236,9 +238,9 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         self,
         X: Any,
         y: Any,
-        sample_weight: Array | None = None,
+        sample_weight: Array | None,
+        settings: DualSettings,
         double: bool = False,
-        adjustable: Collection[str] = ADJUSTABLE,
         grid: Array | None = None,
     ) -> _Encoded:
         """Return checked curves in coordinates."""
@@ -259,19 +261,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
             shape = curves.values.shape[1:]
             curves = Curves(curves.grid, curves.values - as_like(center.values.reshape((1, *shape)), curves.values))
         operator = self._output_operator(curves.grid, representation)
-        loss, solver = self._loss_and_solver()
-        training_set = encode(
-            X,
-            curves,
-            Separable(self._input_kernel(input_grid), operator),
-            representation,
-            loss,
-            solver,
-            sample_weight,
-            self.approximation,
-            operator,
-            adjustable,
-        )
+        kernel = Separable(self._input_kernel(input_grid), operator)
+        training_set = encode(X, curves, kernel, representation, settings, sample_weight, operator)
         return _Encoded(training_set, operator, center, is_fdata(y))
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:

@@ -8,10 +8,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array
-from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.functional import FunctionalRegressor
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.search import SWEPT, Progress, Search, expose_best, squared_distance
+from fenchel.estimators.search import Progress, Search, expose_best, squared_distance
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.losses import Loss
 
@@ -109,9 +108,9 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self : FunctionalRegressorCV
             The fitted model.
         """
-        search = Search.of(self, self.losses, self.n_jobs, self.checkpoint, self.progress)
+        search = Search.of(self, self.losses)
         estimator = self._estimator(search.losses[0], search.lams[0])
-        encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=SWEPT, grid=grid)
+        encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True, grid=grid)
         training_set = encoded.training_set
         result = search(training_set, search.folds(training_set), squared_distance(training_set))
         expose_best(self, estimator, encoded, result, _FITTED)
@@ -123,23 +122,9 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         return self.best_estimator_.predict(X, grid, derivative)
 
     def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
-        """Return the share of the variance of the curves that the predictions explain.
-
-        Parameters
-        ----------
-        X, y, grid
-            A sample, as for ``fit``; only points at which a curve was observed count. The points of an array are those
-            of the training curves unless a grid is given.
-        sample_weight : array of shape (n,) or None, default=None
-            How often each curve counts.
-
-        Returns
-        -------
-        score : float
-            One less the ratio of integrated squared errors to integrated squared distances from the mean curve.
-        """
+        """Return the share of the variance of the curves that the chosen model explains."""
         check_is_fitted(self)
-        return curve_score(self, X, y, sample_weight, grid)
+        return self.best_estimator_.score(X, y, sample_weight, grid)
 
     def _estimator(self, loss: Loss | str, lam: float) -> FunctionalRegressor:
         return FunctionalRegressor(

@@ -41,10 +41,10 @@ class Layers:
 
     def codes(self, V: Array) -> list[Array]:
         """Return the codes of each layer for the training data themselves."""
-        found = [V @ self.coefs[0]]
+        codes = [V @ self.coefs[0]]
         for kernel, coef in zip(self.kernels, self.coefs[1:], strict=False):
-            found.append(kernel(found[-1]) @ coef)
-        return found
+            codes.append(kernel(codes[-1]) @ coef)
+        return codes
 
     def penalty(self, codes: list[Array]) -> Array:
         """Return half the squared norms of the layers."""
@@ -59,14 +59,14 @@ class Layers:
 
         ``of_last`` are the derivatives of the function in the last codes.
         """
-        found, back = [], of_last
+        gradients, back = [], of_last
         for k in range(len(self.coefs) - 1, 0, -1):
             kernel, below, coef = self.kernels[k - 1], codes[k - 1], self.coefs[k]
-            found.append(kernel(below) @ back + lam * codes[k])
+            gradients.append(kernel(below) @ back + lam * codes[k])
             weights = (back + lam / 2 * coef) @ coef.T
             back = kernel.weighted_gradient(below, below, weights + weights.T)
-        found.append(V.T @ back + lam * self.coefs[0])
-        return tuple(reversed(found))
+        gradients.append(V.T @ back + lam * self.coefs[0])
+        return tuple(reversed(gradients))
 
     def flat(self, arrays: tuple[Array, ...] | None = None) -> np.ndarray:
         """Return arrays of the shapes of the coefficients (or these) in one vector, on the host."""
@@ -109,8 +109,8 @@ class Network:
 
     def restarted(self, V: Array, sizes: tuple[int, ...], kernel: ScalarKernel) -> Layers | None:
         """Return the layers for another fit with these coordinates and sizes, ``None`` if that has other shapes."""
-        wanted = [(V.shape[1], sizes[0]), *((V.shape[0], size) for size in sizes[1:])]
-        if [tuple(coef.shape) for coef in self.layers.coefs] != wanted:
+        shapes = [(V.shape[1], sizes[0]), *((V.shape[0], size) for size in sizes[1:])]
+        if [tuple(coef.shape) for coef in self.layers.coefs] != shapes:
             return None
         coefs = tuple(as_like(coef, V) for coef in self.layers.coefs)
         return Layers(coefs, tuple(kernel.resolve(as_like(codes, V)) for codes in self.anchors))
@@ -198,9 +198,9 @@ class Reduced:
     def solve(self, problem: DualProblem) -> Solution:
         """Solve the outer problem, from a near start where there is one."""
         with problem.arithmetic():
-            found = self._solve(problem)
-        self.last = _multipliers(found.duals, self.V - found.predictions)
-        return found
+            solution = self._solve(problem)
+        self.last = _multipliers(solution.duals, self.V - solution.predictions)
+        return solution
 
     def _solve(self, problem: DualProblem) -> Solution:
         if ClosedForm().why_not(problem) is None:
@@ -208,8 +208,8 @@ class Reduced:
         start = self.start(problem)
         if start is None or not isinstance(self.solver, Auto) or RowNewton().why_not(problem) is not None:
             return self.solver.solve(problem, self.tol, start)
-        found = RowNewton(max_iter=_NEAR).solve(problem, self.tol, start)
-        return found if found.status is Status.CONVERGED else self.solver.solve(problem, self.tol, found.duals)
+        near = RowNewton(max_iter=_NEAR).solve(problem, self.tol, start)
+        return near if near.status is Status.CONVERGED else self.solver.solve(problem, self.tol, near.duals)
 
     def __call__(self, layers: Layers) -> tuple[float, tuple[Array, ...]]:
         """Return the objective and its derivatives in the coefficients of the layers."""
@@ -254,5 +254,5 @@ def descend(
         history.append(first * float(intermediate_result.fun))
 
     options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-12, "maxcor": 20}
-    found = minimize(scaled, begin, jac=True, method="L-BFGS-B", callback=note, options=options)
-    return best[1], history, _ENDS.get(found.status, _ENDS[2])
+    result = minimize(scaled, begin, jac=True, method="L-BFGS-B", callback=note, options=options)
+    return best[1], history, _ENDS.get(result.status, _ENDS[2])

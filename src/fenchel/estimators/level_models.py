@@ -1,6 +1,5 @@
 """Models of a whole range of levels in (0, 1): quantiles of every order, classifiers for every cost."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +8,8 @@ import numpy as np
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.datasets.functional import Curves
-from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
+from fenchel.estimators.training_set import TrainingSet, encode
+from fenchel.estimators.validation import DualSettings
 from fenchel.kernels import Constant, IntegralOperator, OperatorKernel, ScalarKernel, Separable, as_scalar_kernel
 from fenchel.representations import Spline
 
@@ -52,30 +52,19 @@ def encode_levels(
     X: Array,
     values: Array,
     level_kernel: Any,
-    coupling: Array | None = None,
-    sample_weight: Array | None = None,
-    adjustable: Collection[str] = ADJUSTABLE,
+    coupling: Array | None,
+    sample_weight: Array | None,
+    settings: DualSettings,
 ) -> LevelSet:
     """Return the training set of checked inputs and their targets at every level, (n, m) or (n, m, c).
 
-    The estimator has the parameters ``kernel``, ``levels``, ``quadrature``, ``intercept`` and ``approximation``.
+    The estimator has the parameters ``kernel``, ``levels``, ``quadrature`` and ``intercept``.
     """
     check_parameter(type(estimator).__name__, "intercept", estimator.intercept, _INTERCEPT)
     levels, weights = level_quadrature(estimator)
     operator = IntegralOperator(as_scalar_kernel(level_kernel).validate(), coupling).validate()
-    loss, solver = estimator._loss_and_solver()
-    training_set = encode(
-        X,
-        Curves(levels, values),
-        Separable(_input_kernel(estimator), operator),
-        Spline(weights),
-        loss,
-        solver,
-        sample_weight,
-        estimator.approximation,
-        operator,
-        adjustable,
-    )
+    kernel, curves = Separable(_input_kernel(estimator), operator), Curves(levels, values)
+    training_set = encode(X, curves, kernel, Spline(weights), settings, sample_weight, operator)
     return LevelSet(training_set, operator, levels, weights)
 
 

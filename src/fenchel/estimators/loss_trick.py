@@ -1,6 +1,6 @@
 """The loss trick: consistent structured prediction for any task loss."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
 from fenchel import task_losses as task_loss_room
@@ -21,13 +20,18 @@ from fenchel.estimators.fitted_dual import FITTED, FittedDual, KernelExpansion, 
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.search import SEARCHED, Search, decoded_task_loss, expose_best
 from fenchel.estimators.training_set import TrainingSet, check_fits, encode
-from fenchel.estimators.validation import all_or_nothing, loss_and_solver, new_inputs, part_of, training_inputs
+from fenchel.estimators.validation import (
+    DualSettings,
+    all_or_nothing,
+    new_inputs,
+    part_of,
+    training_inputs,
+)
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.losses.profile import Quadratic
 from fenchel.representations import Euclidean, KernelOutputs, Representation
-from fenchel.solvers import Solver
 from fenchel.sweep import double_expansion
 from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 
@@ -173,10 +177,10 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
             self._search(X, y, sample_weight)
             self.lam_ = self.best_lam_
             return self
-        loss, solver = self._loss_and_solver()
-        encoding = partial(self._encode, X, y, sample_weight)
+        settings = self._settings()
+        encoding = partial(self._encode, X, y, sample_weight, settings)
         self.lam_ = self.lam
-        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
+        return self._expose(*fit_refined(encoding, settings))
 
     def weights(self, X: Array) -> Array:
         r"""Return the weights :math:`\alpha_i(x)` of the training outputs.
@@ -191,7 +195,6 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         weights : array of shape (m, n)
             One row for each input.
         """
-        check_is_fitted(self)
         X = new_inputs(self, X)
         return namespace(X).astype(self._expansion.predict_coordinates(X), X.dtype, copy=False)
 
@@ -210,7 +213,6 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         y : array or list
             One object for each sample.
         """
-        check_is_fitted(self)
         X = new_inputs(self, X)
         weights = host(self._expansion.predict_coordinates(X)).astype(np.float64)
         if candidates is None:
@@ -245,8 +247,8 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
             return decoded
         return namespace(X).asarray(decoded, device=device(X))
 
-    def _loss_and_solver(self) -> tuple[Loss, Solver]:
-        return loss_and_solver(self, self.surrogate, "surrogate")
+    def _settings(self) -> DualSettings:
+        return DualSettings.of(self, self.surrogate, "surrogate")
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(surrogate=clone(loss), lam=lam)
@@ -256,7 +258,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         search = Search.of(self, [self.surrogate])
         estimator: LossTrickPredictor = clone(self).set_params(lams=None)
         estimator._set_loss_and_lam(search.losses[0], search.lams[0])
-        encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=())
+        encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
         training_set, space = encoded.training_set, encoded.space
         folds = search.folds(training_set)
 
@@ -269,17 +271,11 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         self._expansion, self._is_single = estimator._expansion, estimator._is_single
 
     def _encode(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Array | None = None,
-        double: bool = False,
-        adjustable: Collection[str] = ("solver",),
+        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> _Encoded:
         """Return checked data; the outputs are unit vectors for the square loss, else in their feature space."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        loss, solver = self._loss_and_solver()
         X, kernel = training_inputs(self, X, as_operator_kernel(self.kernel, None).validate(), double)
         task_loss = as_task_loss(self.task_loss).validate()
         outputs = task_loss.check(y if is_host(y) else host(y))
@@ -289,10 +285,10 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         decoder = (
             task_loss.decoder() if _is_auto(self.decoder) else part_of(self.decoder, decoder_room, "decoder", Decoder)
         ).validate()
-        is_expanded = loss.profile() != Quadratic()
-        check_fits(X, kernel, solver, 1 if is_expanded else X.shape[0], adjustable=adjustable)
+        is_expanded = settings.loss.profile() != Quadratic()
+        check_fits(X, kernel, settings, 1 if is_expanded else X.shape[0])
         targets, representation = self._targets(X, outputs, task_loss, is_expanded)
-        training_set = encode(X, targets, kernel, representation, loss, solver, sample_weight, adjustable=adjustable)
+        training_set = encode(X, targets, kernel, representation, settings, sample_weight)
         is_single = str(getattr(y, "dtype", "")).endswith("float32")
         return _Encoded(training_set, decoder, TaskSpace(task_loss, outputs), is_expanded, is_single)
 

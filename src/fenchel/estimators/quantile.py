@@ -1,6 +1,5 @@
 """The whole quantile function of an output given an input, in one fit."""
 
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_index, as_like, eps, host, is_host, namespace
 from fenchel._check import Interval, Options, check_parameter
@@ -23,11 +21,16 @@ from fenchel.estimators.level_models import (
     values_at_levels,
 )
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet
-from fenchel.estimators.validation import all_or_nothing, loss_and_solver, new_inputs, sample_counts, training_vectors
+from fenchel.estimators.training_set import TrainingSet
+from fenchel.estimators.validation import (
+    DualSettings,
+    all_or_nothing,
+    new_inputs,
+    sample_counts,
+    training_vectors,
+)
 from fenchel.kernels import Laplacian, as_scalar_kernel
 from fenchel.losses import Loss, Pinball
-from fenchel.solvers import Solver
 
 __all__ = ["QuantileFunctionRegressor"]
 
@@ -99,8 +102,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     levels : int or array of shape (m,), default=20
         Levels at which the loss is taken: their number, or the levels themselves, increasing, with equal weights.
     quadrature : {"gauss_legendre", "uniform"}, default="gauss_legendre"
-        Where so many levels are, and their weights in the integral: the nodes of Gauss and Legendre, or midpoints of
-        equal intervals.
+        Quadrature rule for the levels: the nodes of Gauss and Legendre, or midpoints of equal intervals.
     intercept : float, default=1.0
         The constant :math:`c` added to the kernel of the inputs: the model has an intercept function :math:`b(\theta)`
         whose squared norm is penalised :math:`1 / c` times as much as the rest; 0 leaves :math:`q_0` alone.
@@ -212,9 +214,9 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self : QuantileFunctionRegressor
             The fitted model.
         """
-        loss, solver = self._loss_and_solver()
-        encoding = partial(self._encode, X, y, sample_weight)
-        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
+        settings = self._settings()
+        encoding = partial(self._encode, X, y, sample_weight, settings)
+        return self._expose(*fit_refined(encoding, settings))
 
     def predict(self, X: Array, quantiles: Any = 0.5) -> Array:
         """Predict quantiles, of any levels.
@@ -232,7 +234,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
             The quantiles; without the axis of levels if one number was given.
         """
         levels = as_levels(quantiles, "quantiles")
-        X = self._new_inputs(X)
+        X = new_inputs(self, X)
         values = self._in_order(X, levels) if self.non_crossing else self._quantiles(X, levels)
         values = namespace(X).astype(values, X.dtype, copy=False)
         values = values[:, :, 0] if self._is_flat else values
@@ -274,7 +276,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
             Quantiles, in order, of uniformly drawn levels; several outputs are drawn independently.
         """
         check_parameter(f"{type(self).__name__}.sample", "n_samples", n_samples, _SAMPLES)
-        X = self._new_inputs(X)
+        X = new_inputs(self, X)
         grid, values = self._ordered(X)
         known = host(values)
         levels = check_random_state(random_state).uniform(size=(len(known), n_samples, known.shape[2]))
@@ -297,7 +299,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         score : float
             One less the ratio of the losses, integrated over the levels of the model; at most 1.
         """
-        X = self._new_inputs(X)
+        X = new_inputs(self, X)
         counts, losses = sample_counts(sample_weight, X), self._losses(X, y)
         truth = _on_host(y).reshape(len(losses), -1)
         marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
@@ -309,10 +311,11 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
 
     def _losses(self, X: Array, y: Array) -> np.ndarray:
         """Return the loss of each sample, integrated over the levels of the model; outputs add up."""
-        found, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
-        if len(truth) != len(found):
-            raise ValueError(f"X and y must have as many samples. Got {len(found)} and {len(truth)}.")
-        return self._integrated(truth.reshape(len(truth), 1, -1) - found.reshape(len(found), len(self.levels_), -1))
+        predicted, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
+        n = len(predicted)
+        if len(truth) != n:
+            raise ValueError(f"X and y must have as many samples. Got {n} and {len(truth)}.")
+        return self._integrated(truth.reshape(n, 1, -1) - predicted.reshape(n, len(self.levels_), -1))
 
     def _integrated(self, residuals: np.ndarray) -> np.ndarray:
         """Return the loss of residuals (n, levels, d)."""
@@ -338,23 +341,14 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         turned = xp.permute_dims(values, (0, 2, 1)) @ interpolation(grid, levels, values)
         return xp.permute_dims(turned, (0, 2, 1))
 
-    def _new_inputs(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return new_inputs(self, X)
-
-    def _loss_and_solver(self) -> tuple[Loss, Solver]:
-        return loss_and_solver(self, Pinball(level_quadrature(self)[0]))
+    def _settings(self) -> DualSettings:
+        return DualSettings.of(self, Pinball(level_quadrature(self)[0]))
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(lam=lam)  # there is one loss
 
     def _encode(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Array | None = None,
-        double: bool = False,
-        adjustable: Collection[str] = ADJUSTABLE,
+        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> EncodedQuantiles:
         """Return checked data in coordinates: the output at every level, less its marginal quantile."""
         name = type(self).__name__
@@ -368,7 +362,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), counts, levels)
         values = outputs[:, None, :] - as_like(marginal(levels), outputs)
         kernel = Laplacian(2.0) if self.level_kernel is None else self.level_kernel
-        level_set = encode_levels(self, X, values, kernel, self.coupling, sample_weight, adjustable)
+        level_set = encode_levels(self, X, values, kernel, self.coupling, sample_weight, settings)
         index = level_set.training_set.index
         kept = y if index is None else namespace(y).take(y, as_index(index, y), axis=0)
         return EncodedQuantiles(level_set, marginal, kept)

@@ -18,7 +18,7 @@ from fenchel._check import Interval, check_parameter
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.quantile import EncodedQuantiles, QuantileFunctionRegressor
 from fenchel.estimators.regularization_path import path
-from fenchel.estimators.search import SWEPT, PairErrors, Search, SearchResult, expose_best
+from fenchel.estimators.search import PairErrors, Search, SearchResult, expose_best
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.losses import Loss
 
@@ -136,9 +136,9 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         errors, best = [], None
         for kernel, level_kernel in self._kernels():
             estimator = self._estimator(kernel, level_kernel)
-            search = Search.of(self, [estimator._loss_and_solver()[0]])
-            search = replace(search, tol=float(max(self.tol, self.cv_tol)))
-            encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=SWEPT)
+            search = Search.of(self, [estimator._settings().loss])
+            search = replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
+            encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
             result = self._searched(search, estimator, encoded)
             errors.append(result.cv_errors[0])
             if best is None or result.cv_errors.min() < best[0].cv_errors.min():

@@ -1,25 +1,22 @@
 """Regression with operator-valued kernels."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel import representations as representation_room
 from fenchel._array import Array, namespace
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
-from fenchel.estimators.validation import all_or_nothing, loss_and_solver, new_inputs, part_of, training_vectors
+from fenchel.estimators.training_set import TrainingSet, encode
+from fenchel.estimators.validation import DualSettings, all_or_nothing, new_inputs, part_of, training_vectors
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel
 from fenchel.losses import Loss
 from fenchel.representations import Representation
-from fenchel.solvers import Solver
 
 __all__ = ["OperatorKernelRegressor"]
 
@@ -152,9 +149,9 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         self : OperatorKernelRegressor
             The fitted model.
         """
-        loss, solver = self._loss_and_solver()
-        encoding = partial(self._encode, X, y, sample_weight)
-        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
+        settings = self._settings()
+        encoding = partial(self._encode, X, y, sample_weight, settings)
+        return self._expose(*fit_refined(encoding, settings))
 
     def predict(self, X: Array) -> Array:
         """Predict.
@@ -169,25 +166,19 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         y : array of shape (m,) or (m, p)
             Predictions.
         """
-        check_is_fitted(self)
         X = new_inputs(self, X)
         decoded = self.representation_.decode(self._expansion.predict_coordinates(X))
         decoded = namespace(X).astype(decoded, X.dtype, copy=False)
         return decoded[:, 0] if self._is_flat else decoded
 
-    def _loss_and_solver(self) -> tuple[Loss, Solver]:
-        return loss_and_solver(self, self.loss)
+    def _settings(self) -> DualSettings:
+        return DualSettings.of(self, self.loss)
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(loss=clone(loss), lam=lam)
 
     def _encode(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Array | None = None,
-        double: bool = False,
-        adjustable: Collection[str] = ADJUSTABLE,
+        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> _Encoded:
         """Return checked data in coordinates."""
         kernel = as_operator_kernel(self.kernel, self.operator).validate()
@@ -198,18 +189,7 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         representation: Representation = part_of(given, representation_room, "representation", Representation)
         if representation.validate().is_functional:
             raise IncompatibleError(f"{representation!r} is for curves. Use FunctionalRegressor.")
-        loss, solver = self._loss_and_solver()
-        training_set = encode(
-            X,
-            y,
-            kernel,
-            representation,
-            loss,
-            solver,
-            sample_weight,
-            self.approximation,
-            adjustable=adjustable,
-        )
+        training_set = encode(X, y, kernel, representation, settings, sample_weight)
         return _Encoded(training_set, y.ndim == 1)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
@@ -223,8 +203,7 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         try:
-            loss, _ = self._loss_and_solver()
-            tags.regressor_tags.poor_score = not loss.fits_targets
+            tags.regressor_tags.poor_score = not self._settings().loss.fits_targets
             tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise
         except (TypeError, ValueError):
             pass  # fit raises the error, with its message

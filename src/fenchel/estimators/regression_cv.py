@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array, as_like
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
-from fenchel.estimators.search import SWEPT, Measure, Progress, Search, expose_best, squared_distance
+from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
 from fenchel.estimators.training_set import TrainingSet
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.losses import Loss
@@ -125,9 +125,9 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self : OperatorKernelRegressorCV
             The fitted model.
         """
-        search = Search.of(self, self.losses, self.n_jobs, self.checkpoint, self.progress)
+        search = Search.of(self, self.losses)
         estimator = self._estimator(search.losses[0], search.lams[0])
-        encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=SWEPT)
+        encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
         training_set = encoded.training_set
         measure = squared_distance(training_set) if self.scoring is None else self._scored(training_set, self.scoring)
         settings = "" if self.scoring is None else getattr(self.scoring, "__qualname__", repr(self.scoring))

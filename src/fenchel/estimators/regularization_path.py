@@ -103,23 +103,23 @@ def path(
     >>> from fenchel.losses import Huber
     >>> X = np.linspace(0, 3, 30)[:, None]
     >>> Y = np.hstack([np.sin(X), np.cos(X)])
-    >>> found = fenchel.path(fenchel.OperatorKernelRegressor(), X, Y, [1e-3, 1e-1], [Huber(0.1), Huber(1.0)])
-    >>> found.gaps.shape, bool(found.gaps.max() <= 1e-6)
+    >>> surface = fenchel.path(fenchel.OperatorKernelRegressor(), X, Y, [1e-3, 1e-1], [Huber(0.1), Huber(1.0)])
+    >>> surface.gaps.shape, bool(surface.gaps.max() <= 1e-6)
     ((2, 2), True)
     """
     if grid is not None and "grid" not in signature(estimator.fit).parameters:  # type: ignore[attr-defined]
         raise TypeError(f"{type(estimator).__name__} has no grid. Use FunctionalRegressor for curves.")
     estimator = clone(estimator)
-    loss, solver = estimator._loss_and_solver()
-    checked, lams = as_losses([loss] if losses is None else losses), as_lams(lams)
-    encoded = estimator._encode(X, y, sample_weight, True, **({} if grid is None else {"grid": grid}))
+    settings = estimator._settings()
+    checked, lams = as_losses([settings.loss] if losses is None else losses), as_lams(lams)
+    encoded = estimator._encode(X, y, sample_weight, settings, True, **({} if grid is None else {"grid": grid}))
     shape = (len(checked), len(lams))
     gaps, primal, dual, sparsity = (np.full(shape, np.nan) for _ in range(4))
     n_iter = np.zeros(shape, dtype=int)
     solutions: dict[tuple[int, int], Solution] = {}
     problem = encoded.training_set.ridge
     with problem.arithmetic():
-        for i, j, solution in solve_grid(problem, checked, lams, estimator.tol, solver):
+        for i, j, solution in solve_grid(problem, checked, lams, estimator.tol, settings.solver):
             certificate = solution.certificate
             gaps[i, j], primal[i, j], dual[i, j] = certificate.relative_gap, certificate.primal, certificate.dual
             sparsity[i, j] = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))

@@ -25,7 +25,6 @@ from fenchel.sweep import held_out, nearly_held_out
 
 __all__ = [
     "SEARCHED",
-    "SWEPT",
     "Measure",
     "PairErrors",
     "Progress",
@@ -39,7 +38,6 @@ __all__ = [
 
 Measure = Callable[[np.ndarray], np.ndarray]  # from held-out predictions (n, p) to the error of each sample (n,)
 Progress = Callable[[int, int], None]  # called with the number of pairs done and the number of all
-SWEPT = ("approximation",)  # what a user may change to save memory: a grid is solved on a factorisation anyway
 
 SEARCHED = (  # attributes of an estimator that has searched a grid
     "best_estimator_",
@@ -96,20 +94,13 @@ class Search:
     progress: Progress | None = None
 
     @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        losses: Sequence[Loss | str],
-        n_jobs: int | None = None,
-        checkpoint: Any = None,
-        progress: Progress | None = None,
-    ) -> "Search":
-        """Return the search of an estimator with the parameters ``lams``, ``cv``, ``aggregate`` and ``tol``."""
-        name = type(estimator).__name__
+    def of(cls, estimator: Any, losses: Sequence[Loss | str]) -> "Search":
+        """Return the search that the parameters of an estimator mean."""
+        name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
         check_parameter(name, "aggregate", estimator.aggregate, Options(tuple(_AGGREGATES)))
         checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
-        rest = (n_jobs, checkpoint, progress)
-        return cls(name, checked, as_lams(lams), estimator.cv, estimator.aggregate, estimator.tol, *rest)
+        optional = {key: parameters[key] for key in ("n_jobs", "checkpoint", "progress") if key in parameters}
+        return cls(name, checked, as_lams(lams), estimator.cv, estimator.aggregate, estimator.tol, **optional)
 
     @property
     def is_approximate(self) -> bool:
@@ -260,10 +251,10 @@ def expose_best(
     owner.cv_errors_, owner.fold_errors_, owner.cv_gaps_ = result.cv_errors, result.fold_errors, result.cv_gaps
     owner.best_loss_, owner.best_lam_ = clone(result.losses[i]), result.lams[j]
     estimator._set_loss_and_lam(result.losses[i], result.lams[j])
-    loss, solver = estimator._loss_and_solver()
-    fitted = fit_dual(encoded.training_set, loss, result.lams[j], solver, estimator.tol)
+    settings = estimator._settings()
+    fitted = fit_dual(encoded.training_set, settings.loss, settings.lam, settings.solver, settings.tol)
     owner.best_estimator_ = estimator._expose(encoded, fitted)
-    warn_unless_converged(fitted.solution, result.lams[j], estimator.tol)
+    warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     for name in (*FITTED, *names):
         owner.__dict__.pop(name, None)  # of an earlier fit with another loss
         if hasattr(estimator, name):

@@ -1,6 +1,5 @@
 """Structured prediction: regression into the feature space of an output kernel, then a decoder."""
 
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
 from fenchel._array import Array, as_like, as_objects, host, is_host
@@ -18,11 +16,11 @@ from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.training_set import ADJUSTABLE, TrainingSet, encode
+from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
+    DualSettings,
     all_or_nothing,
     is_regular,
-    loss_and_solver,
     new_inputs,
     part_of,
     sample_weights,
@@ -32,7 +30,6 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.representations import KernelOutputs
-from fenchel.solvers import Solver
 
 __all__ = ["StructuredPredictor"]
 
@@ -152,9 +149,9 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         self : StructuredPredictor
             The fitted model.
         """
-        loss, solver = self._loss_and_solver()
-        encoding = partial(self._encode, X, y, sample_weight)
-        return self._expose(*fit_refined(encoding, loss, self.lam, solver, self.tol))
+        settings = self._settings()
+        encoding = partial(self._encode, X, y, sample_weight, settings)
+        return self._expose(*fit_refined(encoding, settings))
 
     def predict(self, X: Array, candidates: Any = None) -> Any:
         """Predict objects.
@@ -217,8 +214,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
 
     def embed(self, X: Array) -> Array:
         """Return the predictions in the coordinates of the output space, shape (m, p)."""
-        check_is_fitted(self)
-        return self._expansion.predict_coordinates(new_inputs(self, X)) + self.representation_.mean_
+        X = new_inputs(self, X)
+        return self._expansion.predict_coordinates(X) + self.representation_.mean_
 
     def score(self, X: Array, y: Any) -> float:
         """Return minus the mean squared distance, in the output space, between predicted and true outputs.
@@ -233,14 +230,14 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         score : float
             At most 0.
         """
-        found, representation = self.predict(X), self.representation_
+        predicted, representation = self.predict(X), self.representation_
         if representation.is_pairwise:
             raise IncompatibleError("A score takes a kernel of outputs, not their Gram matrix. Use predict.")
         y, kernel = self._outputs(y, representation.targets_), representation.kernel_
-        if len(y) != len(found):
-            raise ValueError(f"X and y must have as many samples. Got {len(found)} and {len(y)}.")
-        products = [float(kernel(found[i : i + 1], y[i : i + 1])[0, 0]) for i in range(len(y))]
-        return -float(np.mean(host(kernel.diag(found)) + host(kernel.diag(y)) - 2 * np.array(products)))
+        if len(y) != len(predicted):
+            raise ValueError(f"X and y must have as many samples. Got {len(predicted)} and {len(y)}.")
+        products = [float(kernel(predicted[i : i + 1], y[i : i + 1])[0, 0]) for i in range(len(y))]
+        return -float(np.mean(host(kernel.diag(predicted)) + host(kernel.diag(y)) - 2 * np.array(products)))
 
     def _candidate_decoder(self, has_own: bool = False) -> Any:
         """Return the decoder if it is one of candidates, else one for candidates that are given."""
@@ -253,19 +250,14 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
             )
         return Candidates().fit(None, self.representation_)
 
-    def _loss_and_solver(self) -> tuple[Loss, Solver]:
-        return loss_and_solver(self, self.loss)
+    def _settings(self) -> DualSettings:
+        return DualSettings.of(self, self.loss)
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(loss=clone(loss), lam=lam)
 
     def _encode(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Array | None = None,
-        double: bool = False,
-        adjustable: Collection[str] = ADJUSTABLE,
+        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> _Encoded:
         """Return checked data, with the outputs in their feature space."""
         if y is None:
@@ -281,18 +273,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
             raise ValueError(
                 "Samples of weight zero would change the places in the output Gram matrix. Leave them out of X and y."
             )
-        loss, solver = self._loss_and_solver()
-        training_set = encode(
-            X,
-            outputs,
-            kernel,
-            representation,
-            loss,
-            solver,
-            sample_weight,
-            self.approximation,
-            adjustable=adjustable,
-        )
+        training_set = encode(X, outputs, kernel, representation, settings, sample_weight)
         return _Encoded(training_set, representation, decoder)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:

@@ -12,7 +12,6 @@ from fenchel._array import Array, as_like
 from fenchel.decoders import Decoder
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.search import (
-    SWEPT,
     Measure,
     Progress,
     Search,
@@ -112,9 +111,9 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self : StructuredPredictorCV
             The fitted model.
         """
-        search = Search.of(self, self.losses, self.n_jobs, self.checkpoint, self.progress)
+        search = Search.of(self, self.losses)
         estimator = self._estimator(search.losses[0], search.lams[0])
-        encoded = estimator._encode(X, y, sample_weight, double=True, adjustable=SWEPT)
+        encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
         folds = search.folds(encoded.training_set)
         measure = self._measure(encoded.training_set, encoded.representation, encoded.decoder, folds)
         name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))

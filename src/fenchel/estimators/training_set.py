@@ -1,27 +1,23 @@
 """Training data in coordinates: what every dual problem of a fit is made of."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from fenchel import approximations as approximation_room
 from fenchel._array import Array, as_index, device, host, namespace
 from fenchel._check import check_memory
 from fenchel.approximations import Approximation
-from fenchel.estimators.validation import part_of, sample_weights
+from fenchel.estimators.validation import DualSettings, sample_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel
 from fenchel.kernels.gram import OperatorGram
 from fenchel.losses import Loss, Square
 from fenchel.problem import DualProblem
 from fenchel.representations import Representation
-from fenchel.solvers import APGD, Solver
+from fenchel.solvers import APGD
 
-__all__ = ["ADJUSTABLE", "BoundKernel", "Encoded", "TrainingSet", "check_fits", "check_loss", "encode"]
-
-ADJUSTABLE = ("approximation", "solver")  # parameters that an error may suggest where memory is short
+__all__ = ["BoundKernel", "Encoded", "TrainingSet", "check_fits", "check_loss", "encode"]
 
 _FEATURES = 500  # of an approximation that an error suggests
 _ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
@@ -94,20 +90,16 @@ def encode(
     y: Any,
     kernel: OperatorKernel,
     representation: Representation,
-    loss: Loss,
-    solver: Solver,
+    settings: DualSettings,
     sample_weight: Array | None = None,
-    approximation: Approximation | str | None = None,
     operator: Any = None,
-    adjustable: Collection[str] = ADJUSTABLE,
 ) -> TrainingSet:
-    """Return checked data as a training set; raise first if loss, solver or memory are not for these data.
+    """Return checked data as a training set; raise first if loss or memory are not for these data.
 
-    ``operator`` is the output operator from which a representation of curves may take its basis; ``adjustable`` are
-    the parameters that an error may suggest to change.
+    ``operator`` is the output operator, from which a representation of curves may take its basis.
     """
-    n = X.shape[0]
-    check_loss(loss, representation)
+    n, approximation = X.shape[0], settings.approximation
+    check_loss(settings.loss, representation)
     weights, index = sample_weights(sample_weight, X)
     if kernel.is_pairwise and X.shape[1] != n:
         raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
@@ -115,20 +107,19 @@ def encode(
         xp, rows = namespace(X), as_index(index, X)
         X, y = xp.take(X, rows, axis=0), representation.take(y, rows)
         X = xp.take(X, rows, axis=1) if kernel.is_pairwise else X
-    approximate = None if approximation is None else _checked(approximation)
-    check_fits(X, kernel, solver, 1, approximate, adjustable)
+    check_fits(X, kernel, settings)
     targets = representation.fit(y, weights, operator).targets_
-    check_fits(X, kernel, solver, targets.shape[1], approximate, adjustable)
+    check_fits(X, kernel, settings, targets.shape[1])
     bound = kernel.bind(X, representation)
-    if approximate is not None:
-        bound = _approximated(bound, approximate, kernel, X, weights)
+    if approximation is not None:
+        bound = _approximated(bound, approximation, kernel, X, weights)
     gram = bound.gram(X)
     if representation.row_scale_ is not None:
         gram = gram.scaled(representation.row_scale_)
     ridge = DualProblem.build(
         gram, targets, Square(), 1.0, weights, representation.point_scale, representation.observed_
     )
-    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, approximate is None)
+    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, approximation is None)
 
 
 def check_loss(loss: Loss, representation: Representation) -> None:
@@ -140,36 +131,24 @@ def check_loss(loss: Loss, representation: Representation) -> None:
         )
 
 
-def check_fits(
-    X: Array,
-    kernel: OperatorKernel,
-    solver: Solver,
-    n_outputs: int,
-    approximation: Approximation | None = None,
-    adjustable: Collection[str] = ADJUSTABLE,
-) -> None:
+def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> None:
     """Raise if the Gram matrix, its factorisation and the iterates do not fit in memory."""
     if not str(device(X)).startswith("cpu"):
         return
-    n, width = X.shape[0], kernel.width(X)
-    if approximation is not None:
-        width = min(width, approximation.n_components)
+    n, width, gram_copies = X.shape[0], kernel.width(X), settings.solver.gram_copies
+    if settings.approximation is not None:
+        width = min(width, settings.approximation.n_components)
 
     def needed(width: int, copies: float) -> int:
         return int(8 * n * (width * copies + n_outputs * _ITERATES))
 
     lighter = {}
-    if "approximation" in adjustable and not kernel.is_pairwise:
-        lighter[f"approximation=Nystrom({_FEATURES})"] = needed(min(width, _FEATURES), solver.gram_copies)
-    if "solver" in adjustable:
+    if "approximation" in settings.adjustable and not kernel.is_pairwise:
+        lighter[f"approximation=Nystrom({_FEATURES})"] = needed(min(width, _FEATURES), gram_copies)
+    if "solver" in settings.adjustable:
         lighter["solver='apgd'"] = needed(width, APGD.gram_copies)
     what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
-    check_memory(needed(width, solver.gram_copies), what, "Fit on a part of the sample", lighter)
-
-
-def _checked(approximation: Approximation | str) -> Approximation:
-    part: Approximation = part_of(approximation, approximation_room, "approximation", Approximation)
-    return part.validate()
+    check_memory(needed(width, gram_copies), what, "Fit on a part of the sample", lighter)
 
 
 def _approximated(

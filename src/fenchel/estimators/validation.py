@@ -4,27 +4,30 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fenchel import approximations as approximation_room
 from fenchel import losses as loss_room
 from fenchel import solvers as solver_room
 from fenchel._array import Array, as_like, host, is_host, namespace
 from fenchel._check import Interval, check_array, check_finite, check_parameter
 from fenchel._component import from_name
+from fenchel.approximations import Approximation
 from fenchel.losses import Loss
 from fenchel.solvers import Solver
 
 __all__ = [
+    "DualSettings",
     "all_or_nothing",
     "as_lams",
     "as_losses",
     "is_regular",
-    "loss_and_solver",
     "new_inputs",
     "part_of",
     "sample_counts",
@@ -81,15 +84,36 @@ def part_of(value: Any, room: Any, argument: str, kind: type) -> Any:
     return clone(part)
 
 
-def loss_and_solver(estimator: Any, loss: Any, argument: str = "loss") -> tuple[Loss, Solver]:
-    """Return the loss and the solver of an estimator as checked copies, after a check of lam, tol and max_iter."""
-    for name, limits in _LIMITS.items():
-        check_parameter(type(estimator).__name__, name, getattr(estimator, name), limits)
-    checked: Loss = part_of(loss, loss_room, argument, Loss)
-    solver: Solver = part_of(estimator.solver, solver_room, "solver", Solver)
-    if estimator.max_iter is not None and "max_iter" in solver.get_params():
-        solver.set_params(max_iter=estimator.max_iter)
-    return checked.validate(), solver.validate()
+@dataclass(frozen=True)
+class DualSettings:
+    """How one dual problem is made and solved, from the parameters of an estimator."""
+
+    loss: Loss
+    lam: float
+    solver: Solver
+    tol: float
+    approximation: Approximation | None
+    adjustable: tuple[str, ...]  # parameters that an error may suggest to change where memory is short
+
+    @classmethod
+    def of(cls, estimator: Any, loss: Any, argument: str = "loss") -> "DualSettings":
+        """Return the checked settings of an estimator; ``loss`` is an instance or a short name."""
+        parameters = estimator.get_params(deep=False)
+        for name, limits in _LIMITS.items():
+            check_parameter(type(estimator).__name__, name, parameters[name], limits)
+        checked: Loss = part_of(loss, loss_room, argument, Loss).validate()
+        solver: Solver = part_of(estimator.solver, solver_room, "solver", Solver)
+        if estimator.max_iter is not None and "max_iter" in solver.get_params():
+            solver.set_params(max_iter=estimator.max_iter)
+        approximation: Approximation | None = parameters.get("approximation")
+        if approximation is not None:
+            approximation = part_of(approximation, approximation_room, "approximation", Approximation).validate()
+        adjustable = tuple(name for name in ("approximation", "solver") if name in parameters)
+        return cls(checked, estimator.lam, solver.validate(), estimator.tol, approximation, adjustable)
+
+    def swept(self) -> "DualSettings":
+        """Return the settings of a search, which solves on a factorisation whatever the solver."""
+        return replace(self, adjustable=tuple(name for name in self.adjustable if name != "solver"))
 
 
 def as_losses(losses: Sequence[Loss | str]) -> list[Loss]:
@@ -164,7 +188,8 @@ def training_vectors(estimator: Any, X: Any, y: Any, double: bool) -> tuple[Arra
 
 
 def new_inputs(estimator: Any, X: Any) -> Array:
-    """Return inputs to predict for, with the features that the estimator was fitted with."""
+    """Return inputs to predict for, with the features that the estimator was fitted with; raise if it is not."""
+    check_is_fitted(estimator)
     X = validated(estimator, X, reset=False) if is_host(X) else check_array(X, "X")
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {estimator.n_features_in_}.")
