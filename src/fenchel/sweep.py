@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, device, host, is_numpy, namespace, row_norms
+from fenchel._array import Array, as_index, as_like, host, is_numpy, namespace, row_norms
 from fenchel._check import check_memory
+from fenchel.derived_problems import bound_loss, holding_out, restricted
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses.base import Loss
 from fenchel.problem import DualProblem
@@ -34,7 +35,7 @@ def solve_grid(
     output columns are solved side by side instead, those of several losses together, where the matrix products are
     larger.
     """
-    return _solutions(problem, [problem.bind(loss) for loss in losses], lams, tol, solver)
+    return _solutions(problem, [bound_loss(problem, loss) for loss in losses], lams, tol, solver)
 
 
 def _solutions(
@@ -45,7 +46,7 @@ def _solutions(
     splitting = solver if isinstance(solver, DouglasRachford) else DouglasRachford()
     sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
     if sweepable:
-        problem.prepare()
+        problem.shared.factorize()
     p = problem.targets.shape[1]
     side = 1 if splitting.factorization == "inverse" else max(1, min(_COLUMNS // max(1, p), _room(problem)))
     waiting: list[tuple[int, int, DualProblem]] = []
@@ -98,7 +99,7 @@ def held_out(
 
     With ``expanded`` predictions are given as weights of the outputs of the other samples, see ``double_expansion``.
     """
-    bound = [problem.bind(loss) for loss in losses]
+    bound = [bound_loss(problem, loss) for loss in losses]
     is_square = [not expanded and ClosedForm().why_not(problem.with_(loss=loss)) is None for loss in bound]
     if any(is_square):
         ridge = _RidgeHeldOut(problem, folds)
@@ -121,7 +122,7 @@ def nearly_held_out(
     the square loss is exact.
     """
     n = problem.targets.shape[0]
-    bound, same = [problem.bind(loss) for loss in losses], [float(lam) * (n - 1) / n for lam in lams]
+    bound, same = [bound_loss(problem, loss) for loss in losses], [float(lam) * (n - 1) / n for lam in lams]
     for i, j, solution in solve_grid(problem, losses, same, tol):
         found = approximate_loo(problem.with_(loss=bound[i], lam=same[j]), solution)
         yield HeldOut(i, j, found, solution.certificate.relative_gap)
@@ -148,8 +149,7 @@ class _Folds(ABC):
         """Return the weights of all outputs in the predictions of a fold; ``train`` are the samples of ``one``."""
         like, root = self.problem.targets, self.problem.root
         active, omega = double_expansion(one, solution)
-        cross = self.problem.gram.part(as_index(fold, like), as_index(train[active], like))
-        assert cross is not None  # an identity operator can be cut
+        cross = self.problem.gram.block(as_index(fold, like), as_index(train[active], like))
         found = np.zeros((len(fold), like.shape[0]))
         found[:, train] = host(cross.matmul(omega)) * one.scale
         return found if root is None else found * host(root).T / host(root)[fold]
@@ -160,8 +160,8 @@ class _Masked(_Folds):
 
     def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool) -> None:
         super().__init__(problem, folds, expanded)
-        problem.prepare()
-        self.cut = [problem.holding_out(fold) for fold in folds]
+        problem.shared.factorize()
+        self.cut = [holding_out(problem, fold) for fold in folds]
 
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
         """Yield the predictions out of sample, each solve starting where those at the last two lam point to."""
@@ -170,7 +170,7 @@ class _Masked(_Folds):
             trails = [_Trail() for _ in self.folds]
             for j in _descending(lams):
                 lam = float(lams[j])
-                ones = [replace(one, loss=loss, lam=lam)._sharing(self.problem) for one in self.cut]
+                ones = [one.with_(loss, lam) for one in self.cut]
                 starts, solutions = [trail.start(lam) for trail in trails], list[Solution]()
                 for begin in range(0, len(ones), _room(self.problem)):
                     part = slice(begin, begin + _room(self.problem))
@@ -192,25 +192,23 @@ class _Cut(_Folds):
         super().__init__(problem, folds, expanded)
         everyone = np.arange(problem.targets.shape[0])
         self.train = [np.setdiff1d(everyone, fold) for fold in folds]
-        self.alone = [problem.part(train) for train in self.train]
+        self.alone = [restricted(problem, train) for train in self.train]
         self.cross = [
-            problem.gram.part(as_index(fold, problem.targets), as_index(train, problem.targets))
+            problem.gram.block(as_index(fold, problem.targets), as_index(train, problem.targets))
             for fold, train in zip(folds, self.train, strict=True)
         ]
 
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
         """Yield the predictions out of sample, from one surface for each fold; these go forward side by side."""
         root = None if self.problem.root is None else host(self.problem.root)
-        alone = [one for one in self.alone if one is not None]  # all of them: _folds_solver has looked
         rows = [[loss.rows(train) for loss in losses] for train in self.train]
-        surfaces = [_solutions(one, row, lams, tol) for one, row in zip(alone, rows, strict=True)]
+        surfaces = [_solutions(one, row, lams, tol) for one, row in zip(self.alone, rows, strict=True)]
         for members in zip(*surfaces, strict=True):
             predictions, gap = self._nothing(), 0.0
             i, j, _ = members[0]
             for f, (_, _, solution) in enumerate(members):
                 gap = max(gap, solution.certificate.relative_gap)
-                fold, cross, one = self.folds[f], self.cross[f], alone[f].with_(rows[f][i], float(lams[j]))
-                assert cross is not None  # as above
+                fold, cross, one = self.folds[f], self.cross[f], self.alone[f].with_(rows[f][i], float(lams[j]))
                 if self.expanded:
                     predictions[fold] = self._expand(one, solution, fold, self.train[f])
                     continue
@@ -223,8 +221,7 @@ def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray], expanded: b
     """Return the way to solve the folds: small ones side by side, large ones on problems of their own."""
     n = problem.targets.shape[0]
     is_large = len(folds) <= _FEW_FOLDS and min(len(fold) for fold in folds) > 0.05 * n
-    rows = as_index(np.arange(1), problem.targets)
-    kind = _Cut if is_large and problem.gram.part(rows, rows) is not None else _Masked
+    kind = _Cut if is_large and len(problem.gram.terms) == 1 else _Masked
     return kind(problem, folds, expanded)
 
 
@@ -262,11 +259,12 @@ def _reweighted(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, A
     active = np.flatnonzero(host(duals) > 0)
     check_memory(32 * len(active) ** 2, f"An inverse of {len(active)} rows", "Use fewer samples")
     rows = as_index(active, problem.targets)
-    H: Any = problem.gram.part(rows, rows).identity_factor() * problem.scale  # type: ignore[union-attr, operator]
     m = xp.take(sizes, rows) / xp.take(duals, rows)
-    if len(active):
-        m = xp.clip(m, min=_LEAST_MULTIPLIER * float(xp.max(xp.linalg.diagonal(H))))
-    return active, xp.linalg.inv(H + m * xp.eye(len(active), dtype=H.dtype, device=device(H)))
+    if len(active) == 0:
+        return active, m[:, None] * m
+    part = problem.gram.block(rows)
+    m = xp.clip(m, min=_LEAST_MULTIPLIER * problem.scale * float(xp.max(part.diag())))
+    return active, part.solver(problem.scale, m)(as_like(np.eye(len(active)), m))
 
 
 def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
@@ -281,20 +279,18 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from fenchel.kernels.gram import DenseGram, SeparableGram
     >>> from fenchel.losses import Huber
+    >>> from fenchel.operators import Dense
     >>> from fenchel.problem import DualProblem
     >>> from fenchel.solvers import Auto
     >>> x = np.linspace(0, 1, 30)
     >>> K, Y = np.exp(-30 * (x[:, None] - x) ** 2), np.sin(6 * x)[:, None]
-    >>> problem = DualProblem.build(SeparableGram(DenseGram(K)), Y, Huber(0.1), 1e-3)
+    >>> problem = DualProblem.build(Dense(K), Y, Huber(0.1), 1e-3)
     >>> left_out = approximate_loo(problem, Auto().solve(problem))
     >>> bool(np.max(np.abs(left_out - Y)) < 0.2)
     True
     """
-    first = as_index(np.arange(1), problem.targets)
-    corner = problem.gram.part(first, first)
-    has_identity = corner is not None and corner.identity_factor() is not None
+    has_identity = problem.gram.n_outputs is None
     if not has_identity or problem.loss.profile() is None:
         raise IncompatibleError(
             "Approximate leave-one-out needs a loss of the Euclidean norm and the identity operator. Got "
@@ -341,8 +337,8 @@ def _together(
 
 def _ridge(problem: DualProblem) -> Solution:
     """Return the solution for the square loss from the eigenbasis."""
-    basis = problem.spectrum
-    duals = basis.apply(1 / (1 + problem.scale * basis.values), 1.0, problem.targets)
+    ridge = problem.shared.factorize().function(lambda values: 1 / (1 + problem.scale * values))
+    duals = ridge(problem.targets)
     return ClosedForm().polished(problem, duals)
 
 
@@ -362,7 +358,7 @@ class _RidgeHeldOut:
     def __call__(self, lam: float) -> np.ndarray:
         """Return the predictions out of sample."""
         if not self._scales:
-            self._scales = [self.problem.holding_out(fold).total for fold in self.folds]
+            self._scales = [holding_out(self.problem, fold).total for fold in self.folds]
         scales = [1 / (lam * total) for total in self._scales]
         single = all(len(fold) == 1 for fold in self.folds)
         found = self._alone(scales) if single else self._cut(scales)
@@ -374,22 +370,27 @@ class _RidgeHeldOut:
         if not self._predictors:
             everyone = np.arange(targets.shape[0])
             for fold in self.folds:
-                train = as_index(np.setdiff1d(everyone, fold), targets)
-                self._predictors.append(self.problem.gram.ridge_predictor(train, as_index(fold, targets), targets))
+                train, test = as_index(np.setdiff1d(everyone, fold), targets), as_index(fold, targets)
+                part, cross = self.problem.gram.block(train), self.problem.gram.block(test, train)
+                known = namespace(targets).take(targets, train, axis=0)
+                self._predictors.append(part.factorize().images(cross, known))
         found = np.full(tuple(targets.shape), np.nan)
-        for scale, fold, predict in zip(scales, self.folds, self._predictors, strict=True):
-            found[fold] = host(predict(scale))
+        for scale, fold, images in zip(scales, self.folds, self._predictors, strict=True):
+            found[fold] = host(images(lambda values, scale=scale: scale / (1 + scale * values)))
         return found
 
     def _alone(self, scales: list[float]) -> np.ndarray:
         """Return predictions of samples that are left out one by one, from the eigenbasis of the whole sample."""
-        basis, targets = self.problem.spectrum, self.problem.targets
+        basis, targets = self.problem.shared.factorize(), self.problem.targets
         found = np.full(tuple(targets.shape), np.nan)
         seen: dict[float, np.ndarray] = {}
         for scale, fold in zip(scales, self.folds, strict=True):
             if scale not in seen:
-                weights = 1 / (1 + scale * basis.values)
-                residuals = basis.left_out(weights, 1.0, basis.apply(weights, 1.0, targets))
+
+                def ridge(values: Array, scale: float = scale) -> Array:
+                    return 1 / (1 + scale * values)
+
+                residuals = basis.left_out(ridge, basis.function(ridge)(targets))
                 seen[scale] = host(targets) - host(residuals)
             found[fold] = seen[scale][fold]
         return found

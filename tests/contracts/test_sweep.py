@@ -8,9 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel import sweep
 from fenchel._array import host
+from fenchel.derived_problems import restricted, rotated
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
+from fenchel.operators import Dense, Sum, kronecker
 from fenchel.problem import DualProblem
 from fenchel.solvers import APGD, Auto, ClosedForm, DouglasRachford, RowNewton, Status
 from fenchel.solvers.splitting import Warm
@@ -61,8 +62,8 @@ def scalar_kernels(X, Z):
 def gram_of(operator, X):
     K, L = scalar_kernels(X, X)
     if operator == "sum":
-        return SumGram([SeparableGram(DenseGram(K), MATRIX), SeparableGram(DenseGram(L), DIAGONAL)])
-    return SeparableGram(DenseGram(K), {"identity": None, "diagonal": DIAGONAL, "matrix": MATRIX}[operator])
+        return Sum([kronecker(Dense(K), MATRIX), kronecker(Dense(L), DIAGONAL)])
+    return kronecker(Dense(K), {"identity": None, "diagonal": DIAGONAL, "matrix": MATRIX}[operator])
 
 
 def evaluated(operator, X, Z, duals):
@@ -237,7 +238,7 @@ class TestHeldOut:
         for result in held_out(problem, [loss], list(lams), folds, tol):
             lam = lams[result.lam]
             wanted = refitted(operator, loss, lam, folds, weights, tol=tol)
-            top = np.max(gram_of(operator, sample()[0]).block_norms())
+            top = np.max(gram_of(operator, sample()[0]).diag())
             bound = 2 * math.sqrt(2 * tol * problem.with_(loss=loss.bind(sample()[1])).value_at_zero / lam * top)
             assert bound <= 2e-3 * np.ptp(problem.targets)
             assert_allclose(host(result.predictions), wanted, rtol=0, atol=bound)
@@ -375,7 +376,7 @@ class TestStarts:
         """An operator of rank two leaves three columns of six, in a batch of folds too."""
         X, Y = sample(6)
         root = np.random.default_rng(0).standard_normal((6, 2))
-        gram = SeparableGram(DenseGram(scalar_kernels(X, X)[0]), root @ root.T)
+        gram = kronecker(Dense(scalar_kernels(X, X)[0]), root @ root.T)
         problem = DualProblem.build(gram, Y, Huber(0.4), 1.0)
         monkeypatch.setattr(sweep, "_FEW_FOLDS", 0)
         widths, begin = [], DouglasRachford._init
@@ -387,10 +388,11 @@ class TestStarts:
         monkeypatch.setattr(DouglasRachford, "_init", seen)
         (found,) = held_out(problem, [Huber(0.4)], [0.1], UNEQUAL, TOL)
         assert widths == [3]
-        wanted = [Auto().solve(problem.part(np.setdiff1d(np.arange(N), fold)).with_(lam=0.1), TOL) for fold in UNEQUAL]
+        parts = [restricted(problem, np.setdiff1d(np.arange(N), fold)) for fold in UNEQUAL]
+        wanted = [Auto().solve(part.with_(lam=0.1), TOL) for part in parts]
         for fold, solution in zip(UNEQUAL, wanted, strict=True):
             train = np.setdiff1d(np.arange(N), fold)
-            cross = problem.gram.part(fold, train).matmul(solution.duals) / (0.1 * len(train))
+            cross = problem.gram.block(fold, train).matmul(solution.duals) / (0.1 * len(train))
             assert_allclose(found.predictions[fold], cross, rtol=0, atol=1e-3)
 
     def test_losses_of_other_coordinates(self):
@@ -398,9 +400,9 @@ class TestStarts:
         losses, lams = [Huber(0.4), Huber(0.4, p=1), Huber(0.3, p=1), Huber(0.3)], [1.0, 0.1, 0.01]
         X, Y = sample(6)
         root = np.random.default_rng(0).standard_normal((6, 2))
-        gram = SeparableGram(DenseGram(scalar_kernels(X, X)[0]), root @ root.T)
+        gram = kronecker(Dense(scalar_kernels(X, X)[0]), root @ root.T)
         problem = DualProblem.build(gram, Y, losses[0], 1.0)
-        assert problem.rotated().targets.shape[1] == 3
+        assert rotated(problem).targets.shape[1] == 3
         solutions = [solution for _, _, solution in solve_grid(problem, losses, lams, TOL)]
         assert len(solutions) == 12
         assert all(solution.certificate.relative_gap <= TOL for solution in solutions)
@@ -498,7 +500,7 @@ class TestArrays:
         X, Y = sample()
 
         def made(native):
-            gram = SeparableGram(DenseGram(native(scalar_kernels(X, X)[0])))
+            gram = Dense(native(scalar_kernels(X, X)[0]))
             return DualProblem.build(gram, native(Y), Square(), 1.0, native(WEIGHTS))
 
         one, two = made(lambda array: xp.asarray(np.array(array))), made(np.asarray)
@@ -565,7 +567,7 @@ class TestLargeFolds:
         X, Y = sample()
         kept = np.array([1, 2, 5, 9, 14])
         s = None if weights is None else weights[kept]
-        part = DualProblem.build(gram_of("matrix", X), Y, loss, 0.1, weights).part(kept)
+        part = restricted(DualProblem.build(gram_of("matrix", X), Y, loss, 0.1, weights), kept)
         fresh = DualProblem.build(gram_of("matrix", X[kept]), Y[kept], loss, 0.1, s)
         duals = 0.3 * fresh.targets
         found, wanted = (one.certificate(duals, one.predictions(duals)) for one in (part, fresh))

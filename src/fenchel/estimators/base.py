@@ -16,7 +16,7 @@ from fenchel._check import Interval, check_parameter
 from fenchel._component import from_name
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.losses import Loss
-from fenchel.problem import DualProblem
+from fenchel.problem import DualProblem, arithmetic
 from fenchel.solvers import Solution, Solver, Status
 
 __all__ = ["CertifiedMixin", "all_or_nothing", "part_of"]
@@ -65,7 +65,7 @@ class CertifiedMixin(NamedPartsMixin):
 
     def _solve(self, problem: DualProblem, solver: Solver, start: Array | None = None) -> Solution:
         """Solve, and set the fitted attributes that every estimator has."""
-        with problem.arithmetic():
+        with arithmetic(problem):
             solution = _finite(solver.solve(problem, tol=self.tol, start=start), problem)
         self._certify(problem, solution)
         return solution

@@ -16,11 +16,12 @@ from fenchel._check import check_array, check_finite, check_memory
 from fenchel.approximations import Approximation
 from fenchel.estimators.base import CertifiedMixin, part_of
 from fenchel.exceptions import IncompatibleError, IndefiniteError
+from fenchel.feasibility import loss_radius, pulled_inside, round_off
 from fenchel.kernels import OperatorKernel
-from fenchel.kernels.gram import SeparableGram, ThinGram
 from fenchel.kernels.separable import BoundTerms
 from fenchel.losses import Loss
-from fenchel.problem import DualProblem
+from fenchel.operators import Thin, is_thin, kronecker, scaled
+from fenchel.problem import DualProblem, arithmetic
 from fenchel.representations import Representation
 from fenchel.solvers import APGD, Solution, Status
 
@@ -126,7 +127,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             bound = self._approximated(bound, X, weights)
         gram = bound.gram(X)
         if representation.row_scale_ is not None:
-            gram = gram.scaled(representation.row_scale_)
+            gram = scaled(gram, representation.row_scale_)
         problem = DualProblem.build(
             gram, targets, loss, self.lam, weights, representation.point_scale, representation.observed_
         )
@@ -189,7 +190,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
     def _set_coefficients(self, coef: Array, sample: Sample) -> None:
         """Set the coefficients of the support; features make D rows of them, whatever the size of the sample."""
         self._coef, self._primal = coef, None
-        if sample.problem.gram.is_thin and coef.shape[0] > 0:
+        if is_thin(sample.problem.gram) and coef.shape[0] > 0:
             self._primal = sample.bound.terms[0][0].features(self.X_fit_).T @ coef
 
     def _certified_by_predict(self, sample: Sample, solution: Solution) -> Solution:
@@ -199,21 +200,21 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
         of K a / (lam n), which is large where lam is tiny or the kernel is large.
         """
         self._keep(sample)
-        with sample.problem.arithmetic():
+        with arithmetic(sample.problem):
             return self._recertified(sample, solution)
 
     def _recertified(self, sample: Sample, solution: Solution) -> Solution:
         """Return the solution as ``_certified_by_predict`` does, for a model that is kept."""
         problem = sample.problem
-        round_off = problem.round_off(solution.duals, solution.predictions)
-        if round_off <= 0.1 * self.tol * abs(solution.certificate.primal) and not sample.is_pairwise:
+        errors = round_off(problem, solution.duals, solution.predictions)
+        if errors <= 0.1 * self.tol * abs(solution.certificate.primal) and not sample.is_pairwise:
             return solution
         for margin in (*_MARGINS, None):
             predictions = self._training_predictions(sample)
             certificate = problem.certificate(solution.duals, predictions)
-            if margin is None or math.isfinite(certificate.primal) or math.isinf(problem.loss_radius):
+            if margin is None or math.isfinite(certificate.primal) or math.isinf(loss_radius(problem)):
                 break
-            duals, _ = problem.pulled_inside(solution.duals, predictions, margin)
+            duals, _ = pulled_inside(problem, solution.duals, predictions, margin)
             solution = replace(solution, duals=duals)
             self._certify(problem, solution)
             self._keep(sample)
@@ -260,7 +261,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
                 parts.append(xp.zeros((block.shape[0], matrix.shape[1]), dtype=block.dtype, device=device(block)))
                 continue
             gram, coef = self._gram(block)
-            parts.append(gram.gram.matmul(as_like(coef, block) @ as_like(matrix, block)))
+            parts.append(gram.terms[0][0].matmul(as_like(coef, block) @ as_like(matrix, block)))
         return parts[0] if len(parts) == 1 else xp.concat(parts)
 
     def _predict_block(self, X: Array) -> Array:
@@ -276,7 +277,7 @@ class KernelRegressorMixin(CertifiedMixin, ABC):
             return self._bound.gram(X, self.X_fit_), self._coef
         kernel, operator = self._bound.terms[0]
         eye = namespace(X).eye(self._primal.shape[0], dtype=X.dtype, device=device(X))
-        return SeparableGram(ThinGram(kernel.features(X), eye), operator), self._primal
+        return kronecker(Thin(kernel.features(X), eye), operator), self._primal
 
     def _restore(self, n: int, kept: np.ndarray) -> None:
         """Put the samples of weight zero back: they have null duals."""

@@ -99,6 +99,6 @@ def key_of(sample: Sample, losses: list[Loss], lams: list[float], folds: list[np
     """Return what tells one selection from another: the numbers of the sample, the grid, the folds and the rest."""
     digest = hashlib.sha256(repr(([repr(loss) for loss in losses], lams, [f.tolist() for f in folds], rest)).encode())
     problem = sample.problem  # the predictions depend on every number of the kernel and of the operator
-    for array in (problem.targets, problem.predictions(problem.targets), problem.kept):
+    for array in (problem.targets, problem.predictions(problem.targets), problem.mask):
         digest.update(b"" if array is None else np.ascontiguousarray(host(array)).tobytes())
     return digest.hexdigest()

@@ -20,6 +20,7 @@ from fenchel.estimators.quantile import QuantileFunctionRegressor
 from fenchel.estimators.search import CrossValidatedMixin
 from fenchel.estimators.selection import path, warn_gaps
 from fenchel.losses import Loss
+from fenchel.problem import arithmetic
 
 __all__ = ["QuantileFunctionRegressorCV"]
 
@@ -202,7 +203,7 @@ class QuantileFunctionRegressorCV(CrossValidatedMixin, MultiOutputMixin, Regress
             for k in range(len(lams)):
                 errors[k, test] = found.model(0, k)._losses(X, y)
 
-        with sample.problem.arithmetic():
+        with arithmetic(sample.problem):
             Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(k, fold) for k, fold in enumerate(folds))
         means = np.stack([np.average(errors[:, fold], axis=1, weights=weights[fold]) for fold in folds], axis=1)
         aggregate = AGGREGATES[self.aggregate]

@@ -13,12 +13,14 @@ from sklearn.model_selection import KFold, check_cv
 
 from fenchel._array import Array, host
 from fenchel._check import Interval, Options, check_parameter
+from fenchel.derived_problems import bound_loss
 from fenchel.estimators.core import Sample
 from fenchel.estimators.errors import AGGREGATES, Checkpoint, key_of
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.selection import Progress, as_lams, as_losses, warn_gaps
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Loss
+from fenchel.problem import arithmetic
 from fenchel.sweep import HeldOut, held_out, nearly_held_out
 
 __all__ = ["CrossValidatedMixin"]
@@ -65,7 +67,7 @@ class CrossValidatedMixin(NamedPartsMixin, ABC):
         i, j = divmod(int(np.argmin(self.cv_errors_)), len(lams))
         self.best_loss_, self.best_lam_ = clone(losses[i]), lams[j]
         self.best_estimator_ = estimator._settled(losses[i], lams[j])
-        problem = sample.problem.with_(loss=sample.problem.bind(losses[i]), lam=lams[j])
+        problem = sample.problem.with_(loss=bound_loss(sample.problem, losses[i]), lam=lams[j])
         sample = replace(sample, problem=problem)
         solution = estimator._certified_by_predict(sample, estimator._solve(problem, estimator._parts()[1]))
         self.best_estimator_._fitted(sample, solution, warn=True)
@@ -89,7 +91,7 @@ class CrossValidatedMixin(NamedPartsMixin, ABC):
     def _measure(self, sample: Sample, folds: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that gives the error of each sample from predictions in coordinates, (n, p)."""
         targets = host(sample.problem.unscale(sample.problem.targets))
-        seen = 1.0 if sample.problem.kept is None else host(sample.problem.kept)
+        seen = 1.0 if sample.problem.mask is None else host(sample.problem.mask)
 
         def measure(predictions: np.ndarray) -> np.ndarray:
             squares: np.ndarray = np.sum(seen * (targets - predictions) ** 2, axis=1)
@@ -162,7 +164,7 @@ class CrossValidatedMixin(NamedPartsMixin, ABC):
                     self.progress(done, len(losses) * len(lams))
                 store.save(i)
 
-        with sample.problem.arithmetic():
+        with arithmetic(sample.problem):
             parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
             Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(rows)(part) for part in parts)
         self.fold_errors_, self.cv_gaps_, self.cv_errors_ = store.errors, store.gaps, store.scores

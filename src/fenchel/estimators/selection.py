@@ -13,8 +13,10 @@ from fenchel import losses as loss_room
 from fenchel._array import Array, host, namespace
 from fenchel._check import Interval, check_parameter
 from fenchel._component import from_name
+from fenchel.derived_problems import bound_loss
 from fenchel.estimators.core import KernelRegressorMixin, Sample
 from fenchel.losses import Loss
+from fenchel.problem import arithmetic
 from fenchel.solvers import Solution
 from fenchel.sweep import solve_grid
 
@@ -57,7 +59,7 @@ class RegularizationPath:
             if name not in own:
                 setattr(chosen, name, value)
         base = self._sample.problem
-        problem = base.with_(loss=base.bind(self.losses[loss]), lam=self.lams[lam])
+        problem = base.with_(loss=bound_loss(base, self.losses[loss]), lam=self.lams[lam])
         solution = replace(solution, stages=(solution.stage("one pair of a path"),))
         chosen._certify(problem, solution)
         sample = replace(self._sample, problem=problem)
@@ -124,7 +126,7 @@ def path(
     arrays = {name: np.full(shape, np.nan) for name in ("gaps", "primal", "dual", "sparsity")}
     n_iter = np.zeros(shape, dtype=int)
     solutions: dict[tuple[int, int], Solution] = {}
-    with sample.problem.arithmetic():
+    with arithmetic(sample.problem):
         for i, j, solution in solve_grid(sample.problem, wanted, lams, chosen.tol, solver):
             found = solution.certificate
             arrays["gaps"][i, j], arrays["primal"][i, j] = found.relative_gap, found.primal

@@ -13,8 +13,8 @@ import numpy as np
 from fenchel.data import load_lip_emg
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison
-from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import Huber, Square
+from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.report import plots
 from fenchel.sweep import held_out
@@ -62,7 +62,7 @@ def _curve(m: int) -> dict[str, Any]:
     phase = 2 * np.pi * order[:, None] * t
     basis = np.sqrt(2) * np.vstack([np.cos(phase), np.sin(phase)])
     eigenvalues = np.tile(1 / (1 + order) ** 2, 2).astype(float)
-    problem = DualProblem.build(SeparableGram(DenseGram(K), eigenvalues), Y @ basis.T / len(t), Square(), 1.0)
+    problem = DualProblem.build(kronecker(Dense(K), eigenvalues), Y @ basis.T / len(t), Square(), 1.0)
     folds = [np.array([i]) for i in range(len(Y))]
 
     def error(predictions: Any) -> float:

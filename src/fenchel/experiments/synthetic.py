@@ -26,8 +26,8 @@ from fenchel.data import contaminate, make_functional
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.kernels import Gaussian
-from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
+from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.report import plots
 from fenchel.sweep import solve_grid
@@ -208,9 +208,9 @@ def _surface(X: np.ndarray, Y: np.ndarray, test: Sample, losses: list[Loss]) -> 
         values, vectors = np.linalg.eigh(operator)
         operator, basis = values[: -N_COMPONENTS - 1 : -1], vectors[:, : -N_COMPONENTS - 1 : -1]
     targets = Y @ basis / np.sqrt(m)
-    gram = SeparableGram(DenseGram(kernel(X)), operator)
+    gram = kronecker(Dense(kernel(X)), operator)
     problem = DualProblem.build(gram, targets, Square(), 1.0, None, point_scale)
-    test_gram = SeparableGram(DenseGram(kernel(test[0], X)), operator)
+    test_gram = kronecker(Dense(kernel(test[0], X)), operator)
     errors, nulls = np.zeros((2, len(losses), len(LAMS)))
     for i, j, solution in solve_grid(problem, losses, LAMS, TOL):
         predictions = test_gram.matmul(solution.duals) / (LAMS[j] * len(X)) @ basis.T * np.sqrt(m)

@@ -1,10 +1,11 @@
 """Outputs turned into the eigenbasis of their operator."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fenchel._array import Array, as_index, host, namespace, row_norms
+from fenchel.operators.eigenbasis import Eigenbasis, KroneckerBasis
 from fenchel.operators.kronecker import kronecker
 from fenchel.operators.operator import Operator
 from fenchel.operators.output import Output
@@ -25,6 +26,11 @@ class Rotation:
     head: Array
     tail: Array
     units: Array
+
+    def turned(self, basis: Eigenbasis) -> Eigenbasis:
+        """Return the eigenbasis of the turned operator from that of the original one."""
+        assert isinstance(basis, KroneckerBasis)  # only Kronecker products have a rotation
+        return replace(basis, right=None, right_values=self.gram.terms[0][1].matrix)
 
     def forward(self, rows: Array) -> Array:
         """Return rows in these coordinates; in the null space, what lies along the targets."""
