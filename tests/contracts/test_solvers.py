@@ -410,11 +410,11 @@ class TestRuns:
         problem = case.problem(loss)
         if refuses(solver, problem):
             return
-        K, targets = problem.gram.matrix.copy(), problem.targets.copy()
+        K, targets = problem.gram.terms[0][0].matrix.copy(), problem.targets.copy()
         start = np.random.default_rng(3).standard_normal(targets.shape)
         before = start.copy()
         solver.solve(problem, start=start)
-        assert_array_equal(problem.gram.matrix, K)
+        assert_array_equal(problem.gram.terms[0][0].matrix, K)
         assert_array_equal(problem.targets, targets)
         assert_array_equal(start, before)
 
