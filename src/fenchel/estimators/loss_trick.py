@@ -23,8 +23,8 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss, Square
 from fenchel.representations import Euclidean, KernelOutputs
+from fenchel.reweighted_ridge import double_expansion
 from fenchel.solvers import Solution
-from fenchel.sweep import double_expansion
 from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 
 __all__ = ["LossTrickPredictor"]

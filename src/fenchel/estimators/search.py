@@ -19,9 +19,9 @@ from fenchel.estimators.errors import AGGREGATES, Checkpoint, key_of
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.selection import Progress, as_lams, as_losses, warn_gaps
 from fenchel.exceptions import IncompatibleError
+from fenchel.held_out import HeldOut, held_out, nearly_held_out
 from fenchel.losses import Loss
 from fenchel.problem import arithmetic
-from fenchel.sweep import HeldOut, held_out, nearly_held_out
 
 __all__ = ["CrossValidatedMixin"]
 

@@ -18,7 +18,7 @@ from fenchel.estimators.core import KernelRegressorMixin, Sample
 from fenchel.losses import Loss
 from fenchel.problem import arithmetic
 from fenchel.solvers import Solution
-from fenchel.sweep import solve_grid
+from fenchel.surfaces import solve_grid
 
 __all__ = ["RegularizationPath", "path"]
 

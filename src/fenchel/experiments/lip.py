@@ -13,11 +13,11 @@ import numpy as np
 from fenchel.data import load_lip_emg
 from fenchel.experiments.base import Unit
 from fenchel.experiments.comparison import Comparison
+from fenchel.held_out import held_out
 from fenchel.losses import Huber, Square
 from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.report import plots
-from fenchel.sweep import held_out
 
 __all__ = ["draw", "summary", "units"]
 

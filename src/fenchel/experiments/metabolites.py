@@ -32,7 +32,7 @@ from fenchel.problem import DualProblem
 from fenchel.report import plots
 from fenchel.report.labels import ranks_of, top_k_accuracies
 from fenchel.representations import KernelOutputs
-from fenchel.sweep import solve_grid
+from fenchel.surfaces import solve_grid
 
 __all__ = ["draw", "summary", "units"]
 

@@ -30,7 +30,7 @@ from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.report import plots
-from fenchel.sweep import solve_grid
+from fenchel.surfaces import solve_grid
 
 __all__ = ["draw", "robustness_ratios", "summary", "units"]
 

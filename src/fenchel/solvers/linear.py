@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from fenchel._array import Array, namespace, spd_inverse
-from fenchel.batch import Batch
 from fenchel.operators.dense import shifted
+from fenchel.side_by_side import Batch
 
 __all__ = ["Eigen", "Inverse"]
 

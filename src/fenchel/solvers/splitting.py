@@ -9,12 +9,12 @@ import numpy as np
 
 from fenchel._array import Array, as_index, host, is_numpy, is_single, namespace
 from fenchel._check import Interval, Options
-from fenchel.batch import Batch
 from fenchel.derived_problems import rotated, rotation
 from fenchel.exceptions import IncompatibleError
 from fenchel.feasibility import pulled_inside
 from fenchel.operators import is_thin
 from fenchel.problem import Certificate, DualProblem
+from fenchel.side_by_side import Batch
 from fenchel.solvers.anderson import Memory
 from fenchel.solvers.base import Callback, Run, Solution, Solver, turned_back
 from fenchel.solvers.linear import Eigen, Inverse

@@ -1,6 +1,5 @@
-"""Many problems on one factorisation: surfaces over (loss, lam), folds, leave-one-out."""
+"""Predictions out of sample for every (loss, lam) pair: folds, leave-one-out."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,69 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, host, is_numpy, namespace, row_norms
-from fenchel._check import check_memory
+from fenchel._array import Array, as_index, host, namespace
 from fenchel.derived_problems import bound_loss, holding_out, restricted
-from fenchel.exceptions import IncompatibleError
 from fenchel.losses.base import Loss
 from fenchel.problem import DualProblem
-from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
+from fenchel.reweighted_ridge import approximate_loo, double_expansion
+from fenchel.solvers import ClosedForm, DouglasRachford, Solution
+from fenchel.surfaces import Trail, batch_size, descending, solve_bound_grid, solve_grid
 
-__all__ = ["HeldOut", "approximate_loo", "double_expansion", "held_out", "nearly_held_out", "solve_grid"]
+__all__ = ["HeldOut", "held_out", "nearly_held_out"]
 
-_BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
-_COLUMNS = 128  # columns of a matrix product, with more of which it is no faster
 _FEW_FOLDS = 20  # with more, a fold is small and shares the factorisation of the whole sample
-_LEAST_MULTIPLIER = 1e-10  # of a sample that is interpolated, as a share of the largest scaled kernel value
-_OFF = 1e-4  # how far from a line a dual may be, as a share of its size: as much as float32 leaves
-_SIDE_BY_SIDE = 4  # with at most so many output columns, problems are solved side by side, else one after the other
-
-
-def solve_grid(
-    problem: DualProblem, losses: Sequence[Loss], lams: Sequence[float], tol: float = 1e-6, solver: Solver | None = None
-) -> Iterator[tuple[int, int, Solution]]:
-    """Yield (loss index, lam index, solution) for every pair, from one eigendecomposition.
-
-    Each loss goes through lam from large to small, every solve starting where the last two point to. Problems with few
-    output columns are solved side by side instead, those of several losses together, where the matrix products are
-    larger.
-    """
-    return _solutions(problem, [bound_loss(problem, loss) for loss in losses], lams, tol, solver)
-
-
-def _solutions(
-    problem: DualProblem, bound: list[Loss], lams: Sequence[float], tol: float, solver: Solver | None = None
-) -> Iterator[tuple[int, int, Solution]]:
-    """Yield what ``solve_grid`` does, for losses that are bound to the problem."""
-    order = _descending(lams)
-    splitting = solver if isinstance(solver, DouglasRachford) else DouglasRachford()
-    sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
-    if sweepable:
-        problem.shared.factorize()
-    p = problem.targets.shape[1]
-    side = 1 if splitting.factorization == "inverse" else max(1, min(_COLUMNS // max(1, p), _room(problem)))
-    waiting: list[tuple[int, int, DualProblem]] = []
-    for i, loss in enumerate(bound):
-        row = [(j, problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
-        if not sweepable:
-            chosen = solver or Auto()
-            yield from ((i, j, chosen.solve(one, tol)) for j, one in row)
-        elif ClosedForm().why_not(problem.with_(loss=loss)) is None:
-            yield from _together(splitting, waiting, tol)
-            yield from ((i, j, _ridge(one)) for j, one in row)
-            waiting = []
-        elif p <= _SIDE_BY_SIDE:
-            waiting += [(i, j, one) for j, one in row]
-            while len(waiting) >= side:
-                yield from _together(splitting, waiting[:side], tol)
-                waiting = waiting[side:]
-        else:
-            trail = _Trail()
-            for j, one in row:
-                solution = splitting.solve(one, tol, trail.start(one.lam))
-                trail.add(one.lam, solution.state)
-                yield i, j, solution
-    yield from _together(splitting, waiting, tol)
 
 
 @dataclass(frozen=True)
@@ -104,7 +51,7 @@ def held_out(
     if any(is_square):
         ridge = _RidgeHeldOut(problem, folds)
         yield from (
-            HeldOut(int(i), j, ridge(float(lams[j])), 0.0) for i in np.flatnonzero(is_square) for j in _descending(lams)
+            HeldOut(int(i), j, ridge(float(lams[j])), 0.0) for i in np.flatnonzero(is_square) for j in descending(lams)
         )
     others = [i for i, is_done in enumerate(is_square) if not is_done]
     if others:
@@ -167,13 +114,13 @@ class _Masked(_Folds):
         """Yield the predictions out of sample, each solve starting where those at the last two lam point to."""
         everyone = np.arange(self.problem.targets.shape[0])
         for i, loss in enumerate(losses):
-            trails = [_Trail() for _ in self.folds]
-            for j in _descending(lams):
+            trails = [Trail() for _ in self.folds]
+            for j in descending(lams):
                 lam = float(lams[j])
                 ones = [one.with_(loss, lam) for one in self.cut]
                 starts, solutions = [trail.start(lam) for trail in trails], list[Solution]()
-                for begin in range(0, len(ones), _room(self.problem)):
-                    part = slice(begin, begin + _room(self.problem))
+                for begin in range(0, len(ones), batch_size(self.problem)):
+                    part = slice(begin, begin + batch_size(self.problem))
                     solutions += DouglasRachford().solve_all(ones[part], tol, starts[part])
                 predictions = self._nothing()
                 for one, solution, fold, trail in zip(ones, solutions, self.folds, trails, strict=True):
@@ -202,7 +149,7 @@ class _Cut(_Folds):
         """Yield the predictions out of sample, from one surface for each fold; these go forward side by side."""
         root = None if self.problem.root is None else host(self.problem.root)
         rows = [[loss.rows(train) for loss in losses] for train in self.train]
-        surfaces = [_solutions(one, row, lams, tol) for one, row in zip(self.alone, rows, strict=True)]
+        surfaces = [solve_bound_grid(one, row, lams, tol) for one, row in zip(self.alone, rows, strict=True)]
         for members in zip(*surfaces, strict=True):
             predictions, gap = self._nothing(), 0.0
             i, j, _ = members[0]
@@ -223,123 +170,6 @@ def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray], expanded: b
     is_large = len(folds) <= _FEW_FOLDS and min(len(fold) for fold in folds) > 0.05 * n
     kind = _Cut if is_large and len(problem.gram.terms) == 1 else _Masked
     return kind(problem, folds, expanded)
-
-
-def double_expansion(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, Array]:
-    r"""Return the samples S with a dual, and :math:`\Omega` of shape (\|S\|, n) with which their duals are made.
-
-    .. math:: a_i = \sum_j \omega_{ij} y_j, \qquad i \in S.
-
-    Where the outputs are not independent there are many such matrices. For a loss of the norm each dual is a multiple
-    of its residual: :math:`\Omega` is then that of the ridge regression with these multiples as sample weights,
-    whatever the kernel of the outputs. For the maximum margin each is a multiple of its output.
-
-    References
-    ----------
-    [Laforgue2020]_, Thm 3 and section 4.4.
-    """
-    xp, n = namespace(problem.targets), problem.targets.shape[0]
-    if problem.loss.profile() is not None:
-        active, inverse = _reweighted(problem, solution)
-        return active, inverse @ as_like(np.eye(n)[active], problem.targets)
-    active = np.flatnonzero(host(row_norms(solution.duals)[:, 0]) > 0)
-    targets, duals = (xp.take(part, as_index(active, part), axis=0) for part in (problem.targets, solution.duals))
-    multiples = xp.sum(duals * targets, axis=1, keepdims=True) / row_norms(targets) ** 2
-    if len(active) and float(xp.max(row_norms(duals - multiples * targets) / row_norms(duals))) > _OFF:
-        raise IncompatibleError(
-            f"The duals of {problem.loss!r} are multiples of neither the residuals nor the outputs."
-        )
-    return active, multiples * as_like(np.eye(n)[active], targets)
-
-
-def _reweighted(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, Array]:
-    """Return the samples S with a dual, and (scale K_SS + diag(m))^-1 of their multipliers, m = |residual| / |dual|."""
-    xp = namespace(problem.targets)
-    sizes, duals = row_norms(problem.targets - solution.predictions)[:, 0], row_norms(solution.duals)[:, 0]
-    active = np.flatnonzero(host(duals) > 0)
-    check_memory(32 * len(active) ** 2, f"An inverse of {len(active)} rows", "Use fewer samples")
-    rows = as_index(active, problem.targets)
-    m = xp.take(sizes, rows) / xp.take(duals, rows)
-    if len(active) == 0:
-        return active, m[:, None] * m
-    part = problem.gram.block(rows)
-    m = xp.clip(m, min=_LEAST_MULTIPLIER * problem.scale * float(xp.max(part.diag())))
-    return active, part.solver(problem.scale, m)(as_like(np.eye(len(active)), m))
-
-
-def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
-    r"""Return approximate leave-one-out predictions of a radial loss, from one linear system at the solution.
-
-    Each row is taken to keep its multiplier :math:`m_i = \|r_i\| / \|a_i\|`: the residual without sample i is then
-    :math:`a_i / S_{ii}` with :math:`S = (K / (\lambda n) + \mathrm{diag}(m))^{-1}`, as for a weighted ridge regression.
-    This is exact for the square loss up to the change of n, and an approximation where leaving a sample out moves
-    others across a kink of the loss. Measured against refits, Huber's loss with 15 % of outliers, n = 40: the median
-    error is below 0.3 % of the spread of the outputs, the worst one 0.5, 2.1 and 13 % at lam 1e-1, 1e-2 and 1e-3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fenchel.losses import Huber
-    >>> from fenchel.operators import Dense
-    >>> from fenchel.problem import DualProblem
-    >>> from fenchel.solvers import Auto
-    >>> x = np.linspace(0, 1, 30)
-    >>> K, Y = np.exp(-30 * (x[:, None] - x) ** 2), np.sin(6 * x)[:, None]
-    >>> problem = DualProblem.build(Dense(K), Y, Huber(0.1), 1e-3)
-    >>> left_out = approximate_loo(problem, Auto().solve(problem))
-    >>> bool(np.max(np.abs(left_out - Y)) < 0.2)
-    True
-    """
-    has_identity = problem.gram.n_outputs is None
-    if not has_identity or problem.loss.profile() is None:
-        raise IncompatibleError(
-            "Approximate leave-one-out needs a loss of the Euclidean norm and the identity operator. Got "
-            f"{problem.loss!r}{'' if has_identity else ' with an operator'}. Use cv='loo'."
-        )
-    active, inverse = _reweighted(problem, solution)
-    out = host(problem.unscale(solution.predictions)).copy()
-    left = host(solution.duals)[active] / np.diag(host(inverse))[:, None]
-    root = 1.0 if problem.root is None else host(problem.root)[active]
-    out[active] = (host(problem.targets)[active] - left) / root
-    return out if is_numpy(problem.targets) else namespace(problem.targets).asarray(out)
-
-
-def _descending(lams: Sequence[float]) -> list[int]:
-    """Return the places of lams, that of the largest first."""
-    return [int(j) for j in np.argsort(-np.asarray(lams, dtype=float), kind="stable")]
-
-
-class _Trail:
-    """Where the solves of one problem stood at the last two lam, and where they point to."""
-
-    def __init__(self) -> None:
-        self.steps: list[tuple[float, Any]] = []
-
-    def start(self, lam: float) -> Any:
-        """Return a start for another lam: the last change goes on, over the logarithm of lam."""
-        if len(self.steps) < 2:
-            return self.steps[-1][1] if self.steps else None
-        (first, before), (second, last) = self.steps
-        made = math.log(second / first)
-        return last.beyond(before, min(math.log(lam / second) / made, 1.0)) if made else last
-
-    def add(self, lam: float, state: Any) -> None:
-        """Take where a solve stood."""
-        self.steps = [*self.steps[-1:], (lam, state)]
-
-
-def _together(
-    solver: DouglasRachford, members: list[tuple[int, int, DualProblem]], tol: float
-) -> Iterator[tuple[int, int, Solution]]:
-    solutions = solver.solve_all([one for _, _, one in members], tol) if members else []
-    return ((i, j, solution) for (i, j, _), solution in zip(members, solutions, strict=True))
-
-
-def _ridge(problem: DualProblem) -> Solution:
-    """Return the solution for the square loss from the eigenbasis."""
-    ridge = problem.shared.factorize().function(lambda values: 1 / (1 + problem.scale * values))
-    duals = ridge(problem.targets)
-    return ClosedForm().polished(problem, duals)
 
 
 class _RidgeHeldOut:
@@ -394,8 +224,3 @@ class _RidgeHeldOut:
                 seen[scale] = host(targets) - host(residuals)
             found[fold] = seen[scale][fold]
         return found
-
-
-def _room(problem: DualProblem) -> int:
-    """Return how many such problems may be solved side by side."""
-    return max(1, _BATCH_NUMBERS // max(1, math.prod(problem.targets.shape)))
