@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,8 @@ def held_out(
     others = [i for i, is_done in enumerate(is_square) if not is_done]
     if others:
         solver = _folds_solver(problem, folds, expanded)
-        for found in solver([bound[i] for i in others], lams, tol):
-            yield replace(found, loss=others[found.loss])
+        for fold_predictions in solver([bound[i] for i in others], lams, tol):
+            yield replace(fold_predictions, loss=others[fold_predictions.loss])
 
 
 def nearly_held_out(
@@ -71,8 +72,8 @@ def nearly_held_out(
     n = problem.targets.shape[0]
     bound, same = [bound_loss(problem, loss) for loss in losses], [float(lam) * (n - 1) / n for lam in lams]
     for i, j, solution in solve_grid(problem, losses, same, tol):
-        found = approximate_loo(problem.with_(loss=bound[i], lam=same[j]), solution)
-        yield HeldOut(i, j, found, solution.certificate.relative_gap)
+        predictions = approximate_loo(problem.with_(loss=bound[i], lam=same[j]), solution)
+        yield HeldOut(i, j, predictions, solution.certificate.relative_gap)
 
 
 class _Folds(ABC):
@@ -87,19 +88,19 @@ class _Folds(ABC):
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
         """Yield the predictions out of sample of every pair, from large to small lam; losses are bound."""
 
-    def _nothing(self) -> np.ndarray:
+    def _unknown(self) -> np.ndarray:
         """Return predictions that are not known yet."""
         n, p = self.problem.targets.shape
         return np.full((n, n if self.expanded else p), np.nan)
 
-    def _expand(self, one: DualProblem, solution: Solution, fold: np.ndarray, train: np.ndarray) -> np.ndarray:
-        """Return the weights of all outputs in the predictions of a fold; ``train`` are the samples of ``one``."""
+    def _expand(self, problem: DualProblem, solution: Solution, fold: np.ndarray, train: np.ndarray) -> np.ndarray:
+        """Return the weights of all outputs in the predictions of a fold; ``train`` are the samples of ``problem``."""
         like, root = self.problem.targets, self.problem.root
-        active, omega = double_expansion(one, solution)
+        active, omega = double_expansion(problem, solution)
         cross = self.problem.gram.block(as_index(fold, like), as_index(train[active], like))
-        found = np.zeros((len(fold), like.shape[0]))
-        found[:, train] = host(cross.matmul(omega)) * one.scale
-        return found if root is None else found * host(root).T / host(root)[fold]
+        weights = np.zeros((len(fold), like.shape[0]))
+        weights[:, train] = host(cross.matmul(omega)) * problem.scale
+        return weights if root is None else weights * host(root).T / host(root)[fold]
 
 
 class _Masked(_Folds):
@@ -117,16 +118,16 @@ class _Masked(_Folds):
             trails = [Trail() for _ in self.folds]
             for j in descending(lams):
                 lam = float(lams[j])
-                ones = [one.with_(loss, lam) for one in self.cut]
+                problems = [cut.with_(loss, lam) for cut in self.cut]
                 starts, solutions = [trail.start(lam) for trail in trails], list[Solution]()
-                for begin in range(0, len(ones), batch_size(self.problem)):
+                for begin in range(0, len(problems), batch_size(self.problem)):
                     part = slice(begin, begin + batch_size(self.problem))
-                    solutions += DouglasRachford().solve_all(ones[part], tol, starts[part])
-                predictions = self._nothing()
-                for one, solution, fold, trail in zip(ones, solutions, self.folds, trails, strict=True):
+                    solutions += DouglasRachford().solve_all(problems[part], tol, starts[part])
+                predictions = self._unknown()
+                for problem, solution, fold, trail in zip(problems, solutions, self.folds, trails, strict=True):
                     trail.add(lam, solution.state)
                     if self.expanded:
-                        predictions[fold] = self._expand(one, solution, fold, everyone)
+                        predictions[fold] = self._expand(problem, solution, fold, everyone)
                     else:
                         predictions[fold] = host(self.problem.unscale(solution.predictions))[fold]
                 yield HeldOut(i, j, predictions, max(solution.certificate.relative_gap for solution in solutions))
@@ -149,18 +150,18 @@ class _Cut(_Folds):
         """Yield the predictions out of sample, from one surface for each fold; these go forward side by side."""
         root = None if self.problem.root is None else host(self.problem.root)
         rows = [[loss.rows(train) for loss in losses] for train in self.train]
-        surfaces = [solve_bound_grid(one, row, lams, tol) for one, row in zip(self.alone, rows, strict=True)]
+        surfaces = [solve_bound_grid(part, row, lams, tol) for part, row in zip(self.alone, rows, strict=True)]
         for members in zip(*surfaces, strict=True):
-            predictions, gap = self._nothing(), 0.0
+            predictions, gap = self._unknown(), 0.0
             i, j, _ = members[0]
             for f, (_, _, solution) in enumerate(members):
                 gap = max(gap, solution.certificate.relative_gap)
-                fold, cross, one = self.folds[f], self.cross[f], self.alone[f].with_(rows[f][i], float(lams[j]))
+                fold, problem = self.folds[f], self.alone[f].with_(rows[f][i], float(lams[j]))
                 if self.expanded:
-                    predictions[fold] = self._expand(one, solution, fold, self.train[f])
+                    predictions[fold] = self._expand(problem, solution, fold, self.train[f])
                     continue
-                found = host(cross.matmul(solution.duals)) * one.scale
-                predictions[fold] = found if root is None else found / root[fold]
+                rows_out = host(self.cross[f].matmul(solution.duals)) * problem.scale
+                predictions[fold] = rows_out if root is None else rows_out / root[fold]
             yield HeldOut(i, j, predictions, gap)
 
 
@@ -175,8 +176,8 @@ def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray], expanded: b
 class _RidgeHeldOut:
     """Exact out-of-sample predictions for the square loss.
 
-    With G = I + H on the whole sample (H scaled for the samples kept) and a = G^-1 y, the residual of a sample that is
-    left out alone is a_i / (G^-1)_ii, from the one eigenbasis of all. A larger fold has one of its own, for every lam.
+    With G = I + H on the whole sample (H scaled for the training samples) and a = G^-1 y, the residual of a sample that
+    is left out alone is a_i / (G^-1)_ii, from the eigenbasis of all. A larger fold has one of its own, for every lam.
     """
 
     def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
@@ -191,8 +192,8 @@ class _RidgeHeldOut:
             self._scales = [holding_out(self.problem, fold).total for fold in self.folds]
         scales = [1 / (lam * total) for total in self._scales]
         single = all(len(fold) == 1 for fold in self.folds)
-        found = self._alone(scales) if single else self._cut(scales)
-        return found if self.problem.root is None else found / host(self.problem.root)
+        predictions = self._alone(scales) if single else self._cut(scales)
+        return predictions if self.problem.root is None else predictions / host(self.problem.root)
 
     def _cut(self, scales: list[float]) -> np.ndarray:
         """Return predictions from the eigenbasis of each fold's training part."""
@@ -204,23 +205,25 @@ class _RidgeHeldOut:
                 part, cross = self.problem.gram.block(train), self.problem.gram.block(test, train)
                 known = namespace(targets).take(targets, train, axis=0)
                 self._predictors.append(part.factorize().images(cross, known))
-        found = np.full(tuple(targets.shape), np.nan)
+        predictions = np.full(tuple(targets.shape), np.nan)
         for scale, fold, images in zip(scales, self.folds, self._predictors, strict=True):
-            found[fold] = host(images(lambda values, scale=scale: scale / (1 + scale * values)))
-        return found
+            predictions[fold] = scale * host(images(partial(_ridge_filter, scale)))
+        return predictions
 
     def _alone(self, scales: list[float]) -> np.ndarray:
         """Return predictions of samples that are left out one by one, from the eigenbasis of the whole sample."""
         basis, targets = self.problem.shared.factorize(), self.problem.targets
-        found = np.full(tuple(targets.shape), np.nan)
-        seen: dict[float, np.ndarray] = {}
+        predictions = np.full(tuple(targets.shape), np.nan)
+        by_scale: dict[float, np.ndarray] = {}
         for scale, fold in zip(scales, self.folds, strict=True):
-            if scale not in seen:
-
-                def ridge(values: Array, scale: float = scale) -> Array:
-                    return 1 / (1 + scale * values)
-
+            if scale not in by_scale:
+                ridge = partial(_ridge_filter, scale)
                 residuals = basis.left_out(ridge, basis.function(ridge)(targets))
-                seen[scale] = host(targets) - host(residuals)
-            found[fold] = seen[scale][fold]
-        return found
+                by_scale[scale] = host(targets) - host(residuals)
+            predictions[fold] = by_scale[scale][fold]
+        return predictions
+
+
+def _ridge_filter(scale: float, values: Array) -> Array:
+    """Return the function of the eigenvalues that gives the duals of the square loss."""
+    return 1 / (1 + scale * values)

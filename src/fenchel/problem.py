@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import RLock
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,7 +14,9 @@ from fenchel._array import Array, eps, few_threads, host, namespace
 from fenchel.losses.base import Loss
 from fenchel.operators import Eigenbasis, Operator, Rotation, rotation_of, scaled
 
-__all__ = ["Certificate", "DualProblem", "Shared", "arithmetic", "certificate_of_sums", "has_gaps"]
+__all__ = ["Certificate", "DualProblem", "Shared"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,35 +40,49 @@ class Shared:
         self.gram = gram
         self.targets = targets
         self._factorize = gram.factorize if factorize is None else factorize
-        self._eigenbasis: Eigenbasis | None = None
+        self._known: dict[str, Any] = {}
+        self._lock = RLock()  # folds may be solved in threads
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Shared, (self.gram, self.targets)  # what is known is computed again
 
     @property
     def is_factorized(self) -> bool:
         """Whether the eigenbasis is there already."""
-        return self._eigenbasis is not None
+        return "eigenbasis" in self._known
 
     def factorize(self) -> Eigenbasis:
         """Return the eigenbasis of the Gram operator."""
-        if self._eigenbasis is None:
-            self._eigenbasis = self._factorize()
-        return self._eigenbasis
+        return self._once("eigenbasis", self._factorize)
 
-    @cached_property
+    @property
     def norm(self) -> float:
         """The norm of the Gram operator, rounded up."""
-        return self.gram.norm()
+        return self._once("norm", self.gram.norm)
 
-    @cached_property
+    @property
     def rotated(self) -> "tuple[Rotation, Shared] | None":
         """Coordinates of the outputs in which the operator is diagonal, and what problems in them share."""
+        return self._once("rotated", self._rotate)
+
+    @property
+    def interpolant(self) -> tuple[Array, Array]:
+        """Least-squares coefficients A that give back the targets, and K A."""
+        return self._once("interpolant", self._interpolate)
+
+    def _once(self, name: str, compute: Callable[[], T]) -> T:
+        with self._lock:
+            if name not in self._known:
+                self._known[name] = compute()
+            return self._known[name]
+
+    def _rotate(self) -> "tuple[Rotation, Shared] | None":
         rotation = rotation_of(self.gram, self.targets)
         if rotation is None:
             return None
         return rotation, Shared(rotation.gram, rotation.targets, lambda: rotation.turned(self.factorize()))
 
-    @cached_property
-    def interpolant(self) -> tuple[Array, Array]:
-        """Least-squares coefficients A that give back the targets, and K A."""
+    def _interpolate(self) -> tuple[Array, Array]:
         targets, basis = self.targets, self.factorize()
         xp = namespace(targets)
         cut = float(xp.max(basis.values)) * eps(targets) * targets.shape[0]

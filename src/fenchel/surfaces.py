@@ -36,31 +36,31 @@ def solve_bound_grid(
     """Yield what ``solve_grid`` does, for losses that are bound to the problem."""
     order = descending(lams)
     splitting = solver if isinstance(solver, DouglasRachford) else DouglasRachford()
-    sweepable = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
-    if sweepable:
+    is_shared = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
+    if is_shared:
         problem.shared.factorize()
     p = problem.targets.shape[1]
     side = 1 if splitting.factorization == "inverse" else max(1, min(_COLUMNS // max(1, p), batch_size(problem)))
     waiting: list[tuple[int, int, DualProblem]] = []
     for i, loss in enumerate(bound):
         row = [(j, problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
-        if not sweepable:
+        if not is_shared:
             chosen = solver or Auto()
-            yield from ((i, j, chosen.solve(one, tol)) for j, one in row)
+            yield from ((i, j, chosen.solve(member, tol)) for j, member in row)
         elif ClosedForm().why_not(problem.with_(loss=loss)) is None:
             yield from _together(splitting, waiting, tol)
-            yield from ((i, j, _ridge(one)) for j, one in row)
+            yield from ((i, j, _ridge(member)) for j, member in row)
             waiting = []
         elif p <= _SIDE_BY_SIDE:
-            waiting += [(i, j, one) for j, one in row]
+            waiting += [(i, j, member) for j, member in row]
             while len(waiting) >= side:
                 yield from _together(splitting, waiting[:side], tol)
                 waiting = waiting[side:]
         else:
             trail = Trail()
-            for j, one in row:
-                solution = splitting.solve(one, tol, trail.start(one.lam))
-                trail.add(one.lam, solution.state)
+            for j, member in row:
+                solution = splitting.solve(member, tol, trail.start(member.lam))
+                trail.add(member.lam, solution.state)
                 yield i, j, solution
     yield from _together(splitting, waiting, tol)
 
@@ -85,17 +85,16 @@ class Trail:
 
 
 def _together(
-    solver: DouglasRachford, members: list[tuple[int, int, DualProblem]], tol: float
+    solver: DouglasRachford, queue: list[tuple[int, int, DualProblem]], tol: float
 ) -> Iterator[tuple[int, int, Solution]]:
-    solutions = solver.solve_all([one for _, _, one in members], tol) if members else []
-    return ((i, j, solution) for (i, j, _), solution in zip(members, solutions, strict=True))
+    solutions = solver.solve_all([member for _, _, member in queue], tol) if queue else []
+    return ((i, j, solution) for (i, j, _), solution in zip(queue, solutions, strict=True))
 
 
 def _ridge(problem: DualProblem) -> Solution:
     """Return the solution for the square loss from the eigenbasis."""
     ridge = problem.shared.factorize().function(lambda values: 1 / (1 + problem.scale * values))
-    duals = ridge(problem.targets)
-    return ClosedForm().polished(problem, duals)
+    return ClosedForm().polished(problem, ridge(problem.targets))
 
 
 def descending(lams: Sequence[float]) -> list[int]:
