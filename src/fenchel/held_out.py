@@ -1,16 +1,16 @@
 """Predictions out of sample for every (loss, lam) pair: folds, leave-one-out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from fenchel._array import Array, as_index, host, namespace
 from fenchel.derived_problems import bound_loss, holding_out, restricted
 from fenchel.losses.base import Loss
+from fenchel.operators.eigenbasis import Function
 from fenchel.problem import DualProblem
 from fenchel.reweighted_ridge import approximate_loo, double_expansion
 from fenchel.solvers import ClosedForm, DouglasRachford, Solution
@@ -183,7 +183,7 @@ class _RidgeHeldOut:
     def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
         self.problem = problem
         self.folds = folds
-        self._predictors: list[Any] = []
+        self._predictors: list[Callable[[Function], Array]] = []
         self._scales: list[float] = []
 
     def __call__(self, lam: float) -> np.ndarray:

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel.exceptions import IncompatibleError
 from fenchel.operators import (
+    Anchored,
     Blocks,
     Dense,
     Directional,
@@ -96,7 +97,7 @@ def factors():
         for i in range(N):
             for j in range(N):
                 blocks[i, j] += C[i, d] * C[j, d] * np.outer(directions[d], directions[d])
-    return Directional((C, C), directions), flatten(blocks)
+    return Anchored(C, C, directions), flatten(blocks)
 
 
 def general():
@@ -331,6 +332,17 @@ class TestDense:
         assert np.min(values) >= 0  # three are round-off
         close((vectors * values) @ vectors.T, K, factor=16)
         close(vectors.T @ vectors, np.eye(6), factor=16)
+
+    @pytest.mark.parametrize(
+        "layout", [np.ascontiguousarray, np.asfortranarray, lambda K: np.repeat(K, 2, axis=1)[:, ::2]]
+    )
+    def test_solver_takes_any_memory_layout(self, rng, layout):
+        K, B = psd(rng, 6), rng.standard_normal((6, 2))
+        given = layout(K)
+        for shift in (0.5, np.linspace(0.5, 2, 6)):
+            matrix = 3.0 * K + shift * np.eye(6)
+            close(Dense(given).solver(3.0, shift)(B), np.linalg.solve(matrix, B), factor=np.linalg.cond(matrix))
+        assert_array_equal(given, K)
 
 
 class TestLimit:

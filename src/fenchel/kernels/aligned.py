@@ -12,7 +12,7 @@ from fenchel.kernels.base import OperatorKernel, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
 from fenchel.kernels.scalar import Gaussian
 from fenchel.kernels.separable import BoundTerms, gram_matrix
-from fenchel.operators import Directional, Operator
+from fenchel.operators import Anchored, Directional, Operator
 
 __all__ = ["Aligned"]
 
@@ -138,7 +138,7 @@ class BoundAnchors:
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the Gram operator from the features of both samples."""
         left = self._features(X)
-        return Directional((left, left if Z is None else self._features(Z)), self.directions)
+        return Anchored(left, left if Z is None else self._features(Z), self.directions)
 
     def _features(self, X: Array) -> Array:
         columns = self.kernel(X, self.anchors)

@@ -2,7 +2,7 @@
 
 from fenchel.operators.blocks import Blocks
 from fenchel.operators.dense import Dense
-from fenchel.operators.directional import Directional
+from fenchel.operators.directional import Anchored, Directional
 from fenchel.operators.eigenbasis import Eigenbasis
 from fenchel.operators.kronecker import Kronecker, entries, kronecker
 from fenchel.operators.operator import Operator, ScalarOperator, is_thin, scaled, width
@@ -12,6 +12,7 @@ from fenchel.operators.sum import Sum
 from fenchel.operators.thin import Thin
 
 __all__ = [
+    "Anchored",
     "Blocks",
     "Dense",
     "Directional",

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from fenchel._array import Array, cholesky_solver, device, is_numpy, namespace, symmetric_eigh
 from fenchel.operators.eigenbasis import KroneckerBasis, times
 from fenchel.operators.operator import Index, ScalarOperator, scaled, taken
@@ -52,8 +54,9 @@ def _scaled(operator: Dense, root: Array) -> Dense:
 
 def shifted(matrix: Array, scale: float, shift: float | Array) -> Array:
     """Return scale K + shift; ``shift`` is a number or one for each row."""
-    result, n = matrix * scale, matrix.shape[0]
+    result = matrix * scale
     if is_numpy(result):
-        result.reshape(-1)[:: n + 1] += shift  # an array of our own
+        diagonal = np.einsum("ii->i", result)  # a view, whatever the memory layout
+        diagonal += shift
         return result
-    return result + namespace(matrix).eye(n, dtype=matrix.dtype, device=device(matrix)) * shift
+    return result + namespace(matrix).eye(matrix.shape[0], dtype=matrix.dtype, device=device(matrix)) * shift

@@ -66,7 +66,7 @@ class ScalarOperator(Operator, ABC):
     @property
     @abstractmethod
     def matrix(self) -> Array:
-        """The matrix, (n, m)."""
+        """The matrix, (n, m), for methods that need it; ``IncompatibleError`` where it is out of reach."""
 
     @abstractmethod
     def block(self, rows: Index, columns: Index | None = None) -> "ScalarOperator":
