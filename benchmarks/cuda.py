@@ -11,8 +11,8 @@ import torch
 
 from fenchel import OperatorKernelRegressor
 from fenchel.kernels import Gaussian
-from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+from fenchel.operators import Dense
 from fenchel.problem import DualProblem
 from fenchel.solvers import APGD, ClosedForm, DouglasRachford, RowNewton
 
@@ -49,10 +49,10 @@ def large(n, lam, dtype=torch.float64):
     outputs = outputs + 0.5 * torch.randn((n, 20), generator=generator, device="cuda", dtype=dtype)
     K, K_Y = Gaussian(0.02)(points), Gaussian(0.02)(outputs)
     V = torch.linalg.cholesky(K_Y + 1e-10 * torch.eye(n, device="cuda", dtype=dtype))
-    ridge = ClosedForm().solve(DualProblem.build(SeparableGram(DenseGram(K)), V, Square(), lam))
+    ridge = ClosedForm().solve(DualProblem.build(Dense(K), V, Square(), lam))
     kappa = float(torch.quantile(torch.linalg.vector_norm(ridge.duals, dim=1), 0.7))
     for attempt in ("cold", "again"):
-        problem = DualProblem.build(SeparableGram(DenseGram(K)), V, Huber(kappa), lam)
+        problem = DualProblem.build(Dense(K), V, Huber(kappa), lam)
         torch.cuda.synchronize()
         start = time.perf_counter()
         solution = RowNewton().solve(problem, tol=1e-8)

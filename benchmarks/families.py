@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss
+from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.solvers import DouglasRachford
 
@@ -47,7 +47,7 @@ class Member:
     lam: float
 
     def problem(self) -> DualProblem:
-        return DualProblem.build(SeparableGram(DenseGram(self.K), self.operator), self.Y, self.loss, self.lam)
+        return DualProblem.build(kronecker(Dense(self.K), self.operator), self.Y, self.loss, self.lam)
 
 
 def specs() -> list[Spec]:
@@ -132,8 +132,8 @@ def _sizes(loss: Loss, residuals: np.ndarray) -> np.ndarray:
 
 def _calibrated(base: DualProblem, spec: Spec) -> Loss:
     """Bisect for the threshold, from the quantile of the ridge residuals; solves are short and share one eigenbasis."""
-    basis, scale = base.spectrum, 1 / (spec.lam * base.total)
-    ridge = basis.apply(1 / (1 + scale * basis.values), 1.0, base.targets)
+    scale = 1 / (spec.lam * base.total)
+    ridge = base.shared.factorize().function(lambda values: 1 / (1 + scale * values))(base.targets)
     probe = make_loss(spec.loss, 1.0)
     size = float(np.quantile(_sizes(probe, ridge), 1 - spec.share)) + 1e-300
     top = 0.98 * float(_sizes(probe, base.targets).max())  # beyond, an insensitive zone leaves nothing active
@@ -155,7 +155,7 @@ def _calibrated(base: DualProblem, spec: Spec) -> Loss:
 @lru_cache(maxsize=2)
 def _base(kind: str, n: int, r: int, variant: str, pointwise: bool) -> DualProblem:
     K, operator, Y = _data(kind, n, r, variant, pointwise)
-    return DualProblem.build(SeparableGram(DenseGram(K), operator), Y, Huber(1.0), 1.0)
+    return DualProblem.build(kronecker(Dense(K), operator), Y, Huber(1.0), 1.0)
 
 
 @lru_cache(maxsize=2)

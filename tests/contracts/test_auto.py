@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber
+from fenchel.operators import Dense
 from fenchel.problem import DualProblem
 from fenchel.solvers import APGD, Auto, DouglasRachford, RowNewton, Status
 from fenchel.solvers.splitting import _shortening
@@ -18,7 +18,7 @@ def build(loss, lam, p=4, n=N, weights=None):
     K = np.exp(-0.1 * np.sum((X[:, None] - X[None]) ** 2, axis=2))
     Y = np.tanh(X @ rng.standard_normal((4, p))) + 0.3 * rng.standard_normal((n, p))
     Y[: n // 10] += 3 * rng.standard_normal((n // 10, p))
-    return DualProblem.build(SeparableGram(DenseGram(K)), Y, loss(np.linalg.norm(Y, axis=1)), lam, weights)
+    return DualProblem.build(Dense(K), Y, loss(np.linalg.norm(Y, axis=1)), lam, weights)
 
 
 def relay(problem):
@@ -73,8 +73,8 @@ class TestChoice:
     def test_short_numbers_at_their_bound(self):
         """Duals that were brought to their bound are a rounding error away from it."""
         problem = build(clipped(0.99), 1e-8, p=1, n=300)
-        K, Y = problem.gram.dense(1).astype(np.float32), problem.targets.astype(np.float32)
-        short = DualProblem.build(SeparableGram(DenseGram(K)), Y, problem.loss, 1e-8)
+        K, Y = problem.gram.matrix.astype(np.float32), problem.targets.astype(np.float32)
+        short = DualProblem.build(Dense(K), Y, problem.loss, 1e-8)
         assert Auto()._share_at_bound(short) == pytest.approx(0.99, abs=0.01)
 
     def test_newton_for_few_samples_of_one_output_without_a_zone(self):
@@ -158,7 +158,7 @@ class TestStart:
     def test_the_best_multiple_of_the_ridge_solution(self, share, weights):
         """Against a search on the ray for the largest dual value."""
         problem = build(zone(share), 1e-4, weights=weights)
-        ridge = np.linalg.solve(problem.gram.dense(1) * problem.scale + np.eye(N), problem.targets)
+        ridge = np.linalg.solve(problem.gram.matrix * problem.scale + np.eye(N), problem.targets)
         fitted = problem.predictions(ridge)
         found = _shortening(problem, ridge, fitted)
         ray = np.linspace(0, 1, 2001)
@@ -167,7 +167,7 @@ class TestStart:
 
     def test_the_start_is_in_the_domain(self):
         problem = build(lambda norms: EpsilonSVR(0.05), 1e-4)
-        ridge = np.linalg.solve(problem.gram.dense(1) * problem.scale + np.eye(N), problem.targets)
+        ridge = np.linalg.solve(problem.gram.matrix * problem.scale + np.eye(N), problem.targets)
         assert np.linalg.norm(ridge, axis=1).max() > 1
         found = _shortening(problem, ridge, problem.predictions(ridge))
         assert 0 < found * np.linalg.norm(ridge, axis=1).max() <= 1 + 1e-12
@@ -179,7 +179,7 @@ class TestStart:
     def test_a_wide_zone_is_reached_from_zero(self):
         """Half the iterations that the ridge solution takes."""
         problem = build(zone(0.1), 1e-8)
-        ridge = np.linalg.solve(problem.gram.dense(1) * problem.scale + np.eye(N), problem.targets)
+        ridge = np.linalg.solve(problem.gram.matrix * problem.scale + np.eye(N), problem.targets)
         assert _shortening(problem, ridge, problem.predictions(ridge)) == 0
         cold, warm = DouglasRachford().solve(problem), DouglasRachford().solve(problem, start=ridge)
         assert cold.status is Status.CONVERGED

@@ -5,8 +5,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from fenchel import OperatorKernelRegressor
-from fenchel.kernels.gram import DenseGram, SeparableGram
+from fenchel.derived_problems import holding_out
 from fenchel.losses import AsymmetricSquare, CostSensitiveHinge, IntegralLoss, Pinball
+from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.solvers import Auto, BoxNewton, DouglasRachford, Status
 
@@ -159,7 +160,7 @@ class TestBoxNewton:
         K = np.exp(-2 * np.sum((X[:, None] - X[None]) ** 2, axis=2))
         M = np.exp(-3 * (LEVELS[:, None] - LEVELS) ** 2)
         targets = np.repeat(y[:, None], 3, axis=1)
-        return DualProblem.build(SeparableGram(DenseGram(K), M), targets, Pinball(LEVELS), lam, weights)
+        return DualProblem.build(kronecker(Dense(K), M), targets, Pinball(LEVELS), lam, weights)
 
     @pytest.mark.parametrize("lam", [1e-1, 1e-3, 1e-5])
     def test_it_gives_the_splitting_its_last_digits(self, lam):
@@ -180,7 +181,7 @@ class TestBoxNewton:
 
     def test_sample_weights_and_held_out_samples(self):
         weights = np.random.default_rng(8).uniform(0.2, 2, 60)
-        problem = self.problem(weights=weights).holding_out(np.arange(5))
+        problem = holding_out(self.problem(weights=weights), np.arange(5))
         found = Auto().solve(problem, 1e-8)
         assert found.status is Status.CONVERGED and found.solver == "BoxNewton"
         assert np.all(found.duals[:5] == 0)

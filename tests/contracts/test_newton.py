@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel._array import host
-from fenchel.kernels.gram import DenseGram, SeparableGram
+from fenchel.derived_problems import holding_out
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, InfimalConvolution, Norm, Power, Square
+from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.solvers import DouglasRachford, RowNewton, Status
 
@@ -56,7 +57,7 @@ def kernel_matrix(X, kind="plain"):
 def build(loss, lam, p=3, weights=None, kind="plain", n=N, native=np.asarray):
     X, Y = sample(p, kind, n)
     s = None if weights is None else native(weights)
-    return DualProblem.build(SeparableGram(DenseGram(native(kernel_matrix(X, kind)))), native(Y), loss, lam, s)
+    return DualProblem.build(Dense(native(kernel_matrix(X, kind))), native(Y), loss, lam, s)
 
 
 def arrives(problem, tol=TOL, steps=100):
@@ -93,7 +94,7 @@ class TestOptimum:
     def test_singular_problems(self, loss, lam, kind):
         problem = build(loss, lam, 2, None, kind)
         if kind in ("rank", "twice", "linear"):
-            assert np.linalg.matrix_rank(problem.gram.identity_factor()) <= N // 2
+            assert np.linalg.matrix_rank(problem.gram.matrix) <= N // 2
         arrives(problem)
 
     @pytest.mark.parametrize("loss", FLAT, ids=repr)
@@ -110,7 +111,7 @@ class TestOptimum:
         problem = build(Square(), 1e-4)
         solution = RowNewton().solve(problem, tol=TOL)
         assert solution.n_iter <= 2
-        wanted = np.linalg.solve(np.eye(N) + problem.gram.identity_factor() / (1e-4 * N), problem.targets)
+        wanted = np.linalg.solve(np.eye(N) + problem.gram.matrix / (1e-4 * N), problem.targets)
         assert_allclose(solution.duals, wanted, rtol=0, atol=1e-8 * np.max(np.abs(wanted)))
 
     @every_quick
@@ -171,7 +172,7 @@ class TestBranches:
     @pytest.mark.parametrize("loss", [Square(), Huber(0.3), EpsilonRidge(0.1), Norm(0.5)], ids=repr)
     def test_zero_targets(self, loss):
         X, Y = sample(2)
-        problem = DualProblem.build(SeparableGram(DenseGram(kernel_matrix(X))), 0 * Y, loss, 0.1)
+        problem = DualProblem.build(Dense(kernel_matrix(X)), 0 * Y, loss, 0.1)
         solution = RowNewton().solve(problem, tol=TOL)
         assert solution.status is Status.CONVERGED
         assert_array_equal(solution.duals, np.zeros((N, 2)))
@@ -180,13 +181,13 @@ class TestBranches:
     def test_held_out_samples(self, loss):
         """Their duals are zero, and the rest is the problem without them."""
         held = np.array([0, 3, 11])
-        problem = build(loss, 1e-2).holding_out(held)
+        problem = holding_out(build(loss, 1e-2), held)
         solution = RowNewton().solve(problem, tol=TOL)
         assert solution.status is Status.CONVERGED
         assert_array_equal(solution.duals[held], 0)
         X, Y = sample(3)
         kept = np.delete(np.arange(N), held)
-        sub = DualProblem.build(SeparableGram(DenseGram(kernel_matrix(X[kept]))), Y[kept], loss, 1e-2)
+        sub = DualProblem.build(Dense(kernel_matrix(X[kept])), Y[kept], loss, 1e-2)
         own = DouglasRachford().solve(sub, tol=TOL)
         assert_allclose(solution.certificate.primal, own.certificate.primal, rtol=2 * TOL)
 
@@ -211,7 +212,7 @@ class TestDirection:
 
     def system(self, solver, problem, state):
         p = state.fitted.shape[1]
-        H = np.kron(problem.gram.identity_factor() * problem.scale, np.eye(p))
+        H = np.kron(problem.gram.matrix * problem.scale, np.eye(p))
         return np.eye(len(H)) + self.jacobian(solver, problem, state) @ H
 
     def states(self, solver, problem):
@@ -334,7 +335,7 @@ def test_operators_are_diagonalised(operator, loss, lam):
     Y = np.sin(X @ rng.standard_normal((3, p))) + 0.3 * rng.standard_t(2, (n, p))
     part = root[:, :2]
     M = {"diagonal": np.array([1.0, 1.0, 0.5, 0.0]), "matrix": root @ root.T, "singular": part @ part.T}[operator]
-    problem = DualProblem.build(SeparableGram(DenseGram(K), M), Y, loss, lam, rng.uniform(0.5, 2, n))
+    problem = DualProblem.build(kronecker(Dense(K), M), Y, loss, lam, rng.uniform(0.5, 2, n))
     newton, splitting = (solver.solve(problem, tol=1e-9) for solver in (RowNewton(), DouglasRachford()))
     assert newton.status is splitting.status is Status.CONVERGED
     assert newton.certificate.primal == pytest.approx(splitting.certificate.primal, rel=2e-9)

@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Separable
-from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, Norm, Pinball, Square
+from fenchel.operators import Dense, Sum, kronecker
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
 from fenchel.solvers import APGD, BCD, PGD, Auto, BoxNewton, ClosedForm, DouglasRachford, RowNewton, Status
@@ -250,11 +250,11 @@ class TestRuns:
         problem = case.problem(loss)
         if refuses(solver, problem):
             return
-        K, targets = problem.gram.gram.matrix.copy(), problem.targets.copy()
+        K, targets = problem.gram.terms[0][0].matrix.copy(), problem.targets.copy()
         start = np.random.default_rng(3).standard_normal(targets.shape)
         before = start.copy()
         solver.solve(problem, start=start)
-        assert_array_equal(problem.gram.gram.matrix, K)
+        assert_array_equal(problem.gram.terms[0][0].matrix, K)
         assert_array_equal(problem.targets, targets)
         assert_array_equal(start, before)
 
@@ -413,7 +413,7 @@ class TestIncompatible:
             RowNewton().solve(self.large(Huber(0.5)))
 
     def test_newton_wants_few_distinct_eigenvalues(self):
-        gram = SeparableGram(DenseGram(np.eye(3)), np.linspace(1, 2, 33))
+        gram = kronecker(Dense(np.eye(3)), np.linspace(1, 2, 33))
         with pytest.raises(IncompatibleError, match=r"more than 32 distinct eigenvalues"):
             RowNewton().solve(DualProblem.build(gram, np.ones((3, 33)), Huber(0.5), 1.0))
 
@@ -432,8 +432,8 @@ class TestIncompatible:
     def large(self, loss):
         """A sum of two separable terms on 4001 coordinates, just beyond the limit."""
         targets, K = np.zeros((4001, 1)), np.broadcast_to(np.eye(1), (4001, 4001))
-        terms = [SeparableGram(DenseGram(K)), SeparableGram(DenseGram(K), np.ones(1))]
-        return DualProblem.build(SumGram(terms), targets, loss, LAM)
+        terms = [Dense(K), kronecker(Dense(K), np.ones(1))]
+        return DualProblem.build(Sum(terms), targets, loss, LAM)
 
     @pytest.mark.parametrize(("solver", "loss"), [(ClosedForm(), Square()), (DouglasRachford(), Huber(1.0))], ids=repr)
     def test_large_sums_of_kernels(self, solver, loss):
@@ -456,7 +456,7 @@ class TestIncompatible:
         rng = np.random.default_rng(0)
         X = rng.standard_normal((60, 2))
         targets = rng.standard_normal((60, 2)) / 4
-        return DualProblem.build(SeparableGram(DenseGram(Gaussian(0.3)(X))), targets, EpsilonSVR(0.5), 1e-6)
+        return DualProblem.build(Dense(Gaussian(0.3)(X)), targets, EpsilonSVR(0.5), 1e-6)
 
     def test_auto_hands_over(self, monkeypatch):
         """Newton's method is tried first; with no step allowed to it, the splitting arrives."""
@@ -483,7 +483,7 @@ class TestIncompatible:
         problem = case.problem(EpsilonSVR(20.0))
         solution = Auto().solve(problem)
         assert solution.solver == "Auto"  # no other solver was asked, and nothing was factorised
-        assert not problem.has_spectrum
+        assert not problem.shared.is_factorized
         assert solution.status is Status.CONVERGED
         assert solution.n_iter == 0
         assert_array_equal(solution.duals, np.zeros((N, 3)))

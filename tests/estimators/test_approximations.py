@@ -18,7 +18,7 @@ from fenchel import (
 )
 from fenchel.approximations import Nystrom
 from fenchel.exceptions import IncompatibleError, NotFeasibleError
-from fenchel.kernels import Aligned, Gaussian, Laplacian, Linear, Polynomial
+from fenchel.kernels import Aligned, Gaussian, Laplacian, Linear, Polynomial, ScalarKernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 
 N = 40
@@ -196,3 +196,46 @@ def test_refusals(sample):
         OperatorKernelRegressor(approximation=Nystrom(0)).fit(X, Y)
     with pytest.raises(TypeError, match="must be a Approximation instance or a short name"):
         OperatorKernelRegressor(approximation=Gaussian()).fit(X, Y)
+
+
+class Landmarks(ScalarKernel):
+    """A Nyström approximation on the first points of the sample, written by a user as one class."""
+
+    def __init__(self, kernel=None, count=5, points=None):
+        self.kernel = kernel
+        self.count = count
+        self.points = points
+
+    def resolve(self, X, weights=None):
+        return Landmarks(self.kernel.resolve(X, weights), self.count, X[: self.count])
+
+    @property
+    def has_features(self):
+        return True
+
+    def features(self, X):
+        if self.points is None:
+            return np.zeros((len(X), self.count))  # how many, before the landmarks are known
+        return np.linalg.solve(np.linalg.cholesky(self.kernel(self.points)), self.kernel(self.points, X)).T
+
+    def __call__(self, X, Z=None):
+        return self.features(X) @ self.features(X if Z is None else Z).T
+
+    def diag(self, X):
+        return np.sum(self.features(X) ** 2, axis=1)
+
+
+@pytest.mark.parametrize("operator", [None, [[1.0, 0.3], [0.3, 0.5]]], ids=["identity", "matrix"])
+@pytest.mark.parametrize("loss", [Square(), Huber(0.2), EpsilonSVR(0.1)], ids=repr)
+def test_an_approximation_is_one_class(sample, loss, operator):
+    """Against the fit on its matrix k(X, Z) k(Z, Z)^-1 k(Z, X); weights and folds take it as any other kernel."""
+    X, Y = sample
+    K, weights = Gaussian(0.3)(X, X), np.linspace(0.5, 2, N)
+    matrix = K[:, :5] @ np.linalg.solve(K[:5, :5], K[:5])
+    settings = {"loss": loss, "lam": 1e-2, "tol": 1e-10, "operator": operator}
+    model = OperatorKernelRegressor(Landmarks(Gaussian(0.3)), **settings).fit(X, Y, sample_weight=weights)
+    dense = OperatorKernelRegressor("precomputed", **settings).fit((matrix + matrix.T) / 2, Y, sample_weight=weights)
+    assert model.duality_gap_ <= 1e-10
+    assert model.primal_objective_ == pytest.approx(dense.primal_objective_, rel=1e-8)
+    search = OperatorKernelRegressorCV(Landmarks(Gaussian(0.3)), losses=[loss], lams=[1e-2, 1e-3], operator=operator)
+    assert np.all(search.fit(X, Y).cv_gaps_ <= 1e-6)

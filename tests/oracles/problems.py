@@ -7,6 +7,7 @@ import numpy as np
 from fenchel.kernels import Aligned, Blocks, Gaussian, Laplacian, Linear, Separable, SeparableSum
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
+from tests.matrices import full_matrix
 
 FAMILIES = ("separable", "sum", "aligned", "blocks")
 COUNT = 10
@@ -26,7 +27,7 @@ class Case:
         targets = self.representation.targets_
         bound = kernel(family, k, *targets.shape).bind(self.X, self.representation)
         problem = DualProblem.build(bound.gram(self.X), targets, loss, self.lam, self.weights)
-        return problem, bound.gram(self.X).dense(targets.shape[1])
+        return problem, full_matrix(bound.gram(self.X), targets.shape[1])
 
 
 @dataclass(frozen=True)

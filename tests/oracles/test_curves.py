@@ -13,8 +13,8 @@ import pytest
 from fenchel import FunctionalRegressor
 from fenchel.datasets import make_functional
 from fenchel.kernels import Gaussian, Laplacian
-from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, Norm, Square
+from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.solvers import APGD, BCD, Auto, DouglasRachford, Status
 
@@ -131,7 +131,7 @@ def test_every_solver_with_gaps(loss):
         scale[i, case.seen[i]] = np.sqrt(case.point_weights(i))
     roots = np.sqrt(case.quadrature)
     rows = np.array([[np.sqrt(1.5 / case.quadrature[seen].sum())] for seen in case.seen])
-    gram = SeparableGram(DenseGram(case.K * rows * rows.T), roots[:, None] * case.G * roots)
+    gram = kronecker(Dense(case.K * rows * rows.T), roots[:, None] * case.G * roots)
     targets = scale * np.where(case.seen, case.Y, 0.0)
     problem = DualProblem.build(gram, targets, loss, LAM, case.counts, scale, case.seen.astype(float))
     wanted = case.optimum(loss)

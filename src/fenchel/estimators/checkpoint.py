@@ -77,6 +77,6 @@ def search_key(
     digest = hashlib.sha256(repr(grid).encode())
     problem = training_set.problem(losses[0], lams[0])
     # the predictions depend on every number of the kernel and of the operator
-    for array in (problem.targets, problem.predictions(problem.targets), problem.kept):
+    for array in (problem.targets, problem.predictions(problem.targets), problem.mask):
         digest.update(b"" if array is None else np.ascontiguousarray(host(array)).tobytes())
     return digest.hexdigest()

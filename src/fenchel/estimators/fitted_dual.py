@@ -13,9 +13,10 @@ from fenchel._array import Array, as_index, as_like, device, eps, host, is_singl
 from fenchel.estimators.training_set import BoundKernel, Encoded, TrainingSet
 from fenchel.estimators.validation import DualSettings, warn_user
 from fenchel.exceptions import IndefiniteError
-from fenchel.kernels.gram import SeparableGram, ThinGram
+from fenchel.feasibility import loss_radius, pulled_inside, round_off
 from fenchel.losses import Loss
-from fenchel.problem import Certificate, DualProblem
+from fenchel.operators import Thin, is_thin, kronecker
+from fenchel.problem import Certificate, DualProblem, arithmetic
 from fenchel.solvers import Solution, Solver, Status
 
 __all__ = [
@@ -76,7 +77,7 @@ class KernelExpansion:
         X = namespace(training_set.X).take(training_set.X, as_index(support, training_set.X), axis=0)
         kernel: Any = training_set.kernel
         features_coef = None
-        if training_set.ridge.gram.is_thin and coef.shape[0] > 0:
+        if is_thin(training_set.ridge.gram) and coef.shape[0] > 0:
             features_coef = kernel.terms[0][0].features(X).T @ coef
         return cls(kernel, X, coef, columns, features_coef)
 
@@ -106,7 +107,7 @@ class KernelExpansion:
         gram, coef = self._gram(X)
         if matrix is None:
             return gram.matmul(as_like(coef, X))
-        return gram.gram.matmul(as_like(coef, X) @ as_like(matrix, X))
+        return gram.terms[0][0].matmul(as_like(coef, X) @ as_like(matrix, X))
 
     def _gram(self, X: Array) -> tuple[Any, Array]:
         """Return the Gram operator between inputs and the model, and the coefficients that it acts on."""
@@ -115,7 +116,7 @@ class KernelExpansion:
         kernel: Any = self.kernel
         scalar, operator = kernel.terms[0]
         eye = namespace(X).eye(self.features_coef.shape[0], dtype=X.dtype, device=device(X))
-        return SeparableGram(ThinGram(scalar.features(X), eye), operator), self.features_coef
+        return kronecker(Thin(scalar.features(X), eye), operator), self.features_coef
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def fit_dual(
 ) -> FittedDual:
     """Solve the dual problem of a loss and a lam to a relative gap ``tol``; ``start`` are duals to begin from."""
     problem = training_set.problem(loss, lam)
-    with problem.arithmetic():
+    with arithmetic(problem):
         solution = _finite(solver.solve(problem, tol=tol, start=start), problem)
     return as_fitted(training_set, problem, solution, tol)
 
@@ -234,9 +235,9 @@ def as_fitted(training_set: TrainingSet, problem: DualProblem, solution: Solutio
     K a / (lam n), which is large where lam is tiny or the kernel is large.
     """
     expansion = _expansion(training_set, problem, solution)
-    with problem.arithmetic():
-        round_off = problem.round_off(solution.duals, solution.predictions)
-        if round_off > 0.1 * tol * abs(solution.certificate.primal) or training_set.is_pairwise:
+    with arithmetic(problem):
+        errors = round_off(problem, solution.duals, solution.predictions)
+        if errors > 0.1 * tol * abs(solution.certificate.primal) or training_set.is_pairwise:
             solution, expansion = _recertified(training_set, problem, solution, expansion, tol)
     duals = Duals.of(problem, solution).given(training_set)
     if training_set.is_pairwise:
@@ -253,9 +254,9 @@ def _recertified(
         for factor in (training_set.representation.row_scale_, problem.root):
             predictions = predictions if factor is None else predictions * factor
         certificate = problem.certificate(solution.duals, predictions)
-        if margin is None or math.isfinite(certificate.primal) or math.isinf(problem.loss_radius):
+        if margin is None or math.isfinite(certificate.primal) or math.isinf(loss_radius(problem)):
             break
-        duals, _ = problem.pulled_inside(solution.duals, predictions, margin)
+        duals, _ = pulled_inside(problem, solution.duals, predictions, margin)
         solution = replace(solution, duals=duals)
         expansion = _expansion(training_set, problem, solution)
     status = solution.status

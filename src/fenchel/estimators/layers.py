@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 
 from fenchel._array import Array, as_like, cholesky_solver, device, eps, host, namespace, row_norms
 from fenchel.kernels import ScalarKernel
-from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import Loss
-from fenchel.problem import DualProblem
+from fenchel.operators import Dense
+from fenchel.problem import DualProblem, arithmetic
 from fenchel.solvers import Auto, ClosedForm, RowNewton, Solution, Solver, Status
 
 __all__ = ["Layers", "Network", "Reduced", "descend", "first_layers"]
@@ -185,19 +185,17 @@ class Reduced:
 
     def problem(self, kernel: ScalarKernel, codes: Array) -> DualProblem:
         """Return the dual problem of the outer layer."""
-        return DualProblem.build(SeparableGram(DenseGram(kernel(codes)), None), self.V, self.loss, self.lam)
+        return DualProblem.build(Dense(kernel(codes)), self.V, self.loss, self.lam)
 
     def start(self, problem: DualProblem) -> Array | None:
         """Return duals to start from: those with the multipliers of the last solve."""
         if self.last is None or problem.loss.profile() is None:
             return None
-        K: Any = problem.gram.identity_factor()  # there is one: the outer operator is the identity
-        diagonal = namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K)) * self.last
-        return cholesky_solver(K * problem.scale + diagonal)(self.V)
+        return problem.gram.solver(problem.scale, self.last)(self.V)
 
     def solve(self, problem: DualProblem) -> Solution:
         """Solve the outer problem, from a near start where there is one."""
-        with problem.arithmetic():
+        with arithmetic(problem):
             solution = self._solve(problem)
         self.last = _multipliers(solution.duals, self.V - solution.predictions)
         return solution

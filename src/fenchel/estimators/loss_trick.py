@@ -32,7 +32,7 @@ from fenchel.kernels import as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.losses.profile import Quadratic
 from fenchel.representations import Euclidean, KernelOutputs, Representation
-from fenchel.sweep import double_expansion
+from fenchel.reweighted_ridge import double_expansion
 from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 
 __all__ = ["LossTrickPredictor"]

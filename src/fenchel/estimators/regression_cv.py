@@ -39,7 +39,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         Folds. A number means that many folds of samples in random order, the same in every fit; for folds in the order
         of the samples pass ``KFold(5)``. ``"loo"`` is leave-one-out, exact. ``"approximate-loo"`` takes one fit and
         one linear system for each pair instead of n fits, for losses of the Euclidean norm and the identity operator:
-        exact for the square loss; ``fenchel.sweep.approximate_loo`` states its error with others.
+        exact for the square loss; ``fenchel.reweighted_ridge.approximate_loo`` states its error with others.
     aggregate : {"mean", "median", "trimmed_mean", "fold_median"}, default="mean"
         How held-out errors become one number: mean of the folds' means; median over all held-out samples, which a
         minority of outliers does not move; mean of the smallest four fifths of all errors, for fewer outliers than a

@@ -15,8 +15,9 @@ from fenchel.estimators.search import Progress, warn_gaps
 from fenchel.estimators.training_set import Encoded
 from fenchel.estimators.validation import as_lams, as_losses
 from fenchel.losses import Loss
+from fenchel.problem import arithmetic
 from fenchel.solvers import Solution
-from fenchel.sweep import solve_grid
+from fenchel.surfaces import solve_grid
 
 __all__ = ["RegularizationPath", "path"]
 
@@ -118,7 +119,7 @@ def path(
     n_iter = np.zeros(shape, dtype=int)
     solutions: dict[tuple[int, int], Solution] = {}
     problem = encoded.training_set.ridge
-    with problem.arithmetic():
+    with arithmetic(problem):
         for i, j, solution in solve_grid(problem, checked, lams, estimator.tol, settings.solver):
             certificate = solution.certificate
             gaps[i, j], primal[i, j], dual[i, j] = certificate.relative_gap, certificate.primal, certificate.dual

@@ -20,8 +20,9 @@ from fenchel.estimators.fitted_dual import FITTED, DualEstimator, fit_dual, warn
 from fenchel.estimators.training_set import Encoded, TrainingSet, check_loss
 from fenchel.estimators.validation import as_lams, as_losses, warn_user
 from fenchel.exceptions import IncompatibleError
+from fenchel.held_out import held_out, nearly_held_out
 from fenchel.losses import Loss
-from fenchel.sweep import held_out, nearly_held_out
+from fenchel.problem import arithmetic
 
 __all__ = [
     "SEARCHED",
@@ -190,7 +191,7 @@ class Search:
                         self.progress(done, total)
                     store.save(places[pair.loss])
 
-        with training_set.ridge.arithmetic():
+        with arithmetic(training_set.ridge):
             parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
             Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(record)(part) for part in parts)
         warn_gaps(store.gaps, self.tol)
@@ -201,7 +202,7 @@ def squared_distance(training_set: TrainingSet) -> Measure:
     """Return the measure of the squared distance between outputs and predictions, where outputs are observed."""
     problem = training_set.ridge
     targets = host(problem.unscale(problem.targets))
-    observed = 1.0 if problem.kept is None else host(problem.kept)
+    observed = 1.0 if problem.mask is None else host(problem.mask)
 
     def measure(predictions: np.ndarray) -> np.ndarray:
         squares: np.ndarray = np.sum(observed * (targets - predictions) ** 2, axis=1)

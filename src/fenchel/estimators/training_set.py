@@ -11,8 +11,8 @@ from fenchel.approximations import Approximation
 from fenchel.estimators.validation import DualSettings, sample_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel
-from fenchel.kernels.gram import OperatorGram
 from fenchel.losses import Loss, Square
+from fenchel.operators import Operator, scaled
 from fenchel.problem import DualProblem
 from fenchel.representations import Representation
 from fenchel.solvers import APGD
@@ -26,7 +26,7 @@ _ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
 class BoundKernel(Protocol):
     """A kernel bound to a sample and to the coordinates of a representation."""
 
-    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
+    def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the Gram operator between two samples."""
 
 
@@ -115,7 +115,7 @@ def encode(
         bound = _approximated(bound, approximation, kernel, X, weights)
     gram = bound.gram(X)
     if representation.row_scale_ is not None:
-        gram = gram.scaled(representation.row_scale_)
+        gram = scaled(gram, representation.row_scale_)
     ridge = DualProblem.build(
         gram, targets, Square(), 1.0, weights, representation.point_scale, representation.observed_
     )

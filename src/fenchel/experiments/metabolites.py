@@ -26,13 +26,13 @@ from fenchel.decoders import Candidates
 from fenchel.experiments.base import Unit, on_device
 from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.kernels import GaussianTanimoto
-from fenchel.kernels.gram import DenseGram, SeparableGram
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.metrics import ranks_of, top_k_accuracies
+from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.report import plots
 from fenchel.representations import KernelOutputs
-from fenchel.sweep import solve_grid
+from fenchel.surfaces import solve_grid
 
 __all__ = ["draw", "summary", "units"]
 
@@ -105,10 +105,10 @@ def _tops(fold: int, device: str | None, every: int = 1, choice: tuple[str, floa
     start = perf_counter()
     representation = KernelOutputs(OUTPUT_KERNEL).fit(on_device(device, data.Y[train]))
     targets = representation.targets_
-    gram = DenseGram(on_device(device, grams[name][np.ix_(train, train)]))
+    gram = Dense(on_device(device, grams[name][np.ix_(train, train)]))
     ones = on_device(device, np.ones(targets.shape[1]))
-    problem = DualProblem.build(SeparableGram(gram, ones), targets, Square(), lam)
-    problem.spectrum  # noqa: B018 - once for all losses
+    problem = DualProblem.build(kronecker(gram, ones), targets, Square(), lam)
+    problem.shared.factorize()  # once for all losses
     factored = perf_counter() - start
     decoder = Candidates().fit(None, representation)
     sets = [on_device(device, data.candidate_Y[data.sets[i]]) for i in test]

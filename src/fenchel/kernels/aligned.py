@@ -10,10 +10,9 @@ from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options
 from fenchel.kernels.base import OperatorKernel, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
-from fenchel.kernels.general_gram import DirectionalGram
-from fenchel.kernels.gram import OperatorGram
 from fenchel.kernels.scalar import Gaussian
 from fenchel.kernels.separable import BoundTerms, gram_matrix
+from fenchel.operators import Anchored, Directional, Operator
 
 __all__ = ["Aligned"]
 
@@ -121,10 +120,10 @@ class BoundDirections:
     kernels: tuple[ScalarKernel, ...]
     directions: Array
 
-    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
+    def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the Gram operator from the stack of Gram matrices."""
         stack = namespace(self.directions).stack([gram_matrix(kernel, X, Z) for kernel in self.kernels])
-        return DirectionalGram(stack, self.directions)
+        return Directional(stack, self.directions)
 
 
 @dataclass(frozen=True)
@@ -136,10 +135,10 @@ class BoundAnchors:
     directions: Array
     pairs: bool
 
-    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
+    def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the Gram operator from the features of both samples."""
         left = self._features(X)
-        return DirectionalGram((left, left if Z is None else self._features(Z)), self.directions)
+        return Anchored(left, left if Z is None else self._features(Z), self.directions)
 
     def _features(self, X: Array) -> Array:
         columns = self.kernel(X, self.anchors)

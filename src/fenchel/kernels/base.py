@@ -118,7 +118,7 @@ class OperatorKernel(Component, ABC):
     def bind(self, X: Array, representation: Any) -> Any:
         """Return the kernel bound to a sample, in the coordinates of the representation.
 
-        The result has ``gram(X, Z=None)``, an ``OperatorGram``; parameters that depend on the sample (a median
+        The result has ``gram(X, Z=None)``, an ``Operator``; parameters that depend on the sample (a median
         bandwidth, the covariance of the outputs) are numbers in it.
         """
 

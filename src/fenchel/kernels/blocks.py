@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Self
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_psd
 from fenchel.kernels.base import OperatorKernel
-from fenchel.kernels.general_gram import BlockGram
-from fenchel.kernels.gram import OperatorGram
 from fenchel.kernels.scalar import Gaussian
+from fenchel.operators import Operator
+from fenchel.operators.blocks import Blocks as BlockOperator
+from fenchel.operators.blocks import as_matrix
 
 __all__ = ["Blocks"]
 
@@ -69,7 +70,7 @@ class BoundBlocks:
     representation: Any
     tensor: bool
 
-    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
+    def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the Gram operator from the blocks."""
         is_sample = Z is None
         Z = X if Z is None else Z
@@ -82,9 +83,9 @@ class BoundBlocks:
         if self.tensor:
             inverse = namespace(targets).linalg.pinv(targets)  # (p, n): outputs are y = V e, so e' K e = V^+ M V^+'
             blocks = inverse @ blocks @ inverse.T
-        gram = BlockGram(blocks)
-        if is_sample and gram.why_no_spectrum(targets) is None:
-            check_psd(gram.dense(targets.shape[1]), "The matrix of all blocks")
+        gram = BlockOperator(blocks)
+        if is_sample and gram.why_not_factorize is None:
+            check_psd(as_matrix(blocks), "The matrix of all blocks")
         return gram
 
 

@@ -11,9 +11,9 @@ from fenchel._array import Array, device, namespace
 from fenchel._check import check_no_overflow, check_psd
 from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
-from fenchel.kernels.gram import DenseGram, GramOperator, OperatorGram, SeparableGram, SumGram, ThinGram
 from fenchel.kernels.operators import as_operator
 from fenchel.kernels.scalar import Gaussian
+from fenchel.operators import Dense, Operator, ScalarOperator, Sum, Thin, kronecker
 
 __all__ = ["Separable", "SeparableSum", "as_operator_kernel"]
 
@@ -26,13 +26,13 @@ def gram_matrix(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Array
     return matrix if kernel.is_trusted or Z is not None else check_psd(matrix, f"The Gram matrix of {kernel!r}")
 
 
-def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> GramOperator:
+def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> ScalarOperator:
     """Return k(X, Z) as an operator: the product of its features where these are few, else the matrix."""
     size = X.shape[0] if Z is None else Z.shape[0]
     if features_of(kernel, X) >= size:
-        return DenseGram(gram_matrix(kernel, X, Z))
+        return Dense(gram_matrix(kernel, X, Z))
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = ThinGram(kernel.features(X), None if Z is None else kernel.features(Z))
+        gram = Thin(kernel.features(X), None if Z is None else kernel.features(Z))
         diagonal = namespace(X).sum(gram.left**2, axis=1)
     check_no_overflow(diagonal, f"The Gram matrix of {kernel!r}")
     return gram
@@ -50,10 +50,10 @@ class BoundTerms:
 
     terms: tuple[tuple[ScalarKernel, Array | None], ...]
 
-    def gram(self, X: Array, Z: Array | None = None) -> OperatorGram:
+    def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the Gram operator; terms that share an operator share one matrix."""
-        grams = [SeparableGram(scalar_gram(kernel, X, Z), operator) for kernel, operator in self.terms]
-        return grams[0] if len(grams) == 1 else SumGram(grams)
+        grams = [kronecker(scalar_gram(kernel, X, Z), operator) for kernel, operator in self.terms]
+        return grams[0] if len(grams) == 1 else Sum(grams)
 
     def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "BoundTerms":
         """Return the sum with other scalar kernels."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from fenchel._array import Array, eps, host, is_single, namespace
+from fenchel.operators import is_thin, width
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Stage, Status
 from fenchel.solvers.box import BoxNewton
@@ -73,11 +74,11 @@ class Auto(Solver):
         reason = DouglasRachford().why_not(problem)
         if reason is not None:
             return self._limited(APGD()), reason
-        if problem.has_spectrum:
+        if problem.shared.is_factorized:
             return self._limited(DouglasRachford()), "the factorisation is there, and lam hardly matters"
         one_output = problem.targets.shape[1] == 1
-        is_thin = problem.gram.is_thin
-        can_newton = not is_thin and problem.gram.identity_factor() is not None and RowNewton().why_not(problem) is None
+        is_plain = problem.gram.n_outputs is None and not is_thin(problem.gram)
+        can_newton = is_plain and RowNewton().why_not(problem) is None
         is_flat, is_sparse = problem.curvature == 0, problem.loss.sparse
         if can_newton and is_sparse and (is_flat or self._is_mild(problem)):
             share = self._share_outside(problem)
@@ -181,8 +182,7 @@ class Auto(Solver):
 
     def _is_mild(self, problem: DualProblem) -> bool:
         """Whether the condition number is at most ``_HARD``; the trace, a bound, tells it at once for most."""
-        K: Array = problem.gram.identity_factor()
-        trace = float(namespace(K).linalg.trace(K)) * problem.scale
+        trace = float(namespace(problem.targets).sum(problem.gram.diag())) * problem.scale
         return trace <= _HARD or problem.lipschitz <= _HARD
 
     def _is_for_newton(self, problem: DualProblem) -> bool:
@@ -210,16 +210,16 @@ class Auto(Solver):
         return float((values > 0).mean())
 
     def _step_seconds(self, problem: DualProblem) -> float:
-        (n, p), width = problem.targets.shape, problem.gram.width  # a product with one column waits for memory
-        return max(2 * n * width * p / _FLOPS, (8 * n * width - _CACHE) / _BANDWIDTH) + _OVERHEAD
+        (n, p), stored = problem.targets.shape, width(problem.gram)  # a product with one column waits for memory
+        return max(2 * n * stored * p / _FLOPS, (8 * n * stored - _CACHE) / _BANDWIDTH) + _OVERHEAD
 
     def _newton_seconds(self, problem: DualProblem) -> float:
         n = problem.targets.shape[0] * (self._share_outside(problem) if problem.loss.sparse else 1.0)
         return _NEWTON_STEPS * (n**3 / 3 / _FLOPS + 5 * _OVERHEAD)
 
     def _factorisation_seconds(self, problem: DualProblem) -> float:
-        n, width = problem.targets.shape[0], problem.gram.width
-        return 2.2 * n * width**2 / _FLOPS + 10 * (self._step_seconds(problem) + _OVERHEAD)
+        n, stored = problem.targets.shape[0], width(problem.gram)
+        return 2.2 * n * stored**2 / _FLOPS + 10 * (self._step_seconds(problem) + _OVERHEAD)
 
     def _limited(self, solver: Solver) -> Solver:
         return solver if self.max_iter is None else solver.set_params(max_iter=self.max_iter)

@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 from fenchel._array import Array
 from fenchel._check import Interval, Options
 from fenchel._component import Component
+from fenchel.derived_problems import rotation
 from fenchel.exceptions import IncompatibleError
+from fenchel.feasibility import pulled_inside, round_off
 from fenchel.problem import Certificate, DualProblem
 
 __all__ = ["IterativeSolver", "Solution", "Solver", "Stage", "Status", "watched"]
@@ -147,7 +149,7 @@ class Run:
         if patience == 0 or self._idle == 0 or self._idle % patience:
             return False
         duals, predictions, certificate = self._best[0]
-        return certificate.gap <= self.problem.round_off(duals, predictions)
+        return certificate.gap <= round_off(self.problem, duals, predictions)
 
     def _is_broken(self) -> bool:
         last = self.history[-_BROKEN:]
@@ -169,7 +171,8 @@ def _comparable(point: Point) -> float:
 
 def turned_back(solution: Solution, problem: DualProblem, tol: float) -> Solution:
     """Return the solution of the rotated problem in the problem's own coordinates, certified there."""
-    duals = solution.duals if problem.rotation is None else problem.rotation.back(solution.duals)
+    turn = rotation(problem)
+    duals = solution.duals if turn is None else turn.back(solution.duals)
     predictions = problem.predictions(duals)
     certificate = problem.certificate(duals, predictions)
     is_lost = solution.status is Status.CONVERGED and not certificate.relative_gap <= tol
@@ -257,7 +260,7 @@ class IterativeSolver(Solver, ABC):
         """Return the first point of a state that is within ``tol``, else its best."""
         found = []
         for point in self.points(problem, state):
-            duals, predictions = problem.pulled_inside(*point)
+            duals, predictions = pulled_inside(problem, *point)
             found.append((duals, predictions, problem.certificate(duals, predictions)))
             if found[-1][2].relative_gap <= tol:
                 return found[-1]

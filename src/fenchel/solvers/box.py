@@ -2,7 +2,9 @@
 
 from typing import ClassVar
 
-from fenchel._array import Array, cholesky_solver, device, namespace
+from fenchel._array import Array, cholesky_solver, namespace
+from fenchel.operators import entries
+from fenchel.operators.dense import shifted
 from fenchel.problem import DualProblem
 from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 
@@ -53,7 +55,7 @@ class BoxNewton(SmoothedNewton):
         """Return why not: the duals are not in a box, or the kernel is not a sum of separable ones."""
         if problem.loss.box() is None:
             return f"the duals of {problem.loss!r} are not in a box. Use DouglasRachford() or Auto()."
-        if not problem.gram.has_entries:
+        if not problem.gram.terms:
             return "the entries of this operator-valued kernel are out of reach. Use APGD() or Auto()."
         return None
 
@@ -64,8 +66,8 @@ class BoxNewton(SmoothedNewton):
         if problem.root is not None:  # the bounds as the prox computes them: the comparison is exact
             low, high = low * problem.root, high * problem.root
         is_free = (state.duals > low) & (state.duals < high)
-        if problem.kept is not None:
-            is_free = is_free & (problem.kept > 0)
+        if problem.mask is not None:
+            is_free = is_free & (problem.mask > 0)
         change = xp.where(is_free, xp.zeros_like(right), right)
         rows, columns = xp.nonzero(is_free)
         if rows.shape[0] == 0:
@@ -74,9 +76,8 @@ class BoxNewton(SmoothedNewton):
         if rows.shape[0] > _MOST_FREE:
             return change + _conjugate_gradients(problem, wanted, is_free, state.tau)
         flat = rows * right.shape[1] + columns
-        part = problem.gram.entries(rows, columns) * problem.scale
-        part = part + state.tau * xp.eye(part.shape[0], dtype=part.dtype, device=device(part))
-        found = cholesky_solver(part)(xp.take(xp.reshape(wanted, (-1,)), flat)[:, None])[:, 0]
+        system = shifted(entries(problem.gram, rows, columns), problem.scale, state.tau)
+        found = cholesky_solver(system)(xp.take(xp.reshape(wanted, (-1,)), flat)[:, None])[:, 0]
         place = xp.clip(xp.cumulative_sum(xp.astype(xp.reshape(is_free, (-1,)), xp.int64)) - 1, min=0)
         return xp.where(is_free, xp.reshape(xp.take(found, place), right.shape), change)
 

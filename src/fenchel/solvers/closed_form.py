@@ -31,16 +31,16 @@ class ClosedForm(Solver):
         profile = problem.loss.profile()
         if profile is None or profile.curvature != 1 or profile.remainder().radius != 0:
             return f"{problem.loss!r} is not the square loss. Use APGD() or Auto()."
-        if problem.kept is not None:
+        if problem.mask is not None:
             return "samples are held out or partly observed. Use DouglasRachford() or Auto()."
-        return problem.gram.why_no_spectrum(problem.targets)
+        return problem.gram.why_not_factorize
 
     def solve(
         self, problem: DualProblem, tol: float = 1e-6, start: Array | None = None, callback: Callback | None = None
     ) -> Solution:
         """Solve the linear system, and again for what is left of it if the gap asks for it."""
         self.require(problem)
-        solve = problem.gram.shifted_solver(problem.scale, 1.0, problem.targets)
+        solve = problem.gram.solver(problem.scale, 1.0)
         return self.polished(problem, solve(problem.targets), tol, solve, callback)
 
     def polished(

@@ -1,7 +1,7 @@
 """Block coordinate descent: one sample at a time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fenchel._array import Array, host, namespace
 from fenchel.problem import DualProblem
@@ -51,7 +51,7 @@ class BCD(IterativeSolver):
     def init(self, problem: DualProblem, start: Array | None) -> _Sweep:
         """Start from zero, or from given duals made feasible."""
         first = first_point(problem, start)
-        norms = host(problem.gram.block_norms()) * problem.scale
+        norms = host(problem.gram.diag()) * problem.scale
         return _Sweep(first.duals, first.predictions, [1 / max(float(norm), 1e-3) for norm in norms])
 
     def step(self, problem: DualProblem, state: _Sweep) -> _Sweep:
@@ -60,13 +60,26 @@ class BCD(IterativeSolver):
         duals, predictions = xp.asarray(state.duals, copy=True), xp.asarray(state.predictions, copy=True)
         for i, step in enumerate(state.steps):
             row = duals[i : i + 1, :]
-            wanted = problem.prox_row(i, row + step * (problem.targets[i : i + 1, :] - predictions[i : i + 1, :]), step)
-            change = (wanted - row)[0, :]
+            wanted = _row(problem, i).prox(
+                row + step * (problem.targets[i : i + 1, :] - predictions[i : i + 1, :]), step
+            )
+            change = wanted - row
             if bool(xp.any(change != 0)):
                 duals[i, :] = wanted[0, :]
-                predictions += problem.scale * problem.gram.column(i, change)
+                predictions += problem.scale * problem.gram.block(slice(None), slice(i, i + 1)).matmul(change)
         return _Sweep(duals, problem.predictions(duals), state.steps)
 
     def points(self, problem: DualProblem, state: _Sweep) -> Iterator[tuple[Array, Array]]:
         """Yield the current point."""
         yield state.duals, state.predictions
+
+
+def _row(problem: DualProblem, index: int) -> DualProblem:
+    """Return the problem with the loss of one sample, for its prox."""
+    part = slice(index, index + 1)
+    return replace(
+        problem,
+        loss=problem.loss.rows(part),
+        root=None if problem.root is None else problem.root[part, :],
+        mask=None if problem.mask is None else problem.mask[part, :],
+    )

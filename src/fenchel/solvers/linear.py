@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fenchel._array import Array, device, namespace, spd_inverse
-from fenchel.batch import Batch
+from fenchel._array import Array, namespace, spd_inverse
+from fenchel.operators.dense import shifted
+from fenchel.side_by_side import Batch
 
 __all__ = ["Eigen", "Inverse"]
 
@@ -16,25 +17,24 @@ class Eigen:
     slack = 0.0  # changing rho costs nothing
 
     def __init__(self, batch: Batch, rhos: np.ndarray) -> None:
-        self.basis = batch.first.spectrum
-        shifts = batch.curvatures + batch.column(rhos)
-        self.weights, self.at_zero = 1 / (shifts + batch.scales * self.basis.values[:, None, :]), 1 / shifts
+        shifts, scales = batch.curvatures + batch.column(rhos), batch.scales
+        self._solve = batch.first.shared.factorize().function(lambda values: 1 / (shifts + scales * values[:, None, :]))
 
     def __call__(self, right: Array) -> Array:
         """Return A for B of shape (n, B, p)."""
-        return self.basis.apply(self.weights, self.at_zero, right)
+        return self._solve(right)
 
     @staticmethod
     def largest(batch: Batch) -> float:
         """Return the largest eigenvalue of the Gram operator."""
-        values = batch.first.spectrum.values
+        values = batch.first.shared.factorize().values
         return float(namespace(values).max(values))
 
     @staticmethod
     def ridge(batch: Batch) -> Callable[[float], Array]:
         """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
-        basis = batch.first.spectrum
-        return lambda scale: basis.apply(1 / (1 + scale * basis.values), 1.0, batch.first.targets)
+        basis, targets = batch.first.shared.factorize(), batch.first.targets
+        return lambda scale: basis.function(lambda values: 1 / (1 + scale * values))(targets)
 
 
 class Inverse:
@@ -44,10 +44,8 @@ class Inverse:
 
     def __init__(self, batch: Batch, rhos: np.ndarray) -> None:
         problem = batch.first
-        K: Array = problem.gram.identity_factor()
-        shift = problem.curvature + float(rhos[0])
-        eye = namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K))
-        self.matrix = spd_inverse(K * problem.scale + shift * eye)
+        K = problem.gram.terms[0][0].matrix
+        self.matrix = spd_inverse(shifted(K, problem.scale, problem.curvature + float(rhos[0])))
 
     def __call__(self, right: Array) -> Array:
         """Return A for B of shape (n, 1, p)."""
@@ -56,10 +54,10 @@ class Inverse:
     @staticmethod
     def largest(batch: Batch) -> float:
         """Return the largest eigenvalue of the Gram operator."""
-        return batch.first.gram.norm(batch.first.targets)
+        return batch.first.shared.norm
 
     @staticmethod
     def ridge(batch: Batch) -> Callable[[float], Array]:
         """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
         problem = batch.first
-        return lambda scale: problem.gram.shifted_solver(scale, 1.0, problem.targets)(problem.targets)
+        return lambda scale: problem.gram.solver(scale, 1.0)(problem.targets)

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, as_index, cholesky_solver, device, host, namespace, row_norms
+from fenchel._array import Array, device, namespace, row_norms
 from fenchel._check import Interval, Options
-from fenchel.problem import DualProblem
+from fenchel.derived_problems import rotated, rotation
+from fenchel.operators import is_thin
+from fenchel.operators.output import columns_of, in_order
+from fenchel.problem import DualProblem, has_gaps
 from fenchel.solvers.base import Callback, Solution, turned_back
 from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 
@@ -79,16 +82,15 @@ class RowNewton(SmoothedNewton):
         """Return why not: the loss is not one of the row norm, or the operator couples the columns."""
         if problem.loss.profile() is None:
             return f"{problem.loss!r} is not a loss of the Euclidean norm. Use DouglasRachford() or Auto()."
-        if problem.has_gaps:
+        if has_gaps(problem):
             return "some coordinates of the outputs are absent. Use DouglasRachford() or Auto()."
-        if problem.gram.is_thin and problem.targets.shape[0] > _MOST_STORED:
+        if is_thin(problem.gram) and problem.targets.shape[0] > _MOST_STORED:
             return (
                 f"the Gram matrix of more than {_MOST_STORED} samples is not stored. Use DouglasRachford() or Auto()."
             )
-        factor = problem.rotated().gram.diagonal_factor()
-        if factor is None:
+        if len(problem.gram.terms) != 1:
             return "the kernel is not separable. Use DouglasRachford() or Auto()."
-        if len(_groups(factor[1])) > _MOST_GROUPS:
+        if len(rotated(problem).gram.terms[0][1].groups) > _MOST_GROUPS:
             return (
                 f"the operator has more than {_MOST_GROUPS} distinct eigenvalues, each of which takes a factorisation "
                 "of its own in every step. Use DouglasRachford() or Auto()."
@@ -100,10 +102,10 @@ class RowNewton(SmoothedNewton):
     ) -> Solution:
         """Solve in coordinates in which the operator is diagonal, and certify the answer in the problem's own."""
         self.require(problem)
-        turned, rotation = problem.rotated(), problem.rotation
-        if turned is problem or rotation is None:
+        turn = rotation(problem)
+        if turn is None:
             return super().solve(problem, tol, start, callback)
-        found = super().solve(turned, tol, None if start is None else rotation.forward(start), callback)
+        found = super().solve(rotated(problem), tol, None if start is None else turn.forward(start), callback)
         return turned_back(found, problem, tol)
 
     def is_hopeless(self, problem: DualProblem, state: NewtonState) -> bool:
@@ -123,8 +125,7 @@ class RowNewton(SmoothedNewton):
         change = xp.where(is_active[:, None], xp.zeros_like(right), right)
         if active.shape[0] == 0:
             return change
-        factor: Any = problem.gram.diagonal_factor()  # there is one: why_not has looked
-        K, values = factor
+        scalar, output = problem.gram.terms[0]
         is_whole = active.shape[0] == right.shape[0]
         t, q = xp.take(tangential, active), xp.take(radial, active)
         e, g = xp.take(unit, active, axis=0), xp.take(right, active, axis=0)
@@ -136,14 +137,8 @@ class RowNewton(SmoothedNewton):
         wanted = (g - along * e) / t[:, None] + along * e / q[:, None]  # D^-1 (B - C)
         if not is_whole:
             wanted = wanted - xp.take(problem.predictions(change), active, axis=0)
-        part = K if is_whole else xp.take(xp.take(K, active, axis=0), active, axis=1)
-        diagonal = xp.eye(part.shape[0], dtype=part.dtype, device=device(part)) * (1 / t)
-        systems = _Systems(
-            [
-                (columns, cholesky_solver(part * (problem.scale * value) + diagonal))
-                for value, columns in _groups(values)
-            ]
-        )
+        part = scalar if is_whole else scalar.block(active)
+        systems = _Systems([(columns, part.solver(problem.scale * value, 1 / t)) for value, columns in output.groups])
         found = systems.solve(wanted)
         excess = 1 / q - 1 / t
         bent = xp.nonzero(xp.abs(excess) > 1e-12 * (1 / t))[0]
@@ -164,8 +159,8 @@ class RowNewton(SmoothedNewton):
         above, below = prox(norms * (1 + _STEP), 1 / curvature), prox(norms * (1 - _STEP), 1 / curvature)
         tangential = xp.where(norms > 0, size / safe, xp.zeros_like(norms)) / curvature
         radial = xp.where(norms > 0, (above - below) / (2 * _STEP * safe), xp.zeros_like(norms)) / curvature
-        if problem.kept is not None:  # the duals of samples that are held out do not move
-            tangential, radial = tangential * problem.kept, radial * problem.kept
+        if problem.mask is not None:  # the duals of samples that are held out do not move
+            tangential, radial = tangential * problem.mask, radial * problem.mask
         return tangential[:, 0], xp.clip(radial[:, 0], min=0.0), point / safe
 
 
@@ -177,7 +172,7 @@ class _Systems:
 
     def solve(self, right: Array) -> Array:
         """Return the solution of every column."""
-        return self._joined([solve(_part(right, columns)) for columns, solve in self.groups], right)
+        return self._joined([solve(columns_of(right, columns)) for columns, solve in self.groups])
 
     def bent(self, found: Array, units: Array, excess: Array, bent: Array) -> Array:
         """Add the rank-one terms excess_i e_i e_i' to systems that are already solved, by the Hadamard system."""
@@ -188,31 +183,14 @@ class _Systems:
         inverses = [solve(chosen) for _, solve in self.groups]  # S[:, bent] of each group
         system = xp.eye(bent.shape[0], dtype=found.dtype, device=device(found)) * (1 / xp.take(excess, bent))
         for (columns, _), inverse in zip(self.groups, inverses, strict=True):
-            turned = _part(e, columns)
+            turned = columns_of(e, columns)
             system = system + xp.take(inverse, bent, axis=0) * (turned @ turned.T)
         along = xp.sum(e * xp.take(found, bent, axis=0), axis=1)
         forces = xp.linalg.solve(system, along[:, None]) * e
-        moves = [inverse @ _part(forces, columns) for (columns, _), inverse in zip(self.groups, inverses, strict=True)]
-        return found - self._joined(moves, found)
+        moves = [
+            inverse @ columns_of(forces, columns) for (columns, _), inverse in zip(self.groups, inverses, strict=True)
+        ]
+        return found - self._joined(moves)
 
-    def _joined(self, parts: list[Array], like: Array) -> Array:
-        if len(parts) == 1:
-            return parts[0]
-        xp = namespace(like)
-        order = np.argsort(np.concatenate([columns for columns, _ in self.groups if columns is not None]))
-        return xp.take(xp.concat(parts, axis=1), as_index(order, like), axis=1)
-
-
-def _groups(values: Array | None) -> list[tuple[float, np.ndarray | None]]:
-    """Return the distinct eigenvalues of the operator, each with its columns (``None``: all)."""
-    if values is None:
-        return [(1.0, None)]
-    numbers = host(values)
-    distinct = np.unique(numbers)
-    if len(distinct) == 1:
-        return [(float(distinct[0]), None)]
-    return [(float(value), np.flatnonzero(numbers == value)) for value in distinct]
-
-
-def _part(rows: Array, columns: np.ndarray | None) -> Array:
-    return rows if columns is None else namespace(rows).take(rows, as_index(columns, rows), axis=1)
+    def _joined(self, parts: list[Array]) -> Array:
+        return in_order(parts, [columns for columns, _ in self.groups])

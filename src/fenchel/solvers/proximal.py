@@ -53,8 +53,7 @@ class PGD(IterativeSolver):
 
     def step(self, problem: DualProblem, state: _Point) -> _Point:
         """Take one gradient step and one prox."""
-        gradient = problem.smooth_gradient(state.predictions)
-        duals = problem.prox(state.duals - state.step * gradient, state.step)
+        duals = problem.prox(state.duals + state.step * (problem.targets - state.predictions), state.step)
         return _Point(duals, problem.predictions(duals), state.step)
 
     def points(self, problem: DualProblem, state: _Point) -> Iterator[tuple[Array, Array]]:
@@ -104,8 +103,7 @@ class APGD(IterativeSolver):
     def step(self, problem: DualProblem, state: _Momentum) -> _Momentum:
         """Take a proximal gradient step from the extrapolated point."""
         xp, before, ahead = namespace(problem.targets), state.current, state.ahead
-        gradient = problem.smooth_gradient(ahead.predictions)
-        duals = problem.prox(ahead.duals - ahead.step * gradient, ahead.step)
+        duals = problem.prox(ahead.duals + ahead.step * (problem.targets - ahead.predictions), ahead.step)
         point = _Point(duals, problem.predictions(duals), ahead.step)
         moved = duals - before.duals
         if bool(xp.sum((ahead.duals - duals) * moved) > 0):
@@ -125,5 +123,5 @@ def first_point(problem: DualProblem, start: Array | None) -> _Point:
     step = 1 / max(problem.lipschitz, 1e-3)
     start = namespace(problem.targets).zeros_like(problem.targets) if start is None else start
     # a gradient step first: a solution is a fixed point of the step, not of the prox alone
-    duals = problem.prox(start - step * problem.smooth_gradient(problem.predictions(start)), step)
+    duals = problem.prox(start + step * (problem.targets - problem.predictions(start)), step)
     return _Point(duals, problem.predictions(duals), step)

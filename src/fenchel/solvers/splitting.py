@@ -9,9 +9,12 @@ import numpy as np
 
 from fenchel._array import Array, as_index, host, is_numpy, is_single, namespace
 from fenchel._check import Interval, Options
-from fenchel.batch import Batch
+from fenchel.derived_problems import rotated, rotation
 from fenchel.exceptions import IncompatibleError
+from fenchel.feasibility import pulled_inside
+from fenchel.operators import is_thin
 from fenchel.problem import Certificate, DualProblem
+from fenchel.side_by_side import Batch
 from fenchel.solvers.anderson import Memory
 from fenchel.solvers.base import Callback, Run, Solution, Solver, turned_back
 from fenchel.solvers.linear import Eigen, Inverse
@@ -117,7 +120,7 @@ class DouglasRachford(Solver):
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: no eigendecomposition within reach."""
-        return problem.gram.why_no_spectrum(problem.targets)
+        return problem.gram.why_not_factorize
 
     def solve(
         self, problem: DualProblem, tol: float = 1e-6, start: Any = None, callback: Callback | None = None
@@ -136,7 +139,7 @@ class DouglasRachford(Solver):
         self.validate()
         for problem in problems:
             self.require(problem)
-        turned = [problem.rotated() for problem in problems]
+        turned = [rotated(problem) for problem in problems]
         if any(one.gram is not turned[0].gram for one in turned):  # a pointwise loss beside one of the row norm
             turned = list(problems)
         patience = _PATIENCE // 10 if is_single(problems[0].targets) else _PATIENCE
@@ -198,14 +201,14 @@ class DouglasRachford(Solver):
     def _kind(self, batch: Batch) -> type[Eigen] | type[Inverse]:
         """Return how linear systems are solved."""
         first = batch.first
-        can_invert = len(batch.problems) == 1 and not first.gram.is_thin and first.gram.identity_factor() is not None
+        can_invert = len(batch.problems) == 1 and first.gram.n_outputs is None and not is_thin(first.gram)
         if self.factorization == "inverse" and not can_invert:
             raise IncompatibleError(
                 "DouglasRachford(factorization='inverse') is for one problem with the identity operator. Use 'eigen'."
             )
         if self.factorization != "auto":
             return Eigen if self.factorization == "eigen" else Inverse
-        return Inverse if can_invert and not first.has_spectrum else Eigen
+        return Inverse if can_invert and not first.shared.is_factorized else Eigen
 
     def _step(self, state: _State) -> _State:
         """Take one splitting step in every problem and combine it with the last ones."""
@@ -279,7 +282,7 @@ class DouglasRachford(Solver):
         for k, (problem, run, found) in enumerate(zip(batch.problems, runs, first, strict=True)):
             duals, fitted = state.prox[:, k, :], predictions[:, k, :]
             if not found.relative_gap <= run.tol:
-                pulled, inside = problem.pulled_inside(duals, fitted)
+                pulled, inside = pulled_inside(problem, duals, fitted)
                 if pulled is not duals:
                     duals, fitted, found = pulled, inside, problem.certificate(pulled, inside)
             if not found.relative_gap <= run.tol and n_iter > 0:
@@ -295,12 +298,12 @@ class DouglasRachford(Solver):
         self, problem: DualProblem, solved: Array, best: tuple[Array, Array, Certificate]
     ) -> tuple[Array, Array, Certificate]:
         """Return the linear-solve point, scaled into the domain, if it is the better one."""
-        if problem.kept is not None:
-            solved = solved * problem.kept
+        if problem.mask is not None:
+            solved = solved * problem.mask
         ratios = problem.loss.saturation(problem.unscale(solved))
         factor = 1.0 if ratios is None else 1 / max(1.0, float(namespace(solved).max(ratios)))
         duals = factor * solved
-        pair = problem.pulled_inside(duals, problem.predictions(duals))
+        pair = pulled_inside(problem, duals, problem.predictions(duals))
         found = problem.certificate(*pair)
         return (*pair, found) if found.relative_gap < best[2].relative_gap else best
 
@@ -325,7 +328,8 @@ def _shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
 
 
 def _turned(problem: DualProblem, start: Array) -> Array:
-    return start if problem.rotation is None else problem.rotation.forward(start)
+    turn = rotation(problem)
+    return start if turn is None else turn.forward(start)
 
 
 def _subset(state: _State, stay: list[int]) -> _State:

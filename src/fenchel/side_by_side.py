@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel.losses.base import Loss
-from fenchel.problem import Certificate, DualProblem
+from fenchel.problem import Certificate, DualProblem, certificate_of_sums, has_gaps
 
 __all__ = ["Batch"]
 
@@ -57,15 +57,11 @@ class Batch:
             parts.append(xp.reshape(found, (n, len(members), z.shape[2])))
         point = self._in_order(parts)
         point = point if self.first.root is None else point * self.first.root[:, :, None]
-        return point if self._kept is None else point * self._kept
+        return point if self._mask is None else point * self._mask
 
     def predictions(self, duals: Array) -> Array:
         """Return the predictions of each problem's duals, (n, B, p)."""
-        gram = self.first.gram
-        if gram.is_batched:
-            return gram.matmul(duals) * self.scales
-        xp = namespace(duals)
-        return xp.stack([gram.matmul(duals[:, k, :]) for k in range(duals.shape[1])], axis=1) * self.scales
+        return self.first.gram.matmul(duals) * self.scales
 
     def certificates(self, duals: Array, predictions: Array) -> list[Certificate]:
         """Return the certificate of each problem; one transfer to the host."""
@@ -82,7 +78,7 @@ class Batch:
         quadratic = xp.sum(xp.sum(duals * predictions, axis=2), axis=0)
         sums = [self._weighted_sums(value), self._weighted_sums(gain), self._weighted_sums(value - gain), quadratic]
         return [
-            problem.certified(*(float(number) for number in column))
+            certificate_of_sums(problem, *(float(number) for number in column))
             for problem, column in zip(self.problems, host(xp.stack(sums)).T, strict=True)
         ]
 
@@ -106,13 +102,13 @@ class Batch:
     def _weighted_sums(self, values: Array) -> Array:
         xp = namespace(values)
         values = values if self.first.root is None else values * self.first.root**2
-        if self._kept is not None:
-            values = xp.where(xp.max(self._kept, axis=2) > 0, values, xp.zeros_like(values))
+        if self._mask is not None:
+            values = xp.where(xp.max(self._mask, axis=2) > 0, values, xp.zeros_like(values))
         return xp.sum(values, axis=0)
 
     def _seen(self, rows: Array) -> Array:
         """Return rows (n, B, p) with zeros where coordinates are absent."""
-        return rows if self._kept is None or self._kept.shape[2] == 1 else rows * self._kept
+        return rows if self._mask is None or self._mask.shape[2] == 1 else rows * self._mask
 
     @cached_property
     def _groups(self) -> list[tuple[Loss, list[int]]]:
@@ -125,13 +121,13 @@ class Batch:
         return [(self.problems[members[0]].loss.rows(repeats[len(members)]), members) for members in places.values()]
 
     @cached_property
-    def _kept(self) -> Array | None:
-        if all(problem.kept is None for problem in self.problems):
+    def _mask(self) -> Array | None:
+        if all(problem.mask is None for problem in self.problems):
             return None
         xp, targets = namespace(self.first.targets), self.first.targets
-        width = targets.shape[1] if any(problem.has_gaps for problem in self.problems) else 1
+        width = targets.shape[1] if any(has_gaps(problem) for problem in self.problems) else 1
         ones = xp.ones_like(targets[:, :width])
-        return xp.stack([ones if problem.kept is None else problem.kept * ones for problem in self.problems], axis=1)
+        return xp.stack([ones if problem.mask is None else problem.mask * ones for problem in self.problems], axis=1)
 
     def column(self, numbers: Sequence[float] | np.ndarray) -> Array:
         """Return one number for each problem as an array of shape (1, B, 1)."""

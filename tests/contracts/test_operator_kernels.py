@@ -1,10 +1,9 @@
-"""Gram operators and operator-valued kernels against block matrices that the test builds by loops."""
+"""Operator-valued kernels against K(s, t) written as a function of two points, block by block."""
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
-from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import (
     Aligned,
     Blocks,
@@ -20,17 +19,16 @@ from fenchel.kernels import (
     SeparableSum,
     as_operator_kernel,
 )
-from fenchel.kernels.general_gram import BlockGram, DirectionalGram
-from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram, ThinGram
 from fenchel.losses import EpsilonSVR, Huber
+from fenchel.operators import Dense, Kronecker, Thin, is_thin, width
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
 from fenchel.solvers import Auto, Status
+from tests.matrices import full_matrix
 from tests.parts import OPERATOR_KERNELS
 
 EPS = np.finfo(np.float64).eps
 ROUNDING = 256 * EPS  # relative to the largest entry
-NORM_SLACK = 1e-3  # norm() may exceed the true norm by this share
 N, P = 5, 3
 
 
@@ -58,264 +56,6 @@ def flatten(blocks):
 
 def apply(full, A):
     return (full @ np.ravel(A)).reshape(-1, A.shape[1])
-
-
-def separable(kind):
-    rng = np.random.default_rng(1)
-    K = psd(rng, N)
-    operator = {"identity": None, "diagonal": np.array([1.5, 0.0, 0.4]), "matrix": psd(rng, P)}[kind]
-    M = {"identity": np.eye(P), "diagonal": np.diag([1.5, 0.0, 0.4]), "matrix": operator}[kind]
-    return SeparableGram(DenseGram(K), operator), flatten([[K[i, j] * M for j in range(N)] for i in range(N)])
-
-
-def thin(kind):
-    gram, _ = separable(kind)
-    features = np.random.default_rng(7).standard_normal((N, 2))
-    M = np.eye(P) if gram.operator is None else gram.operator
-    M = np.diag(M) if M.ndim == 1 else M
-    K = features @ features.T
-    return SeparableGram(ThinGram(features), gram.operator), flatten(
-        [[K[i, j] * M for j in range(N)] for i in range(N)]
-    )
-
-
-def summed():
-    first, one = separable("matrix")
-    rng = np.random.default_rng(2)
-    K, values = psd(rng, N, 2), rng.uniform(0, 2, P)
-    other = flatten([[K[i, j] * np.diag(values) for j in range(N)] for i in range(N)])
-    return SumGram([first, SeparableGram(DenseGram(K), values)]), one + other
-
-
-def stack():
-    rng = np.random.default_rng(3)
-    matrices, directions = np.stack([psd(rng, N) for _ in range(4)]), rng.standard_normal((4, P))
-    blocks = np.zeros((N, N, P, P))
-    for G, z in zip(matrices, directions, strict=True):
-        for i in range(N):
-            for j in range(N):
-                blocks[i, j] += G[i, j] * np.outer(z, z)
-    return DirectionalGram(matrices, directions), flatten(blocks)
-
-
-def factors():
-    rng = np.random.default_rng(4)
-    C, directions = rng.standard_normal((N, 6)), rng.standard_normal((6, P))
-    blocks = np.zeros((N, N, P, P))
-    for d in range(6):
-        for i in range(N):
-            for j in range(N):
-                blocks[i, j] += C[i, d] * C[j, d] * np.outer(directions[d], directions[d])
-    return DirectionalGram((C, C), directions), flatten(blocks)
-
-
-def general():
-    rng = np.random.default_rng(5)
-    roots = rng.standard_normal((N, P, 7))
-    blocks = np.array([[roots[i] @ roots[j].T for j in range(N)] for i in range(N)])
-    return BlockGram(blocks), flatten(blocks)
-
-
-CASES = {
-    "identity": lambda: separable("identity"),
-    "diagonal": lambda: separable("diagonal"),
-    "matrix": lambda: separable("matrix"),
-    "thin": lambda: thin("identity"),
-    "thin diagonal": lambda: thin("diagonal"),
-    "thin matrix": lambda: thin("matrix"),
-    "sum": summed,
-    "stack": stack,
-    "factors": factors,
-    "blocks": general,
-}
-
-
-@pytest.fixture(params=CASES)
-def case(request):
-    return CASES[request.param]()
-
-
-@pytest.fixture(name="A")
-def array():
-    return np.random.default_rng(9).standard_normal((N, P))
-
-
-class TestOperatorGram:
-    def test_shape(self, case):
-        assert case[0].shape == (N, N)
-
-    def test_dense(self, case):
-        close(case[0].dense(P), case[1])
-
-    def test_matmul(self, case, A):
-        gram, full = case
-        close(gram.matmul(A), apply(full, A))
-
-    def test_column(self, case):
-        gram, full = case
-        change = np.array([0.3, -1.2, 2.0])
-        for i in range(N):
-            A = np.zeros((N, P))
-            A[i] = change
-            close(gram.column(i, change), apply(full, A))
-
-    def test_block_norms_bound_the_diagonal_blocks(self, case):
-        gram, full = case
-        blocks = [full[i * P : (i + 1) * P, i * P : (i + 1) * P] for i in range(N)]
-        true = np.array([np.linalg.norm(block, 2) for block in blocks])
-        trace = np.array([np.trace(block) for block in blocks])
-        bounds = gram.block_norms()
-        assert bounds.shape == (N,)
-        assert np.all(bounds >= true * (1 - ROUNDING))
-        assert np.all(bounds <= trace * (1 + ROUNDING) + 2 * true)  # of use: never far beyond the trace
-
-    def test_scaled(self, case, A):
-        gram, full = case
-        root = np.random.default_rng(6).uniform(0.3, 2, (N, 1))
-        long = np.repeat(root[:, 0], P)
-        wanted = long[:, None] * full * long[None, :]
-        scaled = gram.scaled(root)
-        close(scaled.matmul(A), apply(wanted, A))
-        close(scaled.dense(P), wanted)
-        close(gram.matmul(A), apply(full, A))  # the operator itself has not changed
-
-    def test_norm(self, case, A):
-        gram, full = case
-        true = np.linalg.norm(full, 2)
-        assert true * (1 - ROUNDING) <= gram.norm(A) <= true * (1 + NORM_SLACK)
-
-    def test_shifted_solver(self, case, A):
-        gram, full = case
-        for scale, shift in ((0.7, 1.0), (30.0, 0.2)):
-            matrix = shift * np.eye(N * P) + scale * full
-            found = gram.shifted_solver(scale, shift, A)(A)
-            close(matrix @ np.ravel(found), np.ravel(A), factor=np.linalg.cond(matrix))
-            close(gram.matmul(A), apply(full, A))  # a factorisation in place must not eat the operator
-
-    def test_functions_of_the_operator(self, case, A):
-        gram, full = case
-        basis = gram.spectrum(A)
-        values, vectors = np.linalg.eigh(full)
-        for function in (lambda v: 1 / (0.3 + 2.0 * v), lambda v: v, lambda v: np.ones_like(v), np.tanh):
-            image = apply((vectors * function(values)) @ vectors.T, A)
-            close(basis.apply(function(basis.values), float(function(np.zeros(1))[0]), A), image, factor=64)
-
-    def test_functions_of_the_operator_on_several_problems(self, case, A):
-        basis, B = case[0].spectrum(A), np.stack([A, 2 * A[::-1]], axis=1)
-        weights = np.stack([1 / (1 + basis.values), 1 / (3 + basis.values)], axis=1)
-        together = basis.apply(weights, np.array([1.0, 1 / 3])[None, :, None], B)
-        for k, at_zero in enumerate((1.0, 1 / 3)):
-            close(together[:, k, :], basis.apply(weights[:, k, :], at_zero, B[:, k, :]), factor=16)
-
-    def test_left_out(self, case, A):
-        """The blocks of the diagonal of f(K), inverted one by one."""
-        gram, full = case
-        basis = gram.spectrum(A)
-        whole = np.linalg.inv(np.eye(N * P) + full).reshape(N, P, N, P)
-        found = basis.left_out(1 / (1 + basis.values), 1.0, A)
-        for i in range(N):
-            close(found[i], np.linalg.solve(whole[i, :, i, :], A[i]), factor=1e3)
-
-    def test_spectrum_diagonalises(self, case, A):
-        gram, full = case
-        basis = gram.spectrum(A)
-        rounding = 16 * ROUNDING * np.linalg.norm(full, 2)
-        rank = basis.values.shape[0]
-        values = np.sort(np.r_[np.zeros((N - rank) * P), np.ravel(np.broadcast_to(basis.values, (rank, P)))])
-        assert_allclose(values, np.linalg.eigvalsh(full), atol=rounding, rtol=0)
-        assert np.min(values) >= 0
-
-    def test_spectrum_is_within_reach(self, case, A):
-        assert case[0].why_no_spectrum(A) is None
-
-
-def with_spectrum(values, seed=0):
-    rng = np.random.default_rng(seed)
-    Q = np.linalg.qr(rng.standard_normal((len(values), len(values))))[0]
-    return (Q * values) @ Q.T
-
-
-SPECTRA = {
-    "rank one": np.r_[np.zeros(30), 3.0],
-    "identity": np.ones(20),
-    "one by one": np.array([0.25]),
-    "tight cluster": np.linspace(0.9999, 1.0, 60),
-    "wide cluster": np.linspace(0.99, 1.0, 150),
-    "cluster below the largest": np.r_[np.ones(99), 1.0008],
-    "two at the top": np.r_[np.linspace(0, 1, 100), 2.0, 2.0 - 1e-7],
-    "decay": 0.9 ** np.arange(120.0),
-    "large": 1e12 * 0.5 ** np.arange(40.0),
-    "small": 1e-12 * 0.5 ** np.arange(40.0),
-}
-
-
-class TestNorm:
-    @pytest.mark.parametrize("name", SPECTRA)
-    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-    def test_is_a_tight_upper_bound(self, name, dtype):
-        true = SPECTRA[name].max()
-        for seed in range(3):
-            K = with_spectrum(SPECTRA[name], seed).astype(dtype)
-            rounding = 64 * np.finfo(dtype).eps
-            found = DenseGram(K).norm()
-            assert isinstance(found, float)
-            assert true * (1 - rounding) <= found <= true * (1 + NORM_SLACK + rounding), (seed, found / true - 1)
-
-    def test_zero(self):
-        assert DenseGram(np.zeros((4, 4))).norm() == 0.0
-        assert SumGram([SeparableGram(DenseGram(np.zeros((4, 4))))] * 2).norm(np.zeros((4, 2))) == 0.0
-
-    @pytest.mark.parametrize("name", SPECTRA)
-    def test_of_a_general_operator(self, name):
-        """The same spectra on n × p arrays, where the iteration runs on the whole operator."""
-        K, M = with_spectrum(SPECTRA[name]), np.array([[2.0, 0.5], [0.5, 1.0]])
-        true = SPECTRA[name].max() * np.linalg.norm(M, 2)
-        half = SeparableGram(DenseGram(K / 2), M)
-        found = SumGram([half, half]).norm(np.zeros((len(K), 2)))
-        assert true * (1 - ROUNDING) <= found <= true * (1 + NORM_SLACK)
-
-    def test_same_bits_twice(self):
-        K = with_spectrum(SPECTRA["decay"])
-        assert DenseGram(K).norm() == DenseGram(K.copy()).norm()
-
-
-class TestDenseGram:
-    def test_agrees_with_the_matrix(self, rng):
-        K = psd(rng, 6, 3)
-        gram, A, root = DenseGram(K), rng.standard_normal((6, 2)), rng.uniform(0.5, 2, (6, 1))
-        assert gram.shape == (6, 6)
-        close(
-            gram.matmul(A), np.array([[sum(K[i, k] * A[k, j] for k in range(6)) for j in range(2)] for i in range(6)])
-        )
-        assert_array_equal(gram.diag(), [K[i, i] for i in range(6)])
-        assert_array_equal(gram.rows(2), K[2])
-        assert_array_equal(gram.rows(slice(1, 4)), K[1:4])
-        close(gram.scaled(root).rows(slice(None)), np.diag(root[:, 0]) @ K @ np.diag(root[:, 0]))
-        values, vectors = gram.eigh()
-        assert np.min(values) >= 0  # three are round-off
-        close((vectors * values) @ vectors.T, K, factor=16)
-        close(vectors.T @ vectors, np.eye(6), factor=16)
-
-
-class TestLimit:
-    def test_large_sums_say_why_not(self):
-        K, A = np.eye(1334), np.zeros((1334, 3))
-        terms = [SeparableGram(DenseGram(K), np.ones(3)), SeparableGram(DenseGram(K), np.eye(3))]
-        gram = SumGram(terms)
-        reason = gram.why_no_spectrum(A)
-        assert reason.startswith("the eigendecomposition of this operator-valued kernel needs a 4002 × 4002 matrix")
-        assert "Use a separable kernel, or solver='apgd'" in reason
-        with pytest.raises(IncompatibleError, match="needs a 4002 × 4002 matrix; the limit is 4000"):
-            gram.spectrum(A)
-        assert terms[1].why_no_spectrum(A) is None  # each side on its own
-
-    def test_the_limit_itself_is_within_reach(self):
-        gram = SumGram([SeparableGram(DenseGram(np.eye(2)))])
-        assert gram.why_no_spectrum(np.zeros((2000, 2))) is None
-        assert gram.why_no_spectrum(np.zeros((4001, 1))) is not None
-
-
-# Operator-valued kernels, against K(s, t) written as a function of two points.
 
 
 def gauss(gamma):
@@ -382,7 +122,7 @@ def agrees(kernel, function, X, Y, Z):
     """Square and rectangular Gram operators against the definition, block by block."""
     bound = kernel.bind(X, Euclidean().fit(Y))
     full = flatten([[function(s, t) for t in X] for s in X])
-    close(bound.gram(X).dense(Y.shape[1]), full)
+    close(full_matrix(bound.gram(X), Y.shape[1]), full)
     rng = np.random.default_rng(7)
     A = rng.standard_normal(Y.shape)
     close(bound.gram(X).matmul(A), apply(full, A))
@@ -392,7 +132,7 @@ def agrees(kernel, function, X, Y, Z):
     close(gram.matmul(A), apply(cross, A))
     other = rng.standard_normal((len(Z), Y.shape[1]))
     close(bound.gram(X, Z).matmul(other), apply(cross.T, other))
-    values = np.linalg.eigvalsh(bound.gram(X).dense(Y.shape[1]))
+    values = np.linalg.eigvalsh(full_matrix(bound.gram(X), Y.shape[1]))
     assert values[0] >= -64 * EPS * values.sum()
 
 
@@ -424,7 +164,7 @@ class TestSeparable:
         weights = np.array([2.0, 1.0, 3.0, 1.0])
         bound = Separable("linear", "covariance").bind(X, Euclidean().fit(Y, weights))
         again = Separable("linear", "covariance").bind(X, Euclidean().fit(np.repeat(Y, [2, 1, 3, 1], axis=0)))
-        close(bound.gram(X).dense(P), again.gram(X).dense(P))
+        close(full_matrix(bound.gram(X), P), full_matrix(again.gram(X), P))
 
     def test_product_gives_separable(self):
         product = Gaussian(0.5) * Matrix(B)
@@ -495,13 +235,13 @@ class TestSeparableSum:
     def test_same_operator_makes_it_separable(self):
         X, Y, Z = sample()
         kernel = Gaussian(0.3) * Matrix(B) + Linear() * Matrix(B.copy())
-        assert isinstance(kernel.bind(X, Euclidean().fit(Y)).gram(X), SeparableGram)
+        assert isinstance(kernel.bind(X, Euclidean().fit(Y)).gram(X), Kronecker)
         agrees(kernel, lambda s, t: (gauss(0.3)(s, t) + linear(s, t)) * B, X, Y, Z)
 
     def test_same_kernel_makes_it_separable(self):
         X, Y, Z = sample()
         kernel = Gaussian(0.3) * Matrix(B) + Gaussian(0.3) * Matrix(C) + Gaussian(0.3) * Diagonal(V)
-        assert isinstance(kernel.bind(X, Euclidean().fit(Y)).gram(X), SeparableGram)
+        assert isinstance(kernel.bind(X, Euclidean().fit(Y)).gram(X), Kronecker)
         agrees(kernel, lambda s, t: gauss(0.3)(s, t) * (B + C + np.diag(V)), X, Y, Z)
 
     def test_different_parameters_are_not_merged(self):
@@ -579,16 +319,17 @@ class TestAligned:
         X, Y, _ = sample()
         count = len(X) ** 2 if pairs else len(X)
         bound = Euclidean().fit(Y)
-        default = Aligned(Gaussian(0.6), pairs=pairs, anchored=anchored).bind(X, bound).gram(X).dense(P)
-        ones = Aligned(Gaussian(0.6), np.ones(count), pairs=pairs, anchored=anchored).bind(X, bound).gram(X).dense(P)
+        default = full_matrix(Aligned(Gaussian(0.6), pairs=pairs, anchored=anchored).bind(X, bound).gram(X), P)
+        plain = Aligned(Gaussian(0.6), np.ones(count), pairs=pairs, anchored=anchored)
+        ones = full_matrix(plain.bind(X, bound).gram(X), P)
         close(default, ones / count)
 
     def test_one_kernel_without_anchors_is_separable(self):
         X, Y, _ = sample()
         bound = Euclidean().fit(Y)
-        assert isinstance(Aligned(Gaussian(0.6)).bind(X, bound).gram(X), SeparableGram)
+        assert isinstance(Aligned(Gaussian(0.6)).bind(X, bound).gram(X), Kronecker)
         same = (Gaussian(0.6) * Covariance()).bind(X, bound).gram(X)
-        close(Aligned(Gaussian(0.6)).bind(X, bound).gram(X).dense(P), same.dense(P))
+        close(full_matrix(Aligned(Gaussian(0.6)).bind(X, bound).gram(X), P), full_matrix(same, P))
 
     @pytest.mark.parametrize("weights", [[1.0, 2.0], [1.0, 1.0, 1.0, -0.1], [1.0, 1.0, 1.0, np.nan]])
     def test_wrong_weights(self, weights):
@@ -660,8 +401,8 @@ class TestBlocks:
         X, K_Y = rng.standard_normal((5, 2)), psd(rng, 5, 3)
         bound = GramFactor().fit(K_Y)
         kernel = Blocks(lambda S, T: np.array([[gauss(0.5)(s, t) * K_Y for t in T] for s in S]), tensor=True)
-        wanted = Separable(Gaussian(0.5)).bind(X, bound).gram(X).dense(3)
-        close(kernel.bind(X, bound).gram(X).dense(3), wanted, factor=64)
+        wanted = full_matrix(Separable(Gaussian(0.5)).bind(X, bound).gram(X), 3)
+        close(full_matrix(kernel.bind(X, bound).gram(X), 3), wanted, factor=64)
 
     @pytest.mark.parametrize(("tensor", "wanted"), [(False, r"\(4, 4, 3, 3\)"), (True, r"\(4, 4, 4, 4\)")])
     def test_wrong_shape(self, tensor, wanted):
@@ -696,7 +437,7 @@ def test_every_example_is_psd_and_consistent(kernel):
     X, Y, Z = sample(6)
     bound = kernel.bind(X, Euclidean().fit(Y))
     gram, both = bound.gram(X), bound.gram(np.concatenate([X, Z]))
-    full = gram.dense(P)
+    full = full_matrix(gram, P)
     close(full, full.T)
     values = np.linalg.eigvalsh(full)
     assert values[0] >= -64 * EPS * values.sum()
@@ -713,40 +454,16 @@ class TestThin:
 
     def test_linear_kernels_take_it(self):
         bound = Separable("linear").bind(self.X, Euclidean().fit(self.X))
-        assert bound.gram(self.X).is_thin and bound.gram(self.X[:2], self.X).width == 4
-        assert not bound.gram(self.X[:3]).is_thin
-        assert not Separable(Gaussian()).bind(self.X, Euclidean().fit(self.X)).gram(self.X).is_thin
-
-    def test_parts_and_scaling(self):
-        gram, K = ThinGram(self.X), self.X @ self.X.T
-        rows, columns = np.array([3, 1, 7]), np.array([0, 2, 5, 9])
-        close(gram.block(rows, columns).rows(slice(None)), K[np.ix_(rows, columns)])
-        root = np.linspace(0.5, 2, 30)[:, None]
-        close(gram.scaled(root).rows(slice(None)), root * K * root.T)
-        assert gram.norm() == pytest.approx(np.linalg.norm(K, 2), rel=NORM_SLACK)
-
-    def test_eigenbasis_of_features_that_are_nearly_dependent(self):
-        """Singular values down to 1e-9 of the largest, whose squares the products of the features would lose."""
-        U = np.linalg.qr(np.random.default_rng(12).standard_normal((30, 4)))[0]
-        values, vectors = ThinGram(U * np.array([1.0, 1e-3, 1e-6, 1e-9])).eigh()
-        assert_allclose(values, [1.0, 1e-6, 1e-12, 1e-18], rtol=1e-6)
-        close(vectors.T @ vectors, np.eye(4), factor=4)
+        assert is_thin(bound.gram(self.X)) and width(bound.gram(self.X[:2], self.X)) == 4
+        assert not is_thin(bound.gram(self.X[:3]))
+        assert not is_thin(Separable(Gaussian()).bind(self.X, Euclidean().fit(self.X)).gram(self.X))
 
     @pytest.mark.parametrize("loss", [Huber(0.3), EpsilonSVR(0.1), Huber(0.3, p=1)], ids=repr)
     @pytest.mark.parametrize("lam", [1e-1, 1e-4])
     def test_same_solution_as_the_matrix(self, loss, lam):
         Y = np.random.default_rng(13).standard_normal((30, P))
-        thick = DualProblem.build(SeparableGram(DenseGram(self.X @ self.X.T)), Y, loss, lam)
-        slim = DualProblem.build(SeparableGram(ThinGram(self.X)), Y, loss, lam)
+        thick = DualProblem.build(Dense(self.X @ self.X.T), Y, loss, lam)
+        slim = DualProblem.build(Thin(self.X), Y, loss, lam)
         first, second = (Auto().solve(problem, tol=1e-9) for problem in (thick, slim))
         assert second.status is Status.CONVERGED
         assert second.certificate.primal == pytest.approx(first.certificate.primal, rel=1e-8)
-
-
-def test_the_eigenbasis_of_features_keeps_small_ones_of_a_long_float32_sample(rng):
-    """The round-off of a triangular factor of D rows does not grow with the sample."""
-    scales = np.array([1.0, 1e-3], dtype=np.float32)
-    features = rng.standard_normal((20_000, 2)).astype(np.float32) * scales
-    values, vectors = ThinGram(features).eigh()
-    assert vectors.shape == (20_000, 2)
-    assert_allclose(values, np.linalg.svd(features.astype(float), compute_uv=False) ** 2, rtol=1e-3)

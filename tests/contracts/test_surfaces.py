@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fenchel import sweep
+from fenchel import held_out as fold_room
+from fenchel import surfaces
 from fenchel._array import host
+from fenchel.derived_problems import restricted, rotated
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
+from fenchel.held_out import held_out
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
+from fenchel.operators import Dense, Sum, kronecker
 from fenchel.problem import DualProblem
+from fenchel.reweighted_ridge import approximate_loo
 from fenchel.solvers import APGD, Auto, ClosedForm, DouglasRachford, RowNewton, Status
 from fenchel.solvers.splitting import Warm
-from fenchel.sweep import _Trail, approximate_loo, held_out, solve_grid
+from fenchel.surfaces import Trail, solve_grid
 
 TOL = 1e-8
 EXACT = 1e-9  # of the spread of the targets, for the square loss: two ways to solve one linear system
@@ -61,8 +65,8 @@ def scalar_kernels(X, Z):
 def gram_of(operator, X):
     K, L = scalar_kernels(X, X)
     if operator == "sum":
-        return SumGram([SeparableGram(DenseGram(K), MATRIX), SeparableGram(DenseGram(L), DIAGONAL)])
-    return SeparableGram(DenseGram(K), {"identity": None, "diagonal": DIAGONAL, "matrix": MATRIX}[operator])
+        return Sum([kronecker(Dense(K), MATRIX), kronecker(Dense(L), DIAGONAL)])
+    return kronecker(Dense(K), {"identity": None, "diagonal": DIAGONAL, "matrix": MATRIX}[operator])
 
 
 def evaluated(operator, X, Z, duals):
@@ -142,7 +146,7 @@ class TestGrid:
     def test_batches_are_cut(self, monkeypatch):
         """With room for two problems at a time the answers are the same."""
         wanted = [(i, j, s.certificate.primal) for i, j, s in solve_grid(build(), GRID_LOSSES[:3], LAMS, TOL)]
-        monkeypatch.setattr(sweep, "_BATCH_NUMBERS", 2 * N * 3)
+        monkeypatch.setattr(surfaces, "_BATCH_NUMBERS", 2 * N * 3)
         found = [(i, j, s.certificate.primal) for i, j, s in solve_grid(build(), GRID_LOSSES[:3], LAMS, TOL)]
         assert [key[:2] for key in found] == [key[:2] for key in wanted]
         assert_allclose([key[2] for key in found], [key[2] for key in wanted], rtol=2 * TOL)
@@ -151,7 +155,7 @@ class TestGrid:
     def test_losses_are_solved_together(self, monkeypatch, columns, wanted):
         """Three losses and four lam of three outputs, in as many batches as the columns fill."""
         sizes = recorded(monkeypatch, len)
-        monkeypatch.setattr(sweep, "_COLUMNS", columns)
+        monkeypatch.setattr(surfaces, "_COLUMNS", columns)
         losses = [Huber(0.6), EpsilonSVR(0.3), Huber(0.4)]
         found = list(solve_grid(build(), losses, LAMS, TOL))
         assert sizes == wanted
@@ -196,9 +200,9 @@ class TestGrid:
 @pytest.fixture(params=["a surface for each", "side by side"])
 def kind_of_folds(request, monkeypatch):
     if request.param == "side by side":
-        monkeypatch.setattr(sweep, "_FEW_FOLDS", 0)
-    kind = sweep._folds_solver(build(), UNEQUAL)
-    assert isinstance(kind, sweep._Masked if request.param == "side by side" else sweep._Cut)
+        monkeypatch.setattr(fold_room, "_FEW_FOLDS", 0)
+    kind = fold_room._folds_solver(build(), UNEQUAL)
+    assert isinstance(kind, fold_room._Masked if request.param == "side by side" else fold_room._Cut)
 
 
 @pytest.mark.usefixtures("kind_of_folds")
@@ -237,7 +241,7 @@ class TestHeldOut:
         for result in held_out(problem, [loss], list(lams), folds, tol):
             lam = lams[result.lam]
             wanted = refitted(operator, loss, lam, folds, weights, tol=tol)
-            top = np.max(gram_of(operator, sample()[0]).block_norms())
+            top = np.max(gram_of(operator, sample()[0]).diag())
             bound = 2 * math.sqrt(2 * tol * problem.with_(loss=loss.bind(sample()[1])).value_at_zero / lam * top)
             assert bound <= 2e-3 * np.ptp(problem.targets)
             assert_allclose(host(result.predictions), wanted, rtol=0, atol=bound)
@@ -286,7 +290,7 @@ class TestHeldOut:
 
     def test_batches_are_cut(self, monkeypatch):
         (wanted,) = held_out(build(), [Huber(0.4)], [0.1], SINGLES, TOL)
-        monkeypatch.setattr(sweep, "_BATCH_NUMBERS", 3 * N * 3)
+        monkeypatch.setattr(surfaces, "_BATCH_NUMBERS", 3 * N * 3)
         sizes = recorded(monkeypatch, len)
         (found,) = held_out(build(), [Huber(0.4)], [0.1], SINGLES, TOL)
         assert max(sizes) <= 3
@@ -330,7 +334,7 @@ class TestStarts:
         """Over the logarithm of lam, and never farther than it was."""
         rng = np.random.default_rng(0)
         z, change = rng.standard_normal((2, 4, 3))
-        trail = _Trail()
+        trail = Trail()
         assert trail.start(1.0) is None
         trail.add(1.0, first := Warm(z, 2.0, z / 3))
         assert trail.start(0.1) is first
@@ -375,9 +379,9 @@ class TestStarts:
         """An operator of rank two leaves three columns of six, in a batch of folds too."""
         X, Y = sample(6)
         root = np.random.default_rng(0).standard_normal((6, 2))
-        gram = SeparableGram(DenseGram(scalar_kernels(X, X)[0]), root @ root.T)
+        gram = kronecker(Dense(scalar_kernels(X, X)[0]), root @ root.T)
         problem = DualProblem.build(gram, Y, Huber(0.4), 1.0)
-        monkeypatch.setattr(sweep, "_FEW_FOLDS", 0)
+        monkeypatch.setattr(fold_room, "_FEW_FOLDS", 0)
         widths, begin = [], DouglasRachford._init
 
         def seen(solver, batch, starts):
@@ -387,10 +391,11 @@ class TestStarts:
         monkeypatch.setattr(DouglasRachford, "_init", seen)
         (found,) = held_out(problem, [Huber(0.4)], [0.1], UNEQUAL, TOL)
         assert widths == [3]
-        wanted = [Auto().solve(problem.part(np.setdiff1d(np.arange(N), fold)).with_(lam=0.1), TOL) for fold in UNEQUAL]
+        parts = [restricted(problem, np.setdiff1d(np.arange(N), fold)) for fold in UNEQUAL]
+        wanted = [Auto().solve(part.with_(lam=0.1), TOL) for part in parts]
         for fold, solution in zip(UNEQUAL, wanted, strict=True):
             train = np.setdiff1d(np.arange(N), fold)
-            cross = problem.gram.part(fold, train).matmul(solution.duals) / (0.1 * len(train))
+            cross = problem.gram.block(fold, train).matmul(solution.duals) / (0.1 * len(train))
             assert_allclose(found.predictions[fold], cross, rtol=0, atol=1e-3)
 
     def test_losses_of_other_coordinates(self):
@@ -398,9 +403,9 @@ class TestStarts:
         losses, lams = [Huber(0.4), Huber(0.4, p=1), Huber(0.3, p=1), Huber(0.3)], [1.0, 0.1, 0.01]
         X, Y = sample(6)
         root = np.random.default_rng(0).standard_normal((6, 2))
-        gram = SeparableGram(DenseGram(scalar_kernels(X, X)[0]), root @ root.T)
+        gram = kronecker(Dense(scalar_kernels(X, X)[0]), root @ root.T)
         problem = DualProblem.build(gram, Y, losses[0], 1.0)
-        assert problem.rotated().targets.shape[1] == 3
+        assert rotated(problem).targets.shape[1] == 3
         solutions = [solution for _, _, solution in solve_grid(problem, losses, lams, TOL)]
         assert len(solutions) == 12
         assert all(solution.certificate.relative_gap <= TOL for solution in solutions)
@@ -498,7 +503,7 @@ class TestArrays:
         X, Y = sample()
 
         def made(native):
-            gram = SeparableGram(DenseGram(native(scalar_kernels(X, X)[0])))
+            gram = Dense(native(scalar_kernels(X, X)[0]))
             return DualProblem.build(gram, native(Y), Square(), 1.0, native(WEIGHTS))
 
         one, two = made(lambda array: xp.asarray(np.array(array))), made(np.asarray)
@@ -527,9 +532,9 @@ class TestLargeFolds:
         "loss", [Huber(0.6), EpsilonRidge(0.4), Huber(0.4, p=1), EpsilonSVR(0.3), MaxMargin()], ids=repr
     )
     def test_refits(self, operator, loss, weights, monkeypatch):
-        monkeypatch.setattr("fenchel.sweep._SIDE_BY_SIDE", 0)
+        monkeypatch.setattr("fenchel.surfaces._SIDE_BY_SIDE", 0)
         problem = build(operator, weights=weights)
-        kind = type(sweep._folds_solver(problem, UNEQUAL)).__name__
+        kind = type(fold_room._folds_solver(problem, UNEQUAL)).__name__
         assert kind == ("_Masked" if operator == "sum" else "_Cut")
         for result in held_out(problem, [loss], [0.1, 1e-2], UNEQUAL, 1e-10):
             wanted = refitted(operator, loss, [0.1, 1e-2][result.lam], UNEQUAL, weights)
@@ -546,13 +551,13 @@ class TestLargeFolds:
         for loss in (Huber(0.3), Huber(0.3, p=1), Square()):
             (found,) = held_out(problem, [loss], [0.05], UNEQUAL, 1e-11)
             with monkeypatch.context() as patch:
-                patch.setattr(sweep, "_FEW_FOLDS", 0)
-                assert isinstance(sweep._folds_solver(problem, UNEQUAL), sweep._Masked)
+                patch.setattr(fold_room, "_FEW_FOLDS", 0)
+                assert isinstance(fold_room._folds_solver(problem, UNEQUAL), fold_room._Masked)
                 (wanted,) = held_out(problem, [loss], [0.05], UNEQUAL, 1e-11)
             np.testing.assert_allclose(found.predictions, wanted.predictions, rtol=0, atol=1e-4)
 
     def test_a_loss_does_not_depend_on_those_before(self, monkeypatch):
-        monkeypatch.setattr("fenchel.sweep._SIDE_BY_SIDE", 0)
+        monkeypatch.setattr("fenchel.surfaces._SIDE_BY_SIDE", 0)
         alone = list(held_out(build("matrix"), [Huber(0.4)], LAMS, UNEQUAL))
         after = [one for one in held_out(build("matrix"), [Norm(0.5), Huber(0.4)], LAMS, UNEQUAL) if one.loss == 1]
         for one, two in zip(alone, after, strict=True):
@@ -565,7 +570,7 @@ class TestLargeFolds:
         X, Y = sample()
         kept = np.array([1, 2, 5, 9, 14])
         s = None if weights is None else weights[kept]
-        part = DualProblem.build(gram_of("matrix", X), Y, loss, 0.1, weights).part(kept)
+        part = restricted(DualProblem.build(gram_of("matrix", X), Y, loss, 0.1, weights), kept)
         fresh = DualProblem.build(gram_of("matrix", X[kept]), Y[kept], loss, 0.1, s)
         duals = 0.3 * fresh.targets
         found, wanted = (one.certificate(duals, one.predictions(duals)) for one in (part, fresh))

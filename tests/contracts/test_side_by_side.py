@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel._array import host
-from fenchel.batch import Batch
-from fenchel.kernels.general_gram import BlockGram
-from fenchel.kernels.gram import DenseGram, SeparableGram, SumGram
+from fenchel.derived_problems import holding_out
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
+from fenchel.operators import Blocks, Dense, Sum, kronecker
 from fenchel.problem import DualProblem
+from fenchel.side_by_side import Batch
 from fenchel.solvers import DouglasRachford, Status
 
 EPS = np.finfo(np.float64).eps
@@ -69,11 +69,11 @@ def gram_of(operator, X, like=None):
     K, L = gaussian(X, 0.5), X @ X.T + 0.1
     if operator in SEPARABLE:
         M = SEPARABLE[operator]
-        return SeparableGram(DenseGram(native(K)), None if M is None else native(M))
+        return kronecker(Dense(native(K)), None if M is None else native(M))
     if operator == "sum":
         terms = ((K, MATRIX), (L, DIAGONAL))
-        return SumGram([SeparableGram(DenseGram(native(part)), native(M)) for part, M in terms])
-    return BlockGram(native(blocks(X)))
+        return Sum([kronecker(Dense(native(part)), native(M)) for part, M in terms])
+    return Blocks(native(blocks(X)))
 
 
 def full_matrix(operator, X):
@@ -95,7 +95,7 @@ class Member:
         bound = loss.bind(base.unscale(base.targets))
         self.problem = base.with_(loss=bound, lam=lam)
         if len(held):
-            self.problem = self.problem.holding_out(held)
+            self.problem = holding_out(self.problem, held)
         self.kept = np.setdiff1d(np.arange(N), held)
 
     def alone(self):
@@ -316,7 +316,7 @@ class TestWith:
 
     def test_keeps_the_samples_held_out(self):
         X, Y = sample()
-        problem = DualProblem.build(gram_of("matrix", X), Y, Huber(0.6), 0.1, WEIGHTS).holding_out(HELD_OUT[1])
+        problem = holding_out(DualProblem.build(gram_of("matrix", X), Y, Huber(0.6), 0.1, WEIGHTS), HELD_OUT[1])
         other = problem.with_(loss=EpsilonRidge(0.5), lam=0.02)
         assert other.total == pytest.approx(np.delete(WEIGHTS, HELD_OUT[1]).sum(), rel=8 * EPS)
         solution = DouglasRachford().solve(other, TOL)
@@ -330,15 +330,15 @@ class TestWith:
         """What was computed for one lam or loss is not taken over, but the eigenbasis is."""
         X, Y = sample()
         problem = DualProblem.build(gram_of("matrix", X), Y, Huber(0.6), 0.1)
-        before = problem.lipschitz, problem.value_at_zero, problem.spectrum
+        before = problem.lipschitz, problem.value_at_zero, problem.shared.factorize()
         other = problem.with_(loss=EpsilonSVR(0.2), lam=0.2)
         assert other.lipschitz == pytest.approx(before[0] / 2, rel=1e-12)
         norms = np.linalg.norm(Y, axis=1)
         assert other.value_at_zero == pytest.approx(np.mean(np.clip(norms - 0.2, 0, None)), rel=64 * EPS)
         assert before[1] != pytest.approx(other.value_at_zero, rel=1e-3)
-        assert other.spectrum is before[2]
-        cut = problem.holding_out(HELD_OUT[3])
-        assert cut.spectrum is before[2]
+        assert other.shared.factorize() is before[2]
+        cut = holding_out(problem, HELD_OUT[3])
+        assert cut.shared.factorize() is before[2]
         kept = np.delete(norms, HELD_OUT[3])
         inner = np.minimum(kept, 0.6)
         assert cut.value_at_zero == pytest.approx(np.mean(inner**2 / 2 + 0.6 * (kept - inner)), rel=64 * EPS)
@@ -346,8 +346,8 @@ class TestWith:
     def test_holding_out_again_replaces(self):
         X, Y = sample()
         problem = DualProblem.build(gram_of("identity", X), Y, Huber(0.6), 0.1)
-        twice = problem.holding_out(HELD_OUT[1]).holding_out(HELD_OUT[2])
-        assert_array_equal(np.flatnonzero(twice.kept[:, 0] == 0), HELD_OUT[2])
+        twice = holding_out(holding_out(problem, HELD_OUT[1]), HELD_OUT[2])
+        assert_array_equal(np.flatnonzero(twice.mask[:, 0] == 0), HELD_OUT[2])
         assert twice.total == N - len(HELD_OUT[2])
 
 
@@ -359,7 +359,7 @@ class TestArrays:
         base = DualProblem.build(gram_of("matrix", X, native), targets, losses[0], 1.0, s)
         bound = [loss.bind(base.unscale(base.targets)) for loss in losses]
         made = [base.with_(loss=loss, lam=lam) for loss in bound for lam in (1.0, 1e-2)]
-        return [one if k % 2 else one.holding_out(HELD_OUT[1]) for k, one in enumerate(made)]
+        return [one if k % 2 else holding_out(one, HELD_OUT[1]) for k, one in enumerate(made)]
 
     @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
     def test_float32(self, weights):

@@ -1,0 +1,33 @@
+"""Gram operators: linear operators on n × p arrays, and their factorisations."""
+
+from fenchel.operators.blocks import Blocks
+from fenchel.operators.dense import Dense
+from fenchel.operators.directional import Anchored, Directional
+from fenchel.operators.eigenbasis import Eigenbasis
+from fenchel.operators.kronecker import Kronecker, entries, kronecker
+from fenchel.operators.operator import Operator, ScalarOperator, is_thin, scaled, width
+from fenchel.operators.output import Output
+from fenchel.operators.rotation import Rotation, rotation_of
+from fenchel.operators.sum import Sum
+from fenchel.operators.thin import Thin
+
+__all__ = [
+    "Anchored",
+    "Blocks",
+    "Dense",
+    "Directional",
+    "Eigenbasis",
+    "Kronecker",
+    "Operator",
+    "Output",
+    "Rotation",
+    "ScalarOperator",
+    "Sum",
+    "Thin",
+    "entries",
+    "is_thin",
+    "kronecker",
+    "rotation_of",
+    "scaled",
+    "width",
+]

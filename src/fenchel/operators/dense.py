@@ -1,0 +1,62 @@
+"""A Gram matrix held in memory."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fenchel._array import Array, cholesky_solver, device, is_numpy, namespace, symmetric_eigh
+from fenchel.operators.eigenbasis import KroneckerBasis, times
+from fenchel.operators.operator import Index, ScalarOperator, scaled, taken
+
+__all__ = ["Dense", "shifted"]
+
+
+class Dense(ScalarOperator):
+    """A matrix, (n, m)."""
+
+    def __init__(self, matrix: Array) -> None:
+        super().__init__()
+        self._matrix = matrix
+        self.shape = (matrix.shape[0], matrix.shape[1])
+        self.width = matrix.shape[1]
+
+    @property
+    def matrix(self) -> Array:
+        """The matrix itself."""
+        return self._matrix
+
+    def matmul(self, A: Array) -> Array:
+        """Return K A."""
+        return times(self._matrix, A)
+
+    def diag(self) -> Array:
+        """Return the diagonal."""
+        return namespace(self._matrix).linalg.diagonal(self._matrix)
+
+    def block(self, rows: Index, columns: Index | None = None) -> "Dense":
+        """Return a part of the matrix."""
+        return Dense(taken(taken(self._matrix, rows), rows if columns is None else columns, axis=1))
+
+    def factorize(self) -> KroneckerBasis:
+        """Return eigenvectors and eigenvalues, clipped at zero."""
+        values, vectors = symmetric_eigh(self._matrix)
+        return KroneckerBasis(vectors, values)
+
+    def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
+        """Factorise once by Cholesky."""
+        return cholesky_solver(shifted(self._matrix, scale, shift))
+
+
+@scaled.register
+def _scaled(operator: Dense, root: Array) -> Dense:
+    return Dense(root * operator.matrix * root.T)
+
+
+def shifted(matrix: Array, scale: float, shift: float | Array) -> Array:
+    """Return scale K + shift; ``shift`` is a number or one for each row."""
+    result = matrix * scale
+    if is_numpy(result):
+        diagonal = np.einsum("ii->i", result)  # a view, whatever the memory layout
+        diagonal += shift
+        return result
+    return result + namespace(matrix).eye(matrix.shape[0], dtype=matrix.dtype, device=device(matrix)) * shift

@@ -1,0 +1,83 @@
+"""Kronecker products of a Gram matrix with an operator of the outputs: separable kernels."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from fenchel._array import Array
+from fenchel.operators.eigenbasis import Eigenbasis
+from fenchel.operators.operator import Index, Operator, ScalarOperator, scaled
+from fenchel.operators.output import Output, columns_of, in_order
+
+__all__ = ["Kronecker", "entries", "kronecker"]
+
+
+class Kronecker(Operator):
+    """K ⊗ M: the kernel k(x, z) M."""
+
+    def __init__(self, scalar: ScalarOperator, output: Output) -> None:
+        self.scalar = scalar
+        self.output = output
+        self.shape = scalar.shape
+        self.n_outputs = None if output.matrix is None else output.matrix.shape[0]
+        self.terms = ((scalar, output),)
+        self.why_not_factorize = scalar.why_not_factorize
+
+    def matmul(self, A: Array) -> Array:
+        """Return K A M."""
+        return self.scalar.matmul(self.output.times(A))
+
+    def diag(self) -> Array:
+        """Return k(x_i, x_i) |M|."""
+        return self.scalar.diag() * self.output.norm
+
+    def norm(self) -> float:
+        """Return |K| |M|."""
+        return self.scalar.norm() * self.output.norm
+
+    def block(self, rows: Index, columns: Index | None = None) -> "Kronecker":
+        """Return the block of the scalar part, times the same M."""
+        block = self.scalar.block(rows, columns)
+        return Kronecker(block, self.output)
+
+    def factorize(self) -> Eigenbasis:
+        """Return the eigenbasis of each side."""
+        values, right = self.output.eigh
+        return replace(self.scalar.factorize(), right=right, right_values=values)
+
+    def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
+        """Use the eigenbases, or if the shifts differ one system for each distinct eigenvalue of M."""
+        if isinstance(shift, float | int):
+            return self.factorize().function(lambda values: 1 / (shift + scale * values))
+        groups, right = self.output.groups, self.output.eigh[1]
+        solvers = [self.scalar.solver(scale * value, shift) for value, _ in groups]
+
+        def solve(B: Array) -> Array:
+            turned = B if right is None else B @ right
+            parts = [inner(columns_of(turned, columns)) for inner, (_, columns) in zip(solvers, groups, strict=True)]
+            found = in_order(parts, [columns for _, columns in groups])
+            return found if right is None else found @ right.T
+
+        return solve
+
+
+@scaled.register
+def _scaled(operator: Kronecker, root: Array) -> Kronecker:
+    return Kronecker(scaled(operator.scalar, root), operator.output)  # type: ignore[arg-type]  # scalar as well
+
+
+def kronecker(scalar: ScalarOperator, matrix: Array | None = None) -> Operator:
+    """Return K ⊗ M; ``matrix`` is (p, p), (p,) when diagonal, ``None`` for the identity, which leaves K itself."""
+    return scalar if matrix is None else Kronecker(scalar, Output(matrix))
+
+
+def entries(operator: Operator, rows: Array, columns: Array) -> Array:
+    """Return the matrix between single coordinates, each given by its sample and its output column.
+
+    The operator must be a sum of Kronecker products, that is have ``terms``.
+    """
+    total = None
+    for scalar, output in operator.terms:
+        part = scalar.block(rows).matrix
+        part = part * output.entries(part, columns)
+        total = part if total is None else total + part
+    return total

@@ -1,0 +1,100 @@
+"""What a problem or a solver may ask of a Gram operator."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import singledispatch
+
+from fenchel._array import Array, namespace
+from fenchel.exceptions import IncompatibleError
+from fenchel.operators.eigenbasis import Eigenbasis, KroneckerBasis
+from fenchel.operators.lanczos import largest_eigenvalue
+from fenchel.operators.output import Output
+
+__all__ = ["Index", "Operator", "ScalarOperator", "is_thin", "scaled", "taken", "width"]
+
+Index = Array | slice
+
+
+class Operator(ABC):
+    """The Gram operator of a kernel: (K A)_i = sum_j K(x_i, z_j) a_j on n × p arrays, positive semidefinite if square.
+
+    Arrays may also be (n, B, p), for B problems side by side.
+    """
+
+    shape: tuple[int, int]  # samples of the rows and of the columns
+    n_outputs: int | None = None  # p; None: any number of columns, all multiplied by one matrix
+    terms: tuple[tuple["ScalarOperator", Output], ...] = ()  # K as a sum of Kronecker products; empty: it is none
+    why_not_factorize: str | None = None  # why ``factorize`` is out of reach
+
+    @abstractmethod
+    def matmul(self, A: Array) -> Array:
+        """Return K A."""
+
+    @abstractmethod
+    def diag(self) -> Array:
+        """Return upper bounds of the norms of the diagonal blocks K(x_i, x_i), shape (n,)."""
+
+    @abstractmethod
+    def block(self, rows: Index, columns: Index | None = None) -> "Operator":
+        """Return the operator between some samples and others, by default the same; indices or a slice."""
+
+    @abstractmethod
+    def factorize(self) -> Eigenbasis:
+        """Return the eigenbasis, or raise ``IncompatibleError`` with ``why_not_factorize``."""
+
+    @abstractmethod
+    def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
+        """Return ``B -> (shift + scale K)^-1 B`` for (n, p) arrays; ``shift`` is a number or one for each row, (n,)."""
+
+    def norm(self) -> float:
+        """Return an upper bound of the operator norm, tight to 0.1 %."""
+        return largest_eigenvalue(self.matmul, (self.shape[0], self.n_outputs or 1), self.diag())
+
+    def apply(self, f: Callable[[Array], Array], B: Array) -> Array:
+        """Return f(K) B for a function of the eigenvalues."""
+        return self.factorize().function(f)(B)
+
+
+class ScalarOperator(Operator, ABC):
+    """The Gram matrix of a scalar kernel, which multiplies every column."""
+
+    width: int  # numbers that are stored for each row
+
+    def __init__(self) -> None:
+        self.terms = ((self, Output(None)),)
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Array:
+        """The matrix, (n, m), for methods that need it; ``IncompatibleError`` where it is out of reach."""
+
+    @abstractmethod
+    def block(self, rows: Index, columns: Index | None = None) -> "ScalarOperator":
+        """Return the matrix between some samples and others."""
+
+    @abstractmethod
+    def factorize(self) -> KroneckerBasis:
+        """Return the eigenbasis of the matrix."""
+
+
+@singledispatch
+def scaled(operator: Operator, root: Array) -> Operator:
+    """Return the operator with blocks root_i K(x_i, x_j) root_j; ``root`` has shape (n, 1)."""
+    raise IncompatibleError(f"{type(operator).__name__} cannot be scaled: sample weights are not supported.")
+
+
+def width(operator: Operator) -> int:
+    """Return the numbers that an operator stores for each row: features, or the row of a matrix."""
+    return operator.terms[0][0].width if len(operator.terms) == 1 else operator.shape[1]
+
+
+def is_thin(operator: Operator) -> bool:
+    """Whether the operator is a product of fewer features than samples."""
+    return width(operator) < min(operator.shape)
+
+
+def taken(array: Array, index: Index, axis: int = 0) -> Array:
+    """Return a part of an array along one axis."""
+    if isinstance(index, slice):
+        return array[(slice(None),) * axis + (index, ...)]
+    return namespace(array).take(array, index, axis=axis)

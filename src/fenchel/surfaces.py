@@ -1,0 +1,107 @@
+"""Surfaces of solutions over (loss, lam), from one factorisation."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fenchel.derived_problems import bound_loss
+from fenchel.losses.base import Loss
+from fenchel.problem import DualProblem
+from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
+
+__all__ = ["Trail", "batch_size", "descending", "solve_bound_grid", "solve_grid"]
+
+_BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
+_COLUMNS = 128  # columns of a matrix product, with more of which it is no faster
+_SIDE_BY_SIDE = 4  # with at most so many output columns, problems are solved side by side, else one after the other
+
+
+def solve_grid(
+    problem: DualProblem, losses: Sequence[Loss], lams: Sequence[float], tol: float = 1e-6, solver: Solver | None = None
+) -> Iterator[tuple[int, int, Solution]]:
+    """Yield (loss index, lam index, solution) for every pair, from one eigendecomposition.
+
+    Each loss goes through lam from large to small, every solve starting where the last two point to. Problems with few
+    output columns are solved side by side instead, those of several losses together, where the matrix products are
+    larger.
+    """
+    return solve_bound_grid(problem, [bound_loss(problem, loss) for loss in losses], lams, tol, solver)
+
+
+def solve_bound_grid(
+    problem: DualProblem, bound: list[Loss], lams: Sequence[float], tol: float, solver: Solver | None = None
+) -> Iterator[tuple[int, int, Solution]]:
+    """Yield what ``solve_grid`` does, for losses that are bound to the problem."""
+    order = descending(lams)
+    splitting = solver if isinstance(solver, DouglasRachford) else DouglasRachford()
+    is_shared = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
+    if is_shared:
+        problem.shared.factorize()
+    p = problem.targets.shape[1]
+    side = 1 if splitting.factorization == "inverse" else max(1, min(_COLUMNS // max(1, p), batch_size(problem)))
+    waiting: list[tuple[int, int, DualProblem]] = []
+    for i, loss in enumerate(bound):
+        row = [(j, problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
+        if not is_shared:
+            chosen = solver or Auto()
+            yield from ((i, j, chosen.solve(member, tol)) for j, member in row)
+        elif ClosedForm().why_not(problem.with_(loss=loss)) is None:
+            yield from _together(splitting, waiting, tol)
+            yield from ((i, j, _ridge(member)) for j, member in row)
+            waiting = []
+        elif p <= _SIDE_BY_SIDE:
+            waiting += [(i, j, member) for j, member in row]
+            while len(waiting) >= side:
+                yield from _together(splitting, waiting[:side], tol)
+                waiting = waiting[side:]
+        else:
+            trail = Trail()
+            for j, member in row:
+                solution = splitting.solve(member, tol, trail.start(member.lam))
+                trail.add(member.lam, solution.state)
+                yield i, j, solution
+    yield from _together(splitting, waiting, tol)
+
+
+class Trail:
+    """Where the solves of one problem stood at the last two lam, and where they point to."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[float, Any]] = []
+
+    def start(self, lam: float) -> Any:
+        """Return a start for another lam: the last change goes on, over the logarithm of lam."""
+        if len(self.steps) < 2:
+            return self.steps[-1][1] if self.steps else None
+        (first, before), (second, last) = self.steps
+        made = math.log(second / first)
+        return last.beyond(before, min(math.log(lam / second) / made, 1.0)) if made else last
+
+    def add(self, lam: float, state: Any) -> None:
+        """Take where a solve stood."""
+        self.steps = [*self.steps[-1:], (lam, state)]
+
+
+def _together(
+    solver: DouglasRachford, queue: list[tuple[int, int, DualProblem]], tol: float
+) -> Iterator[tuple[int, int, Solution]]:
+    solutions = solver.solve_all([member for _, _, member in queue], tol) if queue else []
+    return ((i, j, solution) for (i, j, _), solution in zip(queue, solutions, strict=True))
+
+
+def _ridge(problem: DualProblem) -> Solution:
+    """Return the solution for the square loss from the eigenbasis."""
+    ridge = problem.shared.factorize().function(lambda values: 1 / (1 + problem.scale * values))
+    return ClosedForm().polished(problem, ridge(problem.targets))
+
+
+def descending(lams: Sequence[float]) -> list[int]:
+    """Return the places of lams, that of the largest first."""
+    return [int(j) for j in np.argsort(-np.asarray(lams, dtype=float), kind="stable")]
+
+
+def batch_size(problem: DualProblem) -> int:
+    """Return how many such problems may be solved side by side."""
+    return max(1, _BATCH_NUMBERS // max(1, math.prod(problem.targets.shape)))
