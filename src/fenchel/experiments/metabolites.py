@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -24,7 +23,7 @@ from fenchel.datasets import load_massbank
 from fenchel.datasets.spectra import binned_spectra, spectrum_products
 from fenchel.decoders import Candidates
 from fenchel.estimators import StructuredPredictor
-from fenchel.experiments.base import Unit, on_device
+from fenchel.experiments.base import Result, Unit, on_device
 from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.kernels import GaussianTanimoto
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
@@ -68,7 +67,7 @@ def units(quick: bool = False, device: str | None = None) -> list[Unit]:
     return [Unit(f"metabolites-{fold}", _tops, (fold, device)) for fold in range(FOLDS)]
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], list[dict[str, Any]]]:
+def summary(results: Result) -> tuple[list[Comparison], list[Result]]:
     """Return the bar beside our top-1 errors in percent, and the numbers of every fold."""
     parts, rows = list(results.values()), []
     blind = 100 * (1 - float(np.mean([part["blind"] for part in parts])))
@@ -92,7 +91,7 @@ def _percents(tops: np.ndarray) -> str:
     return " / ".join(f"{100 * top:.1f}" for top in tops.mean(axis=0))
 
 
-def _tops(fold: int, device: str | None, every: int = 1, choice: tuple[str, float] | None = None) -> dict[str, Any]:
+def _tops(fold: int, device: str | None, every: int = 1, choice: tuple[str, float] | None = None) -> Result:
     """Choose the input kernel and lam on the other folds, fit every loss, and rank the candidates of this fold.
 
     One training molecule in so many is taken; a choice that is given is not made anew.
@@ -102,7 +101,7 @@ def _tops(fold: int, device: str | None, every: int = 1, choice: tuple[str, floa
     train, test = np.flatnonzero(data.fold != fold)[::every], _ranked(data, fold)
     X, across = (on_device(device, grams[name][np.ix_(rows, train)]) for rows in (train, test))
     Y, sets = on_device(device, data.Y[train]), [on_device(device, data.candidate_Y[data.sets[i]]) for i in test]
-    result: dict[str, Any] = {"kernel": name, "lam": lam, "sets": len(test), "device": device}
+    result: Result = {"kernel": name, "lam": lam, "sets": len(test), "device": device}
     result["blind"] = _blind(Y, sets, data.own[test])
     for which, value in (("small", SMALL_LAM), ("tuned", lam)):
         result[which], residuals = {}, np.zeros(1)  # of the square loss, which comes first
@@ -199,7 +198,7 @@ def _inputs() -> tuple[Bunch, dict[str, np.ndarray]]:
     return data, {"mean": cosines} | {f"Gaussian {g:g}": np.exp(g * (cosines - 1)) for g in WIDTHS}
 
 
-def draw(parts: list[dict[str, Any]]) -> Any:
+def draw(parts: list[Result]) -> plots.Figure:
     """Draw the shares of molecules found among the first 1, 3 and 10 candidates, for each loss and both lam."""
     fig, axes = plots.figure(2)
     for ax, which, title in zip(
