@@ -113,3 +113,12 @@ def test_the_page_on_quantiles_runs():
     assert 0.6 < names["inside"] < 0.95 and 0 < names["loss"] < 0.3
     assert names["cautious"].sum() > names["labels"].sum()
     assert names["curve"].costs.shape == (99,)
+
+
+def test_the_page_on_adding_a_part_runs():
+    names = names_after("add_a_part.rst", blocks_of("add_a_part.rst", 5))
+    assert names["model"].duality_gap_ <= 1e-6
+    assert names["model"].solver_info_["solver"] == "HeavyBall"
+    (mark,) = names["test_contract"].pytestmark
+    for case in mark.args[1]:
+        names["test_contract"](*case.values)

@@ -13,6 +13,9 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "Array",
+    "Index",
+    "Namespace",
+    "Outputs",
     "as_index",
     "as_like",
     "as_objects",
@@ -36,10 +39,14 @@ __all__ = [
 
 _SMALL_PRODUCT = 10_000_000  # multiplications of a matrix product that one thread does in a millisecond
 
+# The seam: what another library's types would have to say. Elsewhere these names stand for them.
 Array = Any  # an array of any library that follows the array API standard
+Namespace = Any  # the functions of that library
+Outputs = Any  # raw outputs: an array of any library, curves, or a sequence of any objects
+Index = int | slice | Array  # places along the first axis
 
 
-def namespace(*arrays: Array) -> Any:
+def namespace(*arrays: Array) -> Namespace:
     """Return the array-API namespace of the arrays; ``None`` arguments are passed over."""
     if type(arrays[0]) is np.ndarray and len(arrays) == 1:  # asked for many times in each iteration
         return numpy_namespace

@@ -170,10 +170,10 @@ class TestMetabolites:
 
     def test_rows(self):
         one = {name: {"top": [0.67, 0.9, 0.98], "gap": 1e-7, "seconds": 9.0} for name in metabolites.LOSSES}
-        part = {"device": None, "factored": 2.0, "blind": 0.27, "small": one, "tuned": one}
+        part = {"device": None, "blind": 0.27, "small": one, "tuned": one}
         rows, parts = metabolites.summary({unit.name: part for unit in metabolites.units()})
         assert len(parts) == metabolites.FOLDS
-        assert [row.ours for row in rows] == pytest.approx([33.0, 33.0, 33.0, 11.0]) and all(row.passes for row in rows)
+        assert [row.ours for row in rows] == pytest.approx([33.0, 33.0, 33.0, 9.0]) and all(row.passes for row in rows)
         assert "67.0 / 90.0 / 98.0" in rows[0].note and rows[0].trivial == pytest.approx(73.0)
         pytest.importorskip("matplotlib")
         assert len(metabolites.draw(parts).axes) == 2

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from fenchel._array import Array, as_like, host
+from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.datasets.functional import as_curves
 from fenchel.datasets.synthetic import gaussian_processes
@@ -18,7 +17,7 @@ _SHARE = Interval(0, 1, "both")
 
 
 def contaminate(
-    Y: Any,
+    Y: Outputs,
     kind: str,
     share: float,
     *,
@@ -123,7 +122,7 @@ def _count(share: float, n: int) -> int:
     return math.floor(share * n + 1e-9)
 
 
-def _processes(grid: np.ndarray, length_scales: Sequence[float], state: Any) -> np.ndarray:
+def _processes(grid: np.ndarray, length_scales: Sequence[float], state: int | np.random.RandomState) -> np.ndarray:
     """Return Gaussian processes at the points of a grid, whose length is one unit."""
     length = float(np.ptp(grid)) or 1.0
     return gaussian_processes((grid - grid[0]) / length, length_scales, state)

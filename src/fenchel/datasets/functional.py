@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_index, host, namespace
+from fenchel._array import Array, Index, Outputs, as_index, host, namespace
 from fenchel._check import check_memory, require
 
 __all__ = ["Curves", "as_curves", "brings_points", "is_fdata", "to_fdata"]
@@ -39,7 +39,7 @@ class Curves:
     def __len__(self) -> int:
         return int(self.values.shape[0])
 
-    def take(self, index: Any) -> "Curves":
+    def take(self, index: Index) -> "Curves":
         """Return the curves that an integer, a list of integers, a mask or a slice names, on the same grid."""
         index = index if isinstance(index, int | slice | list | np.ndarray) else host(index)
         rows = np.atleast_1d(np.arange(len(self))[index])
@@ -57,7 +57,7 @@ class Curves:
         return bool(namespace(self.values).all(self.observed))
 
 
-def as_curves(Y: Any, grid: Array | None = None, name: str = "Y") -> Curves:
+def as_curves(Y: Outputs, grid: Array | None = None, name: str = "Y") -> Curves:
     """Return curves on one grid, whatever form they come in.
 
     Parameters
@@ -108,17 +108,17 @@ def as_curves(Y: Any, grid: Array | None = None, name: str = "Y") -> Curves:
     return _checked(points, values, name)
 
 
-def brings_points(Y: Any) -> bool:
+def brings_points(Y: Outputs) -> bool:
     """Whether the data know their own points, which need not be those of a model."""
     return isinstance(Y, Curves | list | tuple) or is_fdata(Y)
 
 
-def is_fdata(Y: Any) -> bool:
+def is_fdata(Y: Outputs) -> bool:
     """Whether the data are an object of scikit-fda."""
     return bool(_classes(Y, "skfda"))
 
 
-def to_fdata(curves: Any) -> Any:
+def to_fdata(curves: Outputs) -> Any:
     """Return the curves as a scikit-fda object.
 
     Parameters
@@ -164,7 +164,7 @@ def _checked(grid: np.ndarray, values: Array, name: str) -> Curves:
     return curves
 
 
-def _floats(values: Any, what: str, wanted: str) -> Array:
+def _floats(values: Array, what: str, wanted: str) -> Array:
     """Return numbers as an array of float32 or float64, of the library that they come from or of NumPy."""
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.result_type(values.dtype, np.float32)), np.nan)
@@ -185,7 +185,7 @@ def _floats(values: Any, what: str, wanted: str) -> Array:
     return xp.astype(values, xp.float64)
 
 
-def _points(points: Any, what: str) -> np.ndarray:
+def _points(points: Array, what: str) -> np.ndarray:
     """Return points as a new NumPy array of float64."""
     return host(_floats(points, what, "a one-dimensional array")).astype(np.float64)
 
@@ -221,7 +221,7 @@ def _on_own_grid(own: np.ndarray, values: Array, grid: Array | None, name: str) 
     return _checked(own, values, name)
 
 
-def _is_pairs(Y: Any) -> bool:
+def _is_pairs(Y: Outputs) -> bool:
     """Whether Y is a list of pairs (points, values)."""
     if not isinstance(Y, list | tuple) or not Y:
         return False
@@ -232,7 +232,7 @@ def _has_length(part: Any) -> bool:
     return hasattr(part, "__len__") and not isinstance(part, str) and getattr(part, "ndim", 1) > 0
 
 
-def _from_pairs(pairs: Sequence[tuple[Any, Any]], grid: Array | None, name: str) -> Curves:
+def _from_pairs(pairs: Sequence[tuple[Array, Array]], grid: Array | None, name: str) -> Curves:
     """Return curves on the union of the points of pairs (points, values), or on a grid that holds them all."""
     points, values = _checked_pairs(pairs, name)
     owner = np.repeat(np.arange(len(points)), [len(at) for at in points])
@@ -257,7 +257,7 @@ def _from_pairs(pairs: Sequence[tuple[Any, Any]], grid: Array | None, name: str)
     return _checked(union, joined, name)
 
 
-def _checked_pairs(pairs: Sequence[tuple[Any, Any]], name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _checked_pairs(pairs: Sequence[tuple[Array, Array]], name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the points and the values of each curve as arrays that fit together, else raise."""
     points = [_points(at, f"The points of curve {i} of {name}") for i, (at, _) in enumerate(pairs)]
     wanted = "an array of shape (m_i,) or (m_i, c)"
@@ -336,12 +336,12 @@ def _channels(values: np.ndarray) -> np.ndarray:
     return one if one.dtype in (np.float32, np.float64) else one.astype(np.float64)
 
 
-def _classes(Y: Any, library: str) -> set[str]:
+def _classes(Y: Outputs, library: str) -> set[str]:
     """Return the names of the classes of an object that a library defines; the library is not imported."""
     return {kind.__name__ for kind in type(Y).__mro__ if kind.__module__.split(".")[0] == library}
 
 
-def _numbers(labels: Any) -> np.ndarray | None:
+def _numbers(labels: Array) -> np.ndarray | None:
     """Return labels as numbers, or ``None`` if one of them is none."""
     try:
         return np.array([float(label) for label in labels])

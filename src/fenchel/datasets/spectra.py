@@ -1,18 +1,17 @@
 """Tandem mass spectra as sparse vectors: binned peaks and neutral losses."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 __all__ = ["binned_spectra", "spectrum_products"]
 
 
 def binned_spectra(
-    mz: Any,
-    intensity: Any,
-    offset: Any,
-    precursor_mz: Any = None,
+    mz: ArrayLike,
+    intensity: ArrayLike,
+    offset: ArrayLike,
+    precursor_mz: ArrayLike | None = None,
     width: float = 0.01,
     power: float = 0.5,
     spread: bool = True,

@@ -97,7 +97,7 @@ class Table:
         raise ValueError(f"{argument}: {self.name} has no column {name!r}{why}.{hint} It has {have}.")
 
 
-def read_table(path: Any) -> Table:
+def read_table(path: str | Path) -> Table:
     """Read a table from a CSV, NPZ or Parquet file.
 
     Parameters

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from fenchel._array import Array
+from fenchel._array import Array, Outputs
 from fenchel._component import Component
 from fenchel.exceptions import IncompatibleError
 
@@ -19,13 +19,13 @@ class Decoder(Component, ABC):
 
     representation_: Any
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Learn what is needed from the training outputs and their representation."""
         self.representation_ = representation
         return self
 
     @abstractmethod
-    def decode(self, coordinates: Array) -> Any:
+    def decode(self, coordinates: Array) -> Outputs:
         """Return one object for each prediction, given in the coordinates of the representation, (m, p)."""
 
     def _task_loss(self, representation: Any, *wanted: str, what: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_objects, host, joined, namespace
+from fenchel._array import Array, Outputs, as_index, as_objects, host, joined, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.decoders._ties import least_first, round_off
 from fenchel.decoders.base import Decoder
@@ -19,7 +19,7 @@ __all__ = ["Candidates", "TrainingSet"]
 class _Known:
     """Candidates for every sample, with their squared norms where the output kernel cannot tell them."""
 
-    outputs: Any
+    outputs: Outputs
     norms: Array | None
 
 
@@ -46,11 +46,11 @@ class Candidates(Decoder):
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"single": Options((False, True))}
 
-    def __init__(self, candidates: Any = None, single: bool = False) -> None:
+    def __init__(self, candidates: Outputs = None, single: bool = False) -> None:
         self.candidates = candidates
         self.single = single
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Keep the representation, and look at the candidates."""
         super().fit(Y, representation)
         own = _as_sets(self.candidates, representation.is_pairwise)
@@ -59,7 +59,7 @@ class Candidates(Decoder):
         self._known = None if own is None else self.known(own)
         return self
 
-    def known(self, candidates: Any) -> _Known:
+    def known(self, candidates: Outputs) -> _Known:
         """Return checked candidates with their norms."""
         if self.representation_.is_pairwise:
             is_pair = isinstance(candidates, tuple) and len(candidates) == 2
@@ -75,7 +75,7 @@ class Candidates(Decoder):
             raise ValueError("Each set of candidates must hold at least one. Got an empty one.")
         return _Known(outputs, norms)
 
-    def distances(self, coordinates: Array, candidates: Any = None) -> Any:
+    def distances(self, coordinates: Array, candidates: Outputs = None) -> Outputs:
         """Return squared distances: (m, C) for one set, a list of (C_i,) for a list of sets."""
         coordinates, candidates = self._short(coordinates), _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
@@ -83,16 +83,16 @@ class Candidates(Decoder):
         known = self._set(candidates)
         return self.representation_.distances(coordinates, known.outputs, known.norms)
 
-    def decode(self, coordinates: Array, candidates: Any = None) -> Any:
+    def decode(self, coordinates: Array, candidates: Outputs = None) -> Outputs:
         """Return the nearest candidate of each sample."""
         best = [int(order[0]) for order in self.nearest(coordinates, 1, candidates)]
         return self._picked([[k] for k in best], candidates, single=True)
 
-    def top_k(self, coordinates: Array, k: int, candidates: Any = None) -> Any:
+    def top_k(self, coordinates: Array, k: int, candidates: Outputs = None) -> Outputs:
         """Return the k nearest candidates of each sample, the nearest first: (m, k, ...), or a list of arrays."""
         return self._picked([list(order) for order in self.nearest(coordinates, k, candidates)], candidates)
 
-    def nearest(self, coordinates: Array, k: int, candidates: Any = None) -> list[np.ndarray]:
+    def nearest(self, coordinates: Array, k: int, candidates: Outputs = None) -> list[np.ndarray]:
         """Return the places of the k nearest candidates of each sample, the nearest first, ties by place."""
         check_parameter("top_k", "k", k, Interval(1, float("inf"), "left", integer=True))
         coordinates, candidates = self._short(coordinates), _as_sets(candidates, self.representation_.is_pairwise)
@@ -115,11 +115,11 @@ class Candidates(Decoder):
             first += block.shape[1]
         return list(places)
 
-    def _sizes(self, coordinates: Array, outputs: Any) -> np.ndarray:
+    def _sizes(self, coordinates: Array, outputs: Outputs) -> np.ndarray:
         """Return the sizes of the terms of the distances, (m,), in the dtype of the coordinates."""
         return np.asarray(host(self.representation_.magnitudes(coordinates, outputs)))
 
-    def _set(self, candidates: Any) -> _Known:
+    def _set(self, candidates: Outputs) -> _Known:
         """Return the set for all samples: the one that is given, else the decoder's own."""
         if candidates is not None:
             return self.known(candidates)
@@ -132,7 +132,7 @@ class Candidates(Decoder):
             namespace(coordinates).astype(coordinates, namespace(coordinates).float32) if self.single else coordinates
         )
 
-    def _of_each(self, coordinates: Array, candidates: Sequence[Any]) -> list[Array]:
+    def _of_each(self, coordinates: Array, candidates: Sequence[Outputs]) -> list[Array]:
         """Return the distances to one set for each sample."""
         if len(candidates) != coordinates.shape[0]:
             raise ValueError(
@@ -148,7 +148,7 @@ class Candidates(Decoder):
         )
         return found
 
-    def _picked(self, places: list[list[int]], candidates: Any, single: bool = False) -> Any:
+    def _picked(self, places: list[list[int]], candidates: Outputs, single: bool = False) -> Outputs:
         """Return the candidates at some places of each sample's set."""
         candidates = _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
@@ -169,7 +169,7 @@ class TrainingSet(Decoder):
     Outputs known by a Gram matrix are returned as places in the training sample.
     """
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Keep the distinct training outputs."""
         super().fit(Y, representation)
         if representation.is_pairwise:
@@ -179,14 +179,14 @@ class TrainingSet(Decoder):
         self.inner_ = Candidates(Y).fit(Y, representation)
         return self
 
-    def decode(self, coordinates: Array) -> Any:
+    def decode(self, coordinates: Array) -> Outputs:
         """Return the nearest training output of each sample."""
         if self.representation_.is_pairwise:
             return np.array([order[0] for order in self.inner_.nearest(coordinates, 1)])
         return self.inner_.decode(coordinates)
 
 
-def _as_sets(candidates: Any, is_pairwise: bool) -> Any:
+def _as_sets(candidates: Outputs, is_pairwise: bool) -> Outputs:
     """Return one set as an array or a pair, or a list of such sets; a list of objects is one set."""
     if not isinstance(candidates, list):
         return candidates
@@ -197,7 +197,7 @@ def _as_sets(candidates: Any, is_pairwise: bool) -> Any:
     return [one if hasattr(one, "shape") else _as_array(one) for one in candidates]
 
 
-def _as_array(objects: Sequence[Any]) -> np.ndarray:
+def _as_array(objects: Sequence[Outputs]) -> np.ndarray:
     """Return numbers as an array, other objects as an array of objects."""
     with suppress(ValueError):
         numbers = np.asarray(objects)
@@ -211,7 +211,7 @@ def _slack(sizes: np.ndarray, distances: np.ndarray) -> np.ndarray:
     return round_off(sizes + np.abs(np.min(distances, axis=1)).astype(sizes.dtype))
 
 
-def _outputs(candidates: Any) -> Any:
+def _outputs(candidates: Outputs) -> Outputs:
     """Return the candidates of a set that may be a pair with their norms."""
     return candidates[0] if isinstance(candidates, tuple) else candidates
 
@@ -225,7 +225,7 @@ def _distinct(outputs: np.ndarray) -> list[int]:
         return list(range(len(outputs)))
 
 
-def _rows(outputs: Any, places: list[int]) -> Any:
+def _rows(outputs: Outputs, places: list[int]) -> Outputs:
     if not hasattr(outputs, "shape"):
         return [outputs[k] for k in places]
     return namespace(outputs).take(outputs, as_index(np.asarray(places), outputs), axis=0)

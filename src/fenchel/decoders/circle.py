@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import first_least, first_of_each_row, round_off
 from fenchel.decoders.base import Decoder
@@ -36,7 +37,7 @@ class CircleMinimum(Decoder):
     def __init__(self, n_grid: int = 256) -> None:
         self.n_grid = n_grid
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Look whether the task loss is one of angles."""
         self._loss = self._task_loss(representation, "sag", what="angles")
         return super().fit(Y, representation)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_like, host
+from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import least_first, round_off
 from fenchel.decoders.base import Decoder
@@ -54,7 +54,7 @@ class Preimage(Decoder):
         self.max_iter = max_iter
         self.tol = tol
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Look whether the output kernel is Gaussian."""
         kernel = getattr(representation, "kernel_", None)
         if not isinstance(kernel, Gaussian):
@@ -109,7 +109,7 @@ class Preimage(Decoder):
         return y, value
 
 
-def _rows(outputs: Any) -> np.ndarray:
+def _rows(outputs: Outputs) -> np.ndarray:
     """Return outputs as rows of float64; plain numbers are rows of one."""
     rows = host(outputs).astype(np.float64)
     return rows[:, None] if rows.ndim == 1 else rows

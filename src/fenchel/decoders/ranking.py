@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import first_least, round_off
 from fenchel.decoders.base import Decoder
@@ -35,7 +36,7 @@ class FeedbackArcSet(Decoder):
     def __init__(self, sweeps: int = 0) -> None:
         self.sweeps = sweeps
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Look whether the task loss is one of rankings."""
         self._loss = self._task_loss(representation, "preferences", what="rankings")
         return super().fit(Y, representation)

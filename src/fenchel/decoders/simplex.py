@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import least_first, round_off
 from fenchel.decoders.base import Decoder
@@ -45,7 +46,7 @@ class Simplex(Decoder):
         self.max_iter = max_iter
         self.tol = tol
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Look whether the task loss is one of histograms."""
         self._loss = self._task_loss(representation, "minimise", "derivatives", what="histograms")
         self._starts = np.asarray(Y)

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, Self
 
-from fenchel._array import Array, namespace
+from fenchel._array import Array, Outputs, namespace
 from fenchel._check import Interval, Options
 from fenchel.decoders.base import Decoder
 from fenchel.exceptions import IncompatibleError
@@ -32,7 +32,7 @@ class Threshold(Decoder):
     def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Look whether the coordinates are those of the vectors."""
         _needs_features(self, representation)
         return super().fit(Y, representation)
@@ -55,7 +55,7 @@ class Clamp(Decoder):
         self.low = low
         self.high = high
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Look whether the coordinates are those of the vectors."""
         _needs_features(self, representation)
         if not self.low <= self.high:

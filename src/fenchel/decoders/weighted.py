@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel.decoders._ties import round_off
 from fenchel.decoders.base import Decoder
 
@@ -18,12 +19,12 @@ class WeightedMean(Decoder):
     The weights of kernel ridge regression need not sum to one; the sum is not divided by theirs. See ``LeastSquares``.
     """
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Look whether the task loss is one of sums."""
         self._loss = self._task_loss(representation, "combine", what="squared distances of vectors")
         return super().fit(Y, representation)
 
-    def decode(self, coordinates: np.ndarray) -> Any:
+    def decode(self, coordinates: np.ndarray) -> Outputs:
         """Return one weighted sum for each row of weights."""
         return self._loss.combine(coordinates, self.representation_.outputs_)
 
@@ -31,7 +32,7 @@ class WeightedMean(Decoder):
 class LabelVote(Decoder):
     """0/1 label vectors under the Hamming loss: each label that has more than half of the weights."""
 
-    def fit(self, Y: Any, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Any) -> Self:
         """Look whether the task loss counts labels."""
         self._task_loss(representation, "labelwise", what="0/1 label vectors, label by label")
         return super().fit(Y, representation)

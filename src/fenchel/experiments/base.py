@@ -23,6 +23,8 @@ from fenchel.persistence import versions
 
 __all__ = ["Experiment", "Outcome", "Progress", "Unit", "on_device", "run"]
 
+Result = dict[str, Any]  # what a unit returns: numbers, lists and arrays by name
+
 Progress = Callable[[str, int, int], None]  # what is being done, how many units are finished, of how many
 
 
@@ -46,7 +48,7 @@ class Experiment(Protocol):
     def units(self, quick: bool = False) -> list[Unit]:
         """Return the units of the experiment, or with ``quick`` those of a reduced version."""
 
-    def summary(self, results: dict[str, Any]) -> tuple[list[Comparison], Any]:
+    def summary(self, results: Result) -> tuple[list[Comparison], Any]:
         """Return the published numbers beside ours, and what the figure shows, from the results of some units."""
 
     def draw(self, found: Any) -> Any:
@@ -59,7 +61,7 @@ class Outcome:
 
     rows: list[Comparison]
     found: Any
-    results: dict[str, Any]  # of the units, by name
+    results: Result  # of the units, by name
     seconds: float  # of all units, added up
     reused: dict[str, str]  # units that were read back, and when they were computed
 

@@ -7,13 +7,12 @@ that the standard error over them, in the note, is no allowance for a difference
 """
 
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
 from fenchel.datasets import load_bibtex
 from fenchel.estimators import StructuredPredictor
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison
 from fenchel.kernels import Gaussian
 from fenchel.metrics import f1_scores, hamming_losses, subset_accuracies
@@ -31,7 +30,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit("bibtex", _scores)]
 
 
-def _scores() -> dict[str, Any]:
+def _scores() -> Result:
     """Return the scores of every test reference."""
     data = load_bibtex()
     mean, scale = data.X_train.mean(axis=0), data.X_train.std(axis=0)
@@ -58,7 +57,7 @@ def _scores() -> dict[str, Any]:
     }
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, np.ndarray]]:
+def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
     """Return the published F1 score beside ours, and the scores of every test reference."""
     found = {name: np.array(values) for name, values in results["bibtex"].items()}
     error = 100 * float(np.std(found["f1"])) / len(found["f1"]) ** 0.5
@@ -70,7 +69,7 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, np.nda
     return [Comparison("exact, F1 (%)", PUBLISHED_F1, ours, TOLERANCE, note, trivial=constant)], found
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: Result) -> plots.Figure:
     """Draw the mean F1 score against the number of true tags, and how many tags are true and predicted."""
     fig, (left, right) = plots.figure(2)
     counts = np.arange(1, 9)

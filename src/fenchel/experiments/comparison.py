@@ -1,9 +1,9 @@
 """A published number, a bar or a rival beside ours, and what follows from it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["MISS", "PASS", "REFERENCE", "TIE", "Comparison", "paired", "ratio_error", "standard_error"]
 
@@ -70,7 +70,7 @@ class Comparison:
         return self.tolerance * abs(self.published) - abs(value - self.published)
 
 
-def paired(name: str, theirs: Any, ours: Any, note: str = "", looked_at_test: str = "") -> Comparison:
+def paired(name: str, theirs: ArrayLike, ours: ArrayLike, note: str = "", looked_at_test: str = "") -> Comparison:
     """Return the mean of a rival beside ours, with the standard error of the differences on the same trials."""
     theirs, ours = np.asarray(theirs, dtype=float), np.asarray(ours, dtype=float)
     gains = theirs - ours
@@ -89,7 +89,7 @@ def paired(name: str, theirs: Any, ours: Any, note: str = "", looked_at_test: st
     )
 
 
-def standard_error(values: Any) -> float | None:
+def standard_error(values: ArrayLike) -> float | None:
     """Return the standard error of a mean, ``None`` for a single value.
 
     Splits of one sample share most of it: their standard error is too small rather than too large.
@@ -98,7 +98,7 @@ def standard_error(values: Any) -> float | None:
     return float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
 
 
-def ratio_error(numerators: Any, denominators: Any) -> float | None:
+def ratio_error(numerators: ArrayLike, denominators: ArrayLike) -> float | None:
     """Return the standard error of the ratio of two means over the same trials, to first order."""
     above, below = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
     error = standard_error(above - above.mean() / below.mean() * below)

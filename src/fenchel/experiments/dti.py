@@ -23,7 +23,7 @@ from sklearn.utils import Bunch
 
 from fenchel.datasets import load_dti
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
@@ -89,7 +89,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit(f"dti-{k}", _split, (k,)) for k in range(2 if quick else 10)]
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[tuple[Any, ...], np.ndarray]]:
+def summary(results: Result) -> tuple[list[Comparison], dict[tuple[Any, ...], np.ndarray]]:
     """Return the published numbers beside ours, and the errors and shares of null duals of every split."""
     found = [{tuple(cell): pair for cell, pair in one} for one in results.values()]
     cells = {cell: np.array([one[cell] for one in found]) for cell in found[0]}
@@ -175,7 +175,7 @@ def _error(truth: np.ndarray, predicted: np.ndarray) -> float:
     return 10 * float(np.mean(np.nansum((truth - predicted) ** 2, axis=1)))
 
 
-def draw(cells: dict[tuple[Any, ...], np.ndarray]) -> Any:
+def draw(cells: dict[tuple[Any, ...], np.ndarray]) -> plots.Figure:
     """Draw the table: errors of the splits, and the published means."""
     fig, axes = plots.figure(len(PUBLISHED), width=5.0)
     for ax, (lam, columns) in zip(axes, PUBLISHED.items(), strict=True):

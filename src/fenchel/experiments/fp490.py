@@ -6,14 +6,13 @@ this project. The data are the small forerunner of those of [Brouard2016]_.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold
 
 from fenchel.datasets import load_metabolite_fp490
 from fenchel.estimators import StructuredPredictorCV
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.metrics import hamming_losses
@@ -36,7 +35,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit(f"fp490-{name}", _bits, (name,)) for name in LOSSES if name == "square" or not quick]
 
 
-def _bits(name: str) -> dict[str, Any]:
+def _bits(name: str) -> Result:
     """Return what one loss gets wrong."""
     data = load_metabolite_fp490()
     decoded, gap, chosen = np.zeros_like(data.Y), 0.0, []
@@ -69,7 +68,7 @@ def _micro_f1(truth: np.ndarray, decoded: np.ndarray) -> float:
     return 2 * float(np.sum(decoded * truth)) / float(np.sum(decoded) + np.sum(truth))
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, np.ndarray]]:
+def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
     """Return the wanted numbers beside ours, and the share of wrong bits of every spectrum."""
     rows, wrong = [], {}
     for found in results.values():
@@ -83,7 +82,7 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, np.nda
     return rows, wrong
 
 
-def draw(wrong: dict[str, np.ndarray]) -> Any:
+def draw(wrong: dict[str, np.ndarray]) -> plots.Figure:
     """Draw how many spectra have which share of wrong bits, loss by loss."""
     fig, (ax,) = plots.figure(1)
     for (name, values), colour in zip(wrong.items(), plots.COLOURS, strict=False):

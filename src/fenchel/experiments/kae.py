@@ -12,7 +12,6 @@ of test errors. Standard errors are over the test molecules, over the folds for 
 
 from functools import cache
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from sklearn.decomposition import KernelPCA
@@ -22,7 +21,7 @@ from sklearn.model_selection import KFold
 from fenchel._array import host
 from fenchel.datasets import load_nci_cancer
 from fenchel.estimators import KernelAutoencoder
-from fenchel.experiments.base import Unit, on_device
+from fenchel.experiments.base import Result, Unit, on_device
 from fenchel.experiments.comparison import Comparison, paired, ratio_error
 from fenchel.kernels import GaussianTanimoto
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
@@ -63,13 +62,13 @@ def units(quick: bool = False, device: str | None = None) -> list[Unit]:
     return [*found, Unit(f"kae-seconds{end}", _timed, setting)]
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, Any]]:
+def summary(results: Result) -> tuple[list[Comparison], Result]:
     """Return what is wanted beside our numbers, and the numbers of every fit."""
     found = {name.removeprefix("kae-").removesuffix("-reduced"): result for name, result in results.items()}
     return [*_shape(found), *_uses(found)], found
 
 
-def _shape(found: dict[str, dict[str, Any]]) -> list[Comparison]:
+def _shape(found: dict[str, Result]) -> list[Comparison]:
     """Return the comparisons of the curves against epsilon and kappa."""
     curve, robust = _values(found, "epsilon"), _values(found, "kappa")
     tests = {epsilon: one["test"] for epsilon, one in curve.items()}
@@ -117,13 +116,13 @@ def _shape(found: dict[str, dict[str, Any]]) -> list[Comparison]:
     ]
 
 
-def _values(found: dict[str, dict[str, Any]], kind: str) -> dict[float, dict[str, Any]]:
+def _values(found: dict[str, Result], kind: str) -> dict[float, Result]:
     """Return the numbers of the fits for each epsilon or kappa, in order."""
     pairs = [(float(name.removeprefix(f"{kind}-")), one) for name, one in found.items() if name.startswith(f"{kind}-")]
     return dict(sorted(pairs, key=lambda pair: pair[0]))
 
 
-def _uses(found: dict[str, dict[str, Any]]) -> list[Comparison]:
+def _uses(found: dict[str, Result]) -> list[Comparison]:
     """Return the comparisons on contaminated data, of codes, and of time."""
     square, robust = (np.array(found[f"outliers-{name}"]["squares"]) for name in ("square", "huber"))
     folds = [found[f"codes-{fold}"] for fold in range(FOLDS)]
@@ -177,7 +176,7 @@ def _loss(kind: str, value: float) -> Loss:
     return EpsilonRidge(value) if value else Square()
 
 
-def _curve(kind: str, value: float, every: int, steps: int, device: str | None) -> dict[str, Any]:
+def _curve(kind: str, value: float, every: int, steps: int, device: str | None) -> Result:
     """Return train and test errors, null rows and the gap of one loss, fitted to one molecule in so many."""
     train, test = _split(every)
     K = _gram()
@@ -186,7 +185,7 @@ def _curve(kind: str, value: float, every: int, steps: int, device: str | None) 
     )
 
 
-def _errors(model: KernelAutoencoder, inside: np.ndarray, outside: np.ndarray, device: str | None) -> dict[str, Any]:
+def _errors(model: KernelAutoencoder, inside: np.ndarray, outside: np.ndarray, device: str | None) -> Result:
     K, across = on_device(device, inside), on_device(device, outside)
     model.fit(K)
     squares = host(model.reconstruct(across)).astype(np.float64) ** 2
@@ -201,7 +200,7 @@ def _errors(model: KernelAutoencoder, inside: np.ndarray, outside: np.ndarray, d
     }
 
 
-def _with_outliers(kind: str, value: float, every: int, steps: int, device: str | None) -> dict[str, Any]:
+def _with_outliers(kind: str, value: float, every: int, steps: int, device: str | None) -> Result:
     """Return the errors where a tenth of the training molecules are bits drawn at random."""
     train, test = _split(every)
     random, X = np.random.RandomState(1), load_nci_cancer().X.astype(np.float64)
@@ -210,7 +209,7 @@ def _with_outliers(kind: str, value: float, every: int, steps: int, device: str 
     return _errors(_model(_loss(kind, value), steps, SMALL_LAM), KERNEL(dirty), KERNEL(X[test], dirty), device)
 
 
-def _codes(fold: int, every: int, steps: int, device: str | None) -> dict[str, Any]:
+def _codes(fold: int, every: int, steps: int, device: str | None) -> Result:
     """Return the normalised errors of forests on two kinds of codes of one fold, fitted on the others."""
     K, scores = _gram()[::every, ::every], load_nci_cancer().scores[::every]
     train, test = list(KFold(FOLDS, shuffle=True, random_state=0).split(K))[fold]
@@ -230,7 +229,7 @@ def _codes(fold: int, every: int, steps: int, device: str | None) -> dict[str, A
     return found
 
 
-def _timed(every: int, steps: int, device: str | None) -> dict[str, Any]:
+def _timed(every: int, steps: int, device: str | None) -> Result:
     """Return the seconds of fits with the square loss and with two others."""
     K, found = on_device(device, _gram()[:N_TIMED:every, :N_TIMED:every]), {}
     for name, loss in (("square", Square()), ("epsilon 0.4", EpsilonRidge(0.4)), ("kappa 0.1", Huber(0.1))):
@@ -252,7 +251,7 @@ def _split(every: int = 1) -> tuple[np.ndarray, np.ndarray]:
     return order[:N_TRAIN:every], order[N_TRAIN:]
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: Result) -> plots.Figure:
     """Draw train and test errors and null rows against epsilon and kappa, with the published curve."""
     fig, axes = plots.figure(3)
     curve, robust = _values(found, "epsilon"), _values(found, "kappa")

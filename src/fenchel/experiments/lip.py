@@ -6,13 +6,11 @@ cosines, with operator eigenvalues 1 / (1 + i)^2. lam is chosen by the leave-one
 then swept: 10 800 fits, all on one eigendecomposition.
 """
 
-from typing import Any
-
 import numpy as np
 
 from fenchel.datasets import load_lip_emg
 from fenchel.estimators import OperatorKernelRegressorCV
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison
 from fenchel.losses import Huber, Loss, Square
 from fenchel.report import plots
@@ -39,7 +37,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit(f"lip-{m}", _curve, (m,)) for m in PUBLISHED]
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[int, dict[str, Any]]]:
+def summary(results: Result) -> tuple[list[Comparison], dict[int, Result]]:
     """Return the published numbers beside ours, and the error curves."""
     rows, curves = [], {found["m"]: found for found in results.values()}
     for m, found in curves.items():
@@ -51,7 +49,7 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[int, dict[s
     return rows, curves
 
 
-def _curve(m: int) -> dict[str, Any]:
+def _curve(m: int) -> Result:
     """Return the leave-one-out errors for 2 m basis functions."""
     data, outliers = load_lip_emg(), [7, 9, 18, 26]
     X, Y, t = np.vstack([data.X, data.X[outliers]]), np.vstack([data.Y, -1.2 * data.Y[outliers]]), data.t
@@ -79,7 +77,7 @@ def _curve(m: int) -> dict[str, Any]:
     }
 
 
-def draw(curves: dict[int, dict[str, Any]]) -> Any:
+def draw(curves: dict[int, Result]) -> plots.Figure:
     """Draw the figure of the paper anew: leave-one-out error against kappa, for each number of basis functions."""
     fig, (ax,) = plots.figure(1)
     plots.plot_lines(KAPPAS, {f"m = {m}": c["huber"] for m, c in curves.items()}, "kappa", "leave-one-out error", ax=ax)

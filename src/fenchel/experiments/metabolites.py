@@ -13,26 +13,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import Bunch
 
-from fenchel._array import host
+from fenchel._array import Array, host, namespace
 from fenchel.datasets import load_massbank
 from fenchel.datasets.spectra import binned_spectra, spectrum_products
 from fenchel.decoders import Candidates
-from fenchel.experiments.base import Unit, on_device
+from fenchel.estimators import StructuredPredictor
+from fenchel.experiments.base import Result, Unit, on_device
 from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.kernels import GaussianTanimoto
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.metrics import ranks_of, top_k_accuracies
-from fenchel.operators import Dense, kronecker
-from fenchel.problem import DualProblem
 from fenchel.report import plots
 from fenchel.representations import KernelOutputs
-from fenchel.surfaces import solve_grid
 
 __all__ = ["draw", "summary", "units"]
 
@@ -70,7 +67,7 @@ def units(quick: bool = False, device: str | None = None) -> list[Unit]:
     return [Unit(f"metabolites-{fold}", _tops, (fold, device)) for fold in range(FOLDS)]
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], list[dict[str, Any]]]:
+def summary(results: Result) -> tuple[list[Comparison], list[Result]]:
     """Return the bar beside our top-1 errors in percent, and the numbers of every fold."""
     parts, rows = list(results.values()), []
     blind = 100 * (1 - float(np.mean([part["blind"] for part in parts])))
@@ -84,7 +81,7 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], list[dict[str, A
         missed = 100 * (1 - tuned[:, 0])
         row = Comparison(f"{name}, top-1 error (%)", BAR, float(missed.mean()), 0.0, note, at_most=True)
         rows.append(replace(row, standard_error=standard_error(missed), trivial=blind))
-    slowest = max(part["factored"] + max(one["seconds"] for one in part["small"].values()) for part in parts)
+    slowest = max(one["seconds"] for part in parts for one in part["small"].values())
     note = f"to a gap of 1e-6, on {parts[0]['device'] or 'this computer'}"
     rows.append(Comparison("slowest fit with lam 1e-6 (s)", SECONDS, slowest, 0.0, note, at_most=True))
     return rows, parts
@@ -94,7 +91,7 @@ def _percents(tops: np.ndarray) -> str:
     return " / ".join(f"{100 * top:.1f}" for top in tops.mean(axis=0))
 
 
-def _tops(fold: int, device: str | None, every: int = 1, choice: tuple[str, float] | None = None) -> dict[str, Any]:
+def _tops(fold: int, device: str | None, every: int = 1, choice: tuple[str, float] | None = None) -> Result:
     """Choose the input kernel and lam on the other folds, fit every loss, and rank the candidates of this fold.
 
     One training molecule in so many is taken; a choice that is given is not made anew.
@@ -102,40 +99,38 @@ def _tops(fold: int, device: str | None, every: int = 1, choice: tuple[str, floa
     data, grams = _inputs()
     name, lam = choice or _chosen(fold)
     train, test = np.flatnonzero(data.fold != fold)[::every], _ranked(data, fold)
-    start = perf_counter()
-    representation = KernelOutputs(OUTPUT_KERNEL).fit(on_device(device, data.Y[train]))
-    targets = representation.targets_
-    gram = Dense(on_device(device, grams[name][np.ix_(train, train)]))
-    ones = on_device(device, np.ones(targets.shape[1]))
-    problem = DualProblem.build(kronecker(gram, ones), targets, Square(), lam)
-    problem.shared.factorize()  # once for all losses
-    factored = perf_counter() - start
-    decoder = Candidates().fit(None, representation)
-    sets = [on_device(device, data.candidate_Y[data.sets[i]]) for i in test]
-    across = on_device(device, grams[name][np.ix_(test, train)])
-    mean = on_device(device, np.full((len(test), len(train)), 1 / len(train))) @ targets
-    blind = float(np.mean(top_k_accuracies(ranks_of(decoder.distances(mean, sets), data.own[test]), 1)))
-    found: dict[str, Any] = {"kernel": name, "lam": lam, "sets": len(test), "factored": factored, "device": device}
-    found["blind"] = blind
+    X, across = (on_device(device, grams[name][np.ix_(rows, train)]) for rows in (train, test))
+    Y, sets = on_device(device, data.Y[train]), [on_device(device, data.candidate_Y[data.sets[i]]) for i in test]
+    result: Result = {"kernel": name, "lam": lam, "sets": len(test), "device": device}
+    result["blind"] = _blind(Y, sets, data.own[test])
     for which, value in (("small", SMALL_LAM), ("tuned", lam)):
-        found[which], residuals = {}, np.zeros(1)  # of the square loss, which comes first
+        result[which], residuals = {}, np.zeros(1)  # of the square loss, which comes first
         for title in LOSSES:
             loss = _loss(title, residuals)
+            model = StructuredPredictor("precomputed", OUTPUT_KERNEL, loss, value, Candidates())
             start = perf_counter()
-            _, _, solution = next(solve_grid(problem, [loss], [value]))
+            model.fit(X, Y)
             seconds = perf_counter() - start
-            if title == "ridge":
-                residuals = np.linalg.norm(host(targets - solution.predictions), axis=1)
-            distances = decoder.distances(across @ solution.duals / (value * len(train)), sets)
-            ranks = ranks_of(distances, data.own[test])
-            found[which][title] = {
+            if title == "ridge":  # the dual variables of the square loss are its residuals
+                residuals = np.linalg.norm(host(model.dual_coef_), axis=1)
+            ranks = ranks_of(model.decision_scores(across, sets), data.own[test])
+            result[which][title] = {
                 "top": [float(np.mean(top_k_accuracies(ranks, k))) for k in TOPS],
                 "parameters": loss.get_params(),
-                "gap": solution.certificate.relative_gap,
-                "iterations": solution.n_iter,
+                "gap": model.duality_gap_,
+                "iterations": model.n_iter_,
                 "seconds": seconds,
             }
-    return found
+    return result
+
+
+def _blind(Y: Array, sets: list[Array], own: np.ndarray) -> float:
+    """Return the top-1 accuracy of a ranking by the distance to the mean training output."""
+    representation = KernelOutputs(OUTPUT_KERNEL).fit(Y)
+    xp = namespace(representation.targets_)
+    mean = xp.mean(representation.targets_, axis=0, keepdims=True)
+    distances = Candidates().fit(None, representation).distances(xp.concat([mean] * len(sets)), sets)
+    return float(np.mean(top_k_accuracies(ranks_of(distances, own), 1)))
 
 
 def _loss(title: str, residuals: np.ndarray) -> Loss:
@@ -203,7 +198,7 @@ def _inputs() -> tuple[Bunch, dict[str, np.ndarray]]:
     return data, {"mean": cosines} | {f"Gaussian {g:g}": np.exp(g * (cosines - 1)) for g in WIDTHS}
 
 
-def draw(parts: list[dict[str, Any]]) -> Any:
+def draw(parts: list[Result]) -> plots.Figure:
     """Draw the shares of molecules found among the first 1, 3 and 10 candidates, for each loss and both lam."""
     fig, axes = plots.figure(2)
     for ax, which, title in zip(

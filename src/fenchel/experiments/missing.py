@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold
 from fenchel.datasets import load_dti, load_lip_emg
 from fenchel.estimators import FunctionalRegressorCV
 from fenchel.experiments import dti
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison, paired, ratio_error
 from fenchel.kernels import Gaussian, IntegralGaussian, Laplacian, ScalarKernel
 from fenchel.losses import Huber, Loss, Square
@@ -69,7 +69,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit(f"missing-{name}-{k}", _errors, (name, k)) for name, count in counts.items() for k in range(count)]
 
 
-def _errors(name: str, k: int) -> dict[str, Any]:
+def _errors(name: str, k: int) -> Result:
     """Return the test error of every kind of training curves, for one split."""
     task = next(task for task in tasks() if task.name == name)
     train, test = task.splits[k]
@@ -79,7 +79,7 @@ def _errors(name: str, k: int) -> dict[str, Any]:
     return {"task": name, "errors": errors, "constant": constant}
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, np.ndarray]]:
+def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
     """Return the bars beside our ratios, and the errors of every split."""
     rows, names = [], dict.fromkeys(one["task"] for one in results.values())
     found = {name: np.array([one["errors"] for one in results.values() if one["task"] == name]) for name in names}
@@ -125,7 +125,7 @@ def _selected(task: _Task, X: np.ndarray, Y: np.ndarray) -> FunctionalRegressorC
     return fit(task.kernels[best], losses, task.lams[max(0, place - 1) : place + 2])
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: Result) -> plots.Figure:
     """Draw the error of every split over that of its full curves."""
     fig, axes = plots.figure(len(found), width=5.5)
     for ax, (name, errors) in zip(axes, found.items(), strict=True):

@@ -37,7 +37,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import process_time
-from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -45,7 +44,7 @@ from sklearn.utils import Bunch
 from fenchel.datasets import load_movielens100k
 from fenchel.decoders import FeedbackArcSet
 from fenchel.estimators import LossTrickPredictor
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.report import plots
 from fenchel.task_losses import RankLoss
@@ -82,7 +81,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit(f"movielens-{trial}", _losses, (trial,)) for trial in range(TRIALS)]
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], list[dict[str, Any]]]:
+def summary(results: Result) -> tuple[list[Comparison], list[Result]]:
     """Return the bars beside our mean rank losses, and the numbers of every trial."""
     parts, trials = list(results.values()), len(results)
     losses = {name: np.array([part[name] for part in parts]) for name in METHODS}
@@ -105,7 +104,7 @@ def _losses(
     n_train: int = N_TRAIN,
     lams: tuple[float, ...] = LAMS,
     ridge_lams: tuple[float, ...] = RIDGE_LAMS,
-) -> dict[str, Any]:
+) -> Result:
     """Draw users and halves, choose lam, and return the mean loss of every method on the test users."""
     data = load_movielens100k()
     rng = np.random.RandomState(trial)
@@ -207,7 +206,7 @@ def _directions(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows / np.where(norms > 0, norms, 1.0))
 
 
-def draw(parts: list[dict[str, Any]]) -> Any:
+def draw(parts: list[Result]) -> plots.Figure:
     """Draw the losses of every trial, each joined by a line."""
     fig, (ax,) = plots.figure(1, width=6.5)
     losses = np.array([[part[name] for name in METHODS] for part in parts])

@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 
 from fenchel.decoders import ScalarMinimum
 from fenchel.estimators import LossTrickPredictor, OperatorKernelRegressorCV
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.kernels import Gaussian
 from fenchel.report import plots
@@ -51,7 +51,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [*parts, Unit("robust-sine-example", _example, (200,))]
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, Any]]:
+def summary(results: Result) -> tuple[list[Comparison], Result]:
     """Return, for every n of at least 100, our distance beside those of the other two, and all distances."""
     parts = [found for found in results.values() if "distances" in found]
     sizes = sorted({part["n"] for part in parts})
@@ -82,7 +82,7 @@ def truth(x: np.ndarray) -> np.ndarray:
     return np.sin(6 * np.pi * x)
 
 
-def _distances(n: int, first: int, end: int) -> dict[str, Any]:
+def _distances(n: int, first: int, end: int) -> Result:
     """Return the distance of each method to the sine, for some samples."""
     distances = []
     for seed in range(first, end):
@@ -126,7 +126,7 @@ def _example(n: int) -> dict[str, np.ndarray]:
     return {"x": x, "y": y, "grid": grid, **dict(zip(METHODS, _predictions(x, y, grid), strict=True))}
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: Result) -> plots.Figure:
     """Draw one run, and the mean distance to the sine against n."""
     fig, (left, right) = plots.figure(2, width=5.5)
     example, distances = found["example"], found["distances"]

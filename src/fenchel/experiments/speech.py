@@ -30,7 +30,6 @@ is better.
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold
@@ -38,7 +37,7 @@ from sklearn.utils import Bunch
 
 from fenchel.datasets import contaminate, load_speech
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.kernels import IntegralGaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
@@ -107,7 +106,7 @@ def units(quick: bool = False) -> list[Unit]:
     ]
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[tuple[str, str], np.ndarray]]:
+def summary(results: Result) -> tuple[list[Comparison], dict[tuple[str, str], np.ndarray]]:
     """Return the published numbers beside ours, and all errors, (splits, curves) for each table column."""
     splits = 1 + max(found["split"] for found in results.values())
     columns = {key: np.full((splits, len(CURVES)), np.nan) for key in PUBLISHED}
@@ -133,7 +132,7 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[tuple[str, 
     return rows, columns
 
 
-def _errors(split: int, kind: str, curve: str) -> dict[str, Any]:
+def _errors(split: int, kind: str, curve: str) -> Result:
     """Choose and fit the models of one curve on one split; return their test errors, parameters and largest gap."""
     data, grams, train, test = _inputs(split)
     Y = data.Y[curve]
@@ -141,7 +140,7 @@ def _errors(split: int, kind: str, curve: str) -> dict[str, Any]:
     Y = 2 * (Y - low) / (high - low) - 1
     fitted = contaminate(Y[train], *KINDS[kind], point_share=0.1, random_state=split).Y
     inside = np.arange(Y.shape[1]) < data.valid_len[test][:, None]
-    settings: dict[str, Any] = {
+    settings: Result = {
         "kernel": "precomputed",
         "output_kernel": Laplacian(10.0),
         "representation": Spline("monte_carlo"),
@@ -195,7 +194,7 @@ def _inputs(split: int) -> tuple[Bunch, list[np.ndarray], np.ndarray, np.ndarray
     return data, [IntegralGaussian(float(rho))(X) for rho in RHOS], train, test
 
 
-def draw(columns: dict[tuple[str, str], np.ndarray]) -> Any:
+def draw(columns: dict[tuple[str, str], np.ndarray]) -> plots.Figure:
     """Draw the errors of the square loss and of both Huber losses, clean and contaminated, curve by curve."""
     fig, axes = plots.figure(len(KINDS), width=4.5)
     for ax, kind in zip(axes, KINDS, strict=True):

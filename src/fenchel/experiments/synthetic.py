@@ -24,7 +24,7 @@ from sklearn.linear_model import HuberRegressor, Ridge
 
 from fenchel.datasets import contaminate, make_functional
 from fenchel.estimators import FunctionalRegressor, path
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
@@ -72,7 +72,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [*(Unit(f"synthetic-{k}", _draw, (k, k < more)) for k in range(draws)), Unit("synthetic-figures", _figures)]
 
 
-def _draw(k: int, more: bool) -> dict[str, Any]:
+def _draw(k: int, more: bool) -> Result:
     """Return the tables of one draw, each as a list of cells and numbers."""
     train, test, seed = list(_draws(DRAWS))[k]
     settings = _contaminated(train[1], seed)
@@ -87,12 +87,12 @@ def _draw(k: int, more: bool) -> dict[str, Any]:
     return {name: list(table.items()) for name, table in tables.items()}
 
 
-def _figures() -> dict[str, Any]:
+def _figures() -> Result:
     """Return what the figures show beside the tables."""
     return {"ratios": robustness_ratios(), "surfaces": _surfaces(), "sparse": _sparse()}
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, Any]]:
+def summary(results: Result) -> tuple[list[Comparison], Result]:
     """Return the reference beside ours, and what the figures show."""
     drawn = {name: {key: np.array(part) for key, part in one.items()} for name, one in _drawn(results).items()}
     values: dict[str, Tables] = {}
@@ -108,8 +108,8 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, Any]]:
     return rows, {"means": means, **drawn}
 
 
-def _drawn(results: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = results["synthetic-figures"]
+def _drawn(results: Result) -> Result:
+    found: Result = results["synthetic-figures"]
     return found
 
 
@@ -279,7 +279,7 @@ def _sparse() -> dict[str, Sample]:
     }
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: Result) -> plots.Figure:
     """Draw the figures of the paper anew: sparsity, errors by setting, errors against lam, ratios against p."""
     fig, axes = plots.figure(3, width=5.0, rows=2)
     for name, (errors, nulls) in found["sparse"].items():

@@ -46,7 +46,7 @@ from sklearn.svm import SVC
 from fenchel.datasets import load_usps
 from fenchel.decoders import Preimage
 from fenchel.estimators import LossTrickPredictor
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison, paired, standard_error
 from fenchel.kernels import Gaussian
 from fenchel.report import plots
@@ -86,7 +86,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit(f"usps-{kind.replace(' ', '-')}-{k}", _part, (kind, k)) for kind in kinds for k in range(runs)]
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], list[dict[str, Any]]]:
+def summary(results: Result) -> tuple[list[Comparison], list[Result]]:
     """Return the published losses beside ours, and the numbers of every run."""
     parts = list(results.values())
     rows: list[Comparison] = []
@@ -103,7 +103,7 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], list[dict[str, A
 class _Means:
     """The numbers of all runs on one set of images."""
 
-    def __init__(self, parts: list[dict[str, Any]]) -> None:
+    def __init__(self, parts: list[Result]) -> None:
         self.parts = parts
 
     def values(self, method: str, loss: str) -> np.ndarray:
@@ -188,7 +188,7 @@ def split(digits: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
     return train, rest[:N_TEST], rest[N_TEST:]
 
 
-def _part(kind: str, seed: int) -> dict[str, Any]:
+def _part(kind: str, seed: int) -> Result:
     """Return the losses of one run, what was chosen, and some images."""
     images, digits = _images(kind)
     train, test, separate = split(digits, seed)
@@ -296,7 +296,7 @@ class _Recogniser:
         return np.sqrt(both) if self.view == "roots" else both
 
 
-def draw(parts: list[dict[str, Any]]) -> Any:
+def draw(parts: list[Result]) -> plots.Figure:
     """Draw one image of each digit of the first run: its upper half, both reconstructions, and the truth."""
     firsts = {kind: part for kind in SETS for part in parts[::-1] if part["kind"] == kind}
     fig, axes = plots.figure(len(firsts), width=7.0, height=3.2)

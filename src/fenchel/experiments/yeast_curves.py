@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from fenchel.datasets import load_yeast
 from fenchel.estimators import OperatorKernelRegressor
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
@@ -43,7 +43,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit(f"yeast-curves-{name}", _surface, (name,)) for name in LOSSES]
 
 
-def _surface(name: str) -> dict[str, Any]:
+def _surface(name: str) -> Result:
     return {"loss": name, **errors(LOSSES[name], LAMS)}
 
 
@@ -63,7 +63,7 @@ def errors(losses: list[Loss], lams: Any) -> dict[str, np.ndarray]:
     return out
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, dict[str, np.ndarray]]]:
+def summary(results: Result) -> tuple[list[Comparison], dict[str, dict[str, np.ndarray]]]:
     """Return the published numbers beside ours, and the whole surfaces."""
     surfaces = {
         found["loss"]: {key: np.array(found[key]) for key in ("error", "sparsity", "gap")} for found in results.values()
@@ -81,7 +81,7 @@ def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, dict[s
     return rows, surfaces
 
 
-def draw(surfaces: dict[str, dict[str, np.ndarray]]) -> Any:
+def draw(surfaces: dict[str, dict[str, np.ndarray]]) -> plots.Figure:
     """Draw the two figures of the paper anew: test error and sparsity against lam, for each epsilon and kappa."""
     fig, axes = plots.figure(4, width=5.0)
     for ax, name in zip(axes, ("epsilon-ridge", "epsilon-SVR", "Huber"), strict=False):

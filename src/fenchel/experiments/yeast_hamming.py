@@ -8,14 +8,13 @@ less than two standard errors over the test genes: none wins.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold
 
 from fenchel.datasets import load_yeast
 from fenchel.estimators import StructuredPredictorCV
-from fenchel.experiments.base import Unit
+from fenchel.experiments.base import Result, Unit
 from fenchel.experiments.comparison import Comparison, standard_error
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
@@ -41,7 +40,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit("yeast-hamming-reduced" if quick else "yeast-hamming", _losses, (quick,))]
 
 
-def _losses(quick: bool) -> dict[str, Any]:
+def _losses(quick: bool) -> Result:
     """Return what every loss chooses and gets wrong."""
     data = load_yeast()
 
@@ -68,7 +67,7 @@ def _losses(quick: bool) -> dict[str, Any]:
     return found
 
 
-def summary(results: dict[str, Any]) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
+def summary(results: Result) -> tuple[list[Comparison], dict[str, Result]]:
     """Return the bar beside our test losses in percent, and the losses of every test gene."""
     rows, found = [], next(iter(results.values()))
     for name, one in found.items():
@@ -84,7 +83,7 @@ def _name(loss: Loss) -> str:
     return type(loss).__name__ + "".join(f" {value:g}" for key, value in loss.get_params().items() if key != "p")
 
 
-def draw(found: dict[str, dict[str, Any]]) -> Any:
+def draw(found: dict[str, Result]) -> plots.Figure:
     """Draw the test losses with their standard errors, and the cross-validated ones against lam."""
     fig, (left, right) = plots.figure(2)
     means = [float(np.mean(one["missed"])) for one in found.values()]

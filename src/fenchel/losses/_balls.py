@@ -2,9 +2,8 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
-from fenchel._array import Array, as_like, device, eps, is_numpy, namespace, row_norms
+from fenchel._array import Array, Index, as_like, device, eps, is_numpy, namespace, row_norms
 
 __all__ = ["PNorm", "take_rows"]
 
@@ -155,7 +154,7 @@ def _shrink(
     return xp.copysign(_weighted(xp.minimum(solved, values), scale), rows)
 
 
-def take_rows(array: Array | None, index: Any) -> Array:
+def take_rows(array: Array | None, index: Index) -> Array:
     """Return the rows that a slice, a mask or integers select; an array that all rows share comes back as it is."""
     if array is None or array.ndim == 1:
         return array

@@ -1,16 +1,15 @@
 """The protocol of a loss, and of the scalar profile behind a loss of the norm."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array
+from fenchel._array import Array, Index
 from fenchel._component import Component
+from fenchel.losses.profile import Profile, Step
 
 __all__: list[str] = []
-
-Step = float | Array  # of a prox: one number, or an (n, 1) array with one for each row
 
 
 class Loss(Component, ABC):
@@ -60,7 +59,7 @@ class Loss(Component, ABC):
         """Return each dual value over its bound, shape (n, p), or ``None`` when single values have no bound."""
         return None
 
-    def profile(self) -> Any:
+    def profile(self) -> Profile | None:
         """Return the scalar ``Profile`` of a loss of the Euclidean norm, else ``None``."""
         return None
 
@@ -87,6 +86,6 @@ class Loss(Component, ABC):
         """
         return self
 
-    def rows(self, index: Any) -> Self:
+    def rows(self, index: Index) -> Self:
         """Return the loss of some samples; losses that are bound to the targets override this."""
         return self

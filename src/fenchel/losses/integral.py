@@ -3,16 +3,17 @@
 import math
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array, as_like, eps, namespace
+from fenchel._array import Array, Index, as_like, eps, namespace
 from fenchel._check import Interval, Options
 from fenchel._component import Component
 from fenchel.losses._balls import take_rows
-from fenchel.losses.base import Loss, Step
+from fenchel.losses.base import Loss
+from fenchel.losses.profile import Step
 
 __all__ = ["AsymmetricSquare", "CostSensitiveHinge", "IntegralLoss", "Pinball", "PointLoss"]
 
@@ -120,7 +121,7 @@ class _Integral(Loss, ABC):
 
     _limits: ClassVar[dict[str, Interval | Options]] = {}
     pointwise = True
-    levels: Any
+    levels: float | Array
     _targets: Array = None
     _scale: Array | None = None
 
@@ -152,7 +153,7 @@ class _Integral(Loss, ABC):
         bound._targets, bound._scale = targets, point_scale
         return bound
 
-    def rows(self, index: Any) -> Self:
+    def rows(self, index: Index) -> Self:
         """Return the loss of some samples."""
         part = copy(self)
         part._targets = take_rows(self._bound(), index)
@@ -248,7 +249,7 @@ class Pinball(_BoxIntegral):
     [Laforgue2019]_, section 4; its Remark 3 has the sign of the dual variable reversed.
     """
 
-    def __init__(self, levels: Any = 0.5) -> None:
+    def __init__(self, levels: float | Array = 0.5) -> None:
         self.levels = levels
 
     @property
@@ -289,7 +290,7 @@ class CostSensitiveHinge(_BoxIntegral):
 
     fits_targets = False
 
-    def __init__(self, levels: Any = 0.5) -> None:
+    def __init__(self, levels: float | Array = 0.5) -> None:
         self.levels = levels
 
     @property
@@ -333,7 +334,7 @@ class IntegralLoss(_Integral):
     True
     """
 
-    def __init__(self, point: PointLoss, levels: Any = 0.5) -> None:
+    def __init__(self, point: PointLoss, levels: float | Array = 0.5) -> None:
         self.point = point
         self.levels = levels
 

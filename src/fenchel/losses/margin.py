@@ -1,12 +1,13 @@
 """Losses that look at the prediction through its product with the target."""
 
-from typing import Any, Self
+from typing import Self
 
 from sklearn.base import clone
 
-from fenchel._array import Array, eps, namespace, row_norms
+from fenchel._array import Array, Index, eps, namespace, row_norms
 from fenchel.losses._balls import take_rows
-from fenchel.losses.base import Loss, Step
+from fenchel.losses.base import Loss
+from fenchel.losses.profile import Step
 
 __all__ = ["MaxMargin"]
 
@@ -37,7 +38,7 @@ class MaxMargin(Loss):
         bound._targets = targets
         return bound
 
-    def rows(self, index: Any) -> Self:
+    def rows(self, index: Index) -> Self:
         """Return the loss of some samples."""
         return self.bind(take_rows(self._bound(), index))
 

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array, host, indicator, namespace, row_norms
+from fenchel._array import Array, Index, host, indicator, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.losses import profile as profiles
 from fenchel.losses._balls import PNorm, take_rows
-from fenchel.losses.base import Loss, Step
+from fenchel.losses.base import Loss
+from fenchel.losses.profile import Step
 from fenchel.losses.relative import FORMS, RelativeSize
 
 __all__ = ["EpsilonRidge", "EpsilonSVR", "Huber"]
@@ -79,7 +80,7 @@ class _PNormLoss(Loss, ABC):
         """Whether the norm is not the Euclidean one."""
         return self.p != 2
 
-    def rows(self, index: Any) -> Self:
+    def rows(self, index: Index) -> Self:
         """Return the loss of some samples: a scale given sample by sample is cut to them."""
         if self._scale is None or self._scale.ndim == 1:
             return self

@@ -8,11 +8,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from fenchel._array import Array, eps, indicator, namespace
+from fenchel._array import Array, Namespace, eps, indicator, namespace
 
 __all__ = ["Ball", "Convolution", "Exponential", "Linear", "NormLog", "Power", "Profile", "Quadratic"]
+
+Step = float | Array  # of a prox: one number, or an array with one for each row
+Prox = Callable[[Array, Step], Array]
 
 _HALVINGS = 120  # more than a bisection needs to close a bracket to the last bit of float64
 
@@ -39,7 +41,7 @@ class Profile(ABC):
     def slope(self, s: Array) -> Array:
         """Return the right derivative of f* at s, infinity at ``bound`` and beyond."""
 
-    def prox(self, s: Array, step: Any) -> Array:
+    def prox(self, s: Array, step: Step) -> Array:
         """Return the prox of ``step * f*`` at s >= 0."""
         # u + step * slope(u) = s has its root in [0, s]; exactly zero where the slope at zero is already too large
         limit = float(namespace(s).finfo(s.dtype).max) ** 0.25
@@ -49,7 +51,7 @@ class Profile(ABC):
         """Return the profile whose conjugate is f* without its quadratic part."""
         return self
 
-    def absorb(self, prox: Callable[[Array, Any], Array], s: Array, step: Any) -> Array | None:
+    def absorb(self, prox: Prox, s: Array, step: Step) -> Array | None:
         """Return the prox of (this conjugate + another) from the other's prox, if there is a formula."""
         return None
 
@@ -72,7 +74,7 @@ class Quadratic(Profile):
         """Return s."""
         return s
 
-    def prox(self, s: Array, step: Any) -> Array:
+    def prox(self, s: Array, step: Step) -> Array:
         """Return s / (1 + step)."""
         return s / (1 + step)
 
@@ -80,7 +82,7 @@ class Quadratic(Profile):
         """Return the profile whose conjugate is zero."""
         return Ball(0.0)
 
-    def absorb(self, prox: Callable[[Array, Any], Array], s: Array, step: Any) -> Array:
+    def absorb(self, prox: Prox, s: Array, step: Step) -> Array:
         """Scale, then take the other's prox with the shortened step."""
         return prox(s / (1 + step), step / (1 + step))
 
@@ -110,11 +112,11 @@ class Linear(Profile):
         zero = xp.zeros_like(s)
         return xp.where(s < self.scale, zero, zero + math.inf)
 
-    def prox(self, s: Array, step: Any) -> Array:
+    def prox(self, s: Array, step: Step) -> Array:
         """Return the projection on [0, scale]."""
         return namespace(s).clip(s, max=self.scale)
 
-    def absorb(self, prox: Callable[[Array, Any], Array], s: Array, step: Any) -> Array:
+    def absorb(self, prox: Prox, s: Array, step: Step) -> Array:
         """Clip the other's prox: in one dimension a bound is met by clipping."""
         return namespace(s).clip(prox(s, step), max=self.scale)
 
@@ -144,11 +146,11 @@ class Ball(Profile):
         """Return limit."""
         return namespace(s).zeros_like(s) + self.limit
 
-    def prox(self, s: Array, step: Any) -> Array:
+    def prox(self, s: Array, step: Step) -> Array:
         """Return the soft threshold."""
         return namespace(s).clip(s - step * self.limit, min=0.0)
 
-    def absorb(self, prox: Callable[[Array, Any], Array], s: Array, step: Any) -> Array:
+    def absorb(self, prox: Prox, s: Array, step: Step) -> Array:
         """Shift: a linear term moves the point where the other's prox is taken."""
         return prox(self.prox(s, step), step)
 
@@ -265,7 +267,7 @@ class Convolution(Profile):
         """Return the sum of the two slopes."""
         return self.first.slope(s) + self.second.slope(s)
 
-    def prox(self, s: Array, step: Any) -> Array:
+    def prox(self, s: Array, step: Step) -> Array:
         """Return the prox of the sum: by formula if one part can absorb the other, else by bisection."""
         for part, other in ((self.first, self.second), (self.second, self.first)):
             absorbed = part.absorb(other.prox, s, step)
@@ -314,7 +316,7 @@ def _solve_increasing(function: Callable[[Array], Array], level: Array, high: Ar
     return xp.where(is_zero, xp.zeros_like(best), best)
 
 
-def _next_share(xp: Any, points: tuple[Array, ...], values: tuple[Array, ...], half: Array) -> Array:
+def _next_share(xp: Namespace, points: tuple[Array, ...], values: tuple[Array, ...], half: Array) -> Array:
     """Return where between the first two points to look next: by inverse quadratic interpolation where it is safe."""
     a, b, c = points
     fa, fb, fc = values

@@ -2,12 +2,13 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from fenchel._array import Array, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.losses import profile as profiles
-from fenchel.losses.base import Loss, Step
+from fenchel.losses.base import Loss
+from fenchel.losses.profile import Step
 
 __all__ = ["Ball", "Exponential", "InfimalConvolution", "Norm", "NormLog", "Power", "Square"]
 
@@ -271,7 +272,7 @@ class InfimalConvolution(RadialLoss):
     True
     """
 
-    def __init__(self, f: Any = None, g: Any = None) -> None:
+    def __init__(self, f: Loss | None = None, g: Loss | None = None) -> None:
         self.f = f
         self.g = g
 

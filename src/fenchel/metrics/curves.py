@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, host
+from fenchel._array import Array, Outputs, host
 from fenchel._check import Options, check_parameter
 from fenchel.datasets.functional import Curves, as_curves, brings_points
 from fenchel.quadrature import trapezoid_weights
@@ -16,7 +16,7 @@ __all__ = ["curve_errors", "curve_scorer"]
 _AGGREGATES: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median}
 
 
-def curve_errors(Y: Any, predicted: Any, grid: Array | None = None) -> np.ndarray:
+def curve_errors(Y: Outputs, predicted: Outputs, grid: Array | None = None) -> np.ndarray:
     r"""Return the mean squared error of each predicted curve over the points at which the true one was observed.
 
     .. math:: e_i = \frac{C}{\sum_{jc} w_j s_{ijc}} \sum_{jc} w_j \, s_{ijc} \, (y_{ic}(t_j) - \hat y_{ic}(t_j))^2,

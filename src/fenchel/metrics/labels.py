@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import host
+from fenchel._array import Outputs, host
 from fenchel._check import Interval, Options, check_parameter
 
 __all__ = ["f1_scores", "hamming_losses", "label_scorer", "ranks_of", "subset_accuracies", "top_k_accuracies"]
 
 
-def hamming_losses(Y: Any, predicted: Any) -> np.ndarray:
+def hamming_losses(Y: Outputs, predicted: Outputs) -> np.ndarray:
     """Return the share of wrong labels of each sample.
 
     Parameters
@@ -35,7 +35,7 @@ def hamming_losses(Y: Any, predicted: Any) -> np.ndarray:
     return np.mean(truth != guess, axis=1)
 
 
-def f1_scores(Y: Any, predicted: Any) -> np.ndarray:
+def f1_scores(Y: Outputs, predicted: Outputs) -> np.ndarray:
     r"""Return the F1 score of each sample over its labels, :math:`2 |y \cap \hat y| / (|y| + |\hat y|)`.
 
     Parameters
@@ -59,7 +59,7 @@ def f1_scores(Y: Any, predicted: Any) -> np.ndarray:
     return np.where(sizes > 0, 2 * np.sum(truth & guess, axis=1) / np.maximum(sizes, 1), 1.0)
 
 
-def subset_accuracies(Y: Any, predicted: Any) -> np.ndarray:
+def subset_accuracies(Y: Outputs, predicted: Outputs) -> np.ndarray:
     """Return 1.0 for each sample whose labels are all right, and 0.0 for the others.
 
     Parameters
@@ -196,7 +196,7 @@ class _LabelScorer:
         return sign * float(np.mean(function(y, estimator.predict(X))))
 
 
-def _labels(Y: Any, predicted: Any) -> tuple[np.ndarray, np.ndarray]:
+def _labels(Y: Outputs, predicted: Outputs) -> tuple[np.ndarray, np.ndarray]:
     """Return two checked label matrices as booleans."""
     found = []
     for name, one in (("Y", Y), ("predicted", predicted)):

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, host
+from fenchel._array import Array, Outputs, host
 
 __all__ = ["coverage", "crossing_rate", "crps", "crps_scorer", "pinball_loss", "pinball_scorer"]
 
 _LEVELS = tuple(k / 20 for k in range(1, 20))
 
 
-def pinball_loss(y: Array, predicted: Array, levels: Any) -> float:
+def pinball_loss(y: Array, predicted: Array, levels: float | Array) -> float:
     r"""Return the mean pinball loss of predicted quantiles, over samples and levels.
 
     .. math:: \rho_\theta(r) = \max(\theta r, (\theta - 1) r), \qquad r = y - \hat q(\theta).
@@ -40,7 +40,7 @@ def pinball_loss(y: Array, predicted: Array, levels: Any) -> float:
     return float(np.mean(_losses(y, predicted, levels)))
 
 
-def crps(y: Array, predicted: Array, levels: Any, weights: Any = None) -> np.ndarray:
+def crps(y: Array, predicted: Array, levels: float | Array, weights: Any = None) -> np.ndarray:
     r"""Return the continuous ranked probability score of each sample, by its quantiles.
 
     .. math:: \mathrm{CRPS}(F, y) = \int (F(t) - \mathbb 1_{t \ge y})^2 \, dt
@@ -125,7 +125,7 @@ def coverage(y: Array, low: Array, high: Array) -> float:
     return float(np.mean((low <= y) & (y <= high)))
 
 
-def pinball_scorer(levels: Any = _LEVELS) -> "_Scorer":
+def pinball_scorer(levels: float | Array = _LEVELS) -> "_Scorer":
     """Return a scorer of quantiles for ``GridSearchCV``, ``cross_val_score`` and the like; greater is better.
 
     Parameters
@@ -168,7 +168,7 @@ class _Scorer:
         return -self.factor * pinball_loss(y, estimator.predict(X, quantiles=list(self.levels)), self.levels)
 
 
-def _losses(y: Any, predicted: Any, levels: Any) -> np.ndarray:
+def _losses(y: Any, predicted: Outputs, levels: float | Array) -> np.ndarray:
     """Return the pinball losses, (n, q) or (n, q, d)."""
     truth, found = _values(y, "y"), _values(predicted, "predicted")
     at = np.asarray(levels, dtype=np.float64)

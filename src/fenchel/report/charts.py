@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["Axis", "Chart", "bar", "heatmap", "number"]
 
@@ -26,7 +27,7 @@ class Axis:
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, values: Any, label: str, is_log: bool = False) -> "Axis":
+    def of(cls, values: ArrayLike, label: str, is_log: bool = False) -> "Axis":
         """Return the axis that shows all finite values, with a small margin."""
         numbers = np.asarray(values, dtype=np.float64)
         numbers = numbers[np.isfinite(numbers) & ((numbers > 0) | (not is_log))]
@@ -82,7 +83,7 @@ class Chart:
     y: Axis
     _marks: list[str] = field(default_factory=list)
 
-    def line(self, xs: Any, ys: Any, kind: str = "line") -> None:
+    def line(self, xs: ArrayLike, ys: ArrayLike, kind: str = "line") -> None:
         """Draw a line, broken where a value is not finite; ``kind`` is its class in the page's style."""
         runs: list[list[str]] = [[]]
         for x, y in zip(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float), strict=True):
@@ -93,7 +94,7 @@ class Chart:
         self._marks += [f'<polyline class="{kind}" points="{" ".join(run)}"/>' for run in runs if len(run) > 1]
 
     def dots(
-        self, xs: Any, ys: Any, tips: Sequence[str], kind: str = "dot", shows: Sequence[str] | None = None
+        self, xs: ArrayLike, ys: ArrayLike, tips: Sequence[str], kind: str = "dot", shows: Sequence[str] | None = None
     ) -> None:
         """Draw dots that say their tip when they are pointed at; one with something to show is a control."""
         for k, (x, y) in enumerate(zip(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float), strict=True)):
@@ -104,7 +105,7 @@ class Chart:
             tip = escape(tips[k])
             self._marks.append(f'<circle class="{kind}" cx="{left}" cy="{top}" r="3.5" data-tip="{tip}"{show}/>')
 
-    def strokes(self, xs: Any, ys: Any, kind: str = "stroke") -> None:
+    def strokes(self, xs: ArrayLike, ys: ArrayLike, kind: str = "stroke") -> None:
         """Draw a short horizontal stroke at each point."""
         for x, y in zip(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float), strict=True):
             left, top = self._place(x, y)

@@ -25,20 +25,25 @@ __all__ = [
     "svg",
 ]
 
+Axes = Any  # matplotlib's, which is loaded when a figure is drawn
+Figure = Any
+
 # Okabe and Ito's colours, told apart by the colour-blind
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 CLIPPED = 1 - 1e-6  # an outlier score above it belongs to a dual variable on its bound
 
 
-def figure(columns: int = 1, width: float = 6.0, height: float = 4.0, rows: int = 1) -> tuple[Any, Any]:
+def figure(columns: int = 1, width: float = 6.0, height: float = 4.0, rows: int = 1) -> tuple[Figure, np.ndarray]:
     """Return a figure and its Axes, row after row."""
     matplotlib = require("matplotlib.figure", extra="plot")
     fig = matplotlib.Figure(figsize=(width * columns, height * rows), layout="constrained")
     return fig, np.atleast_1d(fig.subplots(rows, columns)).ravel()
 
 
-def plot_errors(names: Sequence[str], groups: Mapping[str, Sequence[float]], label: str, *, ax: Any = None) -> Any:
+def plot_errors(
+    names: Sequence[str], groups: Mapping[str, Sequence[float]], label: str, *, ax: Axes | None = None
+) -> Axes:
     """Draw one line of dots for each name, one dot for each group, on a logarithmic axis.
 
     Parameters
@@ -70,7 +75,7 @@ def plot_errors(names: Sequence[str], groups: Mapping[str, Sequence[float]], lab
     return ax
 
 
-def plot_outlier_scores(scores: Any, is_outlier: Any = None, *, ax: Any = None) -> Any:
+def plot_outlier_scores(scores: Any, is_outlier: Any = None, *, ax: Axes | None = None) -> Axes:
     """Draw the sorted outlier scores; known outliers have another colour.
 
     Parameters
@@ -101,7 +106,7 @@ def plot_outlier_scores(scores: Any, is_outlier: Any = None, *, ax: Any = None) 
     return ax
 
 
-def plot_lines(x: Any, lines: Mapping[str, Any], x_label: str, y_label: str, *, ax: Any = None) -> Any:
+def plot_lines(x: Any, lines: Mapping[str, Any], x_label: str, y_label: str, *, ax: Axes | None = None) -> Axes:
     """Draw lines over a logarithmic axis.
 
     Parameters
@@ -139,8 +144,8 @@ def plot_curves(
     label: str = "observed",
     predicted_label: str = "predicted",
     *,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw a few curves, each with its prediction in the same colour.
 
     A curve that was observed at every point is a line, one with gaps is drawn point by point: nothing is joined that
@@ -190,7 +195,7 @@ def plot_curves(
     return ax
 
 
-def plot_surface(surface: Any, values: Any = None, label: str | None = None, *, ax: Any = None) -> Any:
+def plot_surface(surface: Any, values: Any = None, label: str | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw a number over the (loss, lam) grid of a regularisation path or of a model selection.
 
     Parameters
@@ -235,7 +240,9 @@ def plot_surface(surface: Any, values: Any = None, label: str | None = None, *, 
     return ax
 
 
-def plot_point_scores(scores: Any, is_outlier: Any = None, grid: Array | None = None, *, ax: Any = None) -> Any:
+def plot_point_scores(
+    scores: Any, is_outlier: Any = None, grid: Array | None = None, *, ax: Axes | None = None
+) -> Axes:
     """Draw the outlier score of each point of each curve as a map: one row for each curve.
 
     Parameters
@@ -276,7 +283,7 @@ def plot_point_scores(scores: Any, is_outlier: Any = None, grid: Array | None = 
     return ax
 
 
-def plot_sparsity(estimator: Any, *, ax: Any = None) -> Any:
+def plot_sparsity(estimator: Any, *, ax: Axes | None = None) -> Axes:
     """Draw which dual variables of a fitted model are null, which are not, and which are on their bound.
 
     Parameters
@@ -317,7 +324,7 @@ def plot_sparsity(estimator: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def svg(fig: Any) -> str:
+def svg(fig: Figure) -> str:
     """Return a figure as the text of an SVG file, the same for the same figure."""
     buffer = io.StringIO()
     with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "fenchel"}):
@@ -335,11 +342,11 @@ def _attribute(model: Any, name: str) -> Any:
     )
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: Axes) -> Any:
     return figure()[1][0] if ax is None else ax
 
 
-def legend_above(ax: Any) -> None:
+def legend_above(ax: Axes) -> None:
     """Put the legend above the Axes, where it hides nothing."""
     columns = len(ax.get_legend_handles_labels()[0])
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(columns, 3), frameon=False, fontsize="small")

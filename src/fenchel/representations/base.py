@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
-from fenchel._array import Array, namespace
+from fenchel._array import Array, Index, Outputs, namespace
 from fenchel._component import Component
 from fenchel.exceptions import IncompatibleError
 
@@ -26,14 +26,14 @@ class Representation(Component, ABC):
     weights_: Array | None
 
     @abstractmethod
-    def encode(self, Y: Any) -> Array:
+    def encode(self, Y: Outputs) -> Array:
         """Return the coordinates of outputs, shape (n, p)."""
 
     @abstractmethod
-    def decode(self, coordinates: Array) -> Any:
+    def decode(self, coordinates: Array) -> Outputs:
         """Return the elements of the output space that have these coordinates."""
 
-    def fit(self, Y: Any, weights: Array | None = None, operator: Any = None) -> Self:
+    def fit(self, Y: Outputs, weights: Array | None = None, operator: Any = None) -> Self:
         """Learn the coordinates from the training outputs; ``weights`` (n,) count samples.
 
         ``operator`` is the output operator, from which a representation may take its basis.
@@ -42,7 +42,7 @@ class Representation(Component, ABC):
         self.targets_ = self.encode(Y)
         return self
 
-    def take(self, Y: Any, index: Any) -> Any:
+    def take(self, Y: Outputs, index: Index) -> Outputs:
         """Return the raw outputs of some samples."""
         return namespace(Y).take(Y, index, axis=0)
 

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from fenchel._array import Array, as_like
 from fenchel._check import Interval, Options
 from fenchel.datasets.functional import Curves
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import IntegralOperator
 from fenchel.representations.curves import QUADRATURES, CurveRepresentation
 
 __all__ = ["Basis", "Fourier"]
@@ -29,7 +30,7 @@ class _OnBasis(CurveRepresentation, ABC):
     def _eigenvalues(self) -> np.ndarray:
         """Return the eigenvalues, (k,)."""
 
-    def _learn(self, operator: Any) -> None:
+    def _learn(self, operator: IntegralOperator | None) -> None:
         functions, weights = self._functions(self.grid_), self._quadrature_weights()
         products = functions.T @ (weights[:, None] * functions)
         values, vectors = np.linalg.eigh(products)
@@ -47,7 +48,7 @@ class _OnBasis(CurveRepresentation, ABC):
         """Return a matrix that acts in the same way on every channel."""
         return as_like(np.kron(matrix, np.eye(self.n_channels_)), self._scale)
 
-    def _coupled(self, operator: Any, matrix: np.ndarray) -> Array:
+    def _coupled(self, operator: IntegralOperator | None, matrix: np.ndarray) -> Array:
         """Return a matrix times the one between the channels."""
         coupling = np.eye(self.n_channels_) if operator is None else operator.coupling(self.n_channels_)
         return as_like(np.kron(matrix, coupling), self._scale)
@@ -60,7 +61,7 @@ class _OnBasis(CurveRepresentation, ABC):
         """Return the values at the points of the grid."""
         return self.shaped(coordinates @ self._basis.T)
 
-    def integral(self, operator: Any) -> Array:
+    def integral(self, operator: IntegralOperator | None) -> Array:
         """Return the operator with the chosen eigenvalues, or what an integral operator does within the span."""
         if operator is None or operator.kernel is None:
             return self._coupled(operator, (self._root * self._eigenvalues()) @ self._root)
@@ -68,7 +69,7 @@ class _OnBasis(CurveRepresentation, ABC):
         part = self._scale[:, None] ** 2 * self._basis
         return part.T @ values @ part
 
-    def evaluation(self, operator: Any, grid: np.ndarray, derivative: bool = False) -> Array:
+    def evaluation(self, operator: IntegralOperator | None, grid: np.ndarray, derivative: bool = False) -> Array:
         """Return the images of the orthonormal basis at the points wanted."""
         if operator is None or operator.kernel is None:
             functions = self._functions(grid, derivative)
@@ -116,7 +117,7 @@ class Fourier(_OnBasis):
         self.quadrature = quadrature
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(), cls(4, decay=1.0, quadrature="monte_carlo")]
 
@@ -191,7 +192,7 @@ class Basis(_OnBasis):
         return values
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(_parabolas, [1.0, 0.5, 0.25])]
 

@@ -5,10 +5,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_like, namespace
+from fenchel._array import Array, Index, Outputs, as_like, namespace
 from fenchel._check import Options, check_parameter
 from fenchel.datasets.functional import Curves, as_curves
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import IntegralOperator
 from fenchel.quadrature import trapezoid_weights
 from fenchel.representations.base import Representation
 
@@ -46,7 +47,7 @@ class CurveRepresentation(Representation, ABC):
                 )
         return super().validate()
 
-    def fit(self, Y: Any, weights: Array | None = None, operator: Any = None) -> Self:
+    def fit(self, Y: Outputs, weights: Array | None = None, operator: IntegralOperator | None = None) -> Self:
         """Learn grid, weights and coordinates from the training curves; ``weights`` (n,) count samples."""
         curves = as_curves(Y)
         self.weights_ = weights
@@ -59,17 +60,17 @@ class CurveRepresentation(Representation, ABC):
         return self
 
     @abstractmethod
-    def integral(self, operator: Any) -> Array:
+    def integral(self, operator: IntegralOperator) -> Array:
         """Return an integral operator in these coordinates, (p, p), or (p,) when it is diagonal."""
 
     @abstractmethod
-    def evaluation(self, operator: Any, grid: np.ndarray, derivative: bool = False) -> Array:
+    def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
         """Return the matrix (p, points × channels) that takes coordinates a to the values of the operator at a.
 
         With ``derivative``, to the values of its derivative.
         """
 
-    def _learn(self, operator: Any) -> None:
+    def _learn(self, operator: IntegralOperator | None) -> None:
         """Learn what the coordinates need beside the grid."""
 
     def _set_targets(self, curves: Curves) -> None:
@@ -85,7 +86,7 @@ class CurveRepresentation(Representation, ABC):
         kept = float(namespace(whole).sum(self.targets_**2))
         self.representation_error_ = max(0.0, 1 - kept / total) if total > 0 else 0.0
 
-    def take(self, Y: Curves, index: Any) -> Curves:
+    def take(self, Y: Curves, index: Index) -> Curves:
         """Return some of the curves."""
         return Y.take(index)
 

@@ -1,6 +1,6 @@
 """Curves by their coefficients on the leading eigenfunctions of the output operator."""
 
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from fenchel._array import Array, as_like, host, namespace, symmetric_eigh
 from fenchel._check import Interval, Options
 from fenchel.datasets.functional import Curves
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import IntegralOperator
 from fenchel.representations.curves import QUADRATURES, CurveRepresentation
 
 __all__ = ["Eigen"]
@@ -53,11 +54,11 @@ class Eigen(CurveRepresentation):
         self.quadrature = quadrature
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(), cls(3), cls(0.9, "monte_carlo")]
 
-    def _learn(self, operator: Any) -> None:
+    def _learn(self, operator: IntegralOperator | None) -> None:
         if operator is None:
             raise IncompatibleError("Eigen takes its basis from the output operator. Give an output_kernel.")
         xp = namespace(self._scale)
@@ -91,11 +92,11 @@ class Eigen(CurveRepresentation):
         """Return the values at the points of the grid."""
         return self.shaped(coordinates @ self._vectors.T / self._scale)
 
-    def integral(self, operator: Any) -> Array:
+    def integral(self, operator: IntegralOperator) -> Array:
         """Return the eigenvalues."""
         return self.eigenvalues_
 
-    def evaluation(self, operator: Any, grid: np.ndarray, derivative: bool = False) -> Array:
+    def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
         """Return the images of the eigenfunctions at the points wanted, by the operator's own formula."""
         values = as_like(operator.values(self.grid_, grid, self.n_channels_, derivative), self._scale)
         return self._vectors.T @ (self._scale[:, None] * values)

@@ -3,7 +3,7 @@
 import math
 from typing import Any, ClassVar, Self
 
-from fenchel._array import Array, eps, namespace
+from fenchel._array import Array, Index, Outputs, eps, namespace
 from fenchel._check import Interval, Options, check_array, check_psd
 from fenchel.representations.base import Representation
 
@@ -43,7 +43,7 @@ class GramFactor(Representation):
     def __init__(self, rtol: float | None = None) -> None:
         self.rtol = rtol
 
-    def fit(self, Y: Any, weights: Array | None = None, operator: Any = None) -> Self:
+    def fit(self, Y: Outputs, weights: Array | None = None, operator: Any = None) -> Self:
         """Factor the Gram matrix of the outputs."""
         K = check_psd(check_array(Y, "The output Gram matrix"), "The output Gram matrix", self.rtol or 0.0)
         xp = namespace(K)
@@ -59,12 +59,12 @@ class GramFactor(Representation):
         self._inverse_values = xp.where(values > 0, 1 / xp.where(values > 0, values, math.inf), 0 * values)
         return self
 
-    def take(self, Y: Any, index: Any) -> Any:
+    def take(self, Y: Outputs, index: Index) -> Outputs:
         """Return the Gram matrix of some samples."""
         xp = namespace(Y)
         return xp.take(xp.take(Y, index, axis=0), index, axis=1)
 
-    def encode(self, Y: Any) -> Array:
+    def encode(self, Y: Outputs) -> Array:
         """Return coordinates of outputs given by their products with the training outputs, shape (m, n)."""
         return (Y @ self.targets_) * self._inverse_values
 

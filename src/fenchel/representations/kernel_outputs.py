@@ -7,6 +7,8 @@ import numpy as np
 
 from fenchel._array import (
     Array,
+    Index,
+    Outputs,
     as_index,
     as_like,
     host,
@@ -99,7 +101,7 @@ class KernelOutputs(Representation):
         self.rtol = rtol
         self.center = center
 
-    def fit(self, Y: Any, weights: Array | None = None, operator: Any = None) -> Self:
+    def fit(self, Y: Outputs, weights: Array | None = None, operator: Any = None) -> Self:
         """Find the coordinates of the training outputs."""
         self.weights_ = weights
         self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y, weights)
@@ -129,12 +131,12 @@ class KernelOutputs(Representation):
         """Whether outputs are given by their Gram matrix."""
         return self.kernel_.is_pairwise
 
-    def take(self, Y: Any, index: Any) -> Any:
+    def take(self, Y: Outputs, index: Index) -> Outputs:
         """Return some outputs; of a Gram matrix, its part."""
         kernel = as_scalar_kernel(self.kernel)
         return GramFactor().take(Y, index) if kernel.is_pairwise else namespace(Y).take(Y, index, axis=0)
 
-    def encode(self, Y: Any) -> Array:
+    def encode(self, Y: Outputs) -> Array:
         """Return the coordinates of outputs: of their projection on the span of the training outputs."""
         Y = self.own(Y)
         if self._factor is None:
@@ -145,7 +147,7 @@ class KernelOutputs(Representation):
         """Return the features, or where there are none the products with the training outputs."""
         return coordinates if self._factor is None else self._factor.decode(coordinates)
 
-    def squared_norms(self, outputs: Any) -> Array:
+    def squared_norms(self, outputs: Outputs) -> Array:
         """Return k(y, y) of outputs, (C,)."""
         if self.is_pairwise:
             raise IncompatibleError(
@@ -154,7 +156,7 @@ class KernelOutputs(Representation):
             )
         return self.kernel_.diag(outputs)
 
-    def known_norms(self, outputs: Any, given: Array | None = None) -> Array:
+    def known_norms(self, outputs: Outputs, given: Array | None = None) -> Array:
         """Return the squared norms of outputs (C,): as given, else by the kernel.
 
         Outputs of a Gram matrix whose training outputs all have one norm are taken to have that one too.
@@ -173,13 +175,13 @@ class KernelOutputs(Representation):
             )
         return as_like(np.full(outputs.shape[0], own[0]), self.targets_)
 
-    def products(self, coordinates: Array, outputs: Any) -> Array:
+    def products(self, coordinates: Array, outputs: Outputs) -> Array:
         """Return the products of elements of the feature space (m, p) with outputs (C, ...), shape (m, C)."""
         xp, left = namespace(coordinates), self._dual(coordinates)
         parts = [left @ block.T for _, block in self._blocks(left, outputs)]
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
-    def paired_products(self, coordinates: Array, outputs: Any, owner: Array) -> Array:
+    def paired_products(self, coordinates: Array, outputs: Outputs, owner: Array) -> Array:
         """Return the product of each output (C, ...) with the element of its owner, an index (C,) into the rows."""
         xp, left, first, parts = namespace(coordinates), self._dual(coordinates), 0, []
         for _, block in self._blocks(left, outputs):
@@ -202,23 +204,25 @@ class KernelOutputs(Representation):
         spread[:, self._factor.pivots] = found
         return spread
 
-    def distances(self, coordinates: Array, outputs: Any, norms: Array | None = None) -> Array:
+    def distances(self, coordinates: Array, outputs: Outputs, norms: Array | None = None) -> Array:
         """Return the squared distances between elements (m, p) and outputs (C, ...), shape (m, C)."""
         parts = list(self.distance_blocks(coordinates, outputs, norms))
         return parts[0] if len(parts) == 1 else namespace(coordinates).concat(parts, axis=1)
 
-    def distance_blocks(self, coordinates: Array, outputs: Any, norms: Array | None = None) -> Iterator[Array]:
+    def distance_blocks(self, coordinates: Array, outputs: Outputs, norms: Array | None = None) -> Iterator[Array]:
         """Yield the same for some outputs after the others, so that only a part is in memory."""
         left, sizes = self._dual(coordinates), row_norms(coordinates) ** 2
         for rows, block in self._blocks(left, outputs):
             own = self.squared_norms(self.own(outputs[rows])) if norms is None else norms[rows]
             yield sizes + as_like(own, coordinates)[None, :] - 2 * (left @ block.T)
 
-    def magnitudes(self, coordinates: Array, outputs: Any) -> Array:
+    def magnitudes(self, coordinates: Array, outputs: Outputs) -> Array:
         """Return the size of the terms of squared distances, (m,): those of an output are no larger than a distance."""
         return row_norms(coordinates)[:, 0] ** 2
 
-    def paired_distances(self, coordinates: Array, sets: Sequence[Any], norms: Sequence[Array | None]) -> list[Array]:
+    def paired_distances(
+        self, coordinates: Array, sets: Sequence[Outputs], norms: Sequence[Array | None]
+    ) -> list[Array]:
         """Return the squared distances between each element (m, p) and the outputs of its own set, in one product."""
         xp, sizes = namespace(coordinates), [len(one) for one in sets]
         owner = as_index(np.repeat(np.arange(len(sets)), sizes), coordinates)
@@ -235,7 +239,7 @@ class KernelOutputs(Representation):
         """Return what the blocks of outputs are multiplied with: coordinates of features, or weights on the outputs."""
         return coordinates if self._factor is None else as_like(self._factor.weights(coordinates), coordinates)
 
-    def _blocks(self, left: Array, outputs: Any) -> Iterator[tuple[slice, Array]]:
+    def _blocks(self, left: Array, outputs: Outputs) -> Iterator[tuple[slice, Array]]:
         """Yield features of outputs, or their products with the training outputs, in blocks of bounded size."""
         step = max(1, _BLOCK // max(left.shape))
         for first in range(0, len(outputs), step):
@@ -243,7 +247,7 @@ class KernelOutputs(Representation):
             part = self.own(outputs[rows])
             yield rows, as_like(self._features(part) if self._factor is None else self._values(part), left)
 
-    def own(self, outputs: Any) -> Any:
+    def own(self, outputs: Outputs) -> Outputs:
         """Return outputs in the array library and with the dimension of the training outputs."""
         if is_numpy(outputs) and not is_numpy(self.outputs_):
             outputs = as_like(outputs, self.targets_)
@@ -254,14 +258,14 @@ class KernelOutputs(Representation):
             )
         return outputs[:, None] if outputs.ndim == 1 and self.outputs_.ndim == 2 else outputs
 
-    def _values(self, Y: Any) -> Array:
+    def _values(self, Y: Outputs) -> Array:
         """Return the products of outputs with those training outputs that elements are made of."""
         if not isinstance(self._factor, _Pivots):
             return Y if self.is_pairwise else self.kernel_(Y, self.outputs_)
         pivots = self._factor.pivots
         return Y[:, pivots] if self.is_pairwise else self.kernel_(Y, self.outputs_[pivots])
 
-    def _features(self, Y: Any) -> Array:
+    def _features(self, Y: Outputs) -> Array:
         features = self.kernel_.features(Y)
         if features is None or features.shape[1] != self.targets_.shape[1]:
             raise ValueError(

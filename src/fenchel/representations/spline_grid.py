@@ -1,11 +1,12 @@
 """Curves as linear splines on a grid: the coordinates are point values."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fenchel._array import Array, as_like, namespace
 from fenchel.datasets.functional import Curves
+from fenchel.kernels import IntegralOperator
 from fenchel.representations.curves import CurveRepresentation
 
 __all__ = ["Spline"]
@@ -53,7 +54,7 @@ class Spline(CurveRepresentation):
         self.quadrature = quadrature
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(), cls("monte_carlo")]
 
@@ -80,12 +81,12 @@ class Spline(CurveRepresentation):
         """Return the values at the points of the grid."""
         return self.shaped(coordinates / self._scale)
 
-    def integral(self, operator: Any) -> Array:
+    def integral(self, operator: IntegralOperator) -> Array:
         """Return the kernel at pairs of points, between the roots of the weights."""
         values = as_like(operator.values(self.grid_, self.grid_, self.n_channels_), self._scale)
         return self._scale[:, None] * values * self._scale
 
-    def evaluation(self, operator: Any, grid: np.ndarray, derivative: bool = False) -> Array:
+    def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
         """Return the kernel at pairs of a point of the grid and a point wanted, times the roots of the weights."""
         values = operator.values(self.grid_, grid, self.n_channels_, derivative)
         return self._scale[:, None] * as_like(values, self._scale)

@@ -2,7 +2,7 @@
 
 from fenchel.solvers import auto, box, closed_form, coordinate, newton, proximal, splitting
 from fenchel.solvers.auto import *  # noqa: F403
-from fenchel.solvers.base import Solution, Solver, Status, watched
+from fenchel.solvers.base import IterativeSolver, Solution, Solver, Status, watched
 from fenchel.solvers.box import *  # noqa: F403
 from fenchel.solvers.closed_form import *  # noqa: F403
 from fenchel.solvers.coordinate import *  # noqa: F403
@@ -18,6 +18,7 @@ __all__ = [
     *newton.__all__,
     *proximal.__all__,
     *splitting.__all__,
+    "IterativeSolver",
     "Solution",
     "Solver",
     "Status",

@@ -154,7 +154,7 @@ class RowNewton(SmoothedNewton):
         point = problem.unscale((problem.targets - state.fitted + state.tau * state.centre) / curvature)
         norms = row_norms(point)
         safe = xp.where(norms > 0, norms, xp.ones_like(norms))
-        prox = problem.loss.profile().remainder().prox
+        prox = problem.loss.profile().remainder().prox  # type: ignore[union-attr]  # why_not has looked
         size = prox(norms, 1 / curvature)
         above, below = prox(norms * (1 + _STEP), 1 / curvature), prox(norms * (1 - _STEP), 1 / curvature)
         tangential = xp.where(norms > 0, size / safe, xp.zeros_like(norms)) / curvature

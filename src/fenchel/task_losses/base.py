@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import as_objects, is_numpy
+from fenchel._array import Array, Outputs, as_objects, is_numpy
 from fenchel._component import Component
 from fenchel.decoders import Decoder, TrainingSet
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
@@ -28,21 +28,21 @@ class TaskLoss(Component, ABC):
     _together: ClassVar[int] = 16  # samples of which a call takes one matrix, for its diagonal; 1 where pairs are dear
 
     @abstractmethod
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the losses of predicted outputs Y against true outputs Z, shape (len(Y), len(Z))."""
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Return true outputs in the form in which the loss takes them, else raise."""
         Z = as_outputs(Z)
         if Z.dtype.kind == "f":
             numbers(Z, type(self).__name__, tuple(range(1, Z.ndim + 1)))
         return Z
 
-    def resolve(self, Z: Any) -> "TaskLoss":
+    def resolve(self, Z: Outputs) -> "TaskLoss":
         """Return the loss with every parameter that depends on the training outputs replaced by its number."""
         return self
 
-    def scores(self, weights: np.ndarray, Y: Any, Z: Any) -> np.ndarray:
+    def scores(self, weights: np.ndarray, Y: Outputs, Z: Outputs) -> np.ndarray:
         r"""Return :math:`\sum_i w_i \Delta(y, z_i)` for every row of weights (m, n) and every y, shape (m, len(Y))."""
         return np.asarray(weights @ self.matrix(Y, Z).T)
 
@@ -54,7 +54,7 @@ class TaskLoss(Component, ABC):
         """Return the kernel of outputs through which surrogates other than the square loss give weights."""
         return as_scalar_kernel("gaussian")
 
-    def __call__(self, truth: Any, predicted: Any) -> np.ndarray:
+    def __call__(self, truth: Outputs, predicted: Outputs) -> np.ndarray:
         """Return the loss of each prediction, shape (n,); the true outputs come first."""
         truth = self.check(truth)
         if len(truth) != len(predicted):
@@ -89,7 +89,7 @@ class Delta(TaskLoss):
     def __init__(self, function: Callable[[Any, Any], float]) -> None:
         self.function = function
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the function of every pair."""
         found = np.array([[self.function(y, z) for z in Z] for y in Y], dtype=np.float64)
         if not np.all(np.isfinite(found)):
@@ -97,7 +97,7 @@ class Delta(TaskLoss):
         return found.reshape(len(Y), len(Z))
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return an instance for the contract tests."""
         return [cls(lambda y, z: float(np.any(y != z)))]
 
@@ -108,7 +108,7 @@ class TaskSpace:
     is_pairwise = False
     has_points = False
 
-    def __init__(self, task_loss: TaskLoss, outputs: Any) -> None:
+    def __init__(self, task_loss: TaskLoss, outputs: Outputs) -> None:
         self.task_loss = task_loss
         self.outputs_ = outputs
 
@@ -121,27 +121,31 @@ class TaskSpace:
         """Return the weights of the training outputs."""
         return coordinates
 
-    def distances(self, weights: np.ndarray, outputs: Any, norms: Any = None) -> np.ndarray:
+    def distances(self, weights: np.ndarray, outputs: Outputs, norms: Array | None = None) -> np.ndarray:
         """Return the weighted losses of candidates, shape (m, C)."""
         return np.hstack(list(self.distance_blocks(weights, outputs, norms)))
 
-    def distance_blocks(self, weights: np.ndarray, outputs: Any, norms: Any = None) -> Iterator[np.ndarray]:
+    def distance_blocks(
+        self, weights: np.ndarray, outputs: Outputs, norms: Array | None = None
+    ) -> Iterator[np.ndarray]:
         """Yield the same for some candidates after the others, so that only a part of the matrix is in memory."""
         step = max(1, _BLOCK // max(weights.shape))
         for first in range(0, len(outputs), step):
             yield self.task_loss.scores(weights, outputs[first : first + step], self.outputs_)
 
-    def magnitudes(self, weights: np.ndarray, outputs: Any) -> np.ndarray:
+    def magnitudes(self, weights: np.ndarray, outputs: Outputs) -> np.ndarray:
         """Return the size of the terms of the weighted losses, (m,), as a mean over the first candidates."""
         losses = np.abs(self.task_loss.matrix(outputs[:_TYPICAL], self.outputs_))
         return np.asarray(np.abs(weights) @ np.mean(losses, axis=0))
 
-    def paired_distances(self, weights: np.ndarray, sets: Sequence[Any], norms: Any = None) -> list[np.ndarray]:
+    def paired_distances(
+        self, weights: np.ndarray, sets: Sequence[Outputs], norms: Array | None = None
+    ) -> list[np.ndarray]:
         """Return the weighted losses of one set of candidates for each row of weights."""
         return [self.distances(row[None, :], one)[0] for row, one in zip(weights, sets, strict=True)]
 
 
-def as_outputs(Y: Any) -> Any:
+def as_outputs(Y: Outputs) -> Outputs:
     """Return outputs as an array that can be indexed: regular ones as they are, others as an array of objects."""
     if is_array(Y):
         return np.asarray(Y)
@@ -152,7 +156,7 @@ def as_outputs(Y: Any) -> Any:
     return as_objects(Y)
 
 
-def is_array(Y: Any) -> bool:
+def is_array(Y: Outputs) -> bool:
     """Whether outputs are an array of NumPy, or a table of pandas."""
     try:
         return hasattr(Y, "dtype") or hasattr(Y, "iloc") or is_numpy(Y)
@@ -160,7 +164,7 @@ def is_array(Y: Any) -> bool:
         return False
 
 
-def numbers(Z: Any, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = False) -> np.ndarray:
+def numbers(Z: Outputs, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = False) -> np.ndarray:
     """Return outputs as finite floating-point numbers, else raise; the name is that of the loss."""
     try:
         found = np.asarray(Z, dtype=np.float64)
@@ -174,7 +178,7 @@ def numbers(Z: Any, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = False
     return found
 
 
-def columns(Y: Any) -> np.ndarray:
+def columns(Y: Outputs) -> np.ndarray:
     """Return outputs with one row for each: a single column where they are plain numbers."""
     Y = np.asarray(Y)
     return Y[:, None] if Y.ndim == 1 else Y

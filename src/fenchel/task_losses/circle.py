@@ -1,10 +1,11 @@
 """Losses of angles."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders import CircleMinimum, Decoder
 from fenchel.decoders.circle import wrap
@@ -38,11 +39,11 @@ class CircleLoss(TaskLoss, ABC):
     def cuts(self, z: np.ndarray) -> np.ndarray:
         """Return angles in [-pi, pi): all at which the loss has a kink, and others at which arcs should end."""
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Return the angles in [-pi, pi)."""
         return wrap(numbers(Z, type(self).__name__, (1,)))
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the losses of all pairs."""
         return self.value(np.asarray(Y, dtype=np.float64)[:, None], np.asarray(Z, dtype=np.float64))
 

@@ -1,10 +1,11 @@
 """Losses of labels and label sets."""
 
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel.decoders import Candidates, Decoder, LabelVote
 from fenchel.kernels import Gaussian, ScalarKernel, as_scalar_kernel
 from fenchel.task_losses.base import TaskLoss, as_outputs, columns, numbers
@@ -22,7 +23,7 @@ class ZeroOne(TaskLoss):
     array([0., 1.])
     """
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return 1.0 for outputs that differ."""
         return 1.0 - equal(Y, Z)
 
@@ -69,12 +70,12 @@ class LossMatrix(TaskLoss):
                 )
         return self
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the entries of the matrix."""
         rows, places = _places(Y, self._decisions(), "decisions"), _places(Z, self._classes(), "classes")
         return np.asarray(self._costs()[rows][:, places])
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Look whether every label is a class."""
         Z = as_outputs(Z)
         _places(Z, self._classes(), "classes")
@@ -104,7 +105,7 @@ class LossMatrix(TaskLoss):
         return self._classes() if shape[0] == shape[1] else np.arange(shape[0])
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances for the contract tests."""
         return [cls([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0], [1.0, 1.0, 0.0]])]
 
@@ -121,11 +122,11 @@ class Hamming(TaskLoss):
 
     labelwise: ClassVar[bool] = True
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Look whether every entry is 0 or 1."""
         return _label_sets(Z, "Hamming")
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the shares of labels that differ."""
         Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         return np.asarray((Y @ (1 - Z).T + (1 - Y) @ Z.T) / Z.shape[1])
@@ -145,11 +146,11 @@ class F1(TaskLoss):
     array([0.5, 0. ])
     """
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Look whether every entry is 0 or 1."""
         return _label_sets(Z, "F1")
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return 1 minus the F1 scores."""
         Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         sizes = Y.sum(axis=1)[:, None] + Z.sum(axis=1)
@@ -160,7 +161,7 @@ class F1(TaskLoss):
         return Gaussian("median")
 
 
-def equal(Y: Any, Z: Any) -> np.ndarray:
+def equal(Y: Outputs, Z: Outputs) -> np.ndarray:
     """Return 1.0 for outputs that are equal, shape (len(Y), len(Z))."""
     Y, Z = as_outputs(Y), as_outputs(Z)
     if Y.dtype == object or Z.dtype == object:
@@ -169,14 +170,14 @@ def equal(Y: Any, Z: Any) -> np.ndarray:
     return np.all(same, axis=tuple(range(2, same.ndim))).astype(np.float64)
 
 
-def _label_sets(Z: Any, name: str) -> np.ndarray:
+def _label_sets(Z: Outputs, name: str) -> np.ndarray:
     found = numbers(Z, name, (2,))
     if not np.all((found == 0) | (found == 1)):
         raise ValueError(f"{name} takes 0/1 label vectors. Got other numbers; binarise the labels.")
     return found
 
 
-def _places(labels: Any, known: np.ndarray, what: str) -> np.ndarray:
+def _places(labels: Outputs, known: np.ndarray, what: str) -> np.ndarray:
     """Return the place of each label among the known ones."""
     labels = np.asarray(labels)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels

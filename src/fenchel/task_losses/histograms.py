@@ -1,10 +1,10 @@
 """Losses of histograms."""
 
 from abc import ABC
-from typing import Any
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel.decoders import Decoder, Simplex
 from fenchel.task_losses.base import TaskLoss, numbers
 
@@ -16,7 +16,7 @@ _SUM_TOL = 1e-5  # how far from 1 the sum of a histogram may be: that of one kep
 class HistogramLoss(TaskLoss, ABC):
     """A loss of histograms: rows of non-negative numbers that sum to one."""
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Look whether outputs are histograms."""
         name = type(self).__name__
         found = numbers(Z, name, (2,))
@@ -49,7 +49,7 @@ class Hellinger(HistogramLoss):
     array([2., 0.])
     """
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the squared distances of the roots."""
         Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         products = np.sqrt(Y) @ np.sqrt(Z).T
@@ -79,7 +79,7 @@ class ChiSquare(HistogramLoss):
     array([2. , 0.5])
     """
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the distances; an entry that is null in both counts nothing."""
         Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         found = np.zeros((len(Y), len(Z)))

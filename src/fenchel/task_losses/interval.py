@@ -1,11 +1,12 @@
 """Losses of numbers: those of regression and classification, and the robust ones, which are not convex."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 
+from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, ScalarMinimum
 from fenchel.task_losses.base import TaskLoss, columns, numbers
@@ -36,11 +37,11 @@ class IntervalLoss(TaskLoss, ABC):
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the losses of predictions y against z, elementwise, with broadcasting."""
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Look whether outputs are numbers."""
         return numbers(Z, type(self).__name__)
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the losses, summed over columns."""
         Y, Z = columns(Y), columns(Z)
         found = np.zeros((len(Y), len(Z)))
@@ -48,7 +49,7 @@ class IntervalLoss(TaskLoss, ABC):
             found += self.value(y[:, None], z[None, :])
         return found
 
-    def __call__(self, truth: Any, predicted: Any) -> np.ndarray:
+    def __call__(self, truth: Outputs, predicted: Outputs) -> np.ndarray:
         """Return the loss of each prediction, summed over columns."""
         truth, predicted = columns(self.check(truth)), columns(self.check(predicted))
         if len(truth) != len(predicted):

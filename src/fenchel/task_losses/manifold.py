@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, RiemannianDescent
 from fenchel.task_losses.base import TaskLoss
@@ -19,7 +20,7 @@ class Manifold(ABC):
     """A curved space: points are rows of an array, tangent vectors have coordinates in which lengths are Euclidean."""
 
     @abstractmethod
-    def check(self, Z: Any, name: str) -> np.ndarray:
+    def check(self, Z: Outputs, name: str) -> np.ndarray:
         """Return points as floating-point numbers, else raise; the name is that of the loss."""
 
     @abstractmethod
@@ -67,11 +68,11 @@ class ManifoldLoss(TaskLoss, ABC):
     def slope(self, distances: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return its derivatives."""
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Look whether outputs are points of the manifold."""
         return self.manifold.check(Z, type(self).__name__)
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the losses of all pairs."""
         Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         return self.value(self.manifold.distance(Y[:, None], Z[None]), Z)

@@ -1,9 +1,10 @@
 """The loss of a ranking against ratings."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, FeedbackArcSet
 from fenchel.decoders._ties import round_off
@@ -50,11 +51,11 @@ class RankLoss(TaskLoss):
     def __init__(self, normalize: bool | float = True) -> None:
         self.normalize = normalize
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Look whether outputs are ratings."""
         return numbers(Z, "RankLoss", (2,), nan=True)
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the losses of rankings against ratings."""
         Y, found = np.asarray(Y, dtype=np.float64), np.zeros((len(Y), len(Z)))
         for k, z in enumerate(np.asarray(Z, dtype=np.float64)):

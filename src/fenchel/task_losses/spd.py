@@ -1,10 +1,10 @@
 """Losses of symmetric positive definite matrices, such as covariances and diffusion tensors."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel.decoders import Decoder, WeightedMean
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
 from fenchel.task_losses.base import numbers
@@ -24,7 +24,7 @@ class PositiveDefinite(Manifold):
     A tangent vector at Y is :math:`Y^{1/2} S Y^{1/2}`; its coordinates are the symmetric matrix S.
     """
 
-    def check(self, Z: Any, name: str) -> np.ndarray:
+    def check(self, Z: Outputs, name: str) -> np.ndarray:
         """Look whether outputs are symmetric positive definite matrices."""
         found = numbers(Z, name, (3,))
         if found.shape[1] != found.shape[2] or found.shape[1] == 0:
@@ -187,15 +187,15 @@ class LogEuclidean(SquaredDistance):
     array([1.])
     """
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Look whether outputs are symmetric positive definite matrices."""
         return PositiveDefinite().check(Z, "LogEuclidean")
 
-    def products(self, Y: Any, Z: Any) -> np.ndarray:
+    def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the products of the logarithms."""
         return _log_products(np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64))
 
-    def norms(self, Y: Any) -> np.ndarray:
+    def norms(self, Y: Outputs) -> np.ndarray:
         """Return the squared norms of the logarithms."""
         return np.asarray(np.sum(_log(np.linalg.eigvalsh(np.asarray(Y, dtype=np.float64))) ** 2, axis=1))
 
@@ -203,7 +203,7 @@ class LogEuclidean(SquaredDistance):
         """Return the closed form."""
         return WeightedMean()
 
-    def combine(self, weights: np.ndarray, Z: Any) -> np.ndarray:
+    def combine(self, weights: np.ndarray, Z: Outputs) -> np.ndarray:
         """Return the exponentials of the weighted sums of logarithms, which are the best predictions."""
         return _of(np.tensordot(weights, _of(Z, _log), axes=1), np.exp)
 

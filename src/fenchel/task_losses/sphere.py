@@ -1,10 +1,11 @@
 """Losses of directions: unit vectors of three or more coordinates."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
 from fenchel.task_losses.base import numbers
@@ -19,7 +20,7 @@ _UNIT_TOL = 1e-5  # how far from 1 the length may be: that of a vector kept in f
 class Sphere(Manifold):
     """Unit vectors, with the angle between two as their distance."""
 
-    def check(self, Z: Any, name: str) -> np.ndarray:
+    def check(self, Z: Outputs, name: str) -> np.ndarray:
         """Look whether outputs are unit vectors, and divide them by their length to the last digit."""
         found = numbers(Z, name, (2,))
         if found.shape[1] < 3:

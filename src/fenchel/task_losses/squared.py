@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel.decoders import Decoder, TrainingSet, WeightedMean
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
 from fenchel.task_losses.base import TaskLoss, as_outputs, columns, numbers
@@ -22,18 +23,18 @@ class SquaredDistance(TaskLoss, ABC):
     """
 
     @abstractmethod
-    def products(self, Y: Any, Z: Any) -> np.ndarray:
+    def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the products of features, shape (len(Y), len(Z))."""
 
     @abstractmethod
-    def norms(self, Y: Any) -> np.ndarray:
+    def norms(self, Y: Outputs) -> np.ndarray:
         """Return the squared norms of features, shape (len(Y),)."""
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return squared distances."""
         return np.maximum(self.norms(Y)[:, None] + self.norms(Z) - 2 * self.products(Y, Z), 0.0)
 
-    def scores(self, weights: np.ndarray, Y: Any, Z: Any) -> np.ndarray:
+    def scores(self, weights: np.ndarray, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the squared distances to the weighted sum of features, less its squared norm, plus a constant."""
         constant = weights @ self.norms(Z)
         return np.asarray(self.norms(Y) + constant[:, None] - 2 * weights @ self.products(Y, Z).T)
@@ -49,11 +50,11 @@ class LeastSquares(SquaredDistance):
     array([25.])
     """
 
-    def check(self, Z: Any) -> Any:
+    def check(self, Z: Outputs) -> Outputs:
         """Look whether outputs are numbers."""
         return numbers(Z, "LeastSquares")
 
-    def matrix(self, Y: Any, Z: Any) -> np.ndarray:
+    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return squared distances, from differences: numbers far from zero lose no digit."""
         Y, Z = _vectors(Y), _vectors(Z)
         found = np.zeros((len(Y), len(Z)))
@@ -61,11 +62,11 @@ class LeastSquares(SquaredDistance):
             found += (y[:, None] - z[None, :]) ** 2
         return found
 
-    def products(self, Y: Any, Z: Any) -> np.ndarray:
+    def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the products of the vectors."""
         return np.asarray(_vectors(Y) @ _vectors(Z).T)
 
-    def norms(self, Y: Any) -> np.ndarray:
+    def norms(self, Y: Outputs) -> np.ndarray:
         """Return the squared lengths of the vectors."""
         return np.sum(_vectors(Y) ** 2, axis=1)
 
@@ -73,7 +74,7 @@ class LeastSquares(SquaredDistance):
         """Return the weighted sum of the training outputs."""
         return WeightedMean()
 
-    def combine(self, weights: np.ndarray, Z: Any) -> np.ndarray:
+    def combine(self, weights: np.ndarray, Z: Outputs) -> np.ndarray:
         """Return the weighted sums of outputs, which are the best predictions."""
         return np.asarray(weights @ Z)
 
@@ -110,15 +111,15 @@ class KernelInduced(SquaredDistance):
     def __init__(self, kernel: Any = "gaussian") -> None:
         self.kernel = kernel
 
-    def resolve(self, Z: Any) -> "KernelInduced":
+    def resolve(self, Z: Outputs) -> "KernelInduced":
         """Return the loss with the median bandwidth as a number."""
         return KernelInduced(self.output_kernel().resolve(_points(Z)))
 
-    def products(self, Y: Any, Z: Any) -> np.ndarray:
+    def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the values of the kernel."""
         return np.asarray(self.output_kernel()(_points(Y), _points(Z)))
 
-    def norms(self, Y: Any) -> np.ndarray:
+    def norms(self, Y: Outputs) -> np.ndarray:
         """Return the values of the kernel of each output with itself."""
         return np.asarray(self.output_kernel().diag(_points(Y)))
 
@@ -131,11 +132,11 @@ class KernelInduced(SquaredDistance):
         return as_scalar_kernel(self.kernel)
 
 
-def _vectors(Y: Any) -> np.ndarray:
+def _vectors(Y: Outputs) -> np.ndarray:
     return columns(Y).astype(np.float64)  # small integers would overflow
 
 
-def _points(Y: Any) -> Any:
+def _points(Y: Outputs) -> Outputs:
     """Return outputs as a kernel takes them: numbers in rows, other objects as they are."""
     Y = as_outputs(Y)
     return Y if Y.dtype.kind not in "biuf" else _vectors(Y)
