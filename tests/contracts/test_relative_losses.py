@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from fenchel import OperatorKernelRegressor
-from fenchel._statistics import trimmed_mean, weighted_quantile
+from fenchel._statistics import weighted_quantile
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from tests.parts import LOSSES
 
@@ -109,7 +109,3 @@ def test_weighted_quantile_is_numpys(level):
     values = residuals(20)[:, 0]
     expected = np.quantile(values, level, method="averaged_inverted_cdf")
     assert weighted_quantile(values, np.ones(20), level) == pytest.approx(expected)
-
-
-def test_trimmed_mean_by_hand():
-    assert trimmed_mean(np.array([5.0, 1.0, 2.0, 100.0, 3.0]), np.ones(5)) == pytest.approx(11 / 4)
