@@ -204,7 +204,7 @@ def default(X: np.ndarray, Y: np.ndarray, X_new: np.ndarray, robust: bool = Fals
     targets = standardized_targets(Y, by="all" if X.ndim == 3 else "column", robust=robust)
     T = targets.encode(Y)
     search = search_kernel(X, T, robust=robust)
-    loss = Huber("scale:2").resolve(search.residuals) if robust else Square()
+    loss = Huber("auto").resolve(search.residuals) if robust else Square()
     if X.ndim == 3:  # OperatorKernelRegressor takes tables, and FunctionalRegressor has no identity operator
         K, K_new = search.kernel(X), search.kernel(X_new, X)
         model = OperatorKernelRegressor("precomputed", loss=loss, lam=search.lam).fit((K + K.T) / 2, T)

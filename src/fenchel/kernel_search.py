@@ -32,11 +32,13 @@ __all__ = ["Candidate", "KernelSearch", "Trial", "dictionary", "search_kernel"]
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 LINEAR = (0.0, 0.1, 1.0, 10.0)
 _LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
+_FLAT = 1e-3  # relative difference of two errors that does not count: a larger lam is solved faster and to more digits
 _MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
 _FEWEST = 150  # samples of the first rung
 _KEPT = (0.25, 0.25)  # share of the candidates that goes on to the next rung
 _VARIANCE = 1e-8  # share of the variance of the targets that the comparison of kernels may leave out
 _CLIP = 2.0  # residuals beyond so many robust scales are shortened before kernels are compared by a robust search
+_REJECT = 4.0  # and beyond so many are set to zero in the last round
 _ROUNDS = 3  # of shortening
 _LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of residual norms, and that of the modulus of a normal variable
 
@@ -193,22 +195,25 @@ def shortened(ridge: "_Ridge", Y: np.ndarray) -> np.ndarray:
     moved targets has the gradient of that loss of the given ones.
     """
     moved = _clipped(Y, ridge.weights)
-    for _ in range(_ROUNDS):
+    for left in reversed(range(_ROUNDS)):
         lam, _ = ridge.best_lam(_compressed(moved))
         predictions = moved - ridge.left_out(lam, moved)
-        moved = predictions + _clipped(Y - predictions, ridge.weights)
+        moved = predictions + _clipped(Y - predictions, ridge.weights, _REJECT if left == 0 else math.inf)
     return moved
 
 
-def _clipped(residuals: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _clipped(residuals: np.ndarray, weights: np.ndarray, reject: float = math.inf) -> np.ndarray:
     """Return residuals with norms of at most ``_CLIP`` robust scales.
 
     The scale is from a high quantile, so that up to a fifth of wrong samples do not move it far, and outputs that are
     one number for most samples have one.
     """
     norms = np.linalg.norm(residuals, axis=1)
-    longest = _CLIP * weighted_quantile(norms, weights, _LEVEL) / _NORMAL
-    return residuals * np.minimum(1.0, longest / np.where(norms > 0, norms, 1.0))[:, None] if longest else residuals
+    scale = weighted_quantile(norms, weights, _LEVEL) / _NORMAL
+    if scale == 0:
+        return residuals
+    factors = np.minimum(1.0, _CLIP * scale / np.where(norms > 0, norms, 1.0))
+    return residuals * np.where(norms > reject * scale, 0.0, factors)[:, None]
 
 
 @dataclass(frozen=True)
@@ -348,18 +353,22 @@ class _Board:
 
 
 def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
-    """Return the lam of the least error, and that error: by decades, beyond the ends if need be, then by thirds."""
+    """Return the largest lam whose error is nearly the least, and that error.
+
+    Decades come first, beyond an end as long as the error falls there, then thirds of a decade around the best.
+    """
     lams = _LAMS
     found = errors(lams)
-    for _ in range(_MOST_DECADES):
-        at = int(np.argmin(found))
-        if lams[at] not in (np.min(lams), np.max(lams)):
-            break
-        beyond = np.array([lams[at] * (0.1 if lams[at] == np.min(lams) else 10.0)])
-        lams, found = np.append(lams, beyond), np.append(found, errors(beyond))
+    for end, factor in ((0, 0.1), (len(_LAMS) - 1, 10.0)):
+        for _ in range(_MOST_DECADES):
+            if int(np.argmin(found)) != end or found[end] > (1 - _FLAT) * np.delete(found, end).min():
+                break
+            beyond = np.array([lams[end] * factor])
+            lams, found, end = np.append(lams, beyond), np.append(found, errors(beyond)), len(lams)
     fine = lams[int(np.argmin(found))] * 10.0 ** np.array([-2 / 3, -1 / 3, 1 / 3, 2 / 3])
     lams, found = np.append(lams, fine), np.append(found, errors(fine))
-    at = int(np.argmin(found))
+    near = np.flatnonzero(found <= (1 + _FLAT) * np.min(found))
+    at = int(near[np.argmax(lams[near])])
     return float(lams[at]), float(found[at])
 
 
