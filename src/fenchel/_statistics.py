@@ -2,9 +2,7 @@
 
 import numpy as np
 
-__all__ = ["trimmed_mean", "weighted_median", "weighted_quantile"]
-
-_TRIM = 0.2  # share of the largest values that a trimmed mean drops
+__all__ = ["weighted_median", "weighted_quantile"]
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -21,15 +19,6 @@ def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     high = np.argmax(mass > half + slack, axis=0)[None]
     middle = (np.take_along_axis(ordered, low, axis=0) + np.take_along_axis(ordered, high, axis=0))[0] / 2
     return np.asarray(np.where(mass[-1] > 0, middle, 0.0))
-
-
-def trimmed_mean(values: np.ndarray, weights: np.ndarray) -> float:
-    """Return the weighted mean of the smallest four fifths of the values, ignoring NaN."""
-    seen = ~np.isnan(values)
-    order = np.argsort(values[seen], kind="stable")
-    mass = np.cumsum(weights[seen][order])
-    below = np.clip(mass, None, (1 - _TRIM) * mass[-1])
-    return float(np.average(values[seen][order], weights=np.diff(below, prepend=0.0)))
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, level: float) -> float:

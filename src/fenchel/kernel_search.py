@@ -11,8 +11,7 @@ from scipy.linalg import eigh
 from scipy.spatial.distance import pdist, squareform
 
 from fenchel._array import Array, host
-from fenchel._check import Options, check_parameter
-from fenchel._statistics import trimmed_mean, weighted_median
+from fenchel._statistics import weighted_quantile
 from fenchel.kernels import (
     FunctionalGaussian,
     FunctionalLaplacian,
@@ -33,16 +32,15 @@ __all__ = ["Candidate", "KernelSearch", "Trial", "dictionary", "search_kernel"]
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 LINEAR = (0.0, 0.1, 1.0, 10.0)
 _LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
+_FLAT = 1e-3  # relative difference of two errors that does not count: a larger lam is solved faster and to more digits
 _MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
 _FEWEST = 150  # samples of the first rung
 _KEPT = (0.25, 0.25)  # share of the candidates that goes on to the next rung
 _VARIANCE = 1e-8  # share of the variance of the targets that the comparison of kernels may leave out
-
-CRITERIA: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "mean": lambda errors, weights: float(np.average(errors, weights=weights)),
-    "median": lambda errors, weights: float(weighted_median(errors, weights)),
-    "trimmed_mean": trimmed_mean,
-}
+_CLIP = 2.0  # residuals beyond so many robust scales are shortened before kernels are compared by a robust search
+_REJECT = 4.0  # and beyond so many are set to zero in the last round
+_ROUNDS = 3  # of shortening
+_LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of residual norms, and that of the modulus of a normal variable
 
 
 @dataclass(frozen=True)
@@ -81,6 +79,9 @@ class Candidate:
     linear: float
 
 
+_PILOT = Candidate("exponential", 1.0, 1.0)  # close to linear and to any continuous function
+
+
 @dataclass(frozen=True)
 class Trial:
     """What was found for one candidate on a part of the sample: the best lam and its leave-one-out error."""
@@ -96,14 +97,17 @@ class Trial:
 class KernelSearch:
     """The kernel and lam of the least leave-one-out error, with numbers for all that depends on the sample.
 
-    ``residuals`` (n, p) are the leave-one-out residuals of the samples that ``index`` lists, all of them unless the
-    sample was larger than ``max_samples``; ``trials`` are what was tried, in order.
+    ``error`` is the mean squared leave-one-out error, of the shortened targets in a robust search. ``left_out`` (n, p)
+    are the leave-one-out residuals of the samples that ``index`` lists, all of them unless the sample was larger than
+    ``max_samples``, and ``residuals`` (n, p) those of the fitted model, the ones that the threshold of a loss is
+    compared with; ``trials`` are what was tried, in order.
     """
 
     kernel: ScalarKernel
     lam: float
     error: float
     candidate: Candidate
+    left_out: np.ndarray
     residuals: np.ndarray
     index: np.ndarray
     trials: tuple[Trial, ...]
@@ -120,7 +124,7 @@ def search_kernel(
     targets: Array,
     weights: Array | None = None,
     candidates: Sequence[Candidate] | None = None,
-    criterion: str = "mean",
+    robust: bool = False,
     curves: bool = False,
     grid: Any = None,
     max_samples: int = 2000,
@@ -141,8 +145,9 @@ def search_kernel(
         How often each sample counts.
     candidates : sequence of Candidate or None, default=None
         The kernels to choose from; ``None`` is ``dictionary()``.
-    criterion : {"mean", "median", "trimmed_mean"}, default="mean"
-        How the squared errors of the samples become one number; the last two are for contaminated targets.
+    robust : bool, default=False
+        Whether targets may hold gross errors. Targets that are far from their leave-one-out predictions are first moved
+        towards these, to twice a robust scale of the residuals, by a pilot kernel and again by the winner.
     curves : bool, default=False
         Whether rows of a matrix ``X`` are curves, with one scale for all of their points.
     grid : array of shape (m,) or None, default=None
@@ -155,20 +160,60 @@ def search_kernel(
     search : KernelSearch
         The kernel, with the numbers of the whole sample, and lam as ``OperatorKernelRegressor`` takes it.
     """
-    check_parameter("search_kernel", "criterion", criterion, Options(tuple(CRITERIA)))
     X, Y = host(X), host(targets).astype(np.float64)
     counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
     order = np.random.default_rng(0).permutation(len(X))[:max_samples]
     inputs = _Inputs.of(X, counts, order, curves or X.ndim == 3, grid)
-    board = _Board(inputs, _compressed(Y[order]), counts[order], CRITERIA[criterion])
-    best = board.race(dictionary(curves=inputs.is_curves) if candidates is None else list(candidates))
-    best = board.refined(best)
-    matrix = inputs.matrix(best.candidate, len(order))
-    basis = _Ridge.of(matrix, Y[order], counts[order])
-    residuals, error = basis.residuals(best.lam), basis.errors(np.array([best.lam]), CRITERIA[criterion])[0]
-    kernel, lam = inputs.kernel(best.candidate), best.lam * float(np.mean(np.diag(matrix)))
-    back = np.argsort(order)
-    return KernelSearch(kernel, lam, float(error), best.candidate, residuals[back], order[back], tuple(board.trials))
+    Y, counts = Y[order], counts[order]
+    pilot = _Ridge.of(inputs.matrix(_PILOT, len(Y)), counts) if robust else None
+    board = _Board(inputs, _compressed(Y if pilot is None else shortened(pilot, Y)), counts)
+    best = board.refined(board.race(dictionary(curves=inputs.is_curves) if candidates is None else list(candidates)))
+    ridge = _Ridge.of(inputs.matrix(best.candidate, len(Y)), counts)
+    cleaned, lam = Y, best.lam
+    if robust:
+        cleaned = shortened(ridge, Y)
+        lam, _ = ridge.best_lam(cleaned)
+    left_out, fitted = ridge.left_out(lam, cleaned), ridge.fitted_residuals(lam, cleaned)
+    error = float(np.average(np.sum(left_out**2, axis=1), weights=counts))
+    back, moved = np.argsort(order), Y - cleaned
+    return KernelSearch(
+        inputs.kernel(best.candidate),
+        lam * ridge.scale,
+        error,
+        best.candidate,
+        (left_out + moved)[back],
+        (fitted + moved)[back],
+        order[back],
+        tuple(board.trials),
+    )
+
+
+def shortened(ridge: "_Ridge", Y: np.ndarray) -> np.ndarray:
+    """Return the targets with those far from their leave-one-out predictions moved towards these.
+
+    At a fixed point they are the pseudo-values of Huber's loss of the leave-one-out residuals: a square loss of the
+    moved targets has the gradient of that loss of the given ones.
+    """
+    moved = _clipped(Y, ridge.weights)
+    for left in reversed(range(_ROUNDS)):
+        lam, _ = ridge.best_lam(_compressed(moved))
+        predictions = moved - ridge.left_out(lam, moved)
+        moved = predictions + _clipped(Y - predictions, ridge.weights, _REJECT if left == 0 else math.inf)
+    return moved
+
+
+def _clipped(residuals: np.ndarray, weights: np.ndarray, reject: float = math.inf) -> np.ndarray:
+    """Return residuals with norms of at most ``_CLIP`` robust scales.
+
+    The scale is from a high quantile, so that up to a fifth of wrong samples do not move it far, and outputs that are
+    one number for most samples have one.
+    """
+    norms = np.linalg.norm(residuals, axis=1)
+    scale = weighted_quantile(norms, weights, _LEVEL) / _NORMAL
+    if scale == 0:
+        return residuals
+    factors = np.minimum(1.0, _CLIP * scale / np.where(norms > 0, norms, 1.0))
+    return residuals * np.where(norms > reject * scale, 0.0, factors)[:, None]
 
 
 @dataclass(frozen=True)
@@ -223,35 +268,49 @@ class _Inputs:
 
 @dataclass(frozen=True)
 class _Ridge:
-    """A kernel ridge regression in the eigenbasis of its Gram matrix, for every lam."""
+    """Kernel ridge regressions in the eigenbasis of one Gram matrix: any targets, any lam relative to its diagonal."""
 
     values: np.ndarray
     vectors: np.ndarray
-    rotated: np.ndarray  # targets in the eigenbasis
     weights: np.ndarray
+    scale: float  # mean diagonal
 
     @classmethod
-    def of(cls, matrix: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> "_Ridge":
-        root = np.sqrt(weights)
+    def of(cls, matrix: np.ndarray, weights: np.ndarray) -> "_Ridge":
+        scale, root = float(np.average(np.diag(matrix), weights=weights)), np.sqrt(weights)
         values, vectors = eigh(matrix * root[:, None] * root, overwrite_a=True, check_finite=False)
-        scale = float(np.average(np.diag(matrix))) if len(matrix) else 1.0
-        return cls(np.maximum(values, 0.0) / scale, vectors, vectors.T @ (root[:, None] * Y), weights)
+        return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale)
 
-    def residuals(self, lam: float) -> np.ndarray:
-        """Return y_i minus its prediction by the model of the other samples, (n, p), at a relative lam."""
-        return self._residuals(np.array([lam]))[:, 0]
+    def best_lam(self, Y: np.ndarray) -> tuple[float, float]:
+        """Return the relative lam of the least leave-one-out error, and that error."""
+        rotated = self._rotated(Y)
+        return best_lam(lambda lams: self._errors(lams, rotated))
 
-    def errors(self, lams: np.ndarray, criterion: Callable[[np.ndarray, np.ndarray], float]) -> np.ndarray:
-        """Return the criterion of the squared leave-one-out errors at each relative lam."""
-        squares = np.sum(self._residuals(lams) ** 2, axis=2)
-        return np.array([criterion(squares[:, j], self.weights) for j in range(len(lams))])
+    def left_out(self, lam: float, Y: np.ndarray) -> np.ndarray:
+        """Return y_i minus its prediction by the model of the other samples, (n, p)."""
+        return self._left_out(np.array([lam]), self._rotated(Y))[:, 0]
 
-    def _residuals(self, lams: np.ndarray) -> np.ndarray:
-        """Return the residuals (n, lams, p); the total weight is that of a sample less, as lam is for those kept."""
-        n, p = self.rotated.shape
+    def fitted_residuals(self, lam: float, Y: np.ndarray) -> np.ndarray:
+        """Return the residuals of the model of all samples, (n, p)."""
+        mu = lam * float(np.sum(self.weights))
+        duals: np.ndarray = self.vectors @ (self._rotated(Y) * (mu / (self.values + mu))[:, None])
+        return duals / np.sqrt(self.weights)[:, None]
+
+    def _rotated(self, Y: np.ndarray) -> np.ndarray:
+        rotated: np.ndarray = self.vectors.T @ (np.sqrt(self.weights)[:, None] * Y)
+        return rotated
+
+    def _errors(self, lams: np.ndarray, rotated: np.ndarray) -> np.ndarray:
+        squares = np.sum(self._left_out(lams, rotated) ** 2, axis=2)
+        found: np.ndarray = np.average(squares, axis=0, weights=self.weights)
+        return found
+
+    def _left_out(self, lams: np.ndarray, rotated: np.ndarray) -> np.ndarray:
+        """Return the residuals (n, lams, p); lam counts for the weight of the samples that are kept."""
+        n, p = rotated.shape
         total = float(np.sum(self.weights)) * (n - 1) / n if n > 1 else 1.0
         inverse = 1 / (self.values[:, None] + lams * total)
-        duals = self.vectors @ (inverse[:, :, None] * self.rotated[:, None, :]).reshape(n, -1)
+        duals = self.vectors @ (inverse[:, :, None] * rotated[:, None, :]).reshape(n, -1)
         diagonal = self.vectors**2 @ inverse
         root = np.sqrt(self.weights)[:, None]
         found: np.ndarray = duals.reshape(n, len(lams), p) / (root * diagonal)[:, :, None]
@@ -261,60 +320,55 @@ class _Ridge:
 class _Board:
     """Runs candidates on parts of the sample and keeps what was found."""
 
-    def __init__(
-        self, inputs: _Inputs, Y: np.ndarray, weights: np.ndarray, criterion: Callable[[np.ndarray, np.ndarray], float]
-    ) -> None:
+    def __init__(self, inputs: _Inputs, Y: np.ndarray, weights: np.ndarray) -> None:
         self.inputs = inputs
         self.Y = Y
         self.weights = weights
-        self.criterion = criterion
         self.trials: list[Trial] = []
 
     def race(self, candidates: list[Candidate]) -> Trial:
         """Return the best trial on the whole sample, by successive halving of the candidates on parts of it."""
         n = len(self.Y)
-        rungs = [size for size in (n // 4, n // 2) if size >= _FEWEST]
-        for size, share in zip(rungs, _KEPT[-len(rungs) :], strict=False):
-            ranked = sorted((self.run(one, size) for one in candidates), key=lambda trial: trial.error)
-            candidates = [trial.candidate for trial in ranked[: max(1, math.ceil(share * len(ranked)))]]
+        for size, share in zip((n // 4, n // 2), _KEPT, strict=True):
+            if size >= _FEWEST:
+                ranked = sorted((self.run(one, size) for one in candidates), key=lambda trial: trial.error)
+                candidates = [trial.candidate for trial in ranked[: max(1, math.ceil(share * len(ranked)))]]
         return min((self.run(one, n) for one in candidates), key=lambda trial: trial.error)
 
     def refined(self, best: Trial) -> Trial:
-        """Return the best trial after steps in the width of the kernel and in the weight of its linear part."""
+        """Return the best trial after a step in the width of the kernel."""
         for factor in (math.sqrt(2), 1 / math.sqrt(2)):
-            best = self._better(best, replace(best.candidate, width=best.candidate.width * factor))
+            other = self.run(replace(best.candidate, width=best.candidate.width * factor), len(self.Y))
+            if other.error < best.error:
+                return other
         return best
-
-    def _better(self, best: Trial, candidate: Candidate) -> Trial:
-        return min(best, self.run(candidate, len(self.Y)), key=lambda trial: trial.error)
 
     def run(self, candidate: Candidate, n: int) -> Trial:
         """Return the best lam of a candidate on the first n samples."""
         start = time.perf_counter()
-        basis = _Ridge.of(self.inputs.matrix(candidate, n), self.Y[:n], self.weights[:n])
-        lam, error = best_lam(lambda lams: basis.errors(lams, self.criterion))
+        ridge = _Ridge.of(self.inputs.matrix(candidate, n), self.weights[:n])
+        lam, error = ridge.best_lam(self.Y[:n])
         self.trials.append(Trial(candidate, n, lam, error, time.perf_counter() - start))
         return self.trials[-1]
 
 
 def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
-    """Return the relative lam of the least error and that error: decades, beyond an end if need be, then thirds."""
+    """Return the largest lam whose error is nearly the least, and that error.
+
+    Decades come first, beyond an end as long as the error falls there, then thirds of a decade around the best.
+    """
     lams = _LAMS
     found = errors(lams)
-    for _ in range(_MOST_DECADES):
-        at = int(np.argmin(found))
-        if at not in (0, len(lams) - 1):
-            break
-        beyond = lams[at] * (0.1 if at == 0 else 10.0)
-        error = errors(np.array([beyond]))[0]
-        if not error < found[at]:
-            break
-        lams, found = np.append(lams, beyond), np.append(found, error)
-        order = np.argsort(lams)
-        lams, found = lams[order], found[order]
+    for end, factor in ((0, 0.1), (len(_LAMS) - 1, 10.0)):
+        for _ in range(_MOST_DECADES):
+            if int(np.argmin(found)) != end or found[end] > (1 - _FLAT) * np.delete(found, end).min():
+                break
+            beyond = np.array([lams[end] * factor])
+            lams, found, end = np.append(lams, beyond), np.append(found, errors(beyond)), len(lams)
     fine = lams[int(np.argmin(found))] * 10.0 ** np.array([-2 / 3, -1 / 3, 1 / 3, 2 / 3])
     lams, found = np.append(lams, fine), np.append(found, errors(fine))
-    at = int(np.argmin(found))
+    near = np.flatnonzero(found <= (1 + _FLAT) * np.min(found))
+    at = int(near[np.argmax(lams[near])])
     return float(lams[at]), float(found[at])
 
 

@@ -6,11 +6,12 @@ import numpy as np
 
 from fenchel._array import Array, as_like, host
 from fenchel._check import Options, check_array, check_parameter
-from fenchel._statistics import weighted_median
+from fenchel._statistics import weighted_median, weighted_quantile
 
 __all__ = ["TargetScale", "standardized_targets"]
 
-_NORMAL = 1.482602218505602  # standard deviation of a normal law over its median absolute deviation
+_LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of deviations, and that of the modulus of a normal variable
+_CLIP = 3.0  # deviations that count in the centre
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,14 @@ def standardized_targets(
     check_parameter("standardized_targets", "by", by, Options(("column", "all")))
     values = host(check_array(Y, "Y")).astype(np.float64)
     counts = np.ones(len(values)) if weights is None else host(weights).astype(np.float64)
-    center = weighted_median(values, counts) if robust else np.average(values, axis=0, weights=counts)
-    deviations = np.sqrt(np.average((values - np.average(values, axis=0, weights=counts)) ** 2, axis=0, weights=counts))
+    center = np.average(values, axis=0, weights=counts)
+    deviations = np.sqrt(np.average((values - center) ** 2, axis=0, weights=counts))
     if robust:
-        medians = _NORMAL * weighted_median(np.abs(values - center), counts)
-        deviations = np.where(medians > 0, medians, deviations)
+        center = weighted_median(values, counts)
+        sizes = np.array([weighted_quantile(column, counts, _LEVEL) for column in np.abs(values - center).T]) / _NORMAL
+        deviations = np.where(sizes > 0, sizes, deviations)
+        kept = np.clip(values, center - _CLIP * deviations, center + _CLIP * deviations)
+        center = np.average(kept, axis=0, weights=counts)
     if by == "all":
         deviations = np.full_like(deviations, np.sqrt(np.mean(deviations**2)))
     size = 64 * np.finfo(np.float64).eps * np.max(np.abs(values), axis=0)

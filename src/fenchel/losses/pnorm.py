@@ -113,8 +113,7 @@ class Huber(_PNormLoss):
     kappa : float or str, default=1.0
         Bound of the dual norm of the gradient, in (0, inf); a residual inside that ball costs half its square.
         ``"scale:1.5"`` is 1.5 times a robust scale of the residuals of a pilot model (1.4826 times the median of their
-        dual norms), ``"quantile:0.9"`` the norm that nine tenths of them stay below, ``"auto"`` is ``"scale:1.345"``,
-        with 95 % of the efficiency of the square loss for normal residuals.
+        dual norms), ``"quantile:0.9"`` the norm that nine tenths of them stay below, ``"auto"`` is ``"scale:1"``.
     p : float, default=2
         Order of the norm, in [1, inf]. With 2 whole samples are outliers, with 1 single values are.
 
@@ -124,7 +123,7 @@ class Huber(_PNormLoss):
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"kappa": Interval(0, math.inf), "p": _ORDER}
-    _size = ("kappa", "scale:1.345")
+    _size = ("kappa", "scale:1")
     curvature = 1.0
 
     def __init__(self, kappa: float | str = 1.0, p: float = 2) -> None:

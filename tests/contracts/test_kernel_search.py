@@ -1,0 +1,147 @@
+"""The search over kernels, against refits without each sample and against rescaled data."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel.kernel_search import Candidate, dictionary, search_kernel
+from fenchel.target_scale import standardized_targets
+
+FEW = [Candidate(family, 1.0, linear) for family in ("gaussian", "exponential", "laplacian") for linear in (0.0, 1.0)]
+
+
+def sample(n=60, d=3, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 1] * X[:, 2]]) + noise * rng.normal(size=(n, 2))
+    return X * [1.0, 1e3, 1e-3][:d], Y - Y.mean(axis=0)
+
+
+@pytest.mark.parametrize("candidate", [*FEW, Candidate("gaussian", 0.25, 10.0)], ids=str)
+def test_error_is_that_of_exact_leave_one_out(candidate):
+    X, Y = sample(30, noise=1.0)
+    search = search_kernel(X, Y, candidates=[candidate])
+    model = OperatorKernelRegressorCV(search.kernel, lams=[search.lam], cv="loo").fit(X, Y)
+    assert search.error == pytest.approx(float(model.cv_errors_[0, 0]), rel=1e-8)
+    fitted = OperatorKernelRegressor(search.kernel, lam=search.lam, tol=1e-12).fit(X, Y)
+    assert_allclose(search.residuals, Y - fitted.predict(X), atol=1e-9)
+
+
+def test_left_out_residuals_are_those_of_refits():
+    X, Y = sample(20)
+    search = search_kernel(X, Y, candidates=FEW)
+    for i in range(0, 20, 5):
+        rest = np.arange(20) != i
+        K = search.kernel(X)
+        duals = np.linalg.solve(K[np.ix_(rest, rest)] + search.lam * 19 * np.eye(19), Y[rest])
+        assert_allclose(search.left_out[i], Y[i] - K[i, rest] @ duals, atol=1e-9)
+
+
+def test_units_do_not_matter():
+    X, Y = sample()
+    search, other = search_kernel(X, Y), search_kernel(X * [1e-3, 7.0, 1e3] + 2.0, Y)
+    assert other.candidate == search.candidate
+    assert other.lam == pytest.approx(search.lam, rel=1e-6)
+    assert other.error == pytest.approx(search.error, rel=1e-6)
+    K, L = search.kernel(X), other.kernel(X * [1e-3, 7.0, 1e3] + 2.0)
+    assert_allclose(L, K, atol=1e-9)
+
+
+def test_the_whole_dictionary_is_tried_on_small_samples_and_pruned_on_large_ones():
+    search = search_kernel(*sample(60))
+    tried = [trial.candidate for trial in search.trials]
+    assert set(dictionary()) <= set(tried)
+    assert min(trial.error for trial in search.trials) == pytest.approx(search.error, rel=1e-6)
+    sizes = [trial.n_samples for trial in search_kernel(*sample(700)).trials]
+    assert sizes.count(175) == len(dictionary())
+    assert sizes.count(350) < len(dictionary()) / 3
+    assert sizes.count(700) < 10
+
+
+def test_large_samples_are_cut():
+    X, Y = sample(300)
+    search = search_kernel(X, Y, candidates=FEW, max_samples=100)
+    assert search.left_out.shape == (100, 2)
+    assert_allclose(np.unique(search.index), np.sort(search.index))
+    assert_allclose(search.kernel.mean, X.mean(axis=0))  # the units are those of all samples
+
+
+def test_weights_count_samples():
+    X, Y = sample(40)
+    counts = np.random.default_rng(1).integers(1, 4, 40)
+    Y = Y - np.average(Y, axis=0, weights=counts)
+    search = search_kernel(X, Y, counts.astype(float), candidates=[Candidate("gaussian", 1.0, 0.1)])
+    K = search.kernel(X)
+    total = counts.sum()
+    for i in (0, 7):  # all copies of a sample are left out together
+        rest = np.arange(40) != i
+        ridge = search.lam * total * 39 / 40 * np.diag(1 / counts[rest])
+        duals = np.linalg.solve(K[np.ix_(rest, rest)] + ridge, Y[rest])
+        assert_allclose(search.left_out[i], Y[i] - K[i, rest] @ duals, atol=1e-9)
+    fitted = OperatorKernelRegressor(search.kernel, lam=search.lam, tol=1e-12).fit(X, Y, sample_weight=counts)
+    assert_allclose(search.residuals, Y - fitted.predict(X), atol=1e-8)
+
+
+def test_lam_goes_beyond_the_ends_of_its_grid():
+    X, _ = sample(40)
+    noise = np.random.default_rng(3).normal(size=(40, 2))
+    assert search_kernel(X, noise - noise.mean(axis=0), candidates=[Candidate("gaussian", 0.25, 0.0)]).lam > 1e2
+    exact = X[:, :1] / X[:, 0].std()
+    assert search_kernel(X, exact - exact.mean(), candidates=[Candidate("gaussian", 4.0, 10.0)]).lam < 1e-9
+
+
+def test_gross_errors_do_not_move_a_robust_search():
+    X, Y = sample(150, noise=0.05)
+    dirty = Y.copy()
+    dirty[::10] += np.random.default_rng(2).choice([-15, 15], (15, 1))
+    errors = {}
+    for robust in (False, True):
+        search = search_kernel(X, dirty, robust=robust)
+        rest = np.linalg.norm(search.left_out, axis=1)[np.arange(150) % 10 != 0]
+        errors[robust] = float(np.mean(rest**2))
+    clean = search_kernel(X, Y)
+    assert errors[False] > 5 * clean.error
+    assert errors[True] < 2 * clean.error
+
+
+def test_curves_have_one_scale_for_each_channel_and_no_unit_of_time():
+    t = np.linspace(0, 1, 20)
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.normal(size=(40, 1)) * np.sin(3 * t), 1e3 * rng.normal(size=(40, 1)) * t], axis=2)
+    Y = X[:, :5, 0] + X[:, -5:, 1] / 1e3
+    Y = Y - Y.mean(axis=0)
+    search, other = (search_kernel(X * unit, Y, grid=grid) for unit, grid in ((1.0, t), ([1e-4, 1e3], 365 * t)))
+    assert search.candidate == other.candidate
+    assert search.error == pytest.approx(other.error, rel=1e-6)
+    assert search.lam == pytest.approx(other.lam, rel=1e-6)
+    assert_allclose(other.kernel(X * [1e-4, 1e3]), search.kernel(X), atol=1e-9)
+    flat = search_kernel(X[..., 0], Y, curves=True)
+    assert np.size(flat.kernel.scale) == 1
+
+
+def test_constant_inputs_and_one_output():
+    X, Y = np.ones((20, 2)), np.arange(20.0)[:, None] - 9.5
+    search = search_kernel(X, Y)
+    assert np.isfinite(search.error)
+    assert OperatorKernelRegressor(search.kernel, lam=search.lam).fit(X, Y).predict(X) == pytest.approx(0, abs=1e-6)
+
+
+def test_scales_of_targets():
+    Y = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 100.0, 0.0] + [0.0, 5.0, 2.0]
+    plain, robust = standardized_targets(Y), standardized_targets(Y, robust=True)
+    assert_allclose(plain.center, Y.mean(axis=0))
+    assert_allclose(plain.scale[:2], Y.std(axis=0)[:2])
+    assert plain.scale[2] == robust.scale[2] == 1.0
+    assert_allclose(robust.scale[:2], plain.scale[:2], rtol=0.1)
+    assert_allclose(plain.decode(plain.encode(Y)), Y)
+    dirty = Y.copy()
+    dirty[::10] += 1e6
+    assert_allclose(standardized_targets(dirty, robust=True).scale[:2], plain.scale[:2], rtol=0.3)
+    assert len(set(standardized_targets(Y, by="all").scale)) == 1
+    counts = np.random.default_rng(1).integers(1, 4, 500)
+    for is_robust in (False, True):
+        one = standardized_targets(Y, counts, robust=is_robust)
+        other = standardized_targets(np.repeat(Y, counts, axis=0), robust=is_robust)
+        assert_allclose(one.center, other.center, atol=1e-12)
+        assert_allclose(one.scale, other.scale)
