@@ -58,7 +58,9 @@ def test_the_norm_is_the_one_that_the_threshold_bounds(p):
     kappa = Huber("quantile:0.5", p).resolve(R).kappa
     assert kappa == pytest.approx(np.median(np.linalg.norm(R, ord=order, axis=1)))
     inside = np.linalg.norm(R, ord=order, axis=1) <= kappa
-    assert_allclose(Huber(kappa, p).gradient(R)[inside], R[inside])  # half of the rows are not clipped
+    squares = np.sum(R**2, axis=1) / 2
+    assert_allclose(Huber(kappa, p).value(R)[inside], squares[inside])  # half of the rows are not clipped
+    assert np.all(Huber(kappa, p).value(R)[~inside] < squares[~inside])
     epsilon = EpsilonRidge("quantile:0.5", p).resolve(R).epsilon
     assert np.mean(EpsilonRidge(epsilon, p).value(R) == 0) == 0.5
 
