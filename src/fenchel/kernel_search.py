@@ -34,8 +34,8 @@ LINEAR = (0.0, 0.1, 1.0, 10.0)
 _LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
 _FLAT = 1e-3  # relative difference of two errors that does not count: a larger lam is solved faster and to more digits
 _MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
-_FEWEST = 150  # samples of the first rung
-_KEPT = (0.25, 0.25)  # share of the candidates that goes on to the next rung
+_FEWEST = 100  # samples of the first rung
+_KEPT = {8: 24, 4: 8, 2: 3}  # candidates that go on from a part of the sample, by the inverse of its share
 _VARIANCE = 1e-8  # share of the variance of the targets that the comparison of kernels may leave out
 _CLIP = 2.0  # residuals beyond so many robust scales are shortened before kernels are compared by a robust search
 _REJECT = 4.0  # and beyond so many are set to zero in the last round
@@ -132,8 +132,8 @@ def search_kernel(
     """Return the kernel and the lam of the square loss with the least leave-one-out error.
 
     Columns of ``X`` (channels, for curves) are divided by their standard deviations, so that their units do not matter.
-    Candidates are compared on a quarter of the sample, the best quarter of them on half of it, the best of these on the
-    whole; the width and the linear part of the winner are then refined.
+    Candidates are compared on an eighth of the sample, the better ones on a quarter, on half and on the whole of it;
+    the width of the winner is then refined.
 
     Parameters
     ----------
@@ -168,8 +168,7 @@ def search_kernel(
     pilot = _Ridge.of(inputs.matrix(_PILOT, len(Y)), counts) if robust else None
     board = _Board(inputs, _compressed(Y if pilot is None else shortened(pilot, Y)), counts)
     best = board.refined(board.race(dictionary(curves=inputs.is_curves) if candidates is None else list(candidates)))
-    ridge = _Ridge.of(inputs.matrix(best.candidate, len(Y)), counts)
-    cleaned, lam = Y, best.lam
+    ridge, cleaned, lam = board.ridge(best), Y, best.lam
     if robust:
         cleaned = shortened(ridge, Y)
         lam, _ = ridge.best_lam(cleaned)
@@ -325,14 +324,20 @@ class _Board:
         self.Y = Y
         self.weights = weights
         self.trials: list[Trial] = []
+        self._kept: tuple[Trial, _Ridge] | None = None  # the best trial on the whole sample
+
+    def ridge(self, best: Trial) -> _Ridge:
+        """Return the regressions of the best trial on the whole sample."""
+        assert self._kept is not None and self._kept[0] == best
+        return self._kept[1]
 
     def race(self, candidates: list[Candidate]) -> Trial:
         """Return the best trial on the whole sample, by successive halving of the candidates on parts of it."""
         n = len(self.Y)
-        for size, share in zip((n // 4, n // 2), _KEPT, strict=True):
-            if size >= _FEWEST:
-                ranked = sorted((self.run(one, size) for one in candidates), key=lambda trial: trial.error)
-                candidates = [trial.candidate for trial in ranked[: max(1, math.ceil(share * len(ranked)))]]
+        for share, kept in _KEPT.items():
+            if n // share >= _FEWEST and len(candidates) > kept:
+                ranked = sorted((self.run(one, n // share) for one in candidates), key=lambda trial: trial.error)
+                candidates = [trial.candidate for trial in ranked[:kept]]
         return min((self.run(one, n) for one in candidates), key=lambda trial: trial.error)
 
     def refined(self, best: Trial) -> Trial:
@@ -348,8 +353,11 @@ class _Board:
         start = time.perf_counter()
         ridge = _Ridge.of(self.inputs.matrix(candidate, n), self.weights[:n])
         lam, error = ridge.best_lam(self.Y[:n])
-        self.trials.append(Trial(candidate, n, lam, error, time.perf_counter() - start))
-        return self.trials[-1]
+        trial = Trial(candidate, n, lam, error, time.perf_counter() - start)
+        self.trials.append(trial)
+        if n == len(self.Y) and (self._kept is None or error < self._kept[0].error):
+            self._kept = trial, ridge
+        return trial
 
 
 def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:

@@ -35,7 +35,8 @@ def weights_of(representation, grid=GRID):
     """Quadrature weights, one at a time."""
     if representation.quadrature == "monte_carlo":
         return np.full(len(grid), (grid[-1] - grid[0]) / len(grid))
-    return np.array([np.trapezoid(row, grid) for row in np.eye(len(grid))])
+    weights = np.array([np.trapezoid(row, grid) for row in np.eye(len(grid))])
+    return weights / (grid[-1] - grid[0]) if representation.quadrature == "mean" else weights
 
 
 def values(n=7, channels=None, seed=0):
@@ -603,3 +604,16 @@ class TestChannels:
         bound = fitted(Spline(), values(channels=1))
         assert bound.decode(bound.targets_).shape == (7, M, 1)
         assert_array_equal(bound.targets_, fitted(Spline(), values(channels=1)[:, :, 0]).targets_)
+
+
+@pytest.mark.parametrize("representation", [Spline("mean"), Eigen(quadrature="mean")], ids=repr)
+@pytest.mark.parametrize("loss", ["square", Huber(0.2), EpsilonSVR(0.1)], ids=repr)
+def test_the_unit_of_the_grid_does_not_matter_for_means(representation, loss):
+    rng = np.random.default_rng(0)
+    t, X = np.sort(rng.uniform(0, 1, 15)), rng.normal(size=(20, 3))
+    Y = np.sin(X[:, :1] + 3 * t) + 0.1 * rng.normal(size=(20, 15))
+    predictions = []
+    for unit in (1.0, 365.0):
+        model = FunctionalRegressor("gaussian", loss=loss, lam=1e-2, representation=representation, tol=1e-10)
+        predictions.append(model.fit(X, Y, grid=unit * t).predict(X))
+    assert_allclose(predictions[1], predictions[0], atol=1e-5)

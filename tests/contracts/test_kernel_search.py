@@ -53,10 +53,10 @@ def test_the_whole_dictionary_is_tried_on_small_samples_and_pruned_on_large_ones
     tried = [trial.candidate for trial in search.trials]
     assert set(dictionary()) <= set(tried)
     assert min(trial.error for trial in search.trials) == pytest.approx(search.error, rel=1e-6)
-    sizes = [trial.n_samples for trial in search_kernel(*sample(700)).trials]
-    assert sizes.count(175) == len(dictionary())
-    assert sizes.count(350) < len(dictionary()) / 3
-    assert sizes.count(700) < 10
+    sizes = [trial.n_samples for trial in search_kernel(*sample(480)).trials]
+    assert sizes.count(120) == len(dictionary())
+    assert sizes.count(240) == 8
+    assert 3 < sizes.count(480) <= 5
 
 
 def test_large_samples_are_cut():

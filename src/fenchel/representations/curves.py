@@ -15,7 +15,7 @@ from fenchel.representations.base import Representation
 
 __all__ = ["CurveRepresentation"]
 
-QUADRATURES = Options(("trapezoid", "monte_carlo"))
+QUADRATURES = Options(("trapezoid", "mean", "monte_carlo"))
 
 
 class CurveRepresentation(Representation, ABC):
@@ -109,7 +109,8 @@ class CurveRepresentation(Representation, ABC):
                     f"{len(self.grid_)} points of the grid. Got {weights.size}."
                 )
             return weights
-        if self.quadrature == "trapezoid":
-            return trapezoid_weights(self.grid_)
+        if self.quadrature in ("trapezoid", "mean"):
+            weights = trapezoid_weights(self.grid_)
+            return weights / np.sum(weights) if self.quadrature == "mean" else weights
         length = float(self.grid_[-1] - self.grid_[0]) if len(self.grid_) > 1 else 1.0
         return np.full(len(self.grid_), length / len(self.grid_))

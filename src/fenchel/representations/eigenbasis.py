@@ -26,7 +26,7 @@ class Eigen(CurveRepresentation):
     n_components : int, float or None, default=None
         Number of eigenfunctions; a number in (0, 1) is the share of the operator's trace that they must explain;
         ``None`` keeps all whose eigenvalue is above round-off.
-    quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
+    quadrature : {"trapezoid", "mean", "monte_carlo"}, default="trapezoid"
         Weights of the points of the grid.
 
     Attributes

@@ -21,9 +21,10 @@ class Spline(CurveRepresentation):
 
     Parameters
     ----------
-    quadrature : {"trapezoid", "monte_carlo"} or array of shape (m,), default="trapezoid"
-        Weights :math:`w_j`: those of the trapezoid rule; equal ones, for points that were drawn at random; or the
-        weights themselves, for the points of a quadrature.
+    quadrature : {"trapezoid", "mean", "monte_carlo"} or array of shape (m,), default="trapezoid"
+        Weights :math:`w_j`: those of the trapezoid rule; the same over the length of the domain, so that integrals are
+        means and the unit of the grid does not matter; equal ones, for points that were drawn at random; or the weights
+        themselves, for the points of a quadrature.
 
     Attributes
     ----------
@@ -56,7 +57,7 @@ class Spline(CurveRepresentation):
     @classmethod
     def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
-        return [cls(), cls("monte_carlo")]
+        return [cls(), cls("mean"), cls("monte_carlo")]
 
     def _set_targets(self, curves: Curves) -> None:
         xp, values = namespace(curves.values), self._flat(curves)
