@@ -100,9 +100,9 @@ def load_air_quality() -> Bunch:
     2008; the task is that of X. Qi and R. Luo, "Nonlinear function-on-function additive model", Statistica Sinica 2019.
     """
     channels = ("CO", "NMHC", "NOx", "C6H6", "temperature", "humidity")
-    found = arrays(locate("fda_air_quality", "air_quality.npz"), "NO2", "hour", *channels)
-    curves = np.stack([found[name] for name in channels], axis=2)
-    return Bunch(X=curves, Y=found["NO2"], t=found["hour"], channels=np.array(channels))
+    stored = arrays(locate("fda_air_quality", "air_quality.npz"), "NO2", "hour", *channels)
+    curves = np.stack([stored[name] for name in channels], axis=2)
+    return Bunch(X=curves, Y=stored["NO2"], t=stored["hour"], channels=np.array(channels))
 
 
 @described

@@ -164,7 +164,7 @@ def _checked(grid: np.ndarray, values: Array, name: str) -> Curves:
     return curves
 
 
-def _floats(values: Array, what: str, wanted: str) -> Array:
+def _floats(values: Array, what: str, requirement: str) -> Array:
     """Return numbers as an array of float32 or float64, of the library that they come from or of NumPy."""
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.result_type(values.dtype, np.float32)), np.nan)
@@ -174,14 +174,14 @@ def _floats(values: Array, what: str, wanted: str) -> Array:
         try:
             values = np.asarray(values)
         except ValueError:
-            raise ValueError(f"{what} must be {wanted}. Got a sequence whose parts differ in shape.") from None
+            raise ValueError(f"{what} must be {requirement}. Got a sequence whose parts differ in shape.") from None
     xp = namespace(values)
     if values.dtype == object and all(isinstance(value, Real) for value in values.flat):
         values = values.astype(np.float64)  # numbers kept as objects, as tables may have them
     if values.dtype in (xp.float32, xp.float64):
         return values
     if not xp.isdtype(values.dtype, ("bool", "integral", "real floating")):
-        raise TypeError(f"{what} must be {wanted}, of real numbers. Got dtype {values.dtype} instead.")
+        raise TypeError(f"{what} must be {requirement}, of real numbers. Got dtype {values.dtype} instead.")
     return xp.astype(values, xp.float64)
 
 
@@ -194,8 +194,8 @@ def _as_grid(grid: Array, size: int | None = None) -> np.ndarray:
     """Return increasing finite points as float64, else raise."""
     points = _points(grid, "grid")
     if points.ndim != 1 or (size is not None and points.shape != (size,)):
-        wanted = "one-dimensional" if size is None else f"of shape ({size},), one point for each column of values"
-        raise ValueError(f"grid must be {wanted}. Got shape {points.shape} instead.")
+        requirement = "one-dimensional" if size is None else f"of shape ({size},), one point for each column of values"
+        raise ValueError(f"grid must be {requirement}. Got shape {points.shape} instead.")
     if not np.all(np.isfinite(points)):
         raise ValueError("grid must hold finite points. Got NaN or infinity.")
     falls = np.flatnonzero(np.diff(points) <= 0)
@@ -250,8 +250,8 @@ def _from_pairs(pairs: Sequence[tuple[Array, Array]], grid: Array | None, name: 
             "once; keep one of them, or their mean."
         )
     shape, dtype = (len(points), len(union), *values[0].shape[1:]), np.result_type(*values)
-    wanted = math.prod(shape) * dtype.itemsize
-    check_memory(wanted, f"{name} on the union of its points, shape {shape},", "Bring the curves to common points")
+    n_bytes = math.prod(shape) * dtype.itemsize
+    check_memory(n_bytes, f"{name} on the union of its points, shape {shape},", "Bring the curves to common points")
     joined = np.full(shape, np.nan, dtype=dtype)
     joined[owner, place] = np.concatenate(values)
     return _checked(union, joined, name)
@@ -260,19 +260,22 @@ def _from_pairs(pairs: Sequence[tuple[Array, Array]], grid: Array | None, name: 
 def _checked_pairs(pairs: Sequence[tuple[Array, Array]], name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the points and the values of each curve as arrays that fit together, else raise."""
     points = [_points(at, f"The points of curve {i} of {name}") for i, (at, _) in enumerate(pairs)]
-    wanted = "an array of shape (m_i,) or (m_i, c)"
-    values = [host(_floats(found, f"The values of curve {i} of {name}", wanted)) for i, (_, found) in enumerate(pairs)]
-    for i, (at, found) in enumerate(zip(points, values, strict=True)):
-        if at.ndim != 1 or found.ndim not in (1, 2) or len(at) != len(found):
+    requirement = "an array of shape (m_i,) or (m_i, c)"
+    values = [
+        host(_floats(observed, f"The values of curve {i} of {name}", requirement))
+        for i, (_, observed) in enumerate(pairs)
+    ]
+    for i, (at, observed) in enumerate(zip(points, values, strict=True)):
+        if at.ndim != 1 or observed.ndim not in (1, 2) or len(at) != len(observed):
             raise ValueError(
                 f"Each curve of {name} must be a pair of points (m_i,) and values (m_i,) or (m_i, c). "
-                f"Curve {i} has points of shape {at.shape} and values of shape {found.shape}."
+                f"Curve {i} has points of shape {at.shape} and values of shape {observed.shape}."
             )
         if not np.all(np.isfinite(at)):
             raise ValueError(f"The points of each curve of {name} must be finite. Those of curve {i} are not.")
-        if found.shape[1:] != values[0].shape[1:]:
+        if observed.shape[1:] != values[0].shape[1:]:
             raise ValueError(
-                f"The curves of {name} must have as many channels. Curve {i} has values of shape {found.shape}, "
+                f"The curves of {name} must have as many channels. Curve {i} has values of shape {observed.shape}, "
                 f"curve 0 of shape {values[0].shape}."
             )
     return points, values
@@ -332,8 +335,8 @@ def _from_fdata(fdata: Any, grid: Array | None, name: str) -> Curves:
 
 def _channels(values: np.ndarray) -> np.ndarray:
     """Return values without their last axis if it holds one channel, as a floating array."""
-    one = values[..., 0] if values.shape[-1] == 1 else values
-    return one if one.dtype in (np.float32, np.float64) else one.astype(np.float64)
+    array = values[..., 0] if values.shape[-1] == 1 else values
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def _classes(Y: Outputs, library: str) -> set[str]:

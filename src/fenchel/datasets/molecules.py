@@ -44,9 +44,9 @@ def load_massbank(fingerprint: str | tuple[str, ...] = "morgan") -> Bunch:
     ----------
     MassBank-data 2025.05.1; the task is that of [Brouard2016]_.
     """
-    wanted = (fingerprint,) if isinstance(fingerprint, str) else tuple(fingerprint)
-    unknown = [name for name in wanted if name not in ("morgan", "maccs")]
-    if unknown or not wanted:
+    kinds = (fingerprint,) if isinstance(fingerprint, str) else tuple(fingerprint)
+    unknown = [name for name in kinds if name not in ("morgan", "maccs")]
+    if unknown or not kinds:
         raise ValueError(f"fingerprint must be some of 'morgan', 'maccs'. Got {fingerprint!r}.")
     peaks = locate("massbank_msms", "spectra.npz")
     molecules = table("massbank_msms", "molecules.csv.gz", "inchikey14", "smiles", "formula", "precursor_mz", "fold")
@@ -55,12 +55,12 @@ def load_massbank(fingerprint: str | tuple[str, ...] = "morgan") -> Bunch:
         **arrays(peaks, "mz", "intensity"),
         offset=stored_arrays(peaks, "offset")["offset"].astype(np.int64),
         precursor_mz=molecules["precursor_mz"].astype(np.float64),
-        Y=_bits(locate("massbank_msms", "fingerprints.npz"), wanted),
+        Y=_bits(locate("massbank_msms", "fingerprints.npz"), kinds),
         formula=molecules["formula"],
         inchikey=molecules["inchikey14"],
         smiles=molecules["smiles"],
         fold=molecules["fold"].astype(np.int64),
-        candidate_Y=_bits(locate("massbank_msms", "candidate_fingerprints.npz"), wanted),
+        candidate_Y=_bits(locate("massbank_msms", "candidate_fingerprints.npz"), kinds),
         candidate_formula=pool["formula"],
         candidate_inchikey=pool["inchikey14"],
         candidate_smiles=pool["smiles"],

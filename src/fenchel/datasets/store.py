@@ -43,11 +43,11 @@ class KnownFile:
 def known_files() -> dict[str, KnownFile]:
     """Return every file that the loaders may ask for, by name."""
     lines = resources.files("fenchel.datasets").joinpath("checksums.txt").read_text(encoding="ascii").splitlines()
-    found = {}
+    files = {}
     for line in lines:
         sha256, size, name = line.split(" ", 2)
-        found[name] = KnownFile(name, int(size), sha256)
-    return found
+        files[name] = KnownFile(name, int(size), sha256)
+    return files
 
 
 def data_folder() -> Path:
@@ -88,8 +88,8 @@ def fetch(name: str, url: str | None = None, progress: Progress | None = None) -
     path : Path
         The file. Whatever goes wrong, there is never a part of one under that name.
     """
-    wanted = known_files().get(name)
-    if wanted is None:
+    known = known_files().get(name)
+    if known is None:
         raise ValueError(f"There is no data file of the name {name!r}. `fenchel datasets list` shows them.")
     base = url or os.environ.get("FENCHEL_DATA_URL")
     if not base:
@@ -104,10 +104,10 @@ def fetch(name: str, url: str | None = None, progress: Progress | None = None) -
         ) from error
     try:
         with os.fdopen(handle, "wb") as out:
-            found = _copy(address, out, wanted, progress)
-        if found != wanted.sha256:
+            digest = _copy(address, out, known, progress)
+        if digest != known.sha256:
             raise ValueError(
-                f"{address} is not the file that is wanted: its SHA-256 is {found[:12]}..., not {wanted.sha256[:12]}"
+                f"{address} is not the file that is wanted: its SHA-256 is {digest[:12]}..., not {known.sha256[:12]}"
                 "... Nothing was kept."
             )
         os.replace(partial, path)
@@ -117,7 +117,7 @@ def fetch(name: str, url: str | None = None, progress: Progress | None = None) -
     return path
 
 
-def _copy(address: str, out: Any, wanted: KnownFile, progress: Progress | None) -> str:
+def _copy(address: str, out: Any, known: KnownFile, progress: Progress | None) -> str:
     """Copy what is at an address, and return its SHA-256."""
     digest, done = hashlib.sha256(), 0
     try:
@@ -127,8 +127,8 @@ def _copy(address: str, out: Any, wanted: KnownFile, progress: Progress | None) 
                 digest.update(block)
                 done += len(block)
                 if progress is not None:
-                    progress(wanted.name, done, wanted.size)
-                if done > wanted.size:
+                    progress(known.name, done, known.size)
+                if done > known.size:
                     break
     except HTTPError as error:
         raise ConnectionError(f"{address} cannot be read: the server says {error.code} {error.reason}.") from error
@@ -138,9 +138,9 @@ def _copy(address: str, out: Any, wanted: KnownFile, progress: Progress | None) 
             f"{address} cannot be read: {reason}. Look at the network and FENCHEL_DATA_URL, or put the file into "
             f"{data_folder()} by hand."
         ) from error
-    if done != wanted.size:
+    if done != known.size:
         raise ConnectionError(
-            f"{address} gave {done} bytes{' or more' if done > wanted.size else ''} instead of {wanted.size}. Nothing "
+            f"{address} gave {done} bytes{' or more' if done > known.size else ''} instead of {known.size}. Nothing "
             "was kept; try again."
         )
     return digest.hexdigest()

@@ -67,11 +67,11 @@ class Table:
 
         A selector is a name, a range of names ``"y_1:y_9"``, a pattern ``"y_*"``, or several of them with commas.
         """
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for pattern in patterns:
-            for part in [pattern] if pattern in self.columns else [one.strip() for one in pattern.split(",")]:
-                found.update(dict.fromkeys(self._meant(part, argument)))
-        return list(found)
+            for part in [pattern] if pattern in self.columns else [part.strip() for part in pattern.split(",")]:
+                names.update(dict.fromkeys(self._meant(part, argument)))
+        return list(names)
 
     def _meant(self, part: str, argument: str) -> list[str]:
         names = list(self.columns)
@@ -165,7 +165,7 @@ def _read_csv(file: Path) -> Table:
         raise ValueError(f"{file} is empty.")
     lines = text.lstrip().splitlines()
     try:
-        separator = max(_SEPARATORS, key=lambda one: _count(lines[0], one))
+        separator = max(_SEPARATORS, key=lambda separator: _count(lines[0], separator))
     except csv.Error as error:
         raise ValueError(f"{file} is not a regular table: its first line cannot be read ({error}).") from None
     notes = [] if separator == "," else [f"columns are separated by {separator!r}"]

@@ -28,10 +28,10 @@ class Decoder(Component, ABC):
     def decode(self, coordinates: Array) -> Outputs:
         """Return one object for each prediction, given in the coordinates of the representation, (m, p)."""
 
-    def _task_loss(self, representation: Any, *wanted: str, what: str) -> Any:
+    def _task_loss(self, representation: Any, *methods: str, what: str) -> Any:
         """Return the task loss of the loss trick if it has one of these methods, else raise."""
         loss = getattr(representation, "task_loss", None)
-        if not any(hasattr(loss, name) for name in wanted):
+        if not any(hasattr(loss, name) for name in methods):
             came = "no task loss" if loss is None else repr(loss)
             raise IncompatibleError(
                 f"{type(self).__name__} is for LossTrickPredictor with a task loss of {what}. Got {came}."

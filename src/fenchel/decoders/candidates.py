@@ -97,10 +97,10 @@ class Candidates(Decoder):
         check_parameter("top_k", "k", k, Interval(1, float("inf"), "left", integer=True))
         coordinates, candidates = self._short(coordinates), _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
-            found = [host(row)[None, :] for row in self._of_each(coordinates, candidates)]
+            distances = [host(row)[None, :] for row in self._of_each(coordinates, candidates)]
             return [
                 least_first(row, k, _slack(self._sizes(coordinates[i : i + 1], _outputs(candidates[i])), row))[0]
-                for i, row in enumerate(found)
+                for i, row in enumerate(distances)
             ]
         known = self._set(candidates)
         sizes = self._sizes(coordinates, known.outputs)
@@ -139,21 +139,23 @@ class Candidates(Decoder):
                 f"A list of candidates must hold one set for each of the {coordinates.shape[0]} samples. "
                 f"Got {len(candidates)}."
             )
-        empty = [i for i, one in enumerate(candidates) if len(_outputs(one)) == 0]
+        empty = [i for i, candidate_set in enumerate(candidates) if len(_outputs(candidate_set)) == 0]
         if empty:
             raise ValueError(f"Each set of candidates must hold at least one. That of sample {empty[0]} is empty.")
-        sets = [self.known(one) for one in candidates]
-        found: list[Array] = self.representation_.paired_distances(
-            coordinates, [one.outputs for one in sets], [one.norms for one in sets]
+        sets = [self.known(candidate_set) for candidate_set in candidates]
+        distances: list[Array] = self.representation_.paired_distances(
+            coordinates, [known.outputs for known in sets], [known.norms for known in sets]
         )
-        return found
+        return distances
 
     def _picked(self, places: list[list[int]], candidates: Outputs, single: bool = False) -> Outputs:
         """Return the candidates at some places of each sample's set."""
         candidates = _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
-            found = [_rows(_outputs(one), order) for one, order in zip(candidates, places, strict=True)]
-            return joined(found) if single else found
+            picked = [
+                _rows(_outputs(candidate_set), order) for candidate_set, order in zip(candidates, places, strict=True)
+            ]
+            return joined(picked) if single else picked
         known = self._set(candidates)
         flat = _rows(known.outputs, [k for order in places for k in order])
         if single or not hasattr(flat, "shape"):
@@ -194,7 +196,9 @@ def _as_sets(candidates: Outputs, is_pairwise: bool) -> Outputs:
         return candidates
     if not candidates or not (isinstance(candidates[0], list) or hasattr(candidates[0], "shape")):
         return _as_array(candidates)
-    return [one if hasattr(one, "shape") else _as_array(one) for one in candidates]
+    return [
+        candidate_set if hasattr(candidate_set, "shape") else _as_array(candidate_set) for candidate_set in candidates
+    ]
 
 
 def _as_array(objects: Sequence[Outputs]) -> np.ndarray:

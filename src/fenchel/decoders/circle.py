@@ -73,9 +73,9 @@ class CircleMinimum(Decoder):
         z: np.ndarray,
     ) -> tuple[np.ndarray, ...]:
         """Return the parts of arcs that may hold the minimum; write the best points found to y and least."""
-        found = []
+        pieces = []
         for part in _blocks(len(arcs[0]), len(z) * (_PARTS + 1)):
-            rows, left, width, _ = (one[part] for one in arcs)
+            rows, left, width, _ = (column[part] for column in arcs)
             points = left[:, None] + width[:, None] * np.arange(_PARTS + 1) / _PARTS
             values = _weighted(weights[rows], self._loss.value(points[:, :, None], z))
             place = first_least(values, slack[rows])
@@ -86,10 +86,10 @@ class CircleMinimum(Decoder):
             sags = _sags(self._loss, weights[rows], points[:, :-1], width[:, None] / _PARTS, z)
             bounds = np.minimum(values[:, 1:], values[:, :-1]) - sags
             arc, piece = np.nonzero(bounds < least[rows, None])
-            found.append((rows[arc], points[arc, piece], width[arc] / _PARTS, bounds[arc, piece]))
-        joined = [np.concatenate(one) for one in zip(*found, strict=True)] if found else list(arcs)
+            pieces.append((rows[arc], points[arc, piece], width[arc] / _PARTS, bounds[arc, piece]))
+        joined = [np.concatenate(column) for column in zip(*pieces, strict=True)] if pieces else list(arcs)
         alive = joined[3] < least[joined[0]]
-        return tuple(one[alive] for one in joined)
+        return tuple(column[alive] for column in joined)
 
     def _newton(self, weights: np.ndarray, y: np.ndarray, least: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the points after Newton steps, each taken where it lowers the loss."""
@@ -98,8 +98,8 @@ class CircleMinimum(Decoder):
             todo = np.arange(len(y))[part]
             for _ in range(_STEPS):
                 slope, bend = (
-                    _weighted(weights[todo], one(y[todo, None, None], z))[:, 0]
-                    for one in (self._loss.slope, self._loss.bend)
+                    _weighted(weights[todo], derivative(y[todo, None, None], z))[:, 0]
+                    for derivative in (self._loss.slope, self._loss.bend)
                 )
                 curved = np.isfinite(bend) & (bend > 0)
                 move = np.clip(slope / np.where(curved, bend, np.inf), -reach, reach)
@@ -129,5 +129,5 @@ def _weighted(weights: np.ndarray, losses: np.ndarray) -> np.ndarray:
 
 def wrap(angles: np.ndarray) -> np.ndarray:
     """Return angles in [-pi, pi); those that are there already keep their last digit."""
-    found = (angles + np.pi) % (2 * np.pi) - np.pi
-    return np.where((angles >= -np.pi) & (angles < np.pi), angles, np.where(found < np.pi, found, -np.pi))
+    turned = (angles + np.pi) % (2 * np.pi) - np.pi
+    return np.where((angles >= -np.pi) & (angles < np.pi), angles, np.where(turned < np.pi, turned, -np.pi))

@@ -77,9 +77,9 @@ class Preimage(Decoder):
         best = starts[order[:, 0]].copy()
         top = np.take_along_axis(values, order[:, :1], axis=1)[:, 0]
         for column in order.T:
-            found, value = self._climb(weights, outputs, starts[column])
+            points, value = self._climb(weights, outputs, starts[column])
             better = value > top + slack
-            best[better], top[better] = found[better], value[better]
+            best[better], top[better] = points[better], value[better]
         return as_like(best[:, 0] if is_flat else best, coordinates)
 
     def _climb(self, weights: np.ndarray, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

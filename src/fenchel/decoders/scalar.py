@@ -65,8 +65,8 @@ class ScalarMinimum(Decoder):
         outputs = np.asarray(self.representation_.outputs_)
         rows = outputs[:, None] if outputs.ndim == 1 else outputs
         search = self._among_knots if hasattr(self._loss, "knots") else self._on_grid
-        found = [search(coordinates, z, low, high) for z, (low, high) in zip(rows.T, self._intervals, strict=True)]
-        return found[0] if outputs.ndim == 1 else np.stack(found, axis=1)
+        columns = [search(coordinates, z, low, high) for z, (low, high) in zip(rows.T, self._intervals, strict=True)]
+        return columns[0] if outputs.ndim == 1 else np.stack(columns, axis=1)
 
     def _among_knots(self, weights: np.ndarray, z: np.ndarray, low: float, high: float) -> np.ndarray:
         points = np.unique(np.concatenate([np.clip(self._loss.knots(z), low, high), [low, high]]))
@@ -105,11 +105,11 @@ class ScalarMinimum(Decoder):
         ends = points[np.maximum(nodes - 1, 0)], points[np.minimum(nodes + 1, len(points) - 1)]
         for part in _blocks(len(rows), len(z)):
             w = weights[rows[part]]
-            found = self._stationary(w, y[part], ends[0][part], ends[1][part], z)
-            terms = w * self._loss.value(found[:, None], z)
+            stationary = self._stationary(w, y[part], ends[0][part], ends[1][part], z)
+            terms = w * self._loss.value(stationary[:, None], z)
             value, sizes[part] = np.sum(terms, axis=1), np.sum(np.abs(terms), axis=1)
             lower = value < least[part]
-            y[part], least[part] = np.where(lower, found, y[part]), np.where(lower, value, least[part])
+            y[part], least[part] = np.where(lower, stationary, y[part]), np.where(lower, value, least[part])
         return np.asarray(y[first_of_each_row(rows, least, round_off(sizes))])
 
     def _stationary(

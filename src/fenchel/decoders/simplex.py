@@ -63,9 +63,9 @@ class Simplex(Decoder):
         first, *more = self._loss.first_guesses(coordinates, outputs)
         best, least = self._descend(coordinates, first, outputs)
         for start in [*more, *(self._starts[column] for column in order.T)]:
-            found, value = self._descend(coordinates, start, outputs)
+            points, value = self._descend(coordinates, start, outputs)
             better = value < least - slack
-            best[better], least[better] = found[better], value[better]
+            best[better], least[better] = points[better], value[better]
         return best
 
     def _descend(self, weights: np.ndarray, y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +102,7 @@ def newton_on_simplex(y: np.ndarray, slope: np.ndarray, bend: np.ndarray) -> np.
     level, sizes = np.take_along_axis(level, order, axis=1), 1 / np.take_along_axis(bend, order, axis=1)
     multiplier = (np.cumsum(level * sizes, axis=1) - 1) / np.cumsum(sizes, axis=1)
     last = np.sum(level > multiplier, axis=1) - 1
-    found = np.empty_like(y)
+    projected = np.empty_like(y)
     own = np.maximum(level - np.take_along_axis(multiplier, last[:, None], axis=1), 0.0) * sizes
-    np.put_along_axis(found, order, own, axis=1)
-    return np.asarray(found / np.sum(found, axis=1, keepdims=True))
+    np.put_along_axis(projected, order, own, axis=1)
+    return np.asarray(projected / np.sum(projected, axis=1, keepdims=True))

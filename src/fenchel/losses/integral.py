@@ -134,11 +134,13 @@ class _Integral(Loss, ABC):
         """Raise if a level is not in (0, 1)."""
         super().validate()
         values = np.asarray(self.levels)
-        wanted = f"The 'levels' parameter of {type(self).__name__} must be a number in (0, 1), or a vector of these."
+        requirement = (
+            f"The 'levels' parameter of {type(self).__name__} must be a number in (0, 1), or a vector of these."
+        )
         if values.dtype.kind not in "fiu":
-            raise TypeError(f"{wanted} Got {self.levels!r} instead.")
+            raise TypeError(f"{requirement} Got {self.levels!r} instead.")
         if values.ndim > 1 or values.size == 0 or not np.all((values > 0) & (values < 1)):
-            raise ValueError(f"{wanted} Got {self.levels!r} instead.")
+            raise ValueError(f"{requirement} Got {self.levels!r} instead.")
         return self
 
     def bind(self, targets: Array, point_scale: Array | None = None) -> Self:

@@ -320,10 +320,10 @@ def _next_share(xp: Namespace, points: tuple[Array, ...], values: tuple[Array, .
     """Return where between the first two points to look next: by inverse quadratic interpolation where it is safe."""
     a, b, c = points
     fa, fb, fc = values
-    one = xp.ones_like(a)
+    ones = xp.ones_like(a)
 
     def ratio(top: Array, bottom: Array) -> Array:
-        return top / xp.where(bottom != 0, bottom, one)
+        return top / xp.where(bottom != 0, bottom, ones)
 
     xi, phi = ratio(a - b, c - b), ratio(fa - fb, fc - fb)
     is_safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi) & (fb != fa) & (fc != fa) & (fc != fb) & (b != a)

@@ -283,13 +283,13 @@ class InfimalConvolution(RadialLoss):
     def _part(self, name: str) -> profiles.Profile:
         part = getattr(self, name)
         part = Square() if part is None else part
-        found = part.profile() if isinstance(part, Loss) else None
-        if found is None:
+        profile = part.profile() if isinstance(part, Loss) else None
+        if profile is None:
             raise TypeError(
                 f"The {name!r} parameter of InfimalConvolution must be a loss of the Euclidean norm "
                 f"(Square, Norm, Power, Ball, Huber with p=2, ...). Got {part!r} instead."
             )
-        return found
+        return profile
 
     def validate(self) -> Self:
         """Raise unless both parts are radial."""
@@ -308,8 +308,8 @@ class InfimalConvolution(RadialLoss):
         ]
 
 
-def _rescale(rows: Array, norms: Array, wanted: Array) -> Array:
+def _rescale(rows: Array, norms: Array, new_norms: Array) -> Array:
     """Return the rows with the wanted norms; zero rows stay zero."""
     xp = namespace(rows)
     safe = xp.where(norms > 0, norms, xp.ones_like(norms))
-    return rows * (wanted / safe)
+    return rows * (new_norms / safe)

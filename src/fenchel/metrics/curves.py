@@ -48,13 +48,13 @@ def curve_errors(Y: Outputs, predicted: Outputs, grid: Array | None = None) -> n
     array([5., 1.])
     """
     curves = as_curves(Y, grid)
-    found = as_curves(predicted, curves.grid, "predicted")
-    if found.values.shape != curves.values.shape:
+    guessed = as_curves(predicted, curves.grid, "predicted")
+    if guessed.values.shape != curves.values.shape:
         raise ValueError(
             f"predicted must have the shape of the curves, {tuple(curves.values.shape)}. "
-            f"Got {tuple(found.values.shape)} instead."
+            f"Got {tuple(guessed.values.shape)} instead."
         )
-    truth, guess = _values(curves), _values(found)
+    truth, guess = _values(curves), _values(guessed)
     seen = ~np.isnan(truth)
     absent = int(np.sum(seen & np.isnan(guess)))
     if absent:

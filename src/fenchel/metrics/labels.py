@@ -198,15 +198,15 @@ class _LabelScorer:
 
 def _labels(Y: Outputs, predicted: Outputs) -> tuple[np.ndarray, np.ndarray]:
     """Return two checked label matrices as booleans."""
-    found = []
-    for name, one in (("Y", Y), ("predicted", predicted)):
-        labels = _array(one)
+    label_sets = []
+    for name, given in (("Y", Y), ("predicted", predicted)):
+        labels = _array(given)
         if labels.ndim != 2:
             raise ValueError(f"{name} must have one row of labels for each sample. Got the shape {labels.shape}.")
         if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
             raise ValueError(f"{name} must hold labels that are 0 or 1. Use a decoder such as 'threshold'.")
-        found.append(labels.astype(bool))
-    truth, guess = found
+        label_sets.append(labels.astype(bool))
+    truth, guess = label_sets
     if truth.shape != guess.shape:
         raise ValueError(f"predicted must have the shape of Y, {truth.shape}. Got {guess.shape} instead.")
     return truth, guess

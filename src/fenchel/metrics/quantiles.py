@@ -170,14 +170,14 @@ class _Scorer:
 
 def _losses(y: Any, predicted: Outputs, levels: float | Array) -> np.ndarray:
     """Return the pinball losses, (n, q) or (n, q, d)."""
-    truth, found = _values(y, "y"), _values(predicted, "predicted")
+    truth, guess = _values(y, "y"), _values(predicted, "predicted")
     at = np.asarray(levels, dtype=np.float64)
     if at.ndim != 1 or not np.all((at > 0) & (at < 1)):
         raise ValueError(f"levels must be a vector of numbers in (0, 1). Got {levels!r} instead.")
-    wanted = (truth.shape[0], len(at), *truth.shape[1:])
-    if found.shape != wanted:
-        raise ValueError(f"predicted must have shape {wanted}. Got {found.shape} instead.")
-    residuals = truth[:, None, ...] - found
+    shape = (truth.shape[0], len(at), *truth.shape[1:])
+    if guess.shape != shape:
+        raise ValueError(f"predicted must have shape {shape}. Got {guess.shape} instead.")
+    residuals = truth[:, None, ...] - guess
     at = at.reshape(-1, *(1,) * (truth.ndim - 1))
     return np.asarray(np.maximum(at * residuals, (at - 1) * residuals))
 

@@ -175,10 +175,10 @@ class Basis(_OnBasis):
         if chosen is None:
             raise IncompatibleError("Basis has no derivatives. Give them as Basis(..., derivatives=...).")
         values = np.asarray(chosen(grid), dtype=np.float64)
-        wanted = (len(grid), len(self._eigenvalues()))
-        if values.shape != wanted or not np.all(np.isfinite(values)):
+        shape = (len(grid), len(self._eigenvalues()))
+        if values.shape != shape or not np.all(np.isfinite(values)):
             raise ValueError(
-                f"The functions of a Basis must give finite values of shape {wanted}, one column for each eigenvalue. "
+                f"The functions of a Basis must give finite values of shape {shape}, one column for each eigenvalue. "
                 f"Got shape {values.shape}."
             )
         return values

@@ -197,11 +197,11 @@ class KernelOutputs(Representation):
                 "Coordinates that are features have no weights on the training outputs of their own. Use an output "
                 "kernel without features, such as Gaussian()."
             )
-        found = self._factor.weights(coordinates)
+        weights = self._factor.weights(coordinates)
         if not isinstance(self._factor, _Pivots):
-            return found
-        spread = np.zeros((len(found), len(self.targets_)), dtype=found.dtype)
-        spread[:, self._factor.pivots] = found
+            return weights
+        spread = np.zeros((len(weights), len(self.targets_)), dtype=weights.dtype)
+        spread[:, self._factor.pivots] = weights
         return spread
 
     def distances(self, coordinates: Array, outputs: Outputs, norms: Array | None = None) -> Array:
@@ -224,16 +224,16 @@ class KernelOutputs(Representation):
         self, coordinates: Array, sets: Sequence[Outputs], norms: Sequence[Array | None]
     ) -> list[Array]:
         """Return the squared distances between each element (m, p) and the outputs of its own set, in one product."""
-        xp, sizes = namespace(coordinates), [len(one) for one in sets]
+        xp, sizes = namespace(coordinates), [len(outputs) for outputs in sets]
         owner = as_index(np.repeat(np.arange(len(sets)), sizes), coordinates)
         own = [
-            as_like(self.squared_norms(self.own(one)) if norm is None else norm, coordinates)
-            for one, norm in zip(sets, norms, strict=True)
+            as_like(self.squared_norms(self.own(outputs)) if norm is None else norm, coordinates)
+            for outputs, norm in zip(sets, norms, strict=True)
         ]
         products = self.paired_products(coordinates, joined(sets), owner)
-        found = xp.take(row_norms(coordinates)[:, 0] ** 2, owner) - 2 * products + xp.concat(own)
+        distances = xp.take(row_norms(coordinates)[:, 0] ** 2, owner) - 2 * products + xp.concat(own)
         ends = np.cumsum(sizes)
-        return [found[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        return [distances[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
     def _dual(self, coordinates: Array) -> Array:
         """Return what the blocks of outputs are multiplied with: coordinates of features, or weights on the outputs."""

@@ -91,10 +91,10 @@ class Delta(TaskLoss):
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the function of every pair."""
-        found = np.array([[self.function(y, z) for z in Z] for y in Y], dtype=np.float64)
-        if not np.all(np.isfinite(found)):
+        losses = np.array([[self.function(y, z) for z in Z] for y in Y], dtype=np.float64)
+        if not np.all(np.isfinite(losses)):
             raise ValueError(f"The task loss {self.function!r} must give finite numbers. Got NaN or infinity.")
-        return found.reshape(len(Y), len(Z))
+        return losses.reshape(len(Y), len(Z))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -142,7 +142,7 @@ class TaskSpace:
         self, weights: np.ndarray, sets: Sequence[Outputs], norms: Array | None = None
     ) -> list[np.ndarray]:
         """Return the weighted losses of one set of candidates for each row of weights."""
-        return [self.distances(row[None, :], one)[0] for row, one in zip(weights, sets, strict=True)]
+        return [self.distances(row[None, :], candidates)[0] for row, candidates in zip(weights, sets, strict=True)]
 
 
 def as_outputs(Y: Outputs) -> Outputs:
@@ -167,15 +167,15 @@ def is_array(Y: Outputs) -> bool:
 def numbers(Z: Outputs, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = False) -> np.ndarray:
     """Return outputs as finite floating-point numbers, else raise; the name is that of the loss."""
     try:
-        found = np.asarray(Z, dtype=np.float64)
+        values = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} takes outputs that are numbers. Got {type(Z).__name__} of something else.") from error
-    if found.ndim not in ndim:
-        wanted = " or ".join(f"{d}-dimensional" for d in ndim)
-        raise ValueError(f"{name} takes outputs that are {wanted}. Got an array of shape {found.shape} instead.")
-    if not np.all(np.isfinite(found) | (np.isnan(found) if nan else False)):
+    if values.ndim not in ndim:
+        dimensions = " or ".join(f"{d}-dimensional" for d in ndim)
+        raise ValueError(f"{name} takes outputs that are {dimensions}. Got an array of shape {values.shape} instead.")
+    if not np.all(np.isfinite(values) | (np.isnan(values) if nan else False)):
         raise ValueError(f"{name} takes finite outputs. They hold NaN or infinity; drop those samples.")
-    return found
+    return values
 
 
 def columns(Y: Outputs) -> np.ndarray:

@@ -62,11 +62,11 @@ class LossMatrix(TaskLoss):
     def validate(self) -> "LossMatrix":
         """Look at the matrix and the names."""
         costs = self._costs()
-        for name, found, wanted in (("classes", self._classes(), 1), ("decisions", self._decisions(), 0)):
-            if len(found) != costs.shape[wanted] or len(np.unique(found)) != len(found):
+        for name, labels, axis in (("classes", self._classes(), 1), ("decisions", self._decisions(), 0)):
+            if len(labels) != costs.shape[axis] or len(np.unique(labels)) != len(labels):
                 raise ValueError(
-                    f"The {name!r} parameter of LossMatrix must hold {costs.shape[wanted]} distinct names, one for "
-                    f"each {'column' if wanted else 'row'} of costs. Got {found!r} instead."
+                    f"The {name!r} parameter of LossMatrix must hold {costs.shape[axis]} distinct names, one for "
+                    f"each {'column' if axis else 'row'} of costs. Got {labels!r} instead."
                 )
         return self
 
@@ -171,10 +171,10 @@ def equal(Y: Outputs, Z: Outputs) -> np.ndarray:
 
 
 def _label_sets(Z: Outputs, name: str) -> np.ndarray:
-    found = numbers(Z, name, (2,))
-    if not np.all((found == 0) | (found == 1)):
+    sets = numbers(Z, name, (2,))
+    if not np.all((sets == 0) | (sets == 1)):
         raise ValueError(f"{name} takes 0/1 label vectors. Got other numbers; binarise the labels.")
-    return found
+    return sets
 
 
 def _places(labels: Outputs, known: np.ndarray, what: str) -> np.ndarray:
@@ -184,7 +184,7 @@ def _places(labels: Outputs, known: np.ndarray, what: str) -> np.ndarray:
     if labels.ndim != 1:
         raise ValueError(f"LossMatrix takes one label for each sample. Got an array of shape {labels.shape} instead.")
     place = {label: k for k, label in enumerate(known.tolist())}
-    found = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels.tolist()]
-    if -1 in found:
-        raise ValueError(f"LossMatrix knows the {what} {known.tolist()}. Got {labels.tolist()[found.index(-1)]!r}.")
-    return np.array(found, dtype=int)
+    places = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels.tolist()]
+    if -1 in places:
+        raise ValueError(f"LossMatrix knows the {what} {known.tolist()}. Got {labels.tolist()[places.index(-1)]!r}.")
+    return np.array(places, dtype=int)

@@ -44,21 +44,21 @@ def circle_heat(theta: np.ndarray, time: float, order: int = 0) -> np.ndarray:
 
 def _wrapped(theta: np.ndarray, time: float, order: int) -> np.ndarray:
     """Return the sum of Gaussians; those left out are below 1e-26 for times up to 1."""
-    found = np.zeros(np.shape(theta))
+    values = np.zeros(np.shape(theta))
     for turn in range(-2, 3):
         u = theta + 2 * np.pi * turn
         factor = (1.0, -u / (2 * time), u**2 / (4 * time**2) - 1 / (2 * time))[order]
-        found += factor * np.exp(-(u**2) / (4 * time))
-    return found
+        values += factor * np.exp(-(u**2) / (4 * time))
+    return values
 
 
 def _fourier(theta: np.ndarray, time: float, order: int) -> np.ndarray:
     """Return the sum of cosines."""
-    found = np.full(np.shape(theta), 1.0 if order == 0 else 0.0)
+    values = np.full(np.shape(theta), 1.0 if order == 0 else 0.0)
     for k in range(1, math.ceil(math.sqrt(_SMALL / time)) + 1):
         wave = (np.cos(k * theta), -k * np.sin(k * theta), -(k**2) * np.cos(k * theta))[order]
-        found += 2 * math.exp(-(k**2) * time) * wave
-    return found
+        values += 2 * math.exp(-(k**2) * time) * wave
+    return values
 
 
 @lru_cache(maxsize=64)

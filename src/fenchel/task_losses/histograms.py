@@ -19,16 +19,16 @@ class HistogramLoss(TaskLoss, ABC):
     def check(self, Z: Outputs) -> Outputs:
         """Look whether outputs are histograms."""
         name = type(self).__name__
-        found = numbers(Z, name, (2,))
-        if np.any(found < 0):
-            raise ValueError(f"{name} takes histograms. Got a negative entry, {found.min():g}.")
-        sums = found.sum(axis=1)
+        histograms = numbers(Z, name, (2,))
+        if np.any(histograms < 0):
+            raise ValueError(f"{name} takes histograms. Got a negative entry, {histograms.min():g}.")
+        sums = histograms.sum(axis=1)
         worst = int(np.argmax(np.abs(sums - 1)))
         if abs(sums[worst] - 1) > _SUM_TOL:
             raise ValueError(
                 f"{name} takes histograms that sum to 1. Row {worst} sums to {sums[worst]:g}; divide each by its sum."
             )
-        return found
+        return histograms
 
     def decoder(self) -> Decoder:
         """Return a search on the simplex."""
@@ -82,11 +82,11 @@ class ChiSquare(HistogramLoss):
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the distances; an entry that is null in both counts nothing."""
         Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-        found = np.zeros((len(Y), len(Z)))
+        losses = np.zeros((len(Y), len(Z)))
         for y, z in zip(Y.T, Z.T, strict=True):
             both = y[:, None] + z[None, :]
-            found += (y[:, None] - z[None, :]) ** 2 / np.where(both > 0, both, 1.0)
-        return found
+            losses += (y[:, None] - z[None, :]) ** 2 / np.where(both > 0, both, 1.0)
+        return losses
 
     def first_guesses(self, weights: np.ndarray, Z: np.ndarray) -> list[np.ndarray]:
         """Return histograms to start a search from, for each row of weights.

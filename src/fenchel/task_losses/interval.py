@@ -44,10 +44,10 @@ class IntervalLoss(TaskLoss, ABC):
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the losses, summed over columns."""
         Y, Z = columns(Y), columns(Z)
-        found = np.zeros((len(Y), len(Z)))
+        losses = np.zeros((len(Y), len(Z)))
         for y, z in zip(Y.T, Z.T, strict=True):
-            found += self.value(y[:, None], z[None, :])
-        return found
+            losses += self.value(y[:, None], z[None, :])
+        return losses
 
     def __call__(self, truth: Outputs, predicted: Outputs) -> np.ndarray:
         """Return the loss of each prediction, summed over columns."""

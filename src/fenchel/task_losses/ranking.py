@@ -57,15 +57,15 @@ class RankLoss(TaskLoss):
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the losses of rankings against ratings."""
-        Y, found = np.asarray(Y, dtype=np.float64), np.zeros((len(Y), len(Z)))
+        Y, losses = np.asarray(Y, dtype=np.float64), np.zeros((len(Y), len(Z)))
         for k, z in enumerate(np.asarray(Z, dtype=np.float64)):
             rated = ~np.isnan(z)
             better = np.maximum(z[rated][:, None] - z[rated], 0.0)
             total = better.sum() ** float(self.normalize)
             if better.any():
                 for i, y in enumerate(Y[:, rated]):
-                    found[i, k] = np.sum(better * (1 - np.nan_to_num(np.sign(y[:, None] - y)))) / (2 * total)
-        return found
+                    losses[i, k] = np.sum(better * (1 - np.nan_to_num(np.sign(y[:, None] - y)))) / (2 * total)
+        return losses
 
     def preferences(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return how much is won by ranking item i above item j, antisymmetric; what is round-off alone is zero.
@@ -77,13 +77,13 @@ class RankLoss(TaskLoss):
         rows, Z = rows[:, used] / self._totals(Z[used]), Z[used]
         is_rated = ~np.isnan(Z)
         ratings, rated = np.where(is_rated, Z, 0.0), is_rated.astype(np.float64)
-        found = np.empty((len(rows), M, M))
+        matrices = np.empty((len(rows), M, M))
         for i in range(M):  # only the few who rated the item have a part in its row
             by = np.flatnonzero(is_rated[:, i])
-            np.matmul(rows[:, by] * ratings[by, i], rated[by], out=found[:, i])
+            np.matmul(rows[:, by] * ratings[by, i], rated[by], out=matrices[:, i])
         slack = round_off(np.abs(rows) @ np.max(np.abs(ratings), axis=1, initial=0.0))
-        _subtract_transposed(found, slack[:, None, None])
-        return found.reshape(*np.shape(weights)[:-1], M, M)
+        _subtract_transposed(matrices, slack[:, None, None])
+        return matrices.reshape(*np.shape(weights)[:-1], M, M)
 
     def decoder(self) -> Decoder:
         """Return the heuristic of Eades, Lin and Smyth, made better by insertions."""

@@ -26,24 +26,26 @@ class PositiveDefinite(Manifold):
 
     def check(self, Z: Outputs, name: str) -> np.ndarray:
         """Look whether outputs are symmetric positive definite matrices."""
-        found = numbers(Z, name, (3,))
-        if found.shape[1] != found.shape[2] or found.shape[1] == 0:
-            raise ValueError(f"{name} takes square matrices, in an array of shape (n, d, d). Got shape {found.shape}.")
-        turned = np.swapaxes(found, 1, 2)
-        sizes = np.max(np.abs(found), axis=(1, 2))
-        apart = np.max(np.abs(found - turned), axis=(1, 2))
+        matrices = numbers(Z, name, (3,))
+        if matrices.shape[1] != matrices.shape[2] or matrices.shape[1] == 0:
+            raise ValueError(
+                f"{name} takes square matrices, in an array of shape (n, d, d). Got shape {matrices.shape}."
+            )
+        turned = np.swapaxes(matrices, 1, 2)
+        sizes = np.max(np.abs(matrices), axis=(1, 2))
+        apart = np.max(np.abs(matrices - turned), axis=(1, 2))
         if np.any(apart > _SYMMETRY_TOL * sizes):
             worst = int(np.argmax(apart / np.where(sizes > 0, sizes, 1.0)))
             raise ValueError(f"{name} takes symmetric matrices. Matrix {worst} differs from its transpose.")
-        found = (found + turned) / 2
-        values = np.linalg.eigvalsh(found)
+        matrices = (matrices + turned) / 2
+        values = np.linalg.eigvalsh(matrices)
         bad = np.flatnonzero(values[:, 0] <= _CONDITION * np.abs(values[:, -1]))
         if len(bad):
             raise ValueError(
                 f"{name} takes positive definite matrices. Matrix {bad[0]} has the eigenvalue {values[bad[0], 0]:.3e} "
                 f"(its greatest is {values[bad[0], -1]:.3e}); add a small multiple of the identity."
             )
-        return found
+        return matrices
 
     def distance(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return the norms of the logarithms of the matrices Z as seen from Y."""
@@ -74,7 +76,7 @@ class PositiveDefinite(Manifold):
         Weights whose sum is small count with their sizes: the mean would be far away, beyond all numbers perhaps.
         """
         sizes = np.abs(weights)
-        sums, most = (np.sum(one, axis=1, keepdims=True) for one in (weights, sizes))
+        sums, most = (np.sum(terms, axis=1, keepdims=True) for terms in (weights, sizes))
         weights = np.where(sums > most / 2, weights, sizes)
         sums = np.where(sums > most / 2, sums, most)
         weights = weights / np.where(sums > 0, sums, 1.0)
@@ -92,11 +94,11 @@ class PositiveDefinite(Manifold):
             outside = np.flatnonzero(self.distance(centre, Y) > radius)
             if len(outside) == 0:
                 return Y
-            found = Y.copy()
+            moved = Y.copy()
             logs = _of(_between(_power(centre, -0.5), Y[outside]), _log)
             logs *= (radius / np.linalg.norm(logs, axis=(1, 2)))[:, None, None]
-            found[outside] = self.exp(centre, logs)
-            return found
+            moved[outside] = self.exp(centre, logs)
+            return moved
 
         return project
 
@@ -124,8 +126,8 @@ def _power(A: np.ndarray, power: float) -> np.ndarray:
 
 def _between(root: np.ndarray, A: np.ndarray) -> np.ndarray:
     """Return root A root, symmetric to the last digit."""
-    found = root @ A @ root
-    return (found + np.swapaxes(found, -1, -2)) / 2
+    product = root @ A @ root
+    return (product + np.swapaxes(product, -1, -2)) / 2
 
 
 def _log(values: np.ndarray) -> np.ndarray:

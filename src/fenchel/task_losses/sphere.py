@@ -22,19 +22,19 @@ class Sphere(Manifold):
 
     def check(self, Z: Outputs, name: str) -> np.ndarray:
         """Look whether outputs are unit vectors, and divide them by their length to the last digit."""
-        found = numbers(Z, name, (2,))
-        if found.shape[1] < 3:
+        points = numbers(Z, name, (2,))
+        if points.shape[1] < 3:
             raise ValueError(
-                f"{name} takes unit vectors of 3 or more coordinates. Got shape {found.shape}; for the circle use "
+                f"{name} takes unit vectors of 3 or more coordinates. Got shape {points.shape}; for the circle use "
                 "CircleGeodesic or CircleDiffusion, with angles."
             )
-        lengths = np.linalg.norm(found, axis=1)
+        lengths = np.linalg.norm(points, axis=1)
         worst = int(np.argmax(np.abs(lengths - 1)))
         if abs(lengths[worst] - 1) > _UNIT_TOL:
             raise ValueError(
                 f"{name} takes unit vectors. Row {worst} has length {lengths[worst]:g}; divide each by its length."
             )
-        return found / lengths[:, None]
+        return points / lengths[:, None]
 
     def distance(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return angles, in [0, pi]; small ones, and those near pi, lose no digits as they would in a cosine."""
@@ -59,8 +59,8 @@ class Sphere(Manifold):
     def exp(self, Y: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return points on great circles."""
         lengths = np.linalg.norm(V, axis=1, keepdims=True)
-        found = np.cos(lengths) * Y + np.sinc(lengths / np.pi) * V
-        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+        points = np.cos(lengths) * Y + np.sinc(lengths / np.pi) * V
+        return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
 
     def guess(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return the direction of the weighted sum of vectors; the first of them where the sum is null."""

@@ -57,10 +57,10 @@ class LeastSquares(SquaredDistance):
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return squared distances, from differences: numbers far from zero lose no digit."""
         Y, Z = _vectors(Y), _vectors(Z)
-        found = np.zeros((len(Y), len(Z)))
+        squares = np.zeros((len(Y), len(Z)))
         for y, z in zip(Y.T, Z.T, strict=True):
-            found += (y[:, None] - z[None, :]) ** 2
-        return found
+            squares += (y[:, None] - z[None, :]) ** 2
+        return squares
 
     def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the products of the vectors."""
