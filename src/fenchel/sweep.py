@@ -52,8 +52,7 @@ def _solutions(
     for i, loss in enumerate(bound):
         row = [(j, problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
         if not sweepable:
-            chosen = solver or Auto()
-            yield from ((i, j, chosen.solve(one, tol)) for j, one in row)
+            yield from _together(solver or Auto(), [(i, j, one) for j, one in row], tol)
         elif ClosedForm().why_not(problem.with_(loss=loss)) is None:
             yield from _together(splitting, waiting, tol)
             yield from ((i, j, _ridge(one)) for j, one in row)
@@ -333,7 +332,7 @@ class _Trail:
 
 
 def _together(
-    solver: DouglasRachford, members: list[tuple[int, int, DualProblem]], tol: float
+    solver: Solver, members: list[tuple[int, int, DualProblem]], tol: float
 ) -> Iterator[tuple[int, int, Solution]]:
     solutions = solver.solve_all([one for _, _, one in members], tol) if members else []
     return ((i, j, solution) for (i, j, _), solution in zip(members, solutions, strict=True))

@@ -146,7 +146,7 @@ class TestStart:
     def test_newton_starts_from_the_zero_model(self):
         """Few samples are active: from the duals that the zero model asks for, where all move, it takes longer."""
         problem = build(zone(0.04), 1e-5)
-        assert np.all(RowNewton().init(problem, None).coef == 0)
+        assert np.all(RowNewton().first_state(problem, None).coef == 0)
         solution = RowNewton().solve(problem)
         assert solution.status is Status.CONVERGED
         assert np.mean(np.any(solution.duals != 0, axis=1)) < 0.5

@@ -360,9 +360,9 @@ class TestDescent:
 
     def test_extrapolated_predictions_are_those_of_the_extrapolated_duals(self):
         problem, solver = Case("euclidean").problem(Huber(0.3)), APGD()
-        state = solver.init(problem, None)
+        state = solver.first_state(problem, None)
         for _ in range(5):
-            state = solver.step(problem, state)
+            state = solver.next_state(problem, state)
             assert_allclose(state.ahead.predictions, problem.predictions(state.ahead.duals), rtol=0, atol=AGREEMENT)
         assert np.max(np.abs(state.ahead.duals - state.current.duals)) > 1e-6  # it is another point
 

@@ -1,6 +1,7 @@
 """The solver that chooses a solver."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -102,9 +103,18 @@ class Auto(Solver):
                 return self._newton(1.0), "one output: Newton's systems are small"
         return self._limited(DouglasRachford()), "one factorisation, then iterations that hardly depend on lam"
 
-    def solve(
-        self, problem: DualProblem, tol: float = 1e-6, start: Any = None, callback: Callback | None = None
-    ) -> Solution:
+    def solve_all(
+        self,
+        problems: Sequence[DualProblem],
+        tol: float = 1e-6,
+        starts: Sequence[Any] | None = None,
+        callback: Callback | None = None,
+    ) -> list[Solution]:
+        """Solve one problem after the other."""
+        starts = starts or [None] * len(problems)
+        return [self._solve(*each, tol, callback) for each in zip(problems, starts, strict=True)]
+
+    def _solve(self, problem: DualProblem, start: Any, tol: float, callback: Callback | None) -> Solution:
         """Solve with the chosen solver, after a look whether the answer is zero."""
         if problem.value_at_zero == 0:
             zero = namespace(problem.targets).zeros_like(problem.targets)

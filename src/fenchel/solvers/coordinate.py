@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fenchel._array import Array, host, namespace
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import IterativeSolver
+from fenchel.solvers.loop import ProblemwiseSolver
 from fenchel.solvers.proximal import first_point
 
 __all__ = ["BCD"]
@@ -18,7 +18,7 @@ class _Sweep:
     steps: list[float]
 
 
-class BCD(IterativeSolver):
+class BCD(ProblemwiseSolver):
     r"""Block coordinate descent: each step minimises over the dual variable of one sample.
 
     .. math:: a_i \leftarrow \operatorname{prox}_{\ell^* / L_i}
@@ -48,13 +48,13 @@ class BCD(IterativeSolver):
         self.max_iter = max_iter
         self.check_every = check_every
 
-    def init(self, problem: DualProblem, start: Array | None) -> _Sweep:
+    def first_state(self, problem: DualProblem, start: Array | None) -> _Sweep:
         """Start from zero, or from given duals made feasible."""
         first = first_point(problem, start)
         norms = host(problem.gram.block_norms()) * problem.scale
         return _Sweep(first.duals, first.predictions, [1 / max(float(norm), 1e-3) for norm in norms])
 
-    def step(self, problem: DualProblem, state: _Sweep) -> _Sweep:
+    def next_state(self, problem: DualProblem, state: _Sweep) -> _Sweep:
         """Sweep once over the samples; predictions are computed anew at the end, so errors do not add up."""
         xp = namespace(state.duals)
         duals, predictions = xp.asarray(state.duals, copy=True), xp.asarray(state.predictions, copy=True)

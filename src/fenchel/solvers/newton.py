@@ -1,6 +1,6 @@
 """Newton's method on the rows: a dozen linear systems where the conjugate of the loss is curved."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +9,6 @@ import numpy as np
 from fenchel._array import Array, as_index, cholesky_solver, device, host, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import Callback, Solution, turned_back
 from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 
 __all__ = ["RowNewton"]
@@ -95,23 +94,17 @@ class RowNewton(SmoothedNewton):
             )
         return None
 
-    def solve(
-        self, problem: DualProblem, tol: float = 1e-6, start: Array | None = None, callback: Callback | None = None
-    ) -> Solution:
-        """Solve in coordinates in which the operator is diagonal, and certify the answer in the problem's own."""
-        self.require(problem)
-        turned, rotation = problem.rotated(), problem.rotation
-        if turned is problem or rotation is None:
-            return super().solve(problem, tol, start, callback)
-        found = super().solve(turned, tol, None if start is None else rotation.forward(start), callback)
-        return turned_back(found, problem, tol)
+    def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
+        """Return the problems in coordinates in which the operator is diagonal."""
+        return [problem.rotated() for problem in problems]
 
-    def is_hopeless(self, problem: DualProblem, state: NewtonState) -> bool:
+    def is_hopeless(self, state: tuple[NewtonState, ...], place: int) -> bool:
         """Whether the active set exceeds ``most_active``."""
         if self.most_active >= 1:
             return False
-        xp = namespace(state.duals)
-        return int(xp.sum(xp.any(state.duals != 0, axis=1))) > self.most_active * state.duals.shape[0]
+        duals = state[place].duals
+        xp = namespace(duals)
+        return int(xp.sum(xp.any(duals != 0, axis=1))) > self.most_active * duals.shape[0]
 
     def _direction(self, problem: DualProblem, state: NewtonState) -> Array:
         """Solve (I + D H) X = B - C for the Jacobian D of the gradient map."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fenchel._array import Array, namespace
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import IterativeSolver
+from fenchel.solvers.loop import ProblemwiseSolver
 
 __all__ = ["APGD", "PGD"]
 
@@ -17,7 +17,7 @@ class _Point:
     step: float
 
 
-class PGD(IterativeSolver):
+class PGD(ProblemwiseSolver):
     r"""Proximal gradient descent with the exact Lipschitz constant.
 
     .. math:: a \leftarrow \operatorname{prox}_{\gamma \ell^*}\bigl(a - \gamma (h_a(x) - y)\bigr),
@@ -47,11 +47,11 @@ class PGD(IterativeSolver):
         self.max_iter = max_iter
         self.check_every = check_every
 
-    def init(self, problem: DualProblem, start: Array | None) -> _Point:
+    def first_state(self, problem: DualProblem, start: Array | None) -> _Point:
         """Start from zero, or from given duals made feasible."""
         return first_point(problem, start)
 
-    def step(self, problem: DualProblem, state: _Point) -> _Point:
+    def next_state(self, problem: DualProblem, state: _Point) -> _Point:
         """Take one gradient step and one prox."""
         gradient = problem.smooth_gradient(state.predictions)
         duals = problem.prox(state.duals - state.step * gradient, state.step)
@@ -69,7 +69,7 @@ class _Momentum:
     age: float
 
 
-class APGD(IterativeSolver):
+class APGD(ProblemwiseSolver):
     r"""Accelerated proximal gradient descent with adaptive restart and the exact Lipschitz constant.
 
     Parameters
@@ -96,12 +96,12 @@ class APGD(IterativeSolver):
         self.max_iter = max_iter
         self.check_every = check_every
 
-    def init(self, problem: DualProblem, start: Array | None) -> _Momentum:
+    def first_state(self, problem: DualProblem, start: Array | None) -> _Momentum:
         """Start from zero, or from given duals made feasible."""
         point = first_point(problem, start)
         return _Momentum(point, point, 1.0)
 
-    def step(self, problem: DualProblem, state: _Momentum) -> _Momentum:
+    def next_state(self, problem: DualProblem, state: _Momentum) -> _Momentum:
         """Take a proximal gradient step from the extrapolated point."""
         xp, before, ahead = namespace(problem.targets), state.current, state.ahead
         gradient = problem.smooth_gradient(ahead.predictions)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from fenchel._array import Array, eps, namespace
 from fenchel._check import Interval, Options
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import IterativeSolver
+from fenchel.solvers.loop import ProblemwiseSolver
 
 __all__ = ["NewtonState", "SmoothedNewton"]
 
@@ -29,7 +29,7 @@ class NewtonState:
     residual: float  # |C - B|
 
 
-class SmoothedNewton(IterativeSolver, ABC):
+class SmoothedNewton(ProblemwiseSolver, ABC):
     r"""Solves :math:`C = g(Y - \mathcal H C)` by Newton steps, :math:`g` being the (smoothed) gradient of the loss.
 
     A loss whose conjugate has no curvature gets some from a proximal term around the last solution, which is then moved
@@ -37,7 +37,7 @@ class SmoothedNewton(IterativeSolver, ABC):
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
-        **IterativeSolver._limits,
+        **ProblemwiseSolver._limits,
         "tau": Interval(0, math.inf, also=(None,)),
         "patience": Interval(1, math.inf, "left", integer=True),
     }
@@ -54,7 +54,7 @@ class SmoothedNewton(IterativeSolver, ABC):
     def _direction(self, problem: DualProblem, state: NewtonState) -> Array:
         """Solve (I + D H) X = B - C for the Jacobian D of the gradient map."""
 
-    def init(self, problem: DualProblem, start: Array | None) -> NewtonState:
+    def first_state(self, problem: DualProblem, start: Array | None) -> NewtonState:
         """Start from given duals, or from the zero model: the samples that it fits are not in the first system."""
         coef = namespace(problem.targets).zeros_like(problem.targets) if start is None else start
         tau = 0.0 if problem.curvature > 0 else self.tau or _first_tau(problem)
@@ -62,7 +62,7 @@ class SmoothedNewton(IterativeSolver, ABC):
         state = NewtonState(coef, fitted, coef, coef, tau, self._weakest * tau, 1.0, 0.0, 0.0)
         return self._evaluated(problem, state)
 
-    def step(self, problem: DualProblem, state: NewtonState) -> NewtonState:
+    def next_state(self, problem: DualProblem, state: NewtonState) -> NewtonState:
         """Take one Newton step; weaken the proximal term once the smoothed problem is nearly solved."""
         xp = namespace(state.coef)
         change = self._direction(problem, state)

@@ -11,10 +11,10 @@ from fenchel._array import Array, as_index, host, is_numpy, is_single, namespace
 from fenchel._check import Interval, Options
 from fenchel.batch import Batch
 from fenchel.exceptions import IncompatibleError
-from fenchel.problem import Certificate, DualProblem
+from fenchel.problem import DualProblem
 from fenchel.solvers.anderson import Memory
-from fenchel.solvers.base import Callback, Run, Solution, Solver, turned_back
 from fenchel.solvers.linear import Eigen, Inverse
+from fenchel.solvers.loop import IterativeSolver, Point
 
 __all__ = ["DouglasRachford"]
 
@@ -51,11 +51,12 @@ class _State:
     solved: Array  # A
     least: Array  # (B,), the least residual since the memory was cleared
     memory: Memory
+    is_guess: bool  # whether the start is extrapolated, which is hardly ever within tol
     age: int = 0
     rebalance_at: int = 5
 
 
-class DouglasRachford(Solver):
+class DouglasRachford(IterativeSolver):
     r"""Douglas–Rachford splitting in the eigenbasis of the kernel, with Anderson acceleration.
 
     .. math:: B = \operatorname{prox}_{g / \rho}(z), \quad
@@ -94,8 +95,7 @@ class DouglasRachford(Solver):
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
-        "max_iter": Interval(1, math.inf, "left", integer=True),
-        "check_every": Interval(1, math.inf, "left", integer=True),
+        **IterativeSolver._limits,
         "relaxation": Interval(0, 2),
         "memory": Interval(0, math.inf, "left", integer=True),
         "factorization": Options(("auto", "eigen", "inverse")),
@@ -119,58 +119,19 @@ class DouglasRachford(Solver):
         """Return why not: no eigendecomposition within reach."""
         return problem.gram.why_no_spectrum(problem.targets)
 
-    def solve(
-        self, problem: DualProblem, tol: float = 1e-6, start: Any = None, callback: Callback | None = None
-    ) -> Solution:
-        """Solve one problem; ``start`` are duals, or the ``state`` of a solution that this solver found."""
-        return self.solve_all([problem], tol, [start], callback)[0]
+    def _patience_for(self, problem: DualProblem) -> float:
+        return _PATIENCE // 10 if is_single(problem.targets) else _PATIENCE
 
-    def solve_all(
-        self,
-        problems: Sequence[DualProblem],
-        tol: float = 1e-6,
-        starts: Sequence[Any] | None = None,
-        callback: Callback | None = None,
-    ) -> list[Solution]:
-        """Solve problems that share Gram operator and targets, side by side; each leaves when it is done."""
-        self.validate()
-        for problem in problems:
-            self.require(problem)
+    def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
+        """Return the problems in rotated coordinates, if these are the same for all."""
         turned = [problem.rotated() for problem in problems]
-        if any(one.gram is not turned[0].gram for one in turned):  # a pointwise loss beside one of the row norm
-            turned = list(problems)
-        patience = _PATIENCE // 10 if is_single(problems[0].targets) else _PATIENCE
-        runs = [Run(problem, tol, patience) for problem in turned]
-        begin = [
-            start if start is None or isinstance(start, Warm) or one is problem else _turned(problem, start)
-            for problem, one, start in zip(problems, turned, starts or [None] * len(problems), strict=True)
-        ]
-        state = self._init(Batch(tuple(turned)), begin)
-        active = list(range(len(problems)))
-        n_iter = 0
-        is_guess = all(isinstance(start, Warm) and start.prox is None for start in begin)
-        while active:
-            if n_iter == 0 and is_guess:  # hardly ever within tol
-                done = [False] * len(active)
-            else:
-                done = self._tested(state, [runs[k] for k in active], n_iter, callback)
-            if any(done):
-                stay = [j for j, is_done in enumerate(done) if not is_done]
-                active = [active[j] for j in stay]
-                state = _subset(state, stay) if stay else state
-            if not active or n_iter >= self.max_iter:
-                break
-            for _ in range(min(self.check_every, self.max_iter - n_iter)):
-                state, n_iter = self._step(state), n_iter + 1
-        solutions = [run.solution(type(self).__name__) for run in runs]
-        return [
-            solution if one is problem else turned_back(solution, problem, tol)
-            for solution, problem, one in zip(solutions, problems, turned, strict=True)
-        ]
+        is_shared = all(problem.gram is turned[0].gram for problem in turned)  # not with a pointwise loss among them
+        return turned if is_shared else list(problems)
 
-    def _init(self, batch: Batch, starts: Sequence[Any]) -> _State:
+    def init(self, problems: Sequence[DualProblem], starts: Sequence[Any]) -> _State:
         """Start from given duals, from where an earlier solve stood, or from the solution of the square loss."""
-        xp, targets = namespace(batch.first.targets), batch.first.targets
+        batch, targets = Batch(tuple(problems)), problems[0].targets
+        xp = namespace(targets)
         kind = self._kind(batch)
         fits = [isinstance(start, Warm) and start.z.shape == targets.shape for start in starts]
         if not all(fits):
@@ -193,7 +154,8 @@ class DouglasRachford(Solver):
         z = xp.stack(columns, axis=1)
         prox = batch.prox_remainder(z, rhos)
         least = xp.sum(z, axis=(0, 2)) * 0 + math.inf
-        return _State(batch, z, rhos, kind(batch, rhos), prox, z, prox, least, Memory(self.memory))
+        is_guess = all(isinstance(start, Warm) and start.prox is None for start in starts)
+        return _State(batch, z, rhos, kind(batch, rhos), prox, z, prox, least, Memory(self.memory), is_guess)
 
     def _kind(self, batch: Batch) -> type[Eigen] | type[Inverse]:
         """Return how linear systems are solved."""
@@ -207,7 +169,7 @@ class DouglasRachford(Solver):
             return Eigen if self.factorization == "eigen" else Inverse
         return Inverse if can_invert and not first.has_spectrum else Eigen
 
-    def _step(self, state: _State) -> _State:
+    def step(self, problems: Sequence[DualProblem], state: _State) -> _State:
         """Take one splitting step in every problem and combine it with the last ones."""
         xp, batch = namespace(state.z), state.batch
         rho = batch.column(state.rhos)
@@ -231,10 +193,10 @@ class DouglasRachford(Solver):
             least = xp.minimum(residual, state.least)
             return self._moved(replace(state, plain=image, least=least, memory=memory), memory.combined())
         memory = state.memory.forgetting(is_bad).adding(move, image)
-        wanted = xp.where(is_bad[None, :, None], state.plain, memory.combined())
+        accelerated = xp.where(is_bad[None, :, None], state.plain, memory.combined())
         least = xp.where(is_bad, xp.zeros_like(residual) + math.inf, xp.minimum(residual, state.least))
         plain = xp.where(is_bad[None, :, None], state.plain, image)
-        return self._moved(replace(state, plain=plain, least=least, memory=memory), wanted)
+        return self._moved(replace(state, plain=plain, least=least, memory=memory), accelerated)
 
     def _moved(self, state: _State, z: Array) -> _State:
         return replace(state, z=z, prox=state.batch.prox_remainder(z, state.rhos), age=state.age + 1)
@@ -264,45 +226,62 @@ class DouglasRachford(Solver):
         )
         return self._moved(fresh, z)
 
-    def _tested(self, state: _State, runs: list[Run], n_iter: int, callback: Callback | None) -> list[bool]:
-        """Certify the prox points, then the linear-solve points where those fail; tell which problems are done.
+    def certify(self, problems: Sequence[DualProblem], state: _State, tol: float) -> Sequence[Point | None]:
+        """Certify the prox points, then the linear-solve points where those fail.
 
         At small lam a change of the duals is magnified by 1 / lam in the predictions. Scaling is not: it changes duals
         and predictions by the same share, so the linear-solve point, scaled into the domain, is certified digits before
         the prox point. It has no exact zeros: a loss that makes the duals sparse gets it only when the prox point is
         slow to come.
         """
-        batch = state.batch
-        predictions = batch.predictions(state.prox)
-        first = batch.certificates(state.prox, predictions)
-        done = []
-        for k, (problem, run, found) in enumerate(zip(batch.problems, runs, first, strict=True)):
-            duals, fitted = state.prox[:, k, :], predictions[:, k, :]
-            if not found.relative_gap <= run.tol:
-                pulled, inside = problem.pulled_inside(duals, fitted)
-                if pulled is not duals:
-                    duals, fitted, found = pulled, inside, problem.certificate(pulled, inside)
-            if not found.relative_gap <= run.tol and n_iter > 0:
-                patient = problem.loss.sparse and n_iter < _SPARSE_PATIENCE
-                if not patient:
-                    duals, fitted, found = self._second(problem, state.solved[:, k, :], (duals, fitted, found))
-            run.add(n_iter, (duals, fitted, found))
-            run.state = Warm(state.z[:, k, :], float(state.rhos[k]), state.prox[:, k, :])
-            done.append(run.is_done(callback))
-        return done
+        if state.age == 0 and state.is_guess:
+            return [None] * len(problems)
+        predictions = state.batch.predictions(state.prox)
+        points: list[Point] = []
+        for k, certificate in enumerate(state.batch.certificates(state.prox, predictions)):
+            problem, point = problems[k], (state.prox[:, k, :], predictions[:, k, :], certificate)
+            if not certificate.relative_gap <= tol:
+                pair = problem.pulled_inside(*point[:2])
+                point = point if pair[0] is point[0] else (*pair, problem.certificate(*pair))
+            is_patient = state.age == 0 or (problem.loss.sparse and state.age < _SPARSE_PATIENCE)
+            if not (point[2].relative_gap <= tol or is_patient):
+                point = min(point, _scaled_inside(problem, state.solved[:, k, :]), key=_gap)
+            points.append(point)
+        return points
 
-    def _second(
-        self, problem: DualProblem, solved: Array, best: tuple[Array, Array, Certificate]
-    ) -> tuple[Array, Array, Certificate]:
-        """Return the linear-solve point, scaled into the domain, if it is the better one."""
-        if problem.kept is not None:
-            solved = solved * problem.kept
-        ratios = problem.loss.saturation(problem.unscale(solved))
-        factor = 1.0 if ratios is None else 1 / max(1.0, float(namespace(solved).max(ratios)))
-        duals = factor * solved
-        pair = problem.pulled_inside(duals, problem.predictions(duals))
-        found = problem.certificate(*pair)
-        return (*pair, found) if found.relative_gap < best[2].relative_gap else best
+    def taken(self, state: _State, places: Sequence[int]) -> _State:
+        """Return the state of the problems that go on."""
+        xp = namespace(state.z)
+        batch, index = state.batch.take(places), as_index(np.asarray(places), state.z)
+        arrays = {name: xp.take(getattr(state, name), index, axis=1) for name in ("z", "prox", "plain", "solved")}
+        rhos = state.rhos[list(places)]
+        return replace(
+            state,
+            batch=batch,
+            rhos=rhos,
+            linear=type(state.linear)(batch, rhos),
+            least=xp.take(state.least, index, axis=0),
+            memory=state.memory.taken(index),
+            **arrays,
+        )
+
+    def standing(self, state: _State, place: int) -> Warm:
+        """Return where the iteration stands for one problem."""
+        return Warm(state.z[:, place, :], float(state.rhos[place]), state.prox[:, place, :])
+
+
+def _gap(point: Point) -> float:
+    return point[2].relative_gap
+
+
+def _scaled_inside(problem: DualProblem, solved: Array) -> Point:
+    """Return the linear-solve point, scaled into the domain."""
+    if problem.kept is not None:
+        solved = solved * problem.kept
+    ratios = problem.loss.saturation(problem.unscale(solved))
+    duals = solved if ratios is None else solved / max(1.0, float(namespace(solved).max(ratios)))
+    pair = problem.pulled_inside(duals, problem.predictions(duals))
+    return (*pair, problem.certificate(*pair))
 
 
 def _shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
@@ -322,23 +301,3 @@ def _shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
     bend = own + inside * float(xp.sum(a * fitted))
     gain = float(xp.sum(a * problem.targets)) - float(problem.conjugate_sum(a)) + own / 2
     return inside * min(1.0, max(0.0, gain / bend)) if bend > 0 else 0.0
-
-
-def _turned(problem: DualProblem, start: Array) -> Array:
-    return start if problem.rotation is None else problem.rotation.forward(start)
-
-
-def _subset(state: _State, stay: list[int]) -> _State:
-    """Return the state of the problems that go on."""
-    xp = namespace(state.z)
-    batch, index = state.batch.take(stay), as_index(np.asarray(stay), state.z)
-    arrays = {name: xp.take(getattr(state, name), index, axis=1) for name in ("z", "prox", "plain", "solved")}
-    return replace(
-        state,
-        batch=batch,
-        rhos=state.rhos[stay],
-        linear=type(state.linear)(batch, state.rhos[stay]),
-        least=xp.take(state.least, index, axis=0),
-        memory=state.memory.taken(index),
-        **arrays,
-    )
