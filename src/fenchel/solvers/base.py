@@ -1,5 +1,6 @@
 """What a solver is, what it returns, and how a user watches it."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from fenchel._array import Array
 from fenchel._component import Component
 from fenchel.exceptions import IncompatibleError
 from fenchel.problem import Certificate, DualProblem
+from fenchel.solvers.costs import Cost, Known
 
 __all__ = ["Callback", "Solution", "Solver", "Stage", "Status", "shown", "watched"]
 
@@ -105,6 +107,7 @@ class Solver(Component, ABC):
     """Solves dual problems to a relative gap, or says why it cannot."""
 
     gram_copies: ClassVar[float] = 7.0  # peak memory over that of the Gram matrix, factorisation and its work included
+    start_gap: ClassVar[float] = math.inf  # largest gap of a start from which this solver is worth its cost
 
     @abstractmethod
     def why_not(self, problem: DualProblem) -> str | None:
@@ -123,6 +126,18 @@ class Solver(Component, ABC):
         ``starts`` are duals to begin from, or the ``state`` of a solution that this solver found, one for each problem;
         ``callback(n_iter, certificate)`` may return True to stop a problem.
         """
+
+    @abstractmethod
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return an estimate of what a solve to a gap of 1e-6 takes, whether or not this solver takes the problem."""
+
+    def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> "Solver":
+        """Return this solver, set to give up once it has cost ``patience`` times a price in (estimated) seconds."""
+        return self
+
+    def resuming(self, solution: Solution) -> "tuple[Solver, Any]":
+        """Return this solver, set to go on where another one came to, and its start."""
+        return self, solution.duals
 
     def solve(
         self, problem: DualProblem, tol: float = 1e-6, start: Any = None, callback: Callback | None = None

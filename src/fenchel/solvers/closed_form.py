@@ -7,6 +7,7 @@ from typing import Any
 from fenchel._array import Array
 from fenchel.problem import DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
+from fenchel.solvers.costs import CALL, FLOPS, Cost, Known, Shares
 
 __all__ = ["ClosedForm"]
 
@@ -35,6 +36,11 @@ class ClosedForm(Solver):
         if problem.kept is not None:
             return "samples are held out or partly observed. Use DouglasRachford() or Auto()."
         return problem.gram.why_no_spectrum(problem.targets)
+
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return the cost of one factorisation."""
+        n, _, width = (known or Known(Shares(problem), 0.0)).sizes
+        return Cost(0.0, n * width**2 / 3 / FLOPS + 50 * CALL, 1)
 
     def solve_all(
         self,

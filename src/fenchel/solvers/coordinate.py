@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fenchel._array import Array, host, namespace
 from fenchel.problem import DualProblem
+from fenchel.solvers.costs import CALL, Cost, Known
 from fenchel.solvers.loop import ProblemwiseSolver
 from fenchel.solvers.proximal import first_point
 
@@ -48,6 +49,12 @@ class BCD(ProblemwiseSolver):
         self.max_iter = max_iter
         self.check_every = check_every
 
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return the cost of sweeps, each as dear as a product with a column for every sample."""
+        known = known or Known.of(problem)
+        n, _, _ = known.sizes
+        return Cost(0.0, n * 30 * CALL + known.product, (1 + known.norm) * known.flatness)
+
     def first_state(self, problem: DualProblem, start: Array | None) -> _Sweep:
         """Start from zero, or from given duals made feasible."""
         first = first_point(problem, start)
@@ -60,10 +67,10 @@ class BCD(ProblemwiseSolver):
         duals, predictions = xp.asarray(state.duals, copy=True), xp.asarray(state.predictions, copy=True)
         for i, step in enumerate(state.steps):
             row = duals[i : i + 1, :]
-            wanted = problem.prox_row(i, row + step * (problem.targets[i : i + 1, :] - predictions[i : i + 1, :]), step)
-            change = (wanted - row)[0, :]
+            moved = problem.prox_row(i, row + step * (problem.targets[i : i + 1, :] - predictions[i : i + 1, :]), step)
+            change = (moved - row)[0, :]
             if bool(xp.any(change != 0)):
-                duals[i, :] = wanted[0, :]
+                duals[i, :] = moved[0, :]
                 predictions += problem.scale * problem.gram.column(i, change)
         return _Sweep(duals, problem.predictions(duals), state.steps)
 

@@ -4,12 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from fenchel._array import Array
 from fenchel._check import Interval, Options
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status, shown
+from fenchel.solvers.costs import Known
 
 __all__ = ["IterativeSolver", "Point", "ProblemwiseSolver"]
 
@@ -126,6 +127,15 @@ class IterativeSolver(Solver, ABC):
     def is_hopeless(self, state: Any, place: int) -> bool:
         """Whether to give one problem up, for a reason that the gap does not show."""
         return False
+
+    def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> "IterativeSolver":
+        """Return the solver with as many iterations as its own estimate allows."""
+        cost = self.cost(problem, known)
+        most = (patience * price - cost.setup) / cost.step
+        return self if most >= self.max_iter else self._with(max_iter=max(1, int(most)))
+
+    def _with(self, **params: Any) -> Self:
+        return type(self)(**{**self.get_params(deep=False), **params})
 
     def _patience_for(self, problem: DualProblem) -> float:
         """Return how many certificates in a row without progress end the run."""

@@ -1,13 +1,19 @@
 """Proximal gradient methods: the papers' own, and the accelerated one."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fenchel._array import Array, namespace
 from fenchel.problem import DualProblem
+from fenchel.solvers.costs import CALL, Cost, Known
 from fenchel.solvers.loop import ProblemwiseSolver
 
 __all__ = ["APGD", "PGD"]
+
+_STEPS = (
+    7.0  # accelerated steps over the root of the condition number (1 + L: 5, 45, 450, 4500; steps: 17, 50, 150, 450)
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,11 @@ class PGD(ProblemwiseSolver):
     def __init__(self, max_iter: int = 20000, check_every: int = 20) -> None:
         self.max_iter = max_iter
         self.check_every = check_every
+
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return the cost of as many products as the condition number asks for."""
+        known = known or Known.of(problem)
+        return _gradient_cost(known, 1 + known.norm)
 
     def first_state(self, problem: DualProblem, start: Array | None) -> _Point:
         """Start from zero, or from given duals made feasible."""
@@ -96,6 +107,16 @@ class APGD(ProblemwiseSolver):
         self.max_iter = max_iter
         self.check_every = check_every
 
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return the cost of as many products as the root of the condition number asks for.
+
+        Where every sample is at its bound in the zero model, the nearer that is, the less the condition number counts.
+        """
+        known = known or Known.of(problem)
+        is_bound = known.shares.at_bound == 1
+        power = min(1.0, known.shares.gap) if is_bound else 1.0
+        return _gradient_cost(known, math.sqrt(1 + known.norm) ** power)
+
     def first_state(self, problem: DualProblem, start: Array | None) -> _Momentum:
         """Start from zero, or from given duals made feasible."""
         point = first_point(problem, start)
@@ -118,6 +139,11 @@ class APGD(ProblemwiseSolver):
     def points(self, problem: DualProblem, state: _Momentum) -> Iterator[tuple[Array, Array]]:
         """Yield the current point."""
         yield state.current.duals, state.current.predictions
+
+
+def _gradient_cost(known: Known, growth: float) -> Cost:
+    step = known.product + known.passes(5) + 45 * CALL
+    return Cost(150 * CALL, step, _STEPS * growth * known.flatness)
 
 
 def first_point(problem: DualProblem, start: Array | None) -> _Point:
