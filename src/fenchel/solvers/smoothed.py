@@ -49,7 +49,7 @@ class SmoothedNewton(ProblemwiseSolver, ABC):
     _decrease: ClassVar[float] = 0.1  # share of what the slope promises that a step must gain
     _shorter: ClassVar[float] = 0.7  # what is left of a step that does not
 
-    _steps: ClassVar[float] = 1.6  # over the sixth root of 1 + L (at 5, 450, 4500, 4.5e5: 3, 4, 6 and 8 to 20 steps)
+    _steps: ClassVar[float] = 1.8  # over the sixth root of 1 + L (at 5, 450, 4500, 4.5e5: 3, 4, 6 and 8 to 20 steps)
 
     tau: float | None
 

@@ -20,7 +20,7 @@ from fenchel.solvers.loop import IterativeSolver, Point
 
 __all__ = ["DouglasRachford"]
 
-_STEPS = 6.0  # steps over the sixth root of the condition number (1 + L: 5, 450, 4500, 4.5e5; steps: 8, 20, 30, 50)
+_STEPS = 6.0  # over the sixth root of 1 + L (at 5, 450, 4500, 4.5e5: 8, 20, 30, 50 steps)
 _SPARSE_PATIENCE = 500  # iterations
 _PATIENCE = 400  # certificates, ten times fewer in float32
 
@@ -137,7 +137,7 @@ class DouglasRachford(IterativeSolver):
         else:
             setup, products = 9 * cube, 2.4
         step = products * known.product + known.passes(10) + 80 * CALL
-        return Cost(setup + 150 * CALL, step, n_steps)
+        return Cost(setup + 300 * CALL, step, n_steps)
 
     def resuming(self, solution: Solution) -> tuple[Solver, Any]:
         """Return the solver, and the state of an earlier solve if that was its own."""
