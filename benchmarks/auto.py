@@ -50,7 +50,7 @@ def main(sizes: list[int], tol: float = 1e-6) -> None:
         for name, off in offs.items():
             errors[name].append(math.log(off))
         if ratio > BOUND:
-            print(f"{str(spec):50s} {ratio:5.2f}  {chosen}, best {best}", flush=True)
+            print(f"{spec!s:50s} {ratio:5.2f}  {chosen}, best {best}", flush=True)
     array = np.asarray(ratios)
     print(
         f"{len(array)} problems: median {np.median(array):.2f}, geometric mean {np.exp(np.log(array).mean()):.2f}, "

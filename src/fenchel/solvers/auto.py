@@ -124,6 +124,7 @@ class _Queue:
     def __init__(self, problem: DualProblem, candidates: list[Solver]) -> None:
         self.problem = problem
         self._refusals: dict[str, str | None] = {}
+        candidates = [each for each in candidates if math.isinf(each.start_gap) or self._takes(each)]
         # between the trace and its share of a root of n, the norm hardly matters if the same solver is the cheapest
         shares, bound, n = Shares(problem), trace(problem), problem.targets.shape[0]
         ends = [self._ranked(candidates, Known(shares, norm)) for norm in (bound, bound / n**0.5)]
@@ -151,7 +152,7 @@ class _Queue:
     def gap_of_successor(self, offer: _Offer, gap: float) -> float:
         """Return the gap at which a cheaper solver that needs a near start can take over, 0 if there is none."""
         cheaper = (each for each in self._offers if each.price < offer.price and each.solver.start_gap < gap)
-        return max((each.solver.start_gap for each in cheaper if self._takes(each)), default=0.0)
+        return max((each.solver.start_gap for each in cheaper if self._takes(each.solver)), default=0.0)
 
     def reason(self, offer: _Offer) -> str:
         """Return why a solver that is out was the choice."""
@@ -168,12 +169,12 @@ class _Queue:
         return sorted(offers, key=lambda offer: offer.price)
 
     def _first(self, offers: list[_Offer], gap: float) -> _Offer | None:
-        return next((each for each in offers if gap <= each.solver.start_gap and self._takes(each)), None)
+        return next((each for each in offers if gap <= each.solver.start_gap and self._takes(each.solver)), None)
 
-    def _takes(self, offer: _Offer) -> bool:
-        name = type(offer.solver).__name__
+    def _takes(self, solver: Solver) -> bool:
+        name = type(solver).__name__
         if name not in self._refusals:
-            self._refusals[name] = offer.solver.why_not(self.problem)
+            self._refusals[name] = solver.why_not(self.problem)
         return self._refusals[name] is None
 
 
