@@ -45,8 +45,7 @@ def solve_bound_grid(
     for i, loss in enumerate(bound):
         row = [(j, problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
         if not is_shared:
-            chosen = solver or Auto()
-            yield from ((i, j, chosen.solve(member, tol)) for j, member in row)
+            yield from _together(solver or Auto(), [(i, j, member) for j, member in row], tol)
         elif ClosedForm().why_not(problem.with_(loss=loss)) is None:
             yield from _together(splitting, waiting, tol)
             yield from ((i, j, _ridge(member)) for j, member in row)
@@ -85,7 +84,7 @@ class Trail:
 
 
 def _together(
-    solver: DouglasRachford, queue: list[tuple[int, int, DualProblem]], tol: float
+    solver: Solver, queue: list[tuple[int, int, DualProblem]], tol: float
 ) -> Iterator[tuple[int, int, Solution]]:
     solutions = solver.solve_all([member for _, _, member in queue], tol) if queue else []
     return ((i, j, solution) for (i, j, _), solution in zip(queue, solutions, strict=True))

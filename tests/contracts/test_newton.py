@@ -218,9 +218,9 @@ class TestDirection:
     def states(self, solver, problem):
         """Some states away from the kinks, undamped: far from the solution, and two steps nearer."""
         start = 0.2 * np.random.default_rng(7).standard_normal(problem.targets.shape)
-        state = solver.init(problem, start)
+        state = solver.first_state(problem, start)
         yield state
-        yield solver.step(problem, solver.step(problem, state))
+        yield solver.next_state(problem, solver.next_state(problem, state))
 
     @pytest.mark.parametrize(
         "loss",

@@ -200,9 +200,9 @@ class TestDescent:
 
     def test_extrapolated_predictions_are_those_of_the_extrapolated_duals(self):
         problem, solver = Case("euclidean").problem(Huber(0.3)), APGD()
-        state = solver.init(problem, None)
+        state = solver.first_state(problem, None)
         for _ in range(5):
-            state = solver.step(problem, state)
+            state = solver.next_state(problem, state)
             assert_allclose(state.ahead.predictions, problem.predictions(state.ahead.duals), rtol=0, atol=AGREEMENT)
         assert np.max(np.abs(state.ahead.duals - state.current.duals)) > 1e-6  # it is another point
 
@@ -447,9 +447,8 @@ class TestIncompatible:
         assert isinstance(chosen, APGD)
         assert chosen.max_iter == 7
         assert "4001 × 4001" in reason
-        small = Case("euclidean")
-        assert isinstance(Auto().choose(small.problem(Square()))[0], ClosedForm)
-        assert isinstance(Auto().choose(small.problem(EpsilonSVR(0.1)))[0], DouglasRachford)
+        assert reason.startswith("the only solver for this problem.")
+        assert isinstance(Auto().choose(Case("euclidean").problem(Square()))[0], ClosedForm)
 
     def relay_problem(self):
         """Few samples outside the insensitive zone of the zero model, and a tiny lam."""
@@ -458,15 +457,6 @@ class TestIncompatible:
         targets = rng.standard_normal((60, 2)) / 4
         return DualProblem.build(Dense(Gaussian(0.3)(X)), targets, EpsilonSVR(0.5), 1e-6)
 
-    def test_auto_hands_over(self, monkeypatch):
-        """Newton's method is tried first; with no step allowed to it, the splitting arrives."""
-        problem = self.relay_problem()
-        assert isinstance(Auto().choose(problem)[0], RowNewton)
-        monkeypatch.setattr("fenchel.solvers.auto._NO_CHANCE", (1, 0.0))
-        solution = Auto().solve(problem)
-        assert solution.status is Status.CONVERGED
-        assert solution.solver == "DouglasRachford"
-
     def test_an_interrupted_relay_says_so(self):
         seen = []
         solution = Auto().solve(
@@ -474,6 +464,20 @@ class TestIncompatible:
         )
         assert len(seen) == 3
         assert solution.status is Status.INTERRUPTED
+
+    @every_solver
+    def test_many_problems_as_each_alone(self, solver):
+        """``solve_all`` of every solver, on problems that differ in loss and lam."""
+        base = case_for(solver).problem(loss_for(solver))
+        losses = [Square()] if isinstance(solver, ClosedForm) else [loss_for(solver)]
+        problems = [base.with_(loss=base.bind(loss), lam=lam) for loss in losses for lam in (1.0, 0.1, 0.03)]
+        solutions = solver.solve_all(problems, TOL)
+        for problem, solution in zip(problems, solutions, strict=True):
+            alone = solver.solve(problem, TOL)
+            assert solution.status is Status.CONVERGED
+            assert abs(solution.n_iter - alone.n_iter) <= 5
+            assert_allclose(solution.certificate.primal, alone.certificate.primal, rtol=2 * TOL)
+        assert solver.solve_all([], TOL) == []
 
     @pytest.mark.parametrize("solver", [PGD(), APGD(), BCD(), Auto()], ids=repr)
     def test_iterative_solvers_take_everything(self, solver):

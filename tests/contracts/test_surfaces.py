@@ -382,13 +382,13 @@ class TestStarts:
         gram = kronecker(Dense(scalar_kernels(X, X)[0]), root @ root.T)
         problem = DualProblem.build(gram, Y, Huber(0.4), 1.0)
         monkeypatch.setattr(fold_room, "_FEW_FOLDS", 0)
-        widths, begin = [], DouglasRachford._init
+        widths, begin = [], DouglasRachford.init
 
-        def seen(solver, batch, starts):
-            widths.append(batch.first.targets.shape[1])
-            return begin(solver, batch, starts)
+        def seen(solver, problems, starts):
+            widths.append(problems[0].targets.shape[1])
+            return begin(solver, problems, starts)
 
-        monkeypatch.setattr(DouglasRachford, "_init", seen)
+        monkeypatch.setattr(DouglasRachford, "init", seen)
         (found,) = held_out(problem, [Huber(0.4)], [0.1], UNEQUAL, TOL)
         assert widths == [3]
         parts = [restricted(problem, np.setdiff1d(np.arange(N), fold)) for fold in UNEQUAL]

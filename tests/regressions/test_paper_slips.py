@@ -32,12 +32,12 @@ def test_soft_threshold_is_scaled_by_the_step():
 
     # one step of the solver, twice: the prox of g (|.|^2 / 2 + epsilon |.|) is BST(., g epsilon) / (1 + g)
     solver = PGD()
-    state = solver.init(problem, rng.standard_normal((n, p)))
+    state = solver.first_state(problem, rng.standard_normal((n, p)))
     g = state.step
     assert 0.5 < g * np.linalg.norm(H, 2) <= 1
     for _ in range(2):
         W = state.duals
-        state = solver.step(problem, state)
+        state = solver.next_state(problem, state)
         wanted = soft_threshold(W - g * (H @ W - Y), g * epsilon) / (1 + g)
         assert_allclose(state.duals, wanted, rtol=0, atol=64 * EPS * np.max(np.abs(Y)))
     assert 0 < np.sum(np.all(state.duals == 0, axis=1)) < n  # both branches of the threshold were met

@@ -2,10 +2,11 @@
 
 from fenchel.solvers import auto, box, closed_form, coordinate, newton, proximal, splitting
 from fenchel.solvers.auto import *  # noqa: F403
-from fenchel.solvers.base import IterativeSolver, Solution, Solver, Status, watched
+from fenchel.solvers.base import Solution, Solver, Status, watched
 from fenchel.solvers.box import *  # noqa: F403
 from fenchel.solvers.closed_form import *  # noqa: F403
 from fenchel.solvers.coordinate import *  # noqa: F403
+from fenchel.solvers.loop import IterativeSolver, ProblemwiseSolver
 from fenchel.solvers.newton import *  # noqa: F403
 from fenchel.solvers.proximal import *  # noqa: F403
 from fenchel.solvers.splitting import *  # noqa: F403
@@ -19,6 +20,7 @@ __all__ = [
     *proximal.__all__,
     *splitting.__all__,
     "IterativeSolver",
+    "ProblemwiseSolver",
     "Solution",
     "Solver",
     "Status",

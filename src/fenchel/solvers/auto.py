@@ -1,63 +1,45 @@
-"""The solver that chooses a solver."""
+"""The solver that chooses a solver, by what each is expected to cost."""
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from fenchel._array import Array, eps, host, is_single, namespace
-from fenchel.operators import is_thin, width
+from fenchel._array import is_single, namespace
+from fenchel.feasibility import round_off
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Stage, Status
 from fenchel.solvers.box import BoxNewton
 from fenchel.solvers.closed_form import ClosedForm
+from fenchel.solvers.costs import Cost, Known, Shares, trace
 from fenchel.solvers.newton import RowNewton
 from fenchel.solvers.proximal import APGD
-from fenchel.solvers.smoothed import SmoothedNewton
 from fenchel.solvers.splitting import DouglasRachford
 
 __all__ = ["Auto"]
 
-_FEW = 0.4  # share of samples outside the insensitive zone below which Newton's first systems are small
-_HALF = 0.6  # the same for one output, without curvature, when the problem is easy
-_GROWTH, _MANY = 4.0, 0.8  # growth of that share, and the share, at which it shows that they are not
-_NEAR = 0.1  # gap of the duals that the zero model asks for, below which gradient steps arrive at once
-_EASY = 1e4  # condition number below which Newton's method sees at once which samples are active
-_HARD = 1e6  # condition number above which it needs a start that is close
-_NEARLY_ALL = 0.975  # share of samples at their bound in the zero model above which it finds the others only slowly
-_SMALL = 256  # samples up to which a factorisation costs as little as a few steps of any method
-_STEPS = 7.0  # accelerated gradient steps to a gap of 1e-6, over the square root of the condition number
-_GIVE_UP = 80  # Newton steps without progress before the splitting takes over
-_NO_CHANCE = (30, 0.8)  # Newton steps on a loss without curvature after which no gap below this one ends the attempt
-_USEFUL = 0.5  # gap above which what Newton's method leaves is no better than a fresh start
-_BEFORE_NEWTON = (20, 400)  # iterations of the splitting before Newton's method, when the problem is easy, and always
-_BEFORE_FLAT = 2000  # the same for a loss without curvature, of which Newton's method needs many steps
-_BEFORE_BOX = 1e-2  # relative gap of the splitting at which Newton's method takes over duals that are in a box
-_SHORT = 15  # steps that the earlier attempt of Newton's method may take
-_FLOPS = 2e10  # a matrix product's flops for each second, and the seconds that any step costs
-_OVERHEAD = 1e-4
-_BANDWIDTH, _CACHE = 1.2e10, 4e6  # bytes that a second brings from memory, and those that need not come from there
-_NEWTON_STEPS = 4  # full steps that the small systems of a sparse loss are worth
+_PATIENCE = (
+    3.0  # estimates are off by a factor of 1.7 (one deviation): of 351 problems, 2 hands over too soon, 4 too late
+)
 
 
 class Auto(Solver):
-    """Chooses by the problem: exact where there is a formula, else the method that is cheapest for these sizes.
+    """Runs the solver with the cheapest estimate, and the next one if that does not arrive.
 
     Parameters
     ----------
     max_iter : int or None, default=None
-        Most iterations of the chosen solver; ``None`` is its own default.
+        Most iterations of the chosen solver, which then runs alone; ``None`` is its own default.
 
     Notes
     -----
-    ``choose`` returns the solver and the reason. The square loss has a closed form. A problem whose eigenbasis is there
-    already goes to ``DouglasRachford``, and so does everything else unless ``RowNewton`` has small systems or ``APGD``
-    is done before a factorisation would be (lam is large, or the duals that the zero model asks for are nearly
-    optimal). Small systems are those of few samples outside the insensitive zone, and of one output if the loss has
-    curvature and the zero model leaves some samples inside their bound (or n is small, and lam is not). A solver that
-    does not arrive hands over to the next one, and so does Newton's method as soon as its systems turn out to be large;
-    for a loss with curvature and an insensitive zone the splitting does so early, since Newton's method needs few steps
-    from a near point and gives exact zeros. Duals in a box, as those of ``Pinball``, go to ``BoxNewton`` once the
-    splitting has seen which of them are at an end. A problem whose solution is zero is answered at once.
+    The square loss has a closed form. For other losses each solver estimates its cost from the sizes, the norm of the
+    Gram operator, the share of samples outside the insensitive zone and at their bound in the zero model, and whether
+    the eigenbasis is there. A solver hands over when it has stalled or has cost three times the estimate of the next
+    one, which goes on from the best point so far. The prices of those that have run are what they were allowed, so that
+    their turn comes again with a larger allowance. A solver that is good only near the solution (``BoxNewton``) is
+    preceded by the cheapest one that is not, until the gap is small enough. A problem whose solution is zero is
+    answered at once. ``Solution.stages`` tells who ran, and why.
     """
 
     def __init__(self, max_iter: int | None = None) -> None:
@@ -67,182 +49,203 @@ class Auto(Solver):
         """Return ``None``: there is a solver for every problem."""
         return None
 
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return the cost of the solver that runs first."""
+        return self.choose(problem)[0].cost(problem, known)
+
     def choose(self, problem: DualProblem) -> tuple[Solver, str]:
-        """Return the solver for this problem, and why."""
+        """Return the solver that runs first, and why."""
         if ClosedForm().why_not(problem) is None:
             return ClosedForm(), "the square loss has a closed form"
-        reason = DouglasRachford().why_not(problem)
-        if reason is not None:
-            return self._limited(APGD()), reason
-        if problem.shared.is_factorized:
-            return self._limited(DouglasRachford()), "the factorisation is there, and lam hardly matters"
-        one_output = problem.targets.shape[1] == 1
-        is_plain = problem.gram.n_outputs is None and not is_thin(problem.gram)
-        can_newton = is_plain and RowNewton().why_not(problem) is None
-        is_flat, is_sparse = problem.curvature == 0, problem.loss.sparse
-        if can_newton and is_sparse and (is_flat or self._is_mild(problem)):
-            share = self._share_outside(problem)
-            is_easy = is_flat and one_output and problem.lipschitz <= _EASY
-            if share <= (_HALF if is_easy else _FEW):
-                grown = _GROWTH * share if is_flat or problem.lipschitz <= _EASY else 0.0  # where few steps are to come
-                most = 1.0 if one_output else min(max(_FEW, grown), _MANY)
-                return self._newton(most), "few samples outside the insensitive zone"
-        if can_newton and one_output and not is_flat and self._is_small(problem) and self._is_mild(problem):
-            return self._newton(1.0), "one output: Newton's systems are small"  # and another look would cost as much
-        if not is_flat:
-            steps = _STEPS * math.sqrt(1 + problem.lipschitz)
-            is_near = self._gap_of_gradient(problem) <= _NEAR
-            rival = self._factorisation_seconds(problem)
-            if can_newton and one_output:
-                rival = min(rival, self._newton_seconds(problem))
-            if is_near or steps * self._step_seconds(problem) < rival:
-                limit = max(100, 0 if is_near else int(4 * steps))
-                reason = "the zero model is near" if is_near else "lam is large"
-                return self._limited(APGD(max_iter=limit)), f"{reason}: gradient steps beat a factorisation"
-            if can_newton and one_output and self._is_for_newton(problem):
-                return self._newton(1.0), "one output: Newton's systems are small"
-        return self._limited(DouglasRachford()), "one factorisation, then iterations that hardly depend on lam"
+        queue = _Queue(problem, self._candidates())
+        offer = queue.pop(math.inf)
+        assert offer is not None  # APGD takes every problem
+        return offer.solver, queue.reason(offer)
 
-    def solve(
-        self, problem: DualProblem, tol: float = 1e-6, start: Any = None, callback: Callback | None = None
-    ) -> Solution:
-        """Solve with the chosen solver, after a look whether the answer is zero."""
-        if problem.value_at_zero == 0:
-            zero = namespace(problem.targets).zeros_like(problem.targets)
-            found = problem.certificate(zero, zero)
-            if found.gap == 0:
-                solution = Solution(zero, zero, found, 0, Status.CONVERGED, type(self).__name__, [(0, found)])
-                return replace(solution, stages=(solution.stage("the zero model is the solution"),))
-        watch, is_split = _Watch(callback), False
-        best: Solution | None = None
-        history: list[tuple[int, Certificate]] = []
-        stages: list[Stage] = []
-        chosen, reason = self.choose(problem)
-        for solver, near in self._relay(problem, chosen):
-            if best is not None and solver.why_not(problem) is not None:
-                continue
-            begin = start
-            if best is not None and isinstance(solver, DouglasRachford) and is_split:
-                begin = best.state
-            elif best is not None and (is_split or best.certificate.relative_gap <= _USEFUL):
-                begin = best.duals
-                if isinstance(solver, SmoothedNewton) and is_split:
-                    solver = solver.set_params(tau=0.1 * best.state.rho)
-            watch.before = history[-1][0] if history else 0
-            better = solver.solve(problem, max(tol, near), begin, watch.of(solver, problem))
-            history += [(watch.before + n_iter, found) for n_iter, found in better.history]
-            stages.append(better.stage(reason))
-            reason = f"{better.solver} handed over at gap {better.certificate.relative_gap:.1e}"
-            if best is None or better.certificate.relative_gap < best.certificate.relative_gap:
-                best, is_split = better, isinstance(solver, DouglasRachford)
-            is_there = best.status is Status.CONVERGED and best.certificate.relative_gap <= tol
-            if watch.is_over or is_there or best.status is Status.INFEASIBLE:
+    def solve_all(
+        self,
+        problems: Sequence[DualProblem],
+        tol: float = 1e-6,
+        starts: Sequence[Any] | None = None,
+        callback: Callback | None = None,
+    ) -> list[Solution]:
+        """Solve one problem after the other."""
+        starts = starts or [None] * len(problems)
+        return [self._solve(*each, tol, callback) for each in zip(problems, starts, strict=True)]
+
+    def _solve(self, problem: DualProblem, start: Any, tol: float, callback: Callback | None) -> Solution:
+        zero = self._zero(problem)
+        if zero is not None:
+            return zero
+        relay = _Relay(problem, start, tol, callback)
+        if ClosedForm().why_not(problem) is None:
+            relay.run(*self.choose(problem), tol)
+            return relay.solution()
+        queue = _Queue(problem, self._candidates())
+        while not relay.is_over and (offer := queue.pop(relay.gap)) is not None:
+            reason, price = queue.reason(offer), queue.next_price(relay.gap)
+            solver = offer.solver if self.max_iter else offer.solver.within(problem, queue.known, price, _PATIENCE)
+            status = relay.run(solver, reason, max(tol, queue.gap_of_successor(offer, relay.gap)))
+            if self.max_iter:
                 break
-        assert best is not None  # there is at least one solver
-        best = replace(best, history=history, n_iter=history[-1][0], stages=tuple(stages))
-        if best.status is Status.CONVERGED and best.certificate.relative_gap <= tol:
+            if solver is not offer.solver and status is Status.MAX_ITER:
+                queue.put(replace(offer, price=_PATIENCE * price))
+            elif status is Status.CONVERGED and not relay.is_over:
+                queue.put(offer)
+        return relay.solution()
+
+    def _candidates(self) -> list[Solver]:
+        if self.max_iter is None:
+            return [RowNewton(), BoxNewton(), DouglasRachford(), APGD()]
+        return [kind(max_iter=self.max_iter) for kind in (RowNewton, DouglasRachford, APGD)]
+
+    def _zero(self, problem: DualProblem) -> Solution | None:
+        """Return the zero model if it is the solution."""
+        if problem.value_at_zero != 0:
+            return None
+        zero = namespace(problem.targets).zeros_like(problem.targets)
+        certificate = problem.certificate(zero, zero)
+        if certificate.gap != 0:
+            return None
+        solution = Solution(zero, zero, certificate, 0, Status.CONVERGED, type(self).__name__, [(0, certificate)])
+        return replace(solution, stages=(solution.stage("the zero model is the solution"),))
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """A solver, and the price of its next turn in seconds."""
+
+    solver: Solver
+    price: float
+
+
+class _Queue:
+    """The solvers that may run, the cheapest first; whether one takes the problem is asked only when its turn comes."""
+
+    def __init__(self, problem: DualProblem, candidates: list[Solver]) -> None:
+        self.problem = problem
+        self._refusals: dict[str, str | None] = {}
+        candidates = [each for each in candidates if math.isinf(each.start_gap) or self._takes(each)]
+        # between the trace and its share of a root of n, the norm hardly matters if the same solver is the cheapest
+        shares, bound, n = Shares(problem), trace(problem), problem.targets.shape[0]
+        ends = [self._ranked(candidates, Known(shares, norm)) for norm in (bound, bound / n**0.5)]
+        first, other = (self._first(ranking, math.inf) for ranking in ends)
+        is_settled = first is not None and other is not None and first.solver is other.solver
+        self.known = Known(shares, bound / n**0.25 if is_settled else problem.lipschitz)
+        self._offers = self._ranked(candidates, self.known)
+
+    def pop(self, gap: float) -> _Offer | None:
+        """Take out the cheapest solver that is worth its cost from a start with this gap."""
+        offer = self._first(self._offers, gap)
+        if offer is not None:
+            self._offers.remove(offer)
+        return offer
+
+    def put(self, offer: _Offer) -> None:
+        """Let a solver wait for another turn."""
+        self._offers = sorted([*self._offers, offer], key=lambda each: each.price)
+
+    def next_price(self, gap: float) -> float:
+        """Return the price of the cheapest solver that waits."""
+        offer = self._first(self._offers, gap)
+        return math.inf if offer is None else offer.price
+
+    def gap_of_successor(self, offer: _Offer, gap: float) -> float:
+        """Return the gap at which a cheaper solver that needs a near start can take over, 0 if there is none."""
+        cheaper = (each for each in self._offers if each.price < offer.price and each.solver.start_gap < gap)
+        return max((each.solver.start_gap for each in cheaper if self._takes(each.solver)), default=0.0)
+
+    def reason(self, offer: _Offer) -> str:
+        """Return why a solver that is out was the choice."""
+        other = self._first(self._offers, math.inf)
+        if other is None:
+            refusals = [f"{name}: {reason}" for name, reason in self._refusals.items() if reason is not None]
+            return " ".join(["the only solver for this problem.", *refusals])
+        name = type(other.solver).__name__
+        basis = " with the eigenbasis that is there" if self.problem.shared.is_factorized else ""
+        return f"cheapest estimate{basis}: {offer.price:.2g} s, next {name} {other.price:.2g} s"
+
+    def _ranked(self, candidates: list[Solver], known: Known) -> list[_Offer]:
+        offers = [_Offer(solver, solver.cost(self.problem, known).seconds) for solver in candidates]
+        return sorted(offers, key=lambda offer: offer.price)
+
+    def _first(self, offers: list[_Offer], gap: float) -> _Offer | None:
+        return next((each for each in offers if gap <= each.solver.start_gap and self._takes(each.solver)), None)
+
+    def _takes(self, solver: Solver) -> bool:
+        name = type(solver).__name__
+        if name not in self._refusals:
+            self._refusals[name] = solver.why_not(self.problem)
+        return self._refusals[name] is None
+
+
+class _Relay:
+    """The solvers that have run on a problem, one after the other, and the best of what they found."""
+
+    def __init__(self, problem: DualProblem, start: Any, tol: float, callback: Callback | None) -> None:
+        self.problem = problem
+        self.tol = tol
+        self._start = start
+        self._callback = callback
+        self._best: Solution | None = None
+        self._history: list[tuple[int, Certificate]] = []
+        self._stages: list[Stage] = []
+        self._is_interrupted = False
+
+    @property
+    def gap(self) -> float:
+        """The least gap so far."""
+        return math.inf if self._best is None else self._best.certificate.relative_gap
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the best point is within tol, or nobody should go on."""
+        if self._best is None:
+            return False
+        return self._is_interrupted or self._is_there or self._best.status is Status.INFEASIBLE or self._is_at_floor
+
+    def run(self, solver: Solver, reason: str, tol: float) -> Status:
+        """Let a solver go on from the best point, unless the zero model is better."""
+        start = self._start if self._best is None else None
+        if self._best is not None and self.gap < 1:
+            solver, start = solver.resuming(self._best)
+        if self._stages:
+            reason = f"{self._stages[-1].solver} handed over at gap {self._stages[-1].gap:.1e}"
+        before = self._history[-1][0] if self._history else 0
+
+        def watch(n_iter: int, certificate: Certificate) -> bool:
+            is_stop = self._callback is not None and bool(self._callback(before + n_iter, certificate))
+            self._is_interrupted = self._is_interrupted or is_stop
+            return is_stop
+
+        solution = solver.solve(self.problem, tol, start, watch)
+        self._history += [(before + n_iter, certificate) for n_iter, certificate in solution.history]
+        self._stages.append(solution.stage(reason))
+        if self._best is None or solution.certificate.relative_gap < self.gap:
+            self._best = solution
+        return solution.status
+
+    def solution(self) -> Solution:
+        """Return the best point, with the history of all."""
+        assert self._best is not None  # at least one solver has run
+        best = replace(self._best, history=self._history, n_iter=self._history[-1][0], stages=tuple(self._stages))
+        if self._is_there or (best.status is Status.INFEASIBLE and not self._is_interrupted):
             return best
-        ended = Status.INTERRUPTED if watch.is_over else Status.STALLED
-        is_other = watch.is_over or best.status in (Status.INTERRUPTED, Status.CONVERGED)
-        return replace(best, status=ended) if is_other else best
+        last = Status(self._stages[-1].status)
+        ended = Status.INTERRUPTED if self._is_interrupted else last
+        return replace(best, status=Status.STALLED if ended is Status.CONVERGED else ended)
 
-    def _relay(self, problem: DualProblem, chosen: Solver) -> list[tuple[Solver, float]]:
-        """Return who takes over one after the other as long as none has arrived, and at which gap each hands over."""
-        is_split = isinstance(chosen, DouglasRachford)
-        if self.max_iter is None and is_split and BoxNewton().why_not(problem) is None:
-            return [(chosen, _BEFORE_BOX), (BoxNewton(), 0.0), (DouglasRachford(), 0.0)]
-        return [(solver, 0.0) for solver in self._to_the_end(problem, chosen)]
+    @property
+    def _is_there(self) -> bool:
+        return self._best is not None and self._best.status is Status.CONVERGED and self.gap <= self.tol
 
-    def _to_the_end(self, problem: DualProblem, chosen: Solver) -> list[Solver]:
-        """Return the chosen solver, and others for when it does not arrive."""
-        if self.max_iter is not None or isinstance(chosen, ClosedForm):
-            return [chosen]
-        is_split = isinstance(chosen, DouglasRachford)
-        if is_single(problem.targets):  # where the splitting stops, a refinement in float64 is the better successor
-            return [chosen] if is_split else [chosen, DouglasRachford()]
-        if not is_split:
-            return [chosen, DouglasRachford(), RowNewton()]
-        if not problem.loss.sparse:
-            return [chosen, RowNewton()]
-        # what Newton's method gives has exact zeros, and it needs few steps once the splitting is near
-        first, second = _BEFORE_NEWTON
-        second = second if problem.curvature > 0 else _BEFORE_FLAT
-        is_easy = problem.curvature > 0 and problem.lipschitz <= _EASY
-        near = [DouglasRachford(max_iter=first), RowNewton(max_iter=_SHORT)] if is_easy else []
-        return [*near, DouglasRachford(max_iter=second), RowNewton(), DouglasRachford()]
+    @property
+    def _is_at_floor(self) -> bool:
+        """Whether round-off explains the gap, so that nobody can do much better.
 
-    def _newton(self, most_active: float) -> Solver:
-        """Return Newton's method, which gives up early, unless steps are counted: then nobody would take over."""
-        if self.max_iter is not None:
-            return RowNewton(max_iter=self.max_iter)
-        return RowNewton(patience=_GIVE_UP, most_active=most_active)
-
-    def _is_small(self, problem: DualProblem) -> bool:
-        return problem.targets.shape[0] <= _SMALL
-
-    def _is_mild(self, problem: DualProblem) -> bool:
-        """Whether the condition number is at most ``_HARD``; the trace, a bound, tells it at once for most."""
-        trace = float(namespace(problem.targets).sum(problem.gram.diag())) * problem.scale
-        return trace <= _HARD or problem.lipschitz <= _HARD
-
-    def _is_for_newton(self, problem: DualProblem) -> bool:
-        """Whether Newton's method sees soon which samples of one output are active, or at their bound."""
-        if problem.loss.sparse:  # its systems are smaller than the factorisation, whatever lam, if that is large
-            return not self._is_small(problem)
-        return self._share_at_bound(problem) <= _NEARLY_ALL
-
-    def _gradient(self, problem: DualProblem) -> Array:
-        """Return the gradient of the loss at the targets, the duals that the zero model asks for."""
-        return problem.prox_remainder(problem.targets / problem.curvature, 1 / problem.curvature)
-
-    def _gap_of_gradient(self, problem: DualProblem) -> float:
-        duals = self._gradient(problem)
-        return problem.certificate(duals, problem.predictions(duals)).relative_gap
-
-    def _share_at_bound(self, problem: DualProblem) -> float:
-        """Return the share of samples whose dual in the zero model is at its bound."""
-        ratios = problem.loss.saturation(problem.unscale(self._gradient(problem)))
-        return 0.0 if ratios is None else float((host(ratios) >= 1 - 16 * eps(ratios)).mean())
-
-    def _share_outside(self, problem: DualProblem) -> float:
-        """Return the share of samples that the zero model does not fit."""
-        values: Array = host(problem.loss.value(problem.unscale(problem.targets)))
-        return float((values > 0).mean())
-
-    def _step_seconds(self, problem: DualProblem) -> float:
-        (n, p), stored = problem.targets.shape, width(problem.gram)  # a product with one column waits for memory
-        return max(2 * n * stored * p / _FLOPS, (8 * n * stored - _CACHE) / _BANDWIDTH) + _OVERHEAD
-
-    def _newton_seconds(self, problem: DualProblem) -> float:
-        n = problem.targets.shape[0] * (self._share_outside(problem) if problem.loss.sparse else 1.0)
-        return _NEWTON_STEPS * (n**3 / 3 / _FLOPS + 5 * _OVERHEAD)
-
-    def _factorisation_seconds(self, problem: DualProblem) -> float:
-        n, stored = problem.targets.shape[0], width(problem.gram)
-        return 2.2 * n * stored**2 / _FLOPS + 10 * (self._step_seconds(problem) + _OVERHEAD)
-
-    def _limited(self, solver: Solver) -> Solver:
-        return solver if self.max_iter is None else solver.set_params(max_iter=self.max_iter)
-
-
-class _Watch:
-    """Hands each certificate to the user's callback, and ends an attempt of Newton's method that has no chance."""
-
-    def __init__(self, callback: Callback | None) -> None:
-        self.callback = callback
-        self.is_over = False
-        self.before = 0  # iterations of the solvers that came before
-
-    def of(self, solver: Solver, problem: DualProblem) -> Callback:
-        """Return the callback for one solver."""
-        is_try = isinstance(solver, RowNewton) and solver.patience == _GIVE_UP and problem.curvature == 0
-        limit, wanted = _NO_CHANCE if is_try else (math.inf, 0.0)
-        best = math.inf
-
-        def watch(n_iter: int, found: Certificate) -> bool:
-            nonlocal best
-            best = min(best, found.relative_gap)
-            self.is_over = self.callback is not None and bool(self.callback(self.before + n_iter, found))
-            return self.is_over or (n_iter >= limit and best > wanted)
-
-        return watch
+        In float64 one more solver has a try; in float32 a refinement in float64 is the better successor.
+        """
+        best = self._best
+        if best is None or best.status is not Status.STALLED or not (len(self._stages) > 1 or is_single(best.duals)):
+            return False
+        return best.certificate.gap <= round_off(self.problem, best.duals, best.predictions)

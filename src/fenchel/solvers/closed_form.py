@@ -1,11 +1,13 @@
 """Square loss: linear systems, solved exactly."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from fenchel._array import Array
 from fenchel.problem import DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
+from fenchel.solvers.costs import CALL, FLOPS, Cost, Known, Shares
 
 __all__ = ["ClosedForm"]
 
@@ -35,13 +37,25 @@ class ClosedForm(Solver):
             return "samples are held out or partly observed. Use DouglasRachford() or Auto()."
         return problem.gram.why_not_factorize
 
-    def solve(
-        self, problem: DualProblem, tol: float = 1e-6, start: Array | None = None, callback: Callback | None = None
-    ) -> Solution:
-        """Solve the linear system, and again for what is left of it if the gap asks for it."""
-        self.require(problem)
-        solve = problem.gram.solver(problem.scale, 1.0)
-        return self.polished(problem, solve(problem.targets), tol, solve, callback)
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return the cost of one factorisation."""
+        n, _, width = (known or Known(Shares(problem), 0.0)).sizes
+        return Cost(0.0, n * width**2 / 3 / FLOPS + 50 * CALL, 1)
+
+    def solve_all(
+        self,
+        problems: Sequence[DualProblem],
+        tol: float = 1e-6,
+        starts: Sequence[Any] | None = None,
+        callback: Callback | None = None,
+    ) -> list[Solution]:
+        """Solve the linear systems, and again for what is left of them if the gap asks for it; no start is used."""
+        solutions = []
+        for problem in problems:
+            self.require(problem)
+            solve = problem.gram.solver(problem.scale, 1.0)
+            solutions.append(self.polished(problem, solve(problem.targets), tol, solve, callback))
+        return solutions
 
     def polished(
         self,
@@ -53,16 +67,16 @@ class ClosedForm(Solver):
     ) -> Solution:
         """Return duals with their certificate, refined by ``solve`` while the gap asks for it."""
         predictions = problem.predictions(duals)
-        found = problem.certificate(duals, predictions)
-        history = [(1, found)]
-        while found.relative_gap > tol and len(history) < 4 and solve is not None:
+        certificate = problem.certificate(duals, predictions)
+        history = [(1, certificate)]
+        while certificate.relative_gap > tol and len(history) < 4 and solve is not None:
             refined = duals + solve(problem.targets - predictions - duals)
             trial = problem.predictions(refined)
             history.append((len(history) + 1, problem.certificate(refined, trial)))
-            if not history[-1][1].relative_gap < found.relative_gap:
+            if not history[-1][1].relative_gap < certificate.relative_gap:
                 break
-            duals, predictions, found = refined, trial, history[-1][1]
+            duals, predictions, certificate = refined, trial, history[-1][1]
         if callback is not None:
-            callback(len(history), found)
-        status = Status.CONVERGED if found.relative_gap <= tol else Status.STALLED
-        return Solution(duals, predictions, found, len(history), status, type(self).__name__, history)
+            callback(len(history), certificate)
+        status = Status.CONVERGED if certificate.relative_gap <= tol else Status.STALLED
+        return Solution(duals, predictions, certificate, len(history), status, type(self).__name__, history)

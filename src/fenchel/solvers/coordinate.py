@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from fenchel._array import Array, host, namespace
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import IterativeSolver
+from fenchel.solvers.costs import CALL, Cost, Known
+from fenchel.solvers.loop import ProblemwiseSolver
 from fenchel.solvers.proximal import first_point
 
 __all__ = ["BCD"]
@@ -18,7 +19,7 @@ class _Sweep:
     steps: list[float]
 
 
-class BCD(IterativeSolver):
+class BCD(ProblemwiseSolver):
     r"""Block coordinate descent: each step minimises over the dual variable of one sample.
 
     .. math:: a_i \leftarrow \operatorname{prox}_{\ell^* / L_i}
@@ -48,24 +49,29 @@ class BCD(IterativeSolver):
         self.max_iter = max_iter
         self.check_every = check_every
 
-    def init(self, problem: DualProblem, start: Array | None) -> _Sweep:
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return the cost of sweeps, each as dear as a product with a column for every sample."""
+        known = known or Known.of(problem)
+        n, _, _ = known.sizes
+        return Cost(0.0, n * 30 * CALL + known.product, (1 + known.norm) * known.flatness)
+
+    def first_state(self, problem: DualProblem, start: Array | None) -> _Sweep:
         """Start from zero, or from given duals made feasible."""
         first = first_point(problem, start)
         norms = host(problem.gram.diag()) * problem.scale
         return _Sweep(first.duals, first.predictions, [1 / max(float(norm), 1e-3) for norm in norms])
 
-    def step(self, problem: DualProblem, state: _Sweep) -> _Sweep:
+    def next_state(self, problem: DualProblem, state: _Sweep) -> _Sweep:
         """Sweep once over the samples; predictions are computed anew at the end, so errors do not add up."""
         xp = namespace(state.duals)
         duals, predictions = xp.asarray(state.duals, copy=True), xp.asarray(state.predictions, copy=True)
         for i, step in enumerate(state.steps):
             row = duals[i : i + 1, :]
-            wanted = _row(problem, i).prox(
-                row + step * (problem.targets[i : i + 1, :] - predictions[i : i + 1, :]), step
-            )
-            change = wanted - row
+            residual = problem.targets[i : i + 1, :] - predictions[i : i + 1, :]
+            moved = _row(problem, i).prox(row + step * residual, step)
+            change = moved - row
             if bool(xp.any(change != 0)):
-                duals[i, :] = wanted[0, :]
+                duals[i, :] = moved[0, :]
                 predictions += problem.scale * problem.gram.block(slice(None), slice(i, i + 1)).matmul(change)
         return _Sweep(duals, problem.predictions(duals), state.steps)
 

@@ -1,6 +1,6 @@
 """Newton's method on the rows: a dozen linear systems where the conjugate of the loss is curved."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from fenchel._array import Array, device, namespace, row_norms
 from fenchel._check import Interval, Options
-from fenchel.derived_problems import rotated, rotation
+from fenchel.derived_problems import rotated
 from fenchel.operators import is_thin
 from fenchel.operators.output import columns_of, in_order
 from fenchel.problem import DualProblem, has_gaps
-from fenchel.solvers.base import Callback, Solution, turned_back
+from fenchel.solvers.costs import BANDWIDTH, CALL, FLOPS, Cost, Known
+from fenchel.solvers.loop import IterativeSolver
 from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 
 __all__ = ["RowNewton"]
@@ -97,23 +98,53 @@ class RowNewton(SmoothedNewton):
             )
         return None
 
-    def solve(
-        self, problem: DualProblem, tol: float = 1e-6, start: Array | None = None, callback: Callback | None = None
-    ) -> Solution:
-        """Solve in coordinates in which the operator is diagonal, and certify the answer in the problem's own."""
-        self.require(problem)
-        turn = rotation(problem)
-        if turn is None:
-            return super().solve(problem, tol, start, callback)
-        found = super().solve(rotated(problem), tol, None if start is None else turn.forward(start), callback)
-        return turned_back(found, problem, tol)
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return the cost of a few factorisations of the size of the active set, as the zero model sees it.
 
-    def is_hopeless(self, problem: DualProblem, state: NewtonState) -> bool:
+        A loss without curvature takes more steps the more samples are active.
+        """
+        known = known or Known.of(problem)
+        _, p, _ = known.sizes
+        hesitation = known.shares.outside if problem.curvature == 0 else 0.0
+        n_steps = self._steps * (1 + known.norm) ** (1 / 6) * known.flatness * (1 + hesitation)
+        share = known.shares.outside if problem.loss.sparse else 1.0
+        others = 2.5 * known.product + (220 if p == 1 else 300) * CALL
+        return Cost(150 * CALL, self._systems(problem, known, share) + others, n_steps)
+
+    def _systems(self, problem: DualProblem, known: Known, share: float) -> float:
+        """Return the seconds that the systems of one step take when a share of the samples is active."""
+        n, p, _ = known.sizes
+        active = share * n
+        bent = 0.0 if p == 1 else active if problem.loss.sparse else known.shares.at_bound * n
+        factors = 1 if known.has_identity else p
+        flops = factors * (active**3 / 3 + 2 * active**2 * bent) + 2 * bent**3 / 3
+        return flops / FLOPS + 5 * 8 * active**2 / BANDWIDTH
+
+    def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> "IterativeSolver":
+        """Return the solver with a limit on its steps, and on the active set if that can grow.
+
+        With a larger active set the estimate would exceed the price.
+        """
+        limited = super().within(problem, known, price, patience)
+        if not problem.loss.sparse:
+            return limited
+        cost = self.cost(problem, known)
+        others = cost.step - self._systems(problem, known, known.shares.outside)
+        spare = max(0.0, (price - cost.setup) / cost.n_steps - others)
+        share = (spare / self._systems(problem, known, 1.0)) ** (1 / 3)
+        return limited if share >= 1 else limited._with(most_active=max(share, 1 / known.sizes[0]))
+
+    def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
+        """Return the problems in coordinates in which the operator is diagonal."""
+        return [rotated(problem) for problem in problems]
+
+    def is_hopeless(self, state: tuple[NewtonState, ...], place: int) -> bool:
         """Whether the active set exceeds ``most_active``."""
         if self.most_active >= 1:
             return False
-        xp = namespace(state.duals)
-        return int(xp.sum(xp.any(state.duals != 0, axis=1))) > self.most_active * state.duals.shape[0]
+        duals = state[place].duals
+        xp = namespace(duals)
+        return int(xp.sum(xp.any(duals != 0, axis=1))) > self.most_active * duals.shape[0]
 
     def _direction(self, problem: DualProblem, state: NewtonState) -> Array:
         """Solve (I + D H) X = B - C for the Jacobian D of the gradient map."""

@@ -9,18 +9,21 @@ import numpy as np
 
 from fenchel._array import Array, as_index, host, is_numpy, is_single, namespace
 from fenchel._check import Interval, Options
-from fenchel.derived_problems import rotated, rotation
+from fenchel.derived_problems import rotated
 from fenchel.exceptions import IncompatibleError
 from fenchel.feasibility import pulled_inside
 from fenchel.operators import is_thin
-from fenchel.problem import Certificate, DualProblem
+from fenchel.problem import DualProblem
 from fenchel.side_by_side import Batch
 from fenchel.solvers.anderson import Memory
-from fenchel.solvers.base import Callback, Run, Solution, Solver, turned_back
+from fenchel.solvers.base import Solution, Solver
+from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
 from fenchel.solvers.linear import Eigen, Inverse
+from fenchel.solvers.loop import IterativeSolver, Point
 
 __all__ = ["DouglasRachford"]
 
+_STEPS = 6.0  # over the sixth root of 1 + L (at 5, 450, 4500, 4.5e5: 8, 20, 30, 50 steps)
 _SPARSE_PATIENCE = 500  # iterations
 _PATIENCE = 400  # certificates, ten times fewer in float32
 
@@ -54,11 +57,12 @@ class _State:
     solved: Array  # A
     least: Array  # (B,), the least residual since the memory was cleared
     memory: Memory
+    is_guess: bool  # whether the start is extrapolated, which is hardly ever within tol
     age: int = 0
     rebalance_at: int = 5
 
 
-class DouglasRachford(Solver):
+class DouglasRachford(IterativeSolver):
     r"""Douglas–Rachford splitting in the eigenbasis of the kernel, with Anderson acceleration.
 
     .. math:: B = \operatorname{prox}_{g / \rho}(z), \quad
@@ -97,8 +101,7 @@ class DouglasRachford(Solver):
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
-        "max_iter": Interval(1, math.inf, "left", integer=True),
-        "check_every": Interval(1, math.inf, "left", integer=True),
+        **IterativeSolver._limits,
         "relaxation": Interval(0, 2),
         "memory": Interval(0, math.inf, "left", integer=True),
         "factorization": Options(("auto", "eigen", "inverse")),
@@ -122,58 +125,40 @@ class DouglasRachford(Solver):
         """Return why not: no eigendecomposition within reach."""
         return problem.gram.why_not_factorize
 
-    def solve(
-        self, problem: DualProblem, tol: float = 1e-6, start: Any = None, callback: Callback | None = None
-    ) -> Solution:
-        """Solve one problem; ``start`` are duals, or the ``state`` of a solution that this solver found."""
-        return self.solve_all([problem], tol, [start], callback)[0]
+    def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
+        """Return the cost of a factorisation, unless the eigenbasis is there, and of a few dozen steps."""
+        known = known or Known.of(problem)
+        n, _, width = known.sizes
+        n_steps = _STEPS * (1 + known.norm) ** (1 / 6) * known.flatness
+        if problem.curvature > 0 and not problem.loss.sparse and known.shares.at_bound == 0:
+            n_steps = 1.0  # nothing tells the loss from the square loss, whose solution is the start
+        cube, products = n * width**2 / FLOPS, 1.4  # with a certificate and its two points in every fifth step
+        if problem.shared.is_factorized:
+            setup, products = 0.0, 2.4
+        elif known.has_identity:  # the start, and an inverse for every second change of rho at steps 5, 10, 20, ...
+            setup = (4 / 3 + max(0.0, math.log2(n_steps / 5)) / 2) * cube
+        else:
+            setup, products = 9 * cube, 2.4
+        step = products * known.product + known.passes(10) + 80 * CALL
+        return Cost(setup + 300 * CALL, step, n_steps)
 
-    def solve_all(
-        self,
-        problems: Sequence[DualProblem],
-        tol: float = 1e-6,
-        starts: Sequence[Any] | None = None,
-        callback: Callback | None = None,
-    ) -> list[Solution]:
-        """Solve problems that share Gram operator and targets, side by side; each leaves when it is done."""
-        self.validate()
-        for problem in problems:
-            self.require(problem)
+    def resuming(self, solution: Solution) -> tuple[Solver, Any]:
+        """Return the solver, and the state of an earlier solve if that was its own."""
+        return self, solution.state if isinstance(solution.state, Warm) else solution.duals
+
+    def _patience_for(self, problem: DualProblem) -> float:
+        return _PATIENCE // 10 if is_single(problem.targets) else _PATIENCE
+
+    def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
+        """Return the problems in rotated coordinates, if these are the same for all."""
         turned = [rotated(problem) for problem in problems]
-        if any(one.gram is not turned[0].gram for one in turned):  # a pointwise loss beside one of the row norm
-            turned = list(problems)
-        patience = _PATIENCE // 10 if is_single(problems[0].targets) else _PATIENCE
-        runs = [Run(problem, tol, patience) for problem in turned]
-        begin = [
-            start if start is None or isinstance(start, Warm) or one is problem else _turned(problem, start)
-            for problem, one, start in zip(problems, turned, starts or [None] * len(problems), strict=True)
-        ]
-        state = self._init(Batch(tuple(turned)), begin)
-        active = list(range(len(problems)))
-        n_iter = 0
-        is_guess = all(isinstance(start, Warm) and start.prox is None for start in begin)
-        while active:
-            if n_iter == 0 and is_guess:  # hardly ever within tol
-                done = [False] * len(active)
-            else:
-                done = self._tested(state, [runs[k] for k in active], n_iter, callback)
-            if any(done):
-                stay = [j for j, is_done in enumerate(done) if not is_done]
-                active = [active[j] for j in stay]
-                state = _subset(state, stay) if stay else state
-            if not active or n_iter >= self.max_iter:
-                break
-            for _ in range(min(self.check_every, self.max_iter - n_iter)):
-                state, n_iter = self._step(state), n_iter + 1
-        solutions = [run.solution(type(self).__name__) for run in runs]
-        return [
-            solution if one is problem else turned_back(solution, problem, tol)
-            for solution, problem, one in zip(solutions, problems, turned, strict=True)
-        ]
+        is_shared = all(problem.gram is turned[0].gram for problem in turned)  # not with a pointwise loss among them
+        return turned if is_shared else list(problems)
 
-    def _init(self, batch: Batch, starts: Sequence[Any]) -> _State:
+    def init(self, problems: Sequence[DualProblem], starts: Sequence[Any]) -> _State:
         """Start from given duals, from where an earlier solve stood, or from the solution of the square loss."""
-        xp, targets = namespace(batch.first.targets), batch.first.targets
+        batch, targets = Batch(tuple(problems)), problems[0].targets
+        xp = namespace(targets)
         kind = self._kind(batch)
         fits = [isinstance(start, Warm) and start.z.shape == targets.shape for start in starts]
         if not all(fits):
@@ -196,7 +181,8 @@ class DouglasRachford(Solver):
         z = xp.stack(columns, axis=1)
         prox = batch.prox_remainder(z, rhos)
         least = xp.sum(z, axis=(0, 2)) * 0 + math.inf
-        return _State(batch, z, rhos, kind(batch, rhos), prox, z, prox, least, Memory(self.memory))
+        is_guess = all(isinstance(start, Warm) and start.prox is None for start in starts)
+        return _State(batch, z, rhos, kind(batch, rhos), prox, z, prox, least, Memory(self.memory), is_guess)
 
     def _kind(self, batch: Batch) -> type[Eigen] | type[Inverse]:
         """Return how linear systems are solved."""
@@ -210,7 +196,7 @@ class DouglasRachford(Solver):
             return Eigen if self.factorization == "eigen" else Inverse
         return Inverse if can_invert and not first.shared.is_factorized else Eigen
 
-    def _step(self, state: _State) -> _State:
+    def step(self, problems: Sequence[DualProblem], state: _State) -> _State:
         """Take one splitting step in every problem and combine it with the last ones."""
         xp, batch = namespace(state.z), state.batch
         rho = batch.column(state.rhos)
@@ -234,10 +220,10 @@ class DouglasRachford(Solver):
             least = xp.minimum(residual, state.least)
             return self._moved(replace(state, plain=image, least=least, memory=memory), memory.combined())
         memory = state.memory.forgetting(is_bad).adding(move, image)
-        wanted = xp.where(is_bad[None, :, None], state.plain, memory.combined())
+        accelerated = xp.where(is_bad[None, :, None], state.plain, memory.combined())
         least = xp.where(is_bad, xp.zeros_like(residual) + math.inf, xp.minimum(residual, state.least))
         plain = xp.where(is_bad[None, :, None], state.plain, image)
-        return self._moved(replace(state, plain=plain, least=least, memory=memory), wanted)
+        return self._moved(replace(state, plain=plain, least=least, memory=memory), accelerated)
 
     def _moved(self, state: _State, z: Array) -> _State:
         return replace(state, z=z, prox=state.batch.prox_remainder(z, state.rhos), age=state.age + 1)
@@ -267,45 +253,62 @@ class DouglasRachford(Solver):
         )
         return self._moved(fresh, z)
 
-    def _tested(self, state: _State, runs: list[Run], n_iter: int, callback: Callback | None) -> list[bool]:
-        """Certify the prox points, then the linear-solve points where those fail; tell which problems are done.
+    def certify(self, problems: Sequence[DualProblem], state: _State, tol: float) -> Sequence[Point | None]:
+        """Certify the prox points, then the linear-solve points where those fail.
 
         At small lam a change of the duals is magnified by 1 / lam in the predictions. Scaling is not: it changes duals
         and predictions by the same share, so the linear-solve point, scaled into the domain, is certified digits before
         the prox point. It has no exact zeros: a loss that makes the duals sparse gets it only when the prox point is
         slow to come.
         """
-        batch = state.batch
-        predictions = batch.predictions(state.prox)
-        first = batch.certificates(state.prox, predictions)
-        done = []
-        for k, (problem, run, found) in enumerate(zip(batch.problems, runs, first, strict=True)):
-            duals, fitted = state.prox[:, k, :], predictions[:, k, :]
-            if not found.relative_gap <= run.tol:
-                pulled, inside = pulled_inside(problem, duals, fitted)
-                if pulled is not duals:
-                    duals, fitted, found = pulled, inside, problem.certificate(pulled, inside)
-            if not found.relative_gap <= run.tol and n_iter > 0:
-                patient = problem.loss.sparse and n_iter < _SPARSE_PATIENCE
-                if not patient:
-                    duals, fitted, found = self._second(problem, state.solved[:, k, :], (duals, fitted, found))
-            run.add(n_iter, (duals, fitted, found))
-            run.state = Warm(state.z[:, k, :], float(state.rhos[k]), state.prox[:, k, :])
-            done.append(run.is_done(callback))
-        return done
+        if state.age == 0 and state.is_guess:
+            return [None] * len(problems)
+        predictions = state.batch.predictions(state.prox)
+        points: list[Point] = []
+        for k, certificate in enumerate(state.batch.certificates(state.prox, predictions)):
+            problem, point = problems[k], (state.prox[:, k, :], predictions[:, k, :], certificate)
+            if not certificate.relative_gap <= tol:
+                pair = pulled_inside(problem, *point[:2])
+                point = point if pair[0] is point[0] else (*pair, problem.certificate(*pair))
+            is_patient = state.age == 0 or (problem.loss.sparse and state.age < _SPARSE_PATIENCE)
+            if not (point[2].relative_gap <= tol or is_patient):
+                point = min(point, _scaled_inside(problem, state.solved[:, k, :]), key=_gap)
+            points.append(point)
+        return points
 
-    def _second(
-        self, problem: DualProblem, solved: Array, best: tuple[Array, Array, Certificate]
-    ) -> tuple[Array, Array, Certificate]:
-        """Return the linear-solve point, scaled into the domain, if it is the better one."""
-        if problem.mask is not None:
-            solved = solved * problem.mask
-        ratios = problem.loss.saturation(problem.unscale(solved))
-        factor = 1.0 if ratios is None else 1 / max(1.0, float(namespace(solved).max(ratios)))
-        duals = factor * solved
-        pair = pulled_inside(problem, duals, problem.predictions(duals))
-        found = problem.certificate(*pair)
-        return (*pair, found) if found.relative_gap < best[2].relative_gap else best
+    def taken(self, state: _State, places: Sequence[int]) -> _State:
+        """Return the state of the problems that go on."""
+        xp = namespace(state.z)
+        batch, index = state.batch.take(places), as_index(np.asarray(places), state.z)
+        arrays = {name: xp.take(getattr(state, name), index, axis=1) for name in ("z", "prox", "plain", "solved")}
+        rhos = state.rhos[list(places)]
+        return replace(
+            state,
+            batch=batch,
+            rhos=rhos,
+            linear=type(state.linear)(batch, rhos),
+            least=xp.take(state.least, index, axis=0),
+            memory=state.memory.taken(index),
+            **arrays,
+        )
+
+    def standing(self, state: _State, place: int) -> Warm:
+        """Return where the iteration stands for one problem."""
+        return Warm(state.z[:, place, :], float(state.rhos[place]), state.prox[:, place, :])
+
+
+def _gap(point: Point) -> float:
+    return point[2].relative_gap
+
+
+def _scaled_inside(problem: DualProblem, solved: Array) -> Point:
+    """Return the linear-solve point, scaled into the domain."""
+    if problem.mask is not None:
+        solved = solved * problem.mask
+    ratios = problem.loss.saturation(problem.unscale(solved))
+    duals = solved if ratios is None else solved / max(1.0, float(namespace(solved).max(ratios)))
+    pair = pulled_inside(problem, duals, problem.predictions(duals))
+    return (*pair, problem.certificate(*pair))
 
 
 def _shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
@@ -325,24 +328,3 @@ def _shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
     bend = own + inside * float(xp.sum(a * fitted))
     gain = float(xp.sum(a * problem.targets)) - float(problem.conjugate_sum(a)) + own / 2
     return inside * min(1.0, max(0.0, gain / bend)) if bend > 0 else 0.0
-
-
-def _turned(problem: DualProblem, start: Array) -> Array:
-    turn = rotation(problem)
-    return start if turn is None else turn.forward(start)
-
-
-def _subset(state: _State, stay: list[int]) -> _State:
-    """Return the state of the problems that go on."""
-    xp = namespace(state.z)
-    batch, index = state.batch.take(stay), as_index(np.asarray(stay), state.z)
-    arrays = {name: xp.take(getattr(state, name), index, axis=1) for name in ("z", "prox", "plain", "solved")}
-    return replace(
-        state,
-        batch=batch,
-        rhos=state.rhos[stay],
-        linear=type(state.linear)(batch, state.rhos[stay]),
-        least=xp.take(state.least, index, axis=0),
-        memory=state.memory.taken(index),
-        **arrays,
-    )

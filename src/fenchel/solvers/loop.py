@@ -1,0 +1,256 @@
+"""The one loop that every iterative solver runs in: any number of problems, side by side."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from fenchel._array import Array
+from fenchel._check import Interval, Options
+from fenchel.derived_problems import rotation
+from fenchel.feasibility import pulled_inside, round_off
+from fenchel.problem import Certificate, DualProblem
+from fenchel.solvers.base import Callback, Solution, Solver, Status, shown
+from fenchel.solvers.costs import Known
+
+__all__ = ["IterativeSolver", "Point", "ProblemwiseSolver"]
+
+Point = tuple[Array, Array, Certificate]  # duals, predictions, and their certificate
+
+_AT_FLOOR = 0.1  # share of the patience that is left once round-off in the predictions explains the gap
+_BROKEN = 3  # certificates in a row that are not numbers before a run ends
+
+
+class Run:
+    """What has been seen of one problem: its best point, its history, and whether it is done."""
+
+    def __init__(self, problem: DualProblem, tol: float, patience: float) -> None:
+        self.problem = problem
+        self.tol = tol
+        self.patience = patience
+        self.history: list[tuple[int, Certificate]] = []
+        self.status = Status.MAX_ITER
+        self.state: Any = None
+        self._best: list[Point] = []  # empty, or one
+        self._progress = (0, math.inf)
+
+    def add(self, n_iter: int, point: Point) -> None:
+        """Note a certificate, and keep the point if it is the best."""
+        gap = comparable(point)
+        self.history.append((n_iter, point[2]))
+        shown(n_iter, point[2])
+        if not self._best or gap < comparable(self._best[0]):
+            self._best = [point]
+        if gap < 0.9 * self._progress[1]:
+            self._progress = (len(self.history), gap)
+
+    def is_done(self, callback: Callback | None) -> bool:
+        """Whether to stop, and note why."""
+        if self._best[0][2].relative_gap <= self.tol:
+            self.status = Status.CONVERGED
+        elif callback is not None and callback(*self.history[-1]):
+            self.status = Status.INTERRUPTED
+        elif self._idle > self.patience or self._is_at_floor() or self._is_broken():
+            self.status = Status.STALLED
+        return self.status is not Status.MAX_ITER
+
+    @property
+    def _idle(self) -> int:
+        """The number of certificates since the gap last fell by a tenth."""
+        return len(self.history) - self._progress[0]
+
+    def _is_at_floor(self) -> bool:
+        """Whether the gap no longer falls and round-off explains what is left of it."""
+        patience = max(1, int(_AT_FLOOR * self.patience)) if math.isfinite(self.patience) else 0
+        if patience == 0 or self._idle == 0 or self._idle % patience:
+            return False
+        duals, predictions, certificate = self._best[0]
+        return certificate.gap <= round_off(self.problem, duals, predictions)
+
+    def _is_broken(self) -> bool:
+        last = self.history[-_BROKEN:]
+        return len(last) == _BROKEN and all(math.isnan(certificate.relative_gap) for _, certificate in last)
+
+    def solution(self, name: str) -> Solution:
+        """Return the best point."""
+        best = self._best[0]
+        is_infinite = self.status is not Status.CONVERGED and not math.isfinite(best[2].primal)
+        status = Status.INFEASIBLE if is_infinite else self.status
+        return Solution(*best, self.history[-1][0], status, name, self.history, self.state)
+
+
+def comparable(point: Point) -> float:
+    """Return the gap of a point, infinity where it is not a number."""
+    gap = point[2].relative_gap
+    return math.inf if math.isnan(gap) else gap
+
+
+class IterativeSolver(Solver, ABC):
+    """The loop: step, and every ``check_every`` steps the certificates, on which problems leave.
+
+    One problem is a batch of one. The best point seen of a problem is the one returned, so a run that is cut short
+    loses nothing. States are never written to.
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        "max_iter": Interval(1, math.inf, "left", integer=True),
+        "check_every": Interval(1, math.inf, "left", integer=True),
+    }
+
+    max_iter: int
+    check_every: int
+    patience: float = math.inf  # certificates in a row without progress before giving up
+
+    @abstractmethod
+    def init(self, problems: Sequence[DualProblem], starts: Sequence[Any]) -> Any:
+        """Return the first state of the problems."""
+
+    @abstractmethod
+    def step(self, problems: Sequence[DualProblem], state: Any) -> Any:
+        """Return the next state."""
+
+    @abstractmethod
+    def certify(self, problems: Sequence[DualProblem], state: Any, tol: float) -> Sequence[Point | None]:
+        """Return a certified point of each problem, ``None`` where the state is a guess that is not worth a look."""
+
+    @abstractmethod
+    def taken(self, state: Any, places: Sequence[int]) -> Any:
+        """Return the state of some of the problems."""
+
+    @abstractmethod
+    def standing(self, state: Any, place: int) -> Any:
+        """Return where one problem stands, as a start for another solve."""
+
+    def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
+        """Return the problems in the coordinates in which this solver works; their own unless it says otherwise."""
+        return list(problems)
+
+    def is_hopeless(self, state: Any, place: int) -> bool:
+        """Whether to give one problem up, for a reason that the gap does not show."""
+        return False
+
+    def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> "IterativeSolver":
+        """Return the solver with as many iterations as its own estimate allows."""
+        cost = self.cost(problem, known)
+        most = (patience * price - cost.setup) / cost.step
+        return self if most >= self.max_iter else self._with(max_iter=max(1, int(most)))
+
+    def _with(self, **params: Any) -> Self:
+        return type(self)(**{**self.get_params(deep=False), **params})
+
+    def _patience_for(self, problem: DualProblem) -> float:
+        """Return how many certificates in a row without progress end the run."""
+        return self.patience
+
+    def why_not(self, problem: DualProblem) -> str | None:
+        """Return ``None``: an iterative solver takes every problem unless it says otherwise."""
+        return None
+
+    def solve_all(
+        self,
+        problems: Sequence[DualProblem],
+        tol: float = 1e-6,
+        starts: Sequence[Any] | None = None,
+        callback: Callback | None = None,
+    ) -> list[Solution]:
+        """Iterate side by side until each relative gap is at most ``tol``; each problem leaves when it is done."""
+        self.validate()
+        for problem in problems:
+            self.require(problem)
+        turned = self.turned(problems)
+        starts = starts or [None] * len(problems)
+        forward = [_forward(*each) for each in zip(problems, turned, starts, strict=True)]
+        runs = [Run(problem, tol, self._patience_for(problem)) for problem in turned]
+        if runs:
+            self._iterate(runs, self.init(turned, forward), callback)
+        solutions = [run.solution(type(self).__name__) for run in runs]
+        return [
+            solution if inner is problem else _turned_back(solution, problem, tol)
+            for solution, problem, inner in zip(solutions, problems, turned, strict=True)
+        ]
+
+    def _iterate(self, runs: list[Run], state: Any, callback: Callback | None) -> None:
+        """Step until every run has ended."""
+        n_iter = 0
+        while runs:
+            problems = [run.problem for run in runs]
+            stay = []
+            for place, (run, point) in enumerate(zip(runs, self.certify(problems, state, runs[0].tol), strict=True)):
+                if point is not None:
+                    run.add(n_iter, point)
+                is_done = point is not None and (run.is_done(callback) or self.is_hopeless(state, place))
+                if is_done or n_iter >= self.max_iter:
+                    run.state = self.standing(state, place)
+                else:
+                    stay.append(place)
+            if 0 < len(stay) < len(runs):
+                state = self.taken(state, stay)
+            runs = [runs[place] for place in stay]
+            if runs:
+                problems = [run.problem for run in runs]
+                for _ in range(min(self.check_every, self.max_iter - n_iter)):
+                    state, n_iter = self.step(problems, state), n_iter + 1
+
+
+class ProblemwiseSolver(IterativeSolver, ABC):
+    """A solver that steps in one problem at a time: the state of a batch is the tuple of the problems' states."""
+
+    @abstractmethod
+    def first_state(self, problem: DualProblem, start: Array | None) -> Any:
+        """Return the first state of a problem."""
+
+    @abstractmethod
+    def next_state(self, problem: DualProblem, state: Any) -> Any:
+        """Return the state after one step; states are never written to."""
+
+    @abstractmethod
+    def points(self, problem: DualProblem, state: Any) -> Iterator[tuple[Array, Array]]:
+        """Yield the duals (in the domain of the conjugate) and predictions of a state, the preferred ones first."""
+
+    def init(self, problems: Sequence[DualProblem], starts: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the first state of every problem."""
+        return tuple(self.first_state(problem, start) for problem, start in zip(problems, starts, strict=True))
+
+    def step(self, problems: Sequence[DualProblem], state: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Take one step in every problem."""
+        return tuple(self.next_state(problem, each) for problem, each in zip(problems, state, strict=True))
+
+    def certify(self, problems: Sequence[DualProblem], state: tuple[Any, ...], tol: float) -> list[Point]:
+        """Return of each problem the first point that is within ``tol``, else the best."""
+        return [self._certified(problem, each, tol) for problem, each in zip(problems, state, strict=True)]
+
+    def taken(self, state: tuple[Any, ...], places: Sequence[int]) -> tuple[Any, ...]:
+        """Return the states of some problems."""
+        return tuple(state[place] for place in places)
+
+    def standing(self, state: tuple[Any, ...], place: int) -> Any:
+        """Return the state of one problem."""
+        return state[place]
+
+    def _certified(self, problem: DualProblem, state: Any, tol: float) -> Point:
+        candidates: list[Point] = []
+        for point in self.points(problem, state):
+            duals, predictions = pulled_inside(problem, *point)
+            candidates.append((duals, predictions, problem.certificate(duals, predictions)))
+            if candidates[-1][2].relative_gap <= tol:
+                return candidates[-1]
+        return min(candidates, key=comparable)
+
+
+def _forward(problem: DualProblem, turned: DualProblem, start: Any) -> Any:
+    """Return a start in the coordinates of the solver; the state of an earlier solve is in them already."""
+    turn = rotation(problem)
+    is_duals = turned is not problem and turn is not None and hasattr(start, "shape")
+    return turn.forward(start) if is_duals else start  # type: ignore[union-attr]  # there is one
+
+
+def _turned_back(solution: Solution, problem: DualProblem, tol: float) -> Solution:
+    """Return the solution of the rotated problem in the problem's own coordinates, certified there."""
+    turn = rotation(problem)
+    duals = solution.duals if turn is None else turn.back(solution.duals)
+    predictions = problem.predictions(duals)
+    certificate = problem.certificate(duals, predictions)
+    is_lost = solution.status is Status.CONVERGED and not certificate.relative_gap <= tol
+    status = Status.STALLED if is_lost else solution.status  # the change of coordinates can cost the last digit
+    return replace(solution, duals=duals, predictions=predictions, certificate=certificate, status=status)
