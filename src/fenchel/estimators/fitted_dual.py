@@ -236,7 +236,7 @@ def as_fitted(training_set: TrainingSet, problem: DualProblem, solution: Solutio
     expansion = _expansion(training_set, problem, solution)
     with problem.arithmetic():
         round_off = problem.round_off(solution.duals, solution.predictions)
-        if round_off > 0.1 * tol * abs(solution.certificate.primal) or training_set.is_pairwise:
+        if not round_off <= 0.1 * tol * abs(solution.certificate.primal) or training_set.is_pairwise:
             solution, expansion = _recertified(training_set, problem, solution, expansion, tol)
     duals = Duals.of(problem, solution).given(training_set)
     if training_set.is_pairwise:
