@@ -41,7 +41,7 @@ from fenchel.exceptions import ModelFileError
 
 __all__ = ["describe", "load", "save", "versions"]
 
-FORMAT = 1  # of the file; raised when files of this release cannot be read by an older one
+FORMAT = 2  # of the file; raised when files of this release cannot be read by an older one
 
 MAX_SIZE = 2**31  # bytes that the content of a file may take if the user sets no other limit
 OLDEST_SKOPS = (0, 13)  # the first release without known holes; pyproject.toml has the same bound

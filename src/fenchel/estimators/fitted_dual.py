@@ -237,7 +237,7 @@ def as_fitted(training_set: TrainingSet, problem: DualProblem, solution: Solutio
     expansion = _expansion(training_set, problem, solution)
     with arithmetic(problem):
         errors = round_off(problem, solution.duals, solution.predictions)
-        if errors > 0.1 * tol * abs(solution.certificate.primal) or training_set.is_pairwise:
+        if not errors <= 0.1 * tol * abs(solution.certificate.primal) or training_set.is_pairwise:
             solution, expansion = _recertified(training_set, problem, solution, expansion, tol)
     duals = Duals.of(problem, solution).given(training_set)
     if training_set.is_pairwise:
