@@ -21,8 +21,6 @@ __all__ = ["Auto"]
 # from the times of each solver on the 351 problems of costs.py, to a gap of 1e-9: with 3, the relay takes 1.10 times
 # the best solver's time (geometric mean; 4 at worst), with 2 it is 1.14 (26 at worst)
 _PATIENCE = 3.0
-    3.0  # estimates are off by a factor of 1.7 (one deviation): of 351 problems, 2 hands over too soon, 4 too late
-)
 
 
 class Auto(Solver):

@@ -1,6 +1,6 @@
 """What a solver is expected to cost: flops, bytes and array calls, from sizes and what a look at the problem tells.
 
-The rates are those of one core of a server (OpenBLAS, measured with NumPy): only their ratios matter for a choice.
+The rates are about those of one core of a server with OpenBLAS: only their ratios matter for a choice.
 The numbers of steps are fitted to 351 problems: Huber, epsilon-ridge and epsilon-SVR losses, n of 100 to 1000, 1 to 50
 outputs, lam of 1e-6 to 0.1, 10 to 90 % of the samples active or at their bound (``benchmarks/auto.py``).
 """
