@@ -22,6 +22,7 @@ ROOMS = (
     "fenchel.kernels",
     "fenchel.approximations",
     "fenchel.representations",
+    "fenchel.operators",
     "fenchel.problem",
     "fenchel.solvers",
     "fenchel.decoders",
