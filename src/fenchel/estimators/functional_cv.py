@@ -16,7 +16,7 @@ from fenchel.losses import Loss
 
 __all__ = ["FunctionalRegressorCV"]
 
-_FITTED = ("center_", "grid_", "representation_error_")  # of the best estimator, beside the common ones
+_FITTED = ("grid_", "representation_error_")  # of the best estimator, beside the common ones
 
 
 class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):

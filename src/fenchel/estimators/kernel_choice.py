@@ -1,0 +1,112 @@
+"""The kernel and the kind of loss that a search chooses where none are named."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import host
+from fenchel.estimators.training_set import Encoded, TrainingSet
+from fenchel.estimators.validation import as_losses
+from fenchel.kernel_search import KernelSearch, search_kernel
+from fenchel.losses import Huber, Loss, Square
+
+__all__ = ["KernelChoice", "choose_kernel", "is_auto", "is_robust"]
+
+_STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
+_REPORTED = ("n_samples", "lam", "error", "seconds")
+_ERRORS = 1.5  # standard errors by which the square loss must win, see choose_kernel
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """What was chosen for a sample: the data as the loss wants them, a kernel with its lam, and losses with numbers."""
+
+    encoded: Any
+    search: KernelSearch
+    losses: list[Loss]
+    is_robust: bool
+    trials: dict[str, list[Any]]  # what was tried, one entry for each trial
+
+    @property
+    def lams(self) -> list[float]:
+        """Two decades around the lam of the kernel search."""
+        lams: list[float] = (self.search.lam * _STEPS).tolist()
+        return lams
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to the data."""
+    return isinstance(value, str) and value == "auto"
+
+
+def is_robust(loss: Loss, training_set: TrainingSet) -> bool:
+    """Whether the influence of a sample on a fit with the loss is bounded."""
+    targets = training_set.targets
+    bound = loss.resolve(np.ones(1)).bind(targets, training_set.representation.point_scale)
+    return bound.saturation(0 * targets) is not None
+
+
+def choose_kernel(
+    encode: Callable[[bool], Encoded], losses: Any, curves: bool = False, grid: Any = None
+) -> KernelChoice:
+    """Return the kernel with the least leave-one-out error, and the losses to fit with.
+
+    ``encode(robust)`` gives the data, centred and scaled robustly or not; its kernel does not matter. ``losses`` are
+    those to choose from. With ``"auto"`` there are two searches, one for the square loss and one for Huber's, and the
+    square loss is taken if its mean squared leave-one-out error is less by more than 1.5 standard errors of the
+    difference. Gross errors in the targets make that difference noisy, and the robust loss is taken; heavy tails that
+    the inputs explain make it clear.
+    """
+    encoded = encode(False)
+    if not is_auto(losses):
+        given = as_losses(losses)
+        robust = any(is_robust(loss, encoded.training_set) for loss in given)
+        encoded = encode(True) if robust else encoded
+        search = _searched(encoded.training_set, robust, curves, grid)
+        return _choice(encoded, search, given, robust, {robust: search})
+    candidates = {False: encoded, True: encode(True)}
+    searches = {robust: _searched(candidates[robust].training_set, robust, curves, grid) for robust in (False, True)}
+    square, huber = (
+        _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
+    )
+    difference, n = square - huber, len(square)
+    spread = float(np.std(difference)) / n**0.5
+    robust = not float(np.mean(difference)) < -_ERRORS * spread
+    given = [Huber("auto")] if robust else [Square()]
+    return _choice(candidates[robust], searches[robust], given, robust, searches)
+
+
+def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any) -> KernelSearch:
+    weights = training_set.weights
+    return search_kernel(training_set.X, training_set.targets, weights, robust=robust, curves=curves, grid=grid)
+
+
+def _squared_errors(encoded: Encoded, search: KernelSearch, other: Encoded) -> np.ndarray:
+    """Return the squared leave-one-out errors of the samples of a search, in the units of other data, times counts."""
+    units = _units(encoded) / _units(other)
+    counts = encoded.training_set.counts[search.index]
+    errors: np.ndarray = np.sum((search.left_out * units) ** 2, axis=1) * counts / np.mean(counts)
+    return errors
+
+
+def _units(encoded: Encoded) -> Any:
+    """Return the units of the coordinates, a number for all of them or one for each."""
+    scale = getattr(encoded, "target_scale", None)
+    return 1.0 if scale is None else scale.scale
+
+
+def _choice(
+    encoded: Encoded, search: KernelSearch, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
+) -> KernelChoice:
+    training_set = encoded.training_set
+    counts, point_scale = training_set.counts[search.index], training_set.representation.point_scale
+    scale = None if point_scale is None or np.ndim(host(point_scale)) > 1 else host(point_scale)
+    resolved = [loss.resolve(search.residuals, counts, scale) for loss in losses]
+    rows = [
+        {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
+        for is_robust, one in searches.items()
+        for trial in one.trials
+    ]
+    return KernelChoice(encoded, search, resolved, robust, {name: [row[name] for row in rows] for name in rows[0]})

@@ -1,0 +1,169 @@
+"""Estimators that find scales, kernel, loss and lam from the data."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel.exceptions import IncompatibleError, ScaleWarning
+from fenchel.kernels import Gaussian, Standardized
+from fenchel.losses import EpsilonRidge, Huber, Square
+from fenchel.representations import GramFactor
+
+UNITS = st.floats(-3, 3).map(lambda power: 10**power)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    Y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1] + 5, X[:, 1] * X[:, 2], X[:, 0] - 3])
+    Y += 0.1 * rng.standard_normal((60, 3))
+    return X[:45], Y[:45], X[45:], Y[45:]
+
+
+def error(model, X, Y):
+    return np.sqrt(np.mean((model.predict(X) - Y) ** 2) / np.var(Y, axis=0).mean())
+
+
+class TestUnits:
+    @given(inputs=st.tuples(UNITS, UNITS, UNITS), outputs=st.tuples(UNITS, UNITS, UNITS))
+    @pytest.mark.parametrize("losses", ["auto", ["square"], [Huber("auto")]], ids=str)
+    def test_predictions_do_not_depend_on_units(self, table, losses, inputs, outputs):
+        X, Y, X_new, _ = table
+        reference = _fitted(losses, X, Y).predict(X_new)
+        rescaled = OperatorKernelRegressorCV(losses=losses).fit(X * inputs, Y * outputs)
+        assert_allclose(rescaled.predict(X_new * inputs) / outputs, reference, rtol=1e-6, atol=1e-6)
+
+    @given(inputs=st.tuples(UNITS, UNITS, UNITS), unit=UNITS)
+    def test_plain_regressor(self, table, inputs, unit):
+        X, Y, X_new, _ = table
+        model = OperatorKernelRegressor("auto", center=True, scale=True, loss=Huber("auto"), tol=1e-10)
+        reference = model.fit(X, Y).predict(X_new)
+        assert_allclose(model.fit(X * inputs, Y * unit).predict(X_new * inputs) / unit, reference, rtol=1e-6, atol=1e-6)
+
+
+_MODELS: dict[str, OperatorKernelRegressorCV] = {}
+
+
+def _fitted(losses, X, Y):
+    """Return the model of the data as they are, fitted once."""
+    if str(losses) not in _MODELS:
+        _MODELS[str(losses)] = OperatorKernelRegressorCV(losses=losses).fit(X, Y)
+    return _MODELS[str(losses)]
+
+
+class TestChoice:
+    def test_a_raw_table_is_learned(self, table):
+        X, Y, X_new, Y_new = table
+        units = [1e3, 1e-3, 50.0]
+        model = OperatorKernelRegressorCV().fit(X * units, Y)
+        assert error(model, X_new * units, Y_new) < 0.5
+        assert model.score(X_new * units, Y_new) > 0.7
+
+    def test_what_was_tried_is_reported(self, table):
+        model = OperatorKernelRegressorCV().fit(*table[:2])
+        assert isinstance(model.best_kernel_, Standardized)
+        assert model.best_lam_ in model.lams_
+        assert {len(values) for values in model.search_.values()} == {len(model.search_["error"])}
+        assert set(model.search_["family"]) == {"gaussian", "exponential", "laplacian"}
+        assert set(model.search_["robust"]) == {False, True}
+        assert repr(model.best_estimator_.kernel) == repr(model.best_kernel_)
+        assert OperatorKernelRegressorCV("gaussian").fit(*table[:2]).search_ is None
+
+    def test_gross_errors_are_met_by_a_robust_loss(self, table):
+        X, Y, X_new, Y_new = table
+        clean = OperatorKernelRegressorCV().fit(X, Y)
+        dirty = Y.copy()
+        dirty[::9] += 30.0
+        model = OperatorKernelRegressorCV().fit(X, dirty)
+        assert isinstance(model.best_loss_, Huber)
+        assert error(model, X_new, Y_new) < 1.5 * error(clean, X_new, Y_new)
+        square = OperatorKernelRegressorCV(losses=["square"]).fit(X, dirty)
+        assert error(square, X_new, Y_new) > 1.5 * error(model, X_new, Y_new)
+        assert set(np.argsort(model.outlier_score_)[-5:]) <= set(np.flatnonzero(model.outlier_score_ == 1))
+        assert np.all(model.outlier_score_[::9] == 1)
+
+    def test_tails_that_inputs_explain_are_met_by_the_square_loss(self):
+        rng = np.random.default_rng(1)
+        X = rng.standard_normal((300, 2))
+        y = 8.0 * (X[:, 0] > 1.2) * (1 + rng.random(300)) + 0.3 * rng.standard_normal(300)
+        model = OperatorKernelRegressorCV().fit(X, y)
+        assert isinstance(model.best_loss_, Square)
+        assert not np.any(np.isnan(model.cv_errors_))
+
+    def test_named_parts_mean_what_they_meant(self, table):
+        X, Y = table[:2]
+        model = OperatorKernelRegressorCV(Gaussian(0.3), lams=[1e-2], losses=[Huber(0.1)]).fit(X, Y)
+        plain = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.1), lam=1e-2).fit(X, Y)
+        assert_allclose(model.predict(X), plain.predict(X), rtol=1e-9)
+        assert model.center_ is None
+        assert repr(model.best_kernel_) == repr(Gaussian(0.3))
+        named = OperatorKernelRegressorCV(losses=[Huber(0.1)], lams=[1e-2]).fit(X, Y)
+        assert_allclose(named.scale_, 1.0)  # kappa is in the unit of the outputs
+        assert named.best_loss_.kappa == 0.1
+
+    def test_weights_count_samples(self, table):
+        X, Y, X_new, _ = table
+        weights = np.ones(len(X))
+        weights[:5] = 0
+        found = OperatorKernelRegressorCV(cv="loo").fit(X, Y, sample_weight=weights).predict(X_new)
+        assert_allclose(found, OperatorKernelRegressorCV(cv="loo").fit(X[5:], Y[5:]).predict(X_new), rtol=1e-6)
+
+
+class TestCenterAndScale:
+    def test_is_a_fit_of_standardised_outputs(self, table):
+        X, Y, X_new, _ = table
+        mean, deviation = Y.mean(axis=0), Y.std(axis=0)
+        model = OperatorKernelRegressor(Gaussian(0.3), center=True, scale=True, loss=Huber(0.5), lam=1e-2).fit(X, Y)
+        plain = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.5), lam=1e-2).fit(X, (Y - mean) / deviation)
+        assert_allclose(model.predict(X_new), plain.predict(X_new) * deviation + mean, rtol=1e-9)
+        assert_allclose(model.center_, mean)
+        assert_allclose(model.scale_, deviation)
+
+    def test_numbers_as_outputs(self, table):
+        X, Y, X_new, _ = table
+        one = OperatorKernelRegressor(center=True).fit(X, Y[:, 0]).predict(X_new)
+        assert_allclose(one, OperatorKernelRegressor(center=True).fit(X, Y[:, :1]).predict(X_new)[:, 0])
+
+    def test_outputs_without_columns(self, table):
+        X, Y = table[:2]
+        with pytest.raises(IncompatibleError, match="center and scale are for vector outputs"):
+            OperatorKernelRegressor(representation=GramFactor(), center=True).fit(X, Y @ Y.T)
+        model = OperatorKernelRegressorCV(representation=GramFactor(), lams=[1e-3]).fit(X, Y @ Y.T)
+        assert model.center_ is None
+
+    def test_bad_values(self, table):
+        with pytest.raises(ValueError, match="'center' parameter of OperatorKernelRegressor"):
+            OperatorKernelRegressor(center="mean").fit(*table[:2])
+
+
+class TestRelativeLosses:
+    @pytest.mark.parametrize("loss", [Huber("auto"), Huber("quantile:0.7"), EpsilonRidge("scale:0.5")], ids=repr)
+    def test_threshold_is_that_of_the_residuals_of_a_ridge(self, table, loss):
+        X, Y = table[:2]
+        model = OperatorKernelRegressor(Gaussian(0.3), loss=loss, lam=1e-2, tol=1e-9).fit(X, Y)
+        residuals = Y - OperatorKernelRegressor(Gaussian(0.3), lam=1e-2, tol=1e-9).fit(X, Y).predict(X)
+        assert repr(model.loss_)[:15] == repr(loss.resolve(residuals))[:15]
+
+    def test_in_the_grid_of_a_search(self, table):
+        X, Y = table[:2]
+        model = OperatorKernelRegressorCV(Gaussian(0.3), losses=["square", Huber("auto")]).fit(X, Y)
+        assert isinstance(model.losses_[1].kappa, float)
+
+
+class TestGridOfLam:
+    def test_ours_is_extended(self, table):
+        X = table[0]
+        model = OperatorKernelRegressorCV(Gaussian(0.3), losses=["square"]).fit(X, X)  # without noise
+        assert min(model.lams_) < 1e-6
+        assert model.lams_ == sorted(model.lams_)
+        assert model.cv_errors_.shape == (1, len(model.lams_))
+        assert model.fold_errors_.shape == (1, len(model.lams_), 5)
+
+    def test_that_of_the_user_is_not(self, table):
+        X, Y = table[:2]
+        with pytest.warns(ScaleWarning, match="largest of the grid.*Add larger values to lams, such as"):
+            OperatorKernelRegressorCV(Gaussian(0.3), lams=np.logspace(-9, -5, 5), losses=["square"]).fit(X, Y)
