@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel import FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.kernels import Gaussian, Standardized
 from fenchel.losses import EpsilonRidge, Huber, Square
@@ -43,6 +43,72 @@ class TestUnits:
         model = OperatorKernelRegressor("auto", center=True, scale=True, loss=Huber("auto"), tol=1e-10)
         reference = model.fit(X, Y).predict(X_new)
         assert_allclose(model.fit(X * inputs, Y * unit).predict(X_new * inputs) / unit, reference, rtol=1e-6, atol=1e-6)
+
+
+class TestUnitsOfCurves:
+    @given(inputs=st.tuples(UNITS, UNITS), output=UNITS, time=UNITS)
+    def test_predictions_do_not_depend_on_units(self, curves, inputs, output, time):
+        X, Y, grid, reference = curves
+        model = FunctionalRegressorCV().fit(X * inputs, Y * output, grid=grid * time)
+        assert_allclose(model.predict(X * inputs) / output, reference.predict(X), rtol=1e-6, atol=1e-6)
+
+    @given(outputs=st.tuples(UNITS, UNITS))
+    def test_output_channels(self, curves, outputs):
+        X, Y, grid, _ = curves
+        two = np.stack([Y, Y[:, ::-1] ** 2], axis=2)
+        reference = FunctionalRegressorCV(losses=["square"], output_kernel="gaussian").fit(X, two, grid=grid)
+        model = FunctionalRegressorCV(losses=["square"], output_kernel="gaussian").fit(X, two * outputs, grid=grid)
+        assert_allclose(model.predict(X) / outputs, reference.predict(X), rtol=1e-6, atol=1e-6)
+
+    def test_vectors_have_a_scale_for_each_column(self, table):
+        X, Y, X_new, _ = table
+        units = np.array([1e3, 1e-3, 20.0])
+        one, other = (FunctionalRegressorCV().fit(X * unit, Y).predict(X_new * unit) for unit in (1.0, units))
+        assert_allclose(other, one, rtol=1e-6)
+
+    def test_plain_regressor(self, curves):
+        X, Y, grid, _ = curves
+        for center, scale in ((True, True), ("median", "robust")):
+            model = FunctionalRegressor("auto", loss=Huber("auto"), center=center, scale=scale, tol=1e-9)
+            one, other = (model.fit(X * unit, Y * 7).predict(X * unit) for unit in (1.0, [1e3, 1e-3]))
+            assert_allclose(other, one, rtol=1e-6)
+            assert model.scale_.shape == (1,)
+
+
+class TestChoiceForCurves:
+    def test_what_was_chosen(self, curves):
+        model = curves[-1]
+        assert isinstance(model.best_kernel_, Standardized)
+        assert model.best_kernel_.by == "channel"
+        assert set(model.search_["family"]) == {"gaussian", "exponential"}
+        assert model.best_estimator_.output_kernel.gamma in (20.0, 10.0, 5.0, 2.0)
+        assert model.score(*curves[:2]) > 0.9
+
+    def test_curves_with_absent_values(self, curves):
+        X, Y, grid, model = curves
+        Y = Y.copy()
+        Y[np.random.default_rng(0).random(Y.shape) < 0.2] = np.nan
+        missing = FunctionalRegressorCV().fit(X, Y, grid=grid)
+        assert_allclose(missing.predict(X), model.predict(X), atol=0.3)
+
+    def test_gross_errors(self, curves):
+        X, Y, grid, model = curves
+        dirty = Y.copy()
+        dirty[::8] += 40.0
+        robust = FunctionalRegressorCV().fit(X, dirty, grid=grid)
+        assert isinstance(robust.best_loss_, Huber)
+        rest = np.arange(len(Y)) % 8 != 0
+        assert np.mean((robust.predict(X) - Y)[rest] ** 2) < 0.15 * np.var(Y)
+
+
+@pytest.fixture(scope="module")
+def curves():
+    rng = np.random.default_rng(0)
+    grid = np.linspace(0, 1, 15)
+    a, b = rng.standard_normal((2, 48, 1))
+    X = np.stack([a * np.sin(3 * grid) + 0.1 * b, b * grid], axis=2)
+    Y = a * np.cos(2 * grid) + np.sin(b * grid) + 0.05 * rng.standard_normal((48, 15))
+    return X, Y, grid, FunctionalRegressorCV().fit(X, Y, grid=grid)
 
 
 _MODELS: dict[str, OperatorKernelRegressorCV] = {}

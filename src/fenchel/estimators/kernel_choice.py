@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import host
 from fenchel.estimators.training_set import Encoded, TrainingSet
 from fenchel.estimators.validation import as_losses
 from fenchel.kernel_search import KernelSearch, search_kernel
@@ -21,13 +20,18 @@ _ERRORS = 1.5  # standard errors by which the square loss must win, see choose_k
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """What was chosen for a sample: the data as the loss wants them, a kernel with its lam, and losses with numbers."""
+    """What was chosen for a sample: the data as the losses want them, a kernel with its lam, and the losses."""
 
     encoded: Any
     search: KernelSearch
     losses: list[Loss]
     is_robust: bool
     trials: dict[str, list[Any]]  # what was tried, one entry for each trial
+
+    def resolved_losses(self) -> list[Loss]:
+        """Return the losses with numbers for thresholds that are relative to the residuals of the search."""
+        counts = self.encoded.training_set.counts[self.search.index]
+        return [loss.resolve(self.search.residuals, counts) for loss in self.losses]
 
     @property
     def lams(self) -> list[float]:
@@ -93,20 +97,15 @@ def _squared_errors(encoded: Encoded, search: KernelSearch, other: Encoded) -> n
 
 def _units(encoded: Encoded) -> Any:
     """Return the units of the coordinates, a number for all of them or one for each."""
-    scale = getattr(encoded, "target_scale", None)
-    return 1.0 if scale is None else scale.scale
+    return getattr(encoded, "units", 1.0)
 
 
 def _choice(
     encoded: Encoded, search: KernelSearch, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
 ) -> KernelChoice:
-    training_set = encoded.training_set
-    counts, point_scale = training_set.counts[search.index], training_set.representation.point_scale
-    scale = None if point_scale is None or np.ndim(host(point_scale)) > 1 else host(point_scale)
-    resolved = [loss.resolve(search.residuals, counts, scale) for loss in losses]
     rows = [
         {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
         for is_robust, one in searches.items()
         for trial in one.trials
     ]
-    return KernelChoice(encoded, search, resolved, robust, {name: [row[name] for row in rows] for name in rows[0]})
+    return KernelChoice(encoded, search, list(losses), robust, {name: [row[name] for row in rows] for name in rows[0]})

@@ -37,6 +37,11 @@ class _Encoded:
     is_flat: bool  # outputs are numbers, not vectors
     target_scale: TargetScale | None  # what the outputs were centred and divided by
 
+    @property
+    def units(self) -> Any:
+        """Units of the coordinates."""
+        return 1.0 if self.target_scale is None else self.target_scale.scale
+
 
 class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Regression in the space of an operator-valued kernel, with a convex loss and a certified duality gap.

@@ -159,7 +159,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         """
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
         estimator, encoded, choice = self._encoded(search, X, y, sample_weight)
-        search = search if choice is None else search.chosen(choice, self)
+        search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         training_set = encoded.training_set
         measure = squared_distance(training_set) if self.scoring is None else self._scored(encoded, self.scoring)
         settings = "" if self.scoring is None else getattr(self.scoring, "__qualname__", repr(self.scoring))

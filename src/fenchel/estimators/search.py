@@ -150,11 +150,11 @@ class Search:
             name, checked, as_lams(lams), estimator.cv, aggregate, estimator.tol, estimator.lams is None, **optional
         )
 
-    def chosen(self, choice: KernelChoice, estimator: Any) -> "Search":
-        """Return the search with the losses and the lams of a choice, those that the user gave staying as they are."""
+    def chosen(self, choice: KernelChoice, losses: list[Loss], estimator: Any) -> "Search":
+        """Return the search with the losses and the lams of a choice; those that the user gave stay as they are."""
         lams = choice.lams if estimator.lams is None else self.lams
         robust = choice.is_robust and estimator.aggregate == "auto" and is_auto(estimator.losses)
-        return replace(self, losses=choice.losses, lams=lams, aggregate="trimmed_mean" if robust else self.aggregate)
+        return replace(self, losses=losses, lams=lams, aggregate="trimmed_mean" if robust else self.aggregate)
 
     @property
     def is_approximate(self) -> bool:
@@ -229,10 +229,13 @@ class Search:
             result.warn_at_end()
         return result
 
+    def pilot(self, lams: Any) -> "Search":
+        """Return the search with the square loss alone."""
+        return replace(self, losses=[Square()], lams=as_lams(lams), is_open=True, checkpoint=None, progress=None)
+
     def _resolved(self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure) -> "Search":
         """Return the search with numbers for relative thresholds, from the residuals of the best square loss."""
-        pilot = replace(self, losses=[Square()], is_open=True, checkpoint=None, progress=None)
-        result = pilot(training_set, folds, measure)
+        result = self.pilot(self.lams)(training_set, folds, measure)
         fitted = fit_dual(training_set, Square(), result.lams[result.best[1]], Auto(), self.tol)
         weights, point_scale = training_set.weights, training_set.representation.point_scale
         return replace(self, losses=[loss.resolve(fitted.residuals, weights, point_scale) for loss in self.losses])
