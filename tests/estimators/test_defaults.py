@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fenchel import FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel import (
+    FunctionalRegressor,
+    FunctionalRegressorCV,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    StructuredPredictorCV,
+)
 from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.kernels import Gaussian, Standardized
 from fenchel.losses import EpsilonRidge, Huber, Square
@@ -67,7 +73,7 @@ class TestUnitsOfCurves:
         assert_allclose(other, one, rtol=1e-6)
 
     def test_plain_regressor(self, curves):
-        X, Y, grid, _ = curves
+        X, Y = curves[:2]
         for center, scale in ((True, True), ("median", "robust")):
             model = FunctionalRegressor("auto", loss=Huber("auto"), center=center, scale=scale, tol=1e-9)
             one, other = (model.fit(X * unit, Y * 7).predict(X * unit) for unit in (1.0, [1e3, 1e-3]))
@@ -92,7 +98,7 @@ class TestChoiceForCurves:
         assert_allclose(missing.predict(X), model.predict(X), atol=0.3)
 
     def test_gross_errors(self, curves):
-        X, Y, grid, model = curves
+        X, Y, grid, _ = curves
         dirty = Y.copy()
         dirty[::8] += 40.0
         robust = FunctionalRegressorCV().fit(X, dirty, grid=grid)
@@ -233,3 +239,21 @@ class TestGridOfLam:
         X, Y = table[:2]
         with pytest.warns(ScaleWarning, match="largest of the grid.*Add larger values to lams, such as"):
             OperatorKernelRegressorCV(Gaussian(0.3), lams=np.logspace(-9, -5, 5), losses=["square"]).fit(X, Y)
+
+
+class TestLabels:
+    @given(inputs=st.tuples(UNITS, UNITS, UNITS))
+    def test_units_of_inputs_do_not_matter(self, table, inputs):
+        X, Y, X_new, _ = table
+        labels = (np.median(Y, axis=0) < Y).astype(float)
+        search = StructuredPredictorCV(decoder="threshold")
+        one, other = (search.fit(X * unit, labels).embed(X_new * unit) for unit in (1.0, inputs))
+        assert_allclose(other, one, rtol=1e-6, atol=1e-6)
+
+    def test_raw_inputs(self, table):
+        X, Y, X_new, Y_new = table
+        units, middle = np.array([1e3, 1e-3, 20.0]), np.median(Y, axis=0)
+        model = StructuredPredictorCV(decoder="threshold").fit(X * units, (middle < Y).astype(float))
+        assert np.mean(model.predict(X_new * units) != (Y_new > middle)) < 0.25
+        assert isinstance(model.best_loss_, Square)
+        assert isinstance(model.best_kernel_, Standardized)

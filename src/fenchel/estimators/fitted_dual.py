@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, as_index, as_like, device, eps, host, is_single, joined, namespace
+from fenchel.estimators.scale_warnings import warn_of_clipping, warn_of_kernel
 from fenchel.estimators.training_set import BoundKernel, Encoded, TrainingSet
 from fenchel.estimators.validation import DualSettings, warn_user
 from fenchel.exceptions import IndefiniteError
@@ -31,6 +32,7 @@ __all__ = [
     "expose_solution",
     "fit_dual",
     "fit_refined",
+    "warn_of_scales",
     "warn_unless_converged",
 ]
 
@@ -240,6 +242,7 @@ def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E,
             start = _usable_start(fitted.solution.duals, refined.training_set.targets)
             encoded, fitted = refined, fit_dual(refined.training_set, *how, start)
     warn_unless_converged(fitted.solution, settings.lam, settings.tol)
+    warn_of_scales(fitted)
     return encoded, fitted
 
 
@@ -330,6 +333,12 @@ def warn_unless_converged(solution: Solution, lam: float, tol: float) -> None:
         Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
     }
     warn_user(f"{text}. {advice.get(solution.status, solution.status.value)}", ConvergenceWarning)
+
+
+def warn_of_scales(fitted: FittedDual) -> None:
+    """Warn about a kernel or a loss whose scale does not fit the data."""
+    warn_of_kernel(fitted.training_set)
+    warn_of_clipping(fitted.problem.loss, fitted.duals.outlier_score)
 
 
 def expose(estimator: Any, fitted: FittedDual) -> None:

@@ -1,17 +1,19 @@
 """The kernel and the kind of loss that a search chooses where none are named."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fenchel.estimators.training_set import Encoded, TrainingSet
+from fenchel._array import Array
+from fenchel.estimators.training_set import Encoded, TrainingSet, with_kernel
 from fenchel.estimators.validation import as_losses
 from fenchel.kernel_search import KernelSearch, search_kernel
+from fenchel.kernels import Constant, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 
-__all__ = ["KernelChoice", "choose_kernel", "is_auto", "is_robust"]
+__all__ = ["KernelChoice", "choose_kernel", "encoded_for_search", "is_auto", "is_robust"]
 
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
@@ -80,6 +82,38 @@ def choose_kernel(
     robust = not float(np.mean(difference)) < -_ERRORS * spread
     given = [Huber("auto")] if robust else [Square()]
     return _choice(candidates[robust], searches[robust], given, robust, searches)
+
+
+def encoded_for_search(
+    owner: Any,
+    losses: Any,
+    estimators: dict[bool, Any],
+    check: Callable[[TrainingSet], object],
+    X: Any,
+    y: Any,
+    sample_weight: Array | None,
+) -> tuple[Any, Any, KernelChoice | None]:
+    """Return an estimator and its data for a search over losses and lam, with the kernel that ``owner`` means.
+
+    ``losses`` are as for ``choose_kernel``; ``estimators`` has one for robust losses and one for others; ``check``
+    raises if there are too few samples.
+    """
+    settings = estimators[False]._settings().swept()
+    if not is_auto(owner.kernel):
+        return estimators[False], estimators[False]._encode(X, y, sample_weight, settings, double=True), None
+    without_kernel = replace(settings, approximation=None)
+
+    def encode(is_robust: bool) -> Any:
+        estimator = estimators[is_robust].set_params(kernel=Constant())
+        encoded = estimator._encode(X, y, sample_weight, without_kernel, double=True)
+        check(encoded.training_set)
+        return encoded
+
+    choice = choose_kernel(encode, losses)
+    kernel = as_operator_kernel(choice.search.kernel, owner.operator)
+    training_set = with_kernel(choice.encoded.training_set, kernel, settings)
+    estimator = estimators[choice.is_robust].set_params(kernel=choice.search.kernel)
+    return estimator, replace(choice.encoded, training_set=training_set), choice
 
 
 def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any) -> KernelSearch:

@@ -1,7 +1,6 @@
 """``OperatorKernelRegressor`` with loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +9,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like
-from fenchel.estimators.kernel_choice import KernelChoice, choose_kernel, is_auto
+from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
-from fenchel.estimators.training_set import with_kernel
 from fenchel.estimators.validation import all_or_nothing
-from fenchel.kernels import Constant, as_operator_kernel
 from fenchel.losses import Loss
 
 __all__ = ["OperatorKernelRegressorCV"]
@@ -158,7 +155,10 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
             The fitted model.
         """
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
-        estimator, encoded, choice = self._encoded(search, X, y, sample_weight)
+        estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
+        estimator, encoded, choice = encoded_for_search(
+            self, self.losses, estimators, search.folds, X, y, sample_weight
+        )
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         training_set = encoded.training_set
         measure = squared_distance(training_set) if self.scoring is None else self._scored(encoded, self.scoring)
@@ -171,29 +171,6 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         """Predict with the chosen model."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
-
-    def _encoded(
-        self, search: Search, X: Any, y: Any, sample_weight: Array | None
-    ) -> tuple[OperatorKernelRegressor, Any, KernelChoice | None]:
-        """Return the estimator and its data, with the kernel of the user or with one that is searched for."""
-        estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
-        settings = estimators[False]._settings().swept()
-        if not is_auto(self.kernel):
-            encoded = estimators[False]._encode(X, y, sample_weight, settings, double=True)
-            return estimators[False], encoded, None
-        without_kernel = replace(settings, approximation=None)
-
-        def encode(is_robust: bool) -> Any:
-            estimator = estimators[is_robust].set_params(kernel=Constant())
-            encoded = estimator._encode(X, y, sample_weight, without_kernel, double=True)
-            search.folds(encoded.training_set)  # raises if there are too few samples
-            return encoded
-
-        choice = choose_kernel(encode, self.losses)
-        kernel = choice.search.kernel
-        training_set = with_kernel(choice.encoded.training_set, as_operator_kernel(kernel, self.operator), settings)
-        estimator = estimators[choice.is_robust].set_params(kernel=kernel)
-        return estimator, replace(choice.encoded, training_set=training_set), choice
 
     @staticmethod
     def _scored(encoded: Any, scoring: Callable[[Array, Array], Any]) -> Measure:
