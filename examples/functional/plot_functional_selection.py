@@ -37,7 +37,7 @@ losses = [Huber(kappa) for kappa in (0.05, 0.1, 0.3, 1.0)]
 models = {}
 for center in (True, "median"):
     for aggregate in ("mean", "median"):
-        model = FunctionalRegressorCV(lams=lams, losses=losses, center=center, aggregate=aggregate).fit(X, Y)
+        model = FunctionalRegressorCV(None, lams=lams, losses=losses, center=center, aggregate=aggregate).fit(X, Y)
         error = np.mean(curve_errors(test.truth, model.predict(test.X)))
         chosen = f"{model.best_loss_!r:17} and lam {model.best_lam_:.0e}"
         print(f"center={center!r:8} aggregate={aggregate!r:8} chooses {chosen}: test error {error:.4f}")

@@ -1,6 +1,6 @@
-"""Exceptions of the library; warnings are scikit-learn's ``ConvergenceWarning``."""
+"""Exceptions and warnings of the library; a run that stopped early is scikit-learn's ``ConvergenceWarning``."""
 
-__all__ = ["FenchelError", "IncompatibleError", "IndefiniteError", "ModelFileError", "NotFeasibleError"]
+__all__ = ["FenchelError", "IncompatibleError", "IndefiniteError", "ModelFileError", "NotFeasibleError", "ScaleWarning"]
 
 
 class FenchelError(Exception):
@@ -21,3 +21,7 @@ class NotFeasibleError(FenchelError, MemoryError):
 
 class ModelFileError(FenchelError, ValueError):
     """A file is not a saved model, or one that cannot be loaded here."""
+
+
+class ScaleWarning(UserWarning):
+    """A kernel, a loss or a grid whose scale does not fit the data, so that the model says little about them."""

@@ -266,7 +266,7 @@ def test_gram_matrices_on_both_sides(sample):
         ({"losses": ["hubber"]}, r"Unknown loss 'hubber'"),
         (
             {"aggregate": "max"},
-            r"'aggregate' parameter .* must be one of 'mean', 'median', 'trimmed_mean', 'fold_median'\. Got 'max'",
+            r"'aggregate' parameter .* must be one of 'mean', .*'trimmed_mean', 'fold_median', 'auto'\. Got 'max'",
         ),
         ({"cv": "folds"}, r"'cv' parameter .* must be one of 'loo', 'approximate-loo'\. Got 'folds'"),
         (
@@ -294,7 +294,12 @@ def test_bad_losses_are_named(sample):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.apart("estimator", "check")
-@parametrize_with_checks([OperatorKernelRegressorCV(lams=[1e-3, 1e-1], losses=["square", "huber"], cv=2)])
+@parametrize_with_checks(
+    [
+        OperatorKernelRegressorCV(),
+        OperatorKernelRegressorCV("gaussian", lams=[1e-3, 1e-1], losses=["square", "huber"], cv=2),
+    ]
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 

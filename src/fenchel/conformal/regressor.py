@@ -302,7 +302,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the model of the size of residuals: a kernel machine on the inputs as vectors."""
         if get_tags(self.estimator_).input_tags.pairwise:
             return OperatorKernelRegressorCV("precomputed")
-        return make_pipeline(FunctionTransformer(vectors), OperatorKernelRegressorCV())
+        return make_pipeline(FunctionTransformer(vectors), OperatorKernelRegressorCV(losses=["square"]))
 
     def _scores(self, model: Any, X: Any, y: Any, widths: Widths | None) -> np.ndarray:
         """Return the score of each sample, (m, 1) for a joint band and else (m, q)."""

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import PchipInterpolator, make_smoothing_spline
 
-from fenchel._statistics import weighted_median
+from fenchel._statistics import weighted_median, weighted_quantile
 from fenchel.datasets.functional import Curves
 
-__all__ = ["CurveCenter"]
+__all__ = ["CurveCenter", "channel_scales"]
 
+_LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of deviations, and that of the modulus of a normal variable
 _FEWEST = 5  # points that a smoothing spline needs
 _CLOSE = 1 / 200  # points nearer than this share of the domain are one knot
 
@@ -51,6 +52,22 @@ class CurveCenter:
         exact = np.searchsorted(self.grid, inside).clip(max=len(self.grid) - 1)
         is_exact = self.grid[exact] == inside
         return np.where(is_exact[:, None], self.values[exact], PchipInterpolator(self.grid, self.values)(inside))
+
+
+def channel_scales(values: np.ndarray, weights: np.ndarray, robust: bool) -> np.ndarray:
+    """Return one positive scale for each channel of centred curves (n, m, channels), NaN where not observed.
+
+    It is the root mean square, or with ``robust`` a quantile of moduli in its place; 1 for a channel of zeros.
+    """
+    scales = []
+    for c in range(values.shape[2]):
+        seen = ~np.isnan(values[:, :, c])
+        sizes, counts = np.abs(values[:, :, c][seen]), np.broadcast_to(weights[:, None], seen.shape)[seen]
+        size = float(np.sqrt(np.average(sizes**2, weights=counts))) if len(sizes) else 0.0
+        if robust and size > 0:
+            size = weighted_quantile(sizes, counts, _LEVEL) / _NORMAL or size
+        scales.append(size if size > 0 else 1.0)
+    return np.array(scales)
 
 
 def _smoothed(grid: np.ndarray, values: np.ndarray, mass: np.ndarray) -> np.ndarray:

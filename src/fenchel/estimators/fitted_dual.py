@@ -7,17 +7,19 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, as_index, as_like, device, eps, host, is_single, joined, namespace
+from fenchel.estimators.scale_warnings import warn_of_clipping, warn_of_kernel
 from fenchel.estimators.training_set import BoundKernel, Encoded, TrainingSet
 from fenchel.estimators.validation import DualSettings, warn_user
 from fenchel.exceptions import IndefiniteError
 from fenchel.feasibility import loss_radius, pulled_inside, round_off
-from fenchel.losses import Loss
+from fenchel.losses import Loss, Square
 from fenchel.operators import Thin, is_thin, kronecker
 from fenchel.problem import Certificate, DualProblem, arithmetic
-from fenchel.solvers import Solution, Solver, Status
+from fenchel.solvers import Auto, Solution, Solver, Status
 
 __all__ = [
     "FITTED",
@@ -30,6 +32,7 @@ __all__ = [
     "expose_solution",
     "fit_dual",
     "fit_refined",
+    "warn_of_scales",
     "warn_unless_converged",
 ]
 
@@ -37,18 +40,21 @@ E = TypeVar("E", bound=Encoded)
 
 FITTED = (  # attributes that every fitted estimator of one dual problem has, or may have
     "X_fit_",
+    "center_",
     "certificate_",
     "dual_coef_",
     "dual_objective_",
     "duality_gap_",
     "feature_names_in_",
     "history_",
+    "loss_",
     "n_features_in_",
     "n_iter_",
     "outlier_score_",
     "point_outlier_score_",
     "primal_objective_",
     "representation_",
+    "scale_",
     "solver_info_",
     "sparsity_",
     "status_",
@@ -173,6 +179,11 @@ class FittedDual:
         """How the solve ended."""
         return self.solution.status
 
+    @property
+    def residuals(self) -> Array:
+        """Outputs less predictions of the samples with a positive weight, in coordinates (n, p)."""
+        return self.problem.unscale(self.problem.targets - self.solution.predictions)
+
     def predict_coordinates(self, X: Array) -> Array:
         """Return the predictions for checked inputs, in coordinates (m, p)."""
         return self.expansion.predict_coordinates(X)
@@ -204,7 +215,13 @@ class DualEstimator(Protocol):
 def fit_dual(
     training_set: TrainingSet, loss: Loss, lam: float, solver: Solver, tol: float, start: Array | None = None
 ) -> FittedDual:
-    """Solve the dual problem of a loss and a lam to a relative gap ``tol``; ``start`` are duals to begin from."""
+    """Solve the dual problem of a loss and a lam to a relative gap ``tol``; ``start`` are duals to begin from.
+
+    A threshold that is relative to the residuals becomes a number, from those of the square loss at the same lam.
+    """
+    if loss.is_relative:
+        pilot = fit_dual(training_set, Square(), lam, Auto(), tol)
+        loss = loss.resolve(pilot.residuals, training_set.weights, training_set.representation.point_scale)
     problem = training_set.problem(loss, lam)
     with arithmetic(problem):
         solution = _finite(solver.solve(problem, tol=tol, start=start), problem)
@@ -225,6 +242,7 @@ def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E,
             start = _usable_start(fitted.solution.duals, refined.training_set.targets)
             encoded, fitted = refined, fit_dual(refined.training_set, *how, start)
     warn_unless_converged(fitted.solution, settings.lam, settings.tol)
+    warn_of_scales(fitted)
     return encoded, fitted
 
 
@@ -317,9 +335,16 @@ def warn_unless_converged(solution: Solution, lam: float, tol: float) -> None:
     warn_user(f"{text}. {advice.get(solution.status, solution.status.value)}", ConvergenceWarning)
 
 
+def warn_of_scales(fitted: FittedDual) -> None:
+    """Warn about a kernel or a loss whose scale does not fit the data."""
+    warn_of_kernel(fitted.training_set)
+    warn_of_clipping(fitted.problem.loss, fitted.duals.outlier_score)
+
+
 def expose(estimator: Any, fitted: FittedDual) -> None:
     """Set the fitted attributes that every estimator of one dual problem has, those of ``FITTED``."""
     expose_solution(estimator, fitted.solution, fitted.duals)
+    estimator.loss_ = clone(fitted.problem.loss)
     estimator._expansion = fitted.expansion
     estimator.X_fit_ = fitted.expansion.X
     estimator.representation_ = fitted.training_set.representation

@@ -14,7 +14,7 @@ from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_host, is_numpy, namespace
 from fenchel._check import Options, check_array, check_memory, check_parameter
 from fenchel.datasets.functional import Curves, as_curves, is_fdata, to_fdata
-from fenchel.estimators.curve_center import CurveCenter
+from fenchel.estimators.curve_center import CurveCenter, channel_scales
 from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
@@ -33,6 +33,7 @@ from fenchel.kernels import (
     OperatorKernel,
     ScalarKernel,
     Separable,
+    Standardized,
     as_scalar_kernel,
 )
 from fenchel.losses import Loss
@@ -47,7 +48,18 @@ class _Encoded:
     training_set: TrainingSet
     operator: IntegralOperator
     center: CurveCenter | None
+    scale: np.ndarray | None  # one for each channel of the outputs
     is_fdata: bool  # outputs came as a scikit-fda object
+
+    @property
+    def units(self) -> Any:
+        """Units of the coordinates: those of the channels where coordinates are points, else one for all."""
+        if self.scale is None:
+            return 1.0
+        n_coordinates, representation = self.training_set.targets.shape[1], self.training_set.representation
+        if representation.has_points and n_coordinates % len(self.scale) == 0:
+            return np.tile(self.scale, n_coordinates // len(self.scale))
+        return float(np.sqrt(np.mean(self.scale**2)))
 
 
 class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -62,7 +74,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     Parameters
     ----------
     kernel : kernel, str, callable or None, default=None
-        Kernel of the inputs; ``None`` is ``FunctionalGaussian(gamma="median")``, for curves and for vectors.
+        Kernel of the inputs; ``None`` is ``FunctionalGaussian(gamma="median")``, for curves and for vectors, and
+        ``"auto"`` the same after inputs have been standardised: each column of (n, d), each channel of (n, m, c).
     output_kernel : kernel, str, callable, list of these, or None, default=None
         Kernel of points of the domain; a list has one for each output channel. ``None`` is a Laplacian kernel whose
         length is a tenth of the domain, or for a representation with eigenvalues of its own, those.
@@ -78,6 +91,9 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     center : bool or "median", default=True
         Whether the mean curve (or the pointwise median) is subtracted from the outputs and added to predictions. Where
         values are missing it is estimated smoothly from all curves.
+    scale : bool or "robust", default=False
+        Whether each channel of the outputs is divided by its standard deviation over all points, and predictions
+        multiplied by it. ``"robust"`` takes a quantile of moduli instead.
     channels : array of shape (c, c) or None, default=None
         Positive semidefinite matrix between the output channels; ``None`` does not couple them.
     solver : Solver or str, default="auto"
@@ -103,6 +119,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         Points of the training curves.
     center_ : callable or None
         The centre: takes points and gives its values there, (points, channels).
+    scale_ : array of shape (channels,) or None
+        The scale of each channel of the outputs.
     primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, solver_info_, history_
         As for ``OperatorKernelRegressor``.
 
@@ -143,6 +161,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         tol: float = 1e-6,
         max_iter: int | None = None,
         approximation: Any = None,
+        scale: bool | str = False,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -156,6 +175,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         self.tol = tol
         self.max_iter = max_iter
         self.approximation = approximation
+        self.scale = scale
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
@@ -204,6 +224,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         points = self.grid_ if grid is None else as_points(grid)
         matrix = self.representation_.evaluation(self._operator, points, derivative)
         values = self._expansion.evaluate(X, matrix)
+        if self.scale_ is not None:  # channels of a point stand together
+            values = values * as_like(np.tile(self.scale_, len(points)), values)
         if self.center_ is not None:
             values = values + as_like(self.center_(points, derivative).reshape(1, -1), values)
         shaped = self.representation_.shaped(namespace(X).astype(values, X.dtype, copy=False))
@@ -260,15 +282,19 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         if center is not None:
             shape = curves.values.shape[1:]
             curves = Curves(curves.grid, curves.values - as_like(center.values.reshape((1, *shape)), curves.values))
+        scale = self._scale_of(curves, sample_weight)
+        if scale is not None:
+            curves = Curves(curves.grid, curves.values / as_like(scale, curves.values))
         operator = self._output_operator(curves.grid, representation)
         kernel = Separable(self._input_kernel(input_grid), operator)
         training_set = encode(X, curves, kernel, representation, settings, sample_weight, operator)
-        return _Encoded(training_set, operator, center, is_fdata(y))
+        return _Encoded(training_set, operator, center, scale, is_fdata(y))
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
         expose(self, fitted)
-        self._operator, self.center_, self._is_fdata = encoded.operator, encoded.center, encoded.is_fdata
+        self._operator, self._is_fdata = encoded.operator, encoded.is_fdata
+        self.center_, self.scale_ = encoded.center, encoded.scale
         self.grid_ = self.representation_.grid_
         self.representation_error_ = self.representation_.representation_error_
         scores = fitted.duals.point_outlier_score
@@ -317,6 +343,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
                 f"'output_kernel'. Got {self.kernel!r}."
             )
         kernel = FunctionalGaussian("median") if self.kernel is None else as_scalar_kernel(self.kernel)
+        if isinstance(self.kernel, str) and self.kernel == "auto":
+            kernel = Standardized(FunctionalGaussian("median"), by="auto" if grid is None else "channel")
         kernel = clone(kernel.validate())
         if hasattr(self, "feature_names_in_"):
             kernel = kernel.named(self.feature_names_in_)
@@ -351,6 +379,14 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
         kind = "median" if self.center == "median" else "mean"
         return CurveCenter.of(curves, values[counts > 0], counts[counts > 0], kind)
+
+    def _scale_of(self, curves: Curves, sample_weight: Array | None) -> np.ndarray | None:
+        check_parameter(type(self).__name__, "scale", self.scale, Options((False, True, "robust")))
+        if not self.scale:
+            return None
+        counts = sample_counts(sample_weight, curves.values)
+        values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
+        return channel_scales(values[counts > 0], counts[counts > 0], self.scale == "robust")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,43 +1,77 @@
 """``FunctionalRegressor`` with loss and lam chosen by cross-validation."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array
 from fenchel.estimators.functional import FunctionalRegressor
+from fenchel.estimators.kernel_choice import KernelChoice, choose_kernel, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.search import Progress, Search, expose_best, squared_distance
+from fenchel.estimators.training_set import TrainingSet
 from fenchel.estimators.validation import all_or_nothing
-from fenchel.losses import Loss
+from fenchel.kernels import Constant, Laplacian
+from fenchel.losses import Loss, Square
+from fenchel.representations import Spline
 
 __all__ = ["FunctionalRegressorCV"]
 
-_FITTED = ("center_", "grid_", "representation_error_")  # of the best estimator, beside the common ones
+_SHARES = (0.05, 0.1, 0.2, 0.5)  # lengths of the output kernel over that of the domain
+_FEWEST_POINTS = 3  # of curves whose output kernel is searched for
+_MOST_SAMPLES = 2000  # above, the output kernel is not searched for
+_DECADES = 10.0 ** np.arange(-4, 2)  # lam, relative to that of the kernel search without an output kernel
+_STEPS = 10.0 ** np.array([-0.5, 0.0, 0.5])  # lam, relative to the best of these
+_FITTED = ("grid_", "representation_error_")  # of the best estimator, beside the common ones
 
 
 class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """``FunctionalRegressor`` with loss and lam chosen by cross-validation on one factorisation.
+    """``FunctionalRegressor`` with kernels, loss and lam chosen by cross-validation.
+
+    With no argument nothing has to be known of the data: see ``OperatorKernelRegressorCV``. Columns of vectors (n, d)
+    and channels of curves (n, m, c) have one scale each, and the results do not depend on the unit of the grid. Curves
+    with one channel, on which a scale for each point would lose their shape, are given as (n, m, 1) or as scikit-fda
+    objects.
 
     Folds are solved as in ``OperatorKernelRegressorCV``. The error of a held-out curve is its mean squared distance to
     the prediction over the points at which it was observed. The chosen pair is then fitted on the whole sample.
 
     Parameters
     ----------
-    kernel, output_kernel, channels, representation, n_components, center, tol, approximation
+    kernel : "auto", kernel, str, callable or None, default="auto"
+        ``"auto"`` searches for a kernel of the inputs, on 2000 samples at most; everything else is as for
+        ``FunctionalRegressor``.
+    output_kernel : kernel, str, callable, list of these, or None, default=None
+        As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` is a Laplacian kernel whose length, a share
+        .05, .1, .2 or .5 of the domain, is chosen by the held-out errors of the square loss.
+    channels, n_components, tol, approximation
         As for ``FunctionalRegressor``. What they take from the sample (a median bandwidth, the centre) is taken from
         the whole sample, once.
+    representation : {"spline", "eigen", "fourier"} or CurveRepresentation, default="spline"
+        As for ``FunctionalRegressor``. With ``kernel="auto"``, ``"spline"`` is ``Spline(quadrature="mean")``, whose
+        integrals are means over the domain.
     lams, losses, cv, aggregate, n_jobs, checkpoint, progress
         As for ``OperatorKernelRegressorCV``. With contaminated curves ``aggregate="trimmed_mean"`` or ``"median"`` is
         the robust choice.
+    center : bool, "median" or "auto", default="auto"
+        As for ``FunctionalRegressor``. ``"auto"`` is the mean, or the median where ``kernel="auto"`` has found that
+        the loss is to be robust.
+    scale : bool, "robust" or "auto", default="auto"
+        As for ``FunctionalRegressor``. ``"auto"`` divides each output channel by its scale with ``kernel="auto"``,
+        unless a threshold of a loss is a number or ``channels`` couples them. Held-out errors are in these units.
 
     Attributes
     ----------
-    best_loss_, best_lam_ : Loss, float
-        The chosen pair.
+    best_kernel_, best_loss_, best_lam_ : kernel, Loss, float
+        What was chosen, with numbers for all that depends on the sample.
+    search_ : dict of lists or None
+        What the kernel search tried, as for ``OperatorKernelRegressorCV``.
     losses_, lams_ : list
         The grid.
     cv_errors_ : array of shape (n_losses, n_lams)
@@ -55,28 +89,31 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     >>> from fenchel.datasets import make_functional
     >>> from fenchel.losses import Huber
     >>> data = make_functional(30, 20, random_state=0)
-    >>> model = FunctionalRegressorCV(lams=[1e-4, 1e-2], losses=["square", Huber(0.5, p=1)]).fit(data.X, data.Y)
+    >>> FunctionalRegressorCV().fit(data.X, data.Y).predict(data.X[:2]).shape
+    (2, 20)
+    >>> model = FunctionalRegressorCV(None, lams=[1e-4, 1e-2], losses=["square", Huber(0.5, p=1)]).fit(data.X, data.Y)
     >>> model.cv_errors_.shape, bool(model.cv_gaps_.max() <= 1e-6)
     ((2, 2), True)
     """
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Any = "auto",
         output_kernel: Any = None,
         lams: Any = None,
-        losses: Sequence[Loss | str] = ("square",),
+        losses: Sequence[Loss | str] | str = "auto",
         representation: Any = "spline",
         n_components: float | None = None,
-        center: bool | str = True,
+        center: bool | str = "auto",
         channels: Array | None = None,
         cv: Any = 5,
-        aggregate: str = "mean",
+        aggregate: str = "auto",
         tol: float = 1e-6,
         n_jobs: int | None = None,
         checkpoint: Any = None,
         progress: Progress | None = None,
         approximation: Any = None,
+        scale: bool | str = "auto",
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -93,6 +130,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self.checkpoint = checkpoint
         self.progress = progress
         self.approximation = approximation
+        self.scale = scale
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
@@ -108,12 +146,15 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self : FunctionalRegressorCV
             The fitted model.
         """
-        search = Search.of(self, self.losses)
-        estimator = self._estimator(search.losses[0], search.lams[0])
-        encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True, grid=grid)
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
+        if is_auto(self.kernel):
+            estimator, encoded, search, choice = self._chosen(search, X, y, sample_weight, grid)
+        else:
+            estimator, choice = self._estimator(search.losses), None
+            encoded = self._encoded(estimator, X, y, sample_weight, grid)
         training_set = encoded.training_set
         result = search(training_set, search.folds(training_set), squared_distance(training_set))
-        expose_best(self, estimator, encoded, result, _FITTED)
+        expose_best(self, estimator, encoded, result, _FITTED, choice)
         return self
 
     def predict(self, X: Any, grid: Array | None = None, derivative: bool = False) -> Any:
@@ -126,22 +167,83 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         check_is_fitted(self)
         return self.best_estimator_.score(X, y, sample_weight, grid)
 
-    def _estimator(self, loss: Loss | str, lam: float) -> FunctionalRegressor:
+    def _chosen(
+        self, search: Search, X: Any, y: Any, sample_weight: Array | None, grid: Array | None
+    ) -> tuple[FunctionalRegressor, Any, Search, KernelChoice]:
+        """Return the estimator and its data with the kernels that were searched for, and the grid that is left."""
+        estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
+
+        @cache
+        def encode(is_robust: bool) -> Any:
+            estimator = estimators[is_robust].set_params(kernel=Constant(), approximation=None)
+            encoded = self._encoded(estimator, X, y, sample_weight, grid)
+            search.folds(encoded.training_set)  # raises if there are too few samples
+            return encoded
+
+        encode(False)
+        input_grid = estimators[False]._input_grid
+        choice = choose_kernel(encode, self.losses, curves=input_grid is not None, grid=input_grid)
+        search = search.chosen(choice, choice.losses, self)
+        estimator = estimators[choice.is_robust]
+        estimator.set_params(kernel=choice.search.kernel, approximation=self.approximation)
+        trials: list[Any] = []
+        for share in self._output_lengths(choice.encoded.training_set):
+            candidate = clone(estimator).set_params(output_kernel=_laplacian(share, choice.encoded.training_set))
+            encoded = self._encoded(candidate, X, y, sample_weight, grid)
+            training_set = encoded.training_set
+            pilot = search.pilot(choice.search.lam * _DECADES if self.lams is None else search.lams)
+            result = pilot(training_set, search.folds(training_set), squared_distance(training_set))
+            trials.append((float(np.min(result.cv_errors)), len(trials), candidate, encoded, result))
+        if not trials:
+            return estimator, self._encoded(estimator, X, y, sample_weight, grid), search, choice
+        _, _, estimator, encoded, result = min(trials)
+        best = result.lams[result.best[1]]
+        lams = (best * _STEPS).tolist() if self.lams is None else search.lams
+        return estimator, encoded, replace(search, lams=lams), choice
+
+    def _output_lengths(self, training_set: TrainingSet) -> tuple[float, ...]:
+        """Return the lengths of the output kernel to choose from, none where it is given."""
+        representation: Any = training_set.representation
+        is_given = self.output_kernel is not None or representation.has_eigenvalues
+        if is_given or len(representation.grid_) < _FEWEST_POINTS or training_set.n_samples > _MOST_SAMPLES:
+            return ()
+        return _SHARES
+
+    @staticmethod
+    def _encoded(
+        estimator: FunctionalRegressor, X: Any, y: Any, sample_weight: Array | None, grid: Array | None
+    ) -> Any:
+        return estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True, grid=grid)
+
+    def _estimator(self, losses: Sequence[Loss], is_robust: bool = False) -> FunctionalRegressor:
+        """Return the estimator with the first loss, its outputs in the units that go with the losses."""
+        is_free = is_auto(self.kernel) and self.channels is None and all(loss.is_unit_free for loss in losses)
+        representation = self.representation
+        if is_auto(self.kernel) and isinstance(representation, str) and representation == "spline":
+            representation = Spline(quadrature="mean")
         return FunctionalRegressor(
             self.kernel,
             self.output_kernel,
-            loss,
-            lam,
-            representation=self.representation,
+            losses[0],
+            1.0,
+            representation=representation,
             n_components=self.n_components,
-            center=self.center,
+            center=("median" if is_robust else True) if is_auto(self.center) else self.center,
             channels=self.channels,
             tol=self.tol,
             approximation=self.approximation,
+            scale=(is_free and ("robust" if is_robust else True)) if is_auto(self.scale) else self.scale,
         )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = self._estimator("square", 1.0).__sklearn_tags__()
+        inner = self._estimator([Square()]).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
+
+
+def _laplacian(share: float, training_set: TrainingSet) -> Laplacian:
+    """Return the output kernel whose length is a share of the domain."""
+    representation: Any = training_set.representation
+    grid = representation.grid_
+    return Laplacian(1 / (share * float(grid[-1] - grid[0])))

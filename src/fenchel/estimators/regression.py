@@ -4,19 +4,29 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, namespace
+from fenchel._array import Array, host, namespace
+from fenchel._check import Options, check_parameter
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.training_set import TrainingSet, encode
-from fenchel.estimators.validation import DualSettings, all_or_nothing, new_inputs, part_of, training_vectors
+from fenchel.estimators.validation import (
+    DualSettings,
+    all_or_nothing,
+    new_inputs,
+    part_of,
+    sample_counts,
+    training_vectors,
+)
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel
 from fenchel.losses import Loss
-from fenchel.representations import Representation
+from fenchel.representations import Euclidean, Representation
+from fenchel.target_scale import TargetScale, standardized_targets
 
 __all__ = ["OperatorKernelRegressor"]
 
@@ -25,6 +35,12 @@ __all__ = ["OperatorKernelRegressor"]
 class _Encoded:
     training_set: TrainingSet
     is_flat: bool  # outputs are numbers, not vectors
+    target_scale: TargetScale | None  # what the outputs were centred and divided by
+
+    @property
+    def units(self) -> Any:
+        """Units of the coordinates."""
+        return 1.0 if self.target_scale is None else self.target_scale.scale
 
 
 class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -37,7 +53,8 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
     ----------
     kernel : str, kernel or callable, default="gaussian"
         A scalar kernel (instance, short name, scikit-learn kernel object, pairwise name, callable or
-        ``"precomputed"``), or an operator-valued kernel.
+        ``"precomputed"``), or an operator-valued kernel. ``"auto"`` is a Gaussian kernel of standardised columns whose
+        bandwidth is the median distance.
     operator : OutputOperator, str, array or None, default=None
         The output operator of a scalar kernel: ``None`` (identity), ``"covariance"``, a matrix, a vector (diagonal).
     loss : Loss or str, default="square"
@@ -55,11 +72,22 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         the outputs and predictions are inner products with the training outputs.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel by one with 500 features: no n × n matrix is made.
+    center : bool or "robust", default=False
+        Whether the mean of the outputs is subtracted from them and added to predictions. ``"robust"`` is the mean of
+        values at most three robust standard deviations from the median.
+    scale : bool or "robust", default=False
+        Whether each output is divided by its standard deviation, and predictions multiplied by it. Thresholds of the
+        loss, ``dual_coef_`` and the objectives are then in these units. ``"robust"`` takes a quantile of the distances
+        to the median instead.
 
     Attributes
     ----------
     dual_coef_ : array of shape (n,) or (n, p)
         Dual variables :math:`a_i`.
+    center_, scale_ : array of shape (p,) or None
+        The centre and the scales of the outputs; ``None`` without.
+    loss_ : Loss
+        The loss, with the number that a relative threshold such as ``Huber("auto")`` came to.
     primal_objective_, dual_objective_ : float
         Values of the primal and of the dual problem.
     duality_gap_ : float
@@ -107,6 +135,8 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
     """
 
     _expansion: KernelExpansion
+    center_: Any
+    scale_: Any
     representation_: Representation
 
     def __init__(
@@ -120,6 +150,8 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         max_iter: int | None = None,
         representation: Representation | None = None,
         approximation: Any = None,
+        center: bool | str = False,
+        scale: bool | str = False,
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -130,6 +162,8 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         self.max_iter = max_iter
         self.representation = representation
         self.approximation = approximation
+        self.center = center
+        self.scale = scale
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -168,6 +202,8 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         """
         X = new_inputs(self, X)
         decoded = self.representation_.decode(self._expansion.predict_coordinates(X))
+        if self.center_ is not None:
+            decoded = TargetScale(self.center_, self.scale_).decode(decoded)
         decoded = namespace(X).astype(decoded, X.dtype, copy=False)
         return decoded[:, 0] if self._is_flat else decoded
 
@@ -189,13 +225,35 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         representation: Representation = part_of(given, representation_room, "representation", Representation)
         if representation.validate().is_functional:
             raise IncompatibleError(f"{representation!r} is for curves. Use FunctionalRegressor.")
-        training_set = encode(X, y, kernel, representation, settings, sample_weight)
-        return _Encoded(training_set, y.ndim == 1)
+        target_scale = self._target_scale_of(y, sample_weight, representation)
+        outputs = y if target_scale is None else target_scale.encode(y[:, None] if y.ndim == 1 else y)
+        training_set = encode(X, outputs, kernel, representation, settings, sample_weight)
+        return _Encoded(training_set, y.ndim == 1, target_scale)
+
+    def _target_scale_of(self, y: Array, sample_weight: Array | None, representation: Any) -> TargetScale | None:
+        """Return the centre and the scales of the outputs; ``None`` where neither is asked for."""
+        options = {"center": self.center, "scale": self.scale}
+        for name, value in options.items():
+            check_parameter(type(self).__name__, name, value, Options((False, True, "robust")))
+        if not any(options.values()):
+            return None
+        if not isinstance(representation, Euclidean):
+            raise IncompatibleError(
+                f"center and scale are for vector outputs. Got {representation!r}. Use center=False and scale=False."
+            )
+        counts = sample_counts(sample_weight, y)
+        Y = host(y[:, None] if y.ndim == 1 else y)[counts > 0]
+        of = {name: standardized_targets(Y, counts[counts > 0], robust=options[name] == "robust") for name in options}
+        zeros, ones = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
+        center = of["center"].center if self.center else zeros
+        return TargetScale(center, of["scale"].scale if self.scale else ones)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
         expose(self, fitted)
         self._is_flat = encoded.is_flat
+        self.center_ = None if encoded.target_scale is None else encoded.target_scale.center
+        self.scale_ = None if encoded.target_scale is None else encoded.target_scale.scale
         if self._is_flat:
             self.dual_coef_ = fitted.duals.coef[:, 0]
         return self

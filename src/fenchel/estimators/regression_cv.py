@@ -9,10 +9,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like
+from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
-from fenchel.estimators.training_set import TrainingSet
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.losses import Loss
 
@@ -20,7 +20,11 @@ __all__ = ["OperatorKernelRegressorCV"]
 
 
 class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """``OperatorKernelRegressor`` with loss and lam chosen by cross-validation on one factorisation.
+    """``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation.
+
+    With no argument nothing has to be known of the data: columns of X and outputs are brought to one scale each, then
+    kernels of several families and widths, with and without a linear part, are compared by leave-one-out in closed
+    form (``fenchel.kernel_search``). Predictions do not depend on the units of inputs and outputs.
 
     Small folds are solved side by side on the Gram matrix of the whole sample with their test samples held out, large
     ones on that of their training part, one factorisation for every loss and lam, few outputs side by side and others
@@ -28,20 +32,27 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
 
     Parameters
     ----------
-    kernel, operator, representation, tol, approximation
+    kernel : "auto", str, kernel or callable, default="auto"
+        ``"auto"`` searches for a kernel of the columns of X, on 2000 samples at most; everything else is as for
+        ``OperatorKernelRegressor``.
+    operator, representation, tol, approximation
         As for ``OperatorKernelRegressor``. What a kernel or operator takes from the sample (a median bandwidth, the
         covariance of the outputs) is taken from the whole sample, once.
     lams : sequence of float or None, default=None
-        Regularisation weights; ``None`` is 13 values from 1e-6 to 1.
-    losses : sequence of Loss or str, default=("square",)
-        Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]``.
+        Regularisation weights; ``None`` is two decades around that of the kernel search, or with a given kernel 13
+        values from 1e-6 to 1, and more beyond an end as long as the error falls there.
+    losses : sequence of Loss or str, or "auto", default="auto"
+        Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]`` or ``["square", Huber("auto")]``.
+        ``"auto"`` is the square loss or ``Huber("auto")`` for ``kernel="auto"``: Huber's unless the mean squared
+        leave-one-out error of the square loss is clearly less. With a given kernel it is the square loss.
     cv : int, splitter, "loo" or "approximate-loo", default=5
         Folds. A number means that many folds of samples in random order, the same in every fit; for folds in the order
         of the samples pass ``KFold(5)``. ``"loo"`` is leave-one-out, exact. ``"approximate-loo"`` takes one fit and
         one linear system for each pair instead of n fits, for losses of the Euclidean norm and the identity operator:
         exact for the square loss; ``fenchel.reweighted_ridge.approximate_loo`` states its error with others.
-    aggregate : {"mean", "median", "trimmed_mean", "fold_median"}, default="mean"
-        How held-out errors become one number: mean of the folds' means; median over all held-out samples, which a
+    aggregate : {"auto", "mean", "median", "trimmed_mean", "fold_median"}, default="auto"
+        How held-out errors become one number: ``"auto"`` is the trimmed mean where ``losses="auto"`` has found a robust
+        loss, else the mean; mean of the folds' means; median over all held-out samples, which a
         minority of outliers does not move; mean of the smallest four fifths of all errors, for fewer outliers than a
         fifth; median of the folds' means.
     n_jobs : int or None, default=None
@@ -53,11 +64,19 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     scoring : callable or None, default=None
         ``scoring(y, predicted)`` gives the error of each sample, shape (n,), from the outputs and their predictions out
         of sample, in the order of the sample; ``None`` is the squared distance.
+    center, scale : bool, "robust" or "auto", default="auto"
+        As for ``OperatorKernelRegressor``. ``"auto"`` centres the outputs with ``kernel="auto"``, robustly for a robust
+        loss, and divides each by its scale unless a threshold of a loss is a number, an operator acts on the outputs or
+        there is a representation. Held-out errors are in these units.
 
     Attributes
     ----------
-    best_loss_, best_lam_ : Loss, float
-        The chosen pair.
+    best_kernel_, best_loss_, best_lam_ : kernel, Loss, float
+        What was chosen, with numbers for all that depends on the sample.
+    search_ : dict of lists or None
+        What the kernel search tried, one entry for each trial: ``family``, ``width`` in median distances, relative
+        weight of the ``linear`` part, whether the search was ``robust``, ``n_samples``, the best ``lam`` relative to
+        the mean diagonal, the leave-one-out ``error`` and ``seconds``. ``None`` for a given kernel.
     losses_, lams_ : list
         The grid.
     cv_errors_ : array of shape (n_losses, n_lams)
@@ -75,20 +94,26 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     >>> from fenchel import OperatorKernelRegressorCV
     >>> from fenchel.losses import Huber
     >>> X = np.linspace(0, 3, 40)[:, None]
-    >>> Y = np.hstack([np.sin(X), np.cos(X)])
-    >>> model = OperatorKernelRegressorCV(lams=[1e-4, 1e-2, 1.0], losses=[Huber(0.1), Huber(1.0)]).fit(X, Y)
-    >>> model.best_lam_
+    >>> Y = np.hstack([np.sin(X), 1000 * np.cos(X)])
+    >>> model = OperatorKernelRegressorCV().fit(X, Y)
+    >>> bool(model.score(X, Y) > 0.999)
+    True
+
+    Parts that are named mean what they mean elsewhere:
+
+    >>> grid = {"lams": [1e-4, 1e-2, 1.0], "losses": [Huber(0.1), Huber(1.0)]}
+    >>> OperatorKernelRegressorCV("gaussian", **grid).fit(X, Y).best_lam_
     0.0001
     """
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         operator: Any = None,
         lams: Any = None,
-        losses: Sequence[Loss | str] = ("square",),
+        losses: Sequence[Loss | str] | str = "auto",
         cv: Any = 5,
-        aggregate: str = "mean",
+        aggregate: str = "auto",
         tol: float = 1e-6,
         representation: Any = None,
         n_jobs: int | None = None,
@@ -96,6 +121,8 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         progress: Progress | None = None,
         approximation: Any = None,
         scoring: Callable[[Array, Array], Any] | None = None,
+        center: bool | str = "auto",
+        scale: bool | str = "auto",
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -110,6 +137,8 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self.progress = progress
         self.approximation = approximation
         self.scoring = scoring
+        self.center = center
+        self.scale = scale
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -125,14 +154,17 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self : OperatorKernelRegressorCV
             The fitted model.
         """
-        search = Search.of(self, self.losses)
-        estimator = self._estimator(search.losses[0], search.lams[0])
-        encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
+        estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
+        estimator, encoded, choice = encoded_for_search(
+            self, self.losses, estimators, search.folds, X, y, sample_weight
+        )
+        search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         training_set = encoded.training_set
-        measure = squared_distance(training_set) if self.scoring is None else self._scored(training_set, self.scoring)
+        measure = squared_distance(training_set) if self.scoring is None else self._scored(encoded, self.scoring)
         settings = "" if self.scoring is None else getattr(self.scoring, "__qualname__", repr(self.scoring))
         result = search(training_set, search.folds(training_set), measure, settings=settings)
-        expose_best(self, estimator, encoded, result)
+        expose_best(self, estimator, encoded, result, choice=choice)
         return self
 
     def predict(self, X: Array) -> Array:
@@ -141,21 +173,33 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return self.best_estimator_.predict(X)
 
     @staticmethod
-    def _scored(training_set: TrainingSet, scoring: Callable[[Array, Array], Any]) -> Measure:
+    def _scored(encoded: Any, scoring: Callable[[Array, Array], Any]) -> Measure:
         """Return the measure that ``scoring`` is, of decoded outputs and predictions."""
-        decode = training_set.representation.decode
+        training_set, target_scale = encoded.training_set, encoded.target_scale
+
+        def decode(coordinates: Array) -> Any:
+            decoded = training_set.representation.decode(coordinates)
+            return decoded if target_scale is None else target_scale.decode(decoded)
+
         y = decode(training_set.targets)
         return lambda predictions: np.asarray(scoring(y, decode(as_like(predictions, y))), dtype=np.float64)
 
-    def _estimator(self, loss: Loss | str, lam: float) -> OperatorKernelRegressor:
+    def _estimator(self, losses: Sequence[Loss], is_robust: bool) -> OperatorKernelRegressor:
+        """Return the estimator with the first loss, centring and scaling outputs where that is left to the data."""
+        standard = "robust" if is_robust else True
+        has_own_units = self.operator is not None or self.representation is not None
+        scaled = not has_own_units and all(loss.is_unit_free for loss in losses)
+        center = is_auto(self.kernel) and self.representation is None
         return OperatorKernelRegressor(
             self.kernel,
             self.operator,
-            loss,
-            lam,
+            losses[0],
+            1.0,
             tol=self.tol,
             representation=self.representation,
             approximation=self.approximation,
+            center=(center and standard) if is_auto(self.center) else self.center,
+            scale=(center and scaled and standard) if is_auto(self.scale) else self.scale,
         )
 
     def __sklearn_tags__(self) -> Tags:

@@ -1,7 +1,7 @@
 """The search over losses and lam, by the errors of held-out samples."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -16,13 +16,15 @@ from fenchel._check import Interval, Options, check_parameter
 from fenchel._statistics import weighted_median
 from fenchel.decoders import Decoder
 from fenchel.estimators.checkpoint import Checkpoint, search_key
-from fenchel.estimators.fitted_dual import FITTED, DualEstimator, fit_dual, warn_unless_converged
+from fenchel.estimators.fitted_dual import FITTED, fit_dual, warn_of_scales, warn_unless_converged
+from fenchel.estimators.kernel_choice import KernelChoice, is_auto
 from fenchel.estimators.training_set import Encoded, TrainingSet, check_loss
 from fenchel.estimators.validation import as_lams, as_losses, warn_user
-from fenchel.exceptions import IncompatibleError
+from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.held_out import held_out, nearly_held_out
-from fenchel.losses import Loss
+from fenchel.losses import Loss, Square
 from fenchel.problem import arithmetic
+from fenchel.solvers import Auto
 
 __all__ = [
     "SEARCHED",
@@ -42,6 +44,7 @@ Progress = Callable[[int, int], None]  # called with the number of pairs done an
 
 SEARCHED = (  # attributes of an estimator that has searched a grid
     "best_estimator_",
+    "best_kernel_",
     "best_lam_",
     "best_loss_",
     "cv_errors_",
@@ -49,8 +52,12 @@ SEARCHED = (  # attributes of an estimator that has searched a grid
     "fold_errors_",
     "lams_",
     "losses_",
+    "search_",
 )
 
+_FLAT = 1e-3  # relative difference of two errors that does not count
+_MOST_STEPS = 12  # by which a grid of lam is extended
+_A_GRID = 5  # lams that are meant to bracket the best one
 _TRIM = 0.2  # share of the largest errors that a trimmed mean drops
 
 
@@ -79,6 +86,42 @@ class SearchResult:
         """The places, in the grid, of the loss and the lam with the least error."""
         return divmod(int(np.argmin(self.cv_errors)), len(self.lams))
 
+    def beyond(self) -> float | None:
+        """Return the next lam beyond the end of the grid that the best point is at, ``None`` if it is inside."""
+        order = np.argsort(self.lams)
+        i, j = self.best
+        errors, lams = self.cv_errors[i][order], np.asarray(self.lams)[order]
+        place = int(np.flatnonzero(order == j)[0])
+        if len(lams) < 2 or 0 < place < len(lams) - 1:
+            return None
+        neighbour = 1 if place == 0 else len(lams) - 2
+        if not errors[place] < (1 - _FLAT) * errors[neighbour]:
+            return None  # flat: a further point would say no more
+        return float(lams[place] ** 2 / lams[neighbour])
+
+    def joined(self, other: "SearchResult") -> "SearchResult":
+        """Return the result with the lams of another of the same losses."""
+        lams = np.array(self.lams + other.lams)
+        order = np.argsort(lams)
+        parts = [
+            np.concatenate([getattr(self, name), getattr(other, name)], axis=1)[:, order]
+            for name in ("cv_errors", "fold_errors", "cv_gaps")
+        ]
+        return SearchResult(self.losses, lams[order].tolist(), *parts)
+
+    def warn_at_end(self) -> None:
+        """Warn if the best lam of a grid of several is its smallest or its largest, and the error falls towards it."""
+        beyond = self.beyond()
+        if beyond is None or len(self.lams) < _A_GRID:
+            return
+        lam = self.lams[self.best[1]]
+        end, further = ("least", "smaller") if beyond < lam else ("largest", "larger")
+        warn_user(
+            f"The best lam, {lam:g}, is the {end} of the grid, and the error falls towards it. Add {further} values to "
+            f"lams, such as {beyond:.2g}, or use lams=None.",
+            ScaleWarning,
+        )
+
 
 @dataclass(frozen=True)
 class Search:
@@ -90,6 +133,7 @@ class Search:
     cv: Any
     aggregate: str
     tol: float  # relative gap to which the folds are solved
+    is_open: bool = False  # whether the grid of lam may be extended
     n_jobs: int | None = None
     checkpoint: Any = None
     progress: Progress | None = None
@@ -98,10 +142,19 @@ class Search:
     def of(cls, estimator: Any, losses: Sequence[Loss | str]) -> "Search":
         """Return the search that the parameters of an estimator mean."""
         name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
-        check_parameter(name, "aggregate", estimator.aggregate, Options(tuple(_AGGREGATES)))
+        check_parameter(name, "aggregate", estimator.aggregate, Options((*_AGGREGATES, "auto")))
         checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
+        aggregate = "mean" if estimator.aggregate == "auto" else estimator.aggregate
         optional = {key: parameters[key] for key in ("n_jobs", "checkpoint", "progress") if key in parameters}
-        return cls(name, checked, as_lams(lams), estimator.cv, estimator.aggregate, estimator.tol, **optional)
+        return cls(
+            name, checked, as_lams(lams), estimator.cv, aggregate, estimator.tol, estimator.lams is None, **optional
+        )
+
+    def chosen(self, choice: KernelChoice, losses: list[Loss], estimator: Any) -> "Search":
+        """Return the search with the losses and the lams of a choice; those that the user gave stay as they are."""
+        lams = choice.lams if estimator.lams is None else self.lams
+        robust = choice.is_robust and estimator.aggregate == "auto" and is_auto(estimator.losses)
+        return replace(self, losses=losses, lams=lams, aggregate="trimmed_mean" if robust else self.aggregate)
 
     @property
     def is_approximate(self) -> bool:
@@ -143,6 +196,8 @@ class Search:
     ) -> SearchResult:
         """Return the errors of the grid: every pair solved on one factorisation without each fold, then measured.
 
+        The grid of lam is extended as long as its best point is an end; a user's is not, and the user is warned.
+
         With ``is_expanded``, predictions are weights of the outputs (n, n); ``settings`` is what else the errors depend
         on, for the key of a checkpoint.
         """
@@ -150,6 +205,8 @@ class Search:
             raise IncompatibleError("cv='approximate-loo' does not give the weights of the outputs. Use cv='loo'.")
         for loss in self.losses:
             check_loss(loss, training_set.representation)
+        if any(loss.is_relative for loss in self.losses):
+            return self._resolved(training_set, folds, measure)(training_set, folds, measure, is_expanded, settings)
 
         def errors(losses: list[Loss]) -> Iterator[PairErrors]:
             problem = training_set.ridge
@@ -161,7 +218,27 @@ class Search:
             for pair in surface:
                 yield PairErrors(pair.loss, pair.lam, measure(host(pair.predictions)), pair.gap)
 
-        return self.collect(training_set, folds, errors, settings)
+        result = self.collect(training_set, folds, errors, settings)
+        for _ in range(_MOST_STEPS if self.is_open else 0):
+            beyond = result.beyond()
+            if beyond is None:
+                break
+            step = replace(self, lams=[beyond], checkpoint=None, progress=None)
+            result = result.joined(step(training_set, folds, measure, is_expanded))
+        if not self.is_open:
+            result.warn_at_end()
+        return result
+
+    def pilot(self, lams: Any) -> "Search":
+        """Return the search with the square loss alone."""
+        return replace(self, losses=[Square()], lams=as_lams(lams), is_open=True, checkpoint=None, progress=None)
+
+    def _resolved(self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure) -> "Search":
+        """Return the search with numbers for relative thresholds, from the residuals of the best square loss."""
+        result = self.pilot(self.lams)(training_set, folds, measure)
+        fitted = fit_dual(training_set, Square(), result.lams[result.best[1]], Auto(), self.tol)
+        weights, point_scale = training_set.weights, training_set.representation.point_scale
+        return replace(self, losses=[loss.resolve(fitted.residuals, weights, point_scale) for loss in self.losses])
 
     def collect(
         self,
@@ -241,7 +318,12 @@ def decoded_task_loss(
 
 
 def expose_best(
-    owner: Any, estimator: DualEstimator, encoded: Encoded, result: SearchResult, names: Sequence[str] = ()
+    owner: Any,
+    estimator: Any,
+    encoded: Encoded,
+    result: SearchResult,
+    names: Sequence[str] = (),
+    choice: KernelChoice | None = None,
 ) -> None:
     """Fit the best pair on the whole sample; set the attributes of the search and those of the best estimator.
 
@@ -251,11 +333,14 @@ def expose_best(
     owner.losses_, owner.lams_ = result.losses, result.lams
     owner.cv_errors_, owner.fold_errors_, owner.cv_gaps_ = result.cv_errors, result.fold_errors, result.cv_gaps
     owner.best_loss_, owner.best_lam_ = clone(result.losses[i]), result.lams[j]
+    owner.best_kernel_ = clone(estimator.kernel, safe=False)
+    owner.search_ = None if choice is None else choice.trials
     estimator._set_loss_and_lam(result.losses[i], result.lams[j])
     settings = estimator._settings()
     fitted = fit_dual(encoded.training_set, settings.loss, settings.lam, settings.solver, settings.tol)
     owner.best_estimator_ = estimator._expose(encoded, fitted)
     warn_unless_converged(fitted.solution, settings.lam, settings.tol)
+    warn_of_scales(fitted)
     for name in (*FITTED, *names):
         owner.__dict__.pop(name, None)  # of an earlier fit with another loss
         if hasattr(estimator, name):

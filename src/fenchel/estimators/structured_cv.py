@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like
 from fenchel.decoders import Decoder
+from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.search import (
     Measure,
@@ -30,14 +31,21 @@ __all__ = ["StructuredPredictorCV"]
 
 
 class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
-    """``StructuredPredictor`` with loss and lam chosen by cross-validation on one factorisation.
+    """``StructuredPredictor`` with kernel, loss and lam chosen by cross-validation.
 
     Parameters
     ----------
-    kernel, output_kernel, decoder, operator, center, tol
+    kernel : "auto", str, kernel or callable, default="auto"
+        ``"auto"`` searches for a kernel of the columns of X, whose units do not matter, by leave-one-out errors in the
+        output space; everything else is as for ``StructuredPredictor``.
+    output_kernel, decoder, operator, tol
         As for ``StructuredPredictor``.
-    lams, losses, cv, aggregate, n_jobs, checkpoint, progress
+    lams, cv, aggregate, n_jobs, checkpoint, progress
         As for ``OperatorKernelRegressorCV``.
+    losses : sequence of Loss or str, or "auto", default="auto"
+        Losses to choose from; ``"auto"`` is the square loss, since rare objects are no errors.
+    center : bool or "auto", default="auto"
+        As for ``StructuredPredictor``; ``"auto"`` is on with ``kernel="auto"``.
     task_loss : callable or None, default=None
         ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``; ``None`` is
         the squared distance in the output space before decoding.
@@ -46,7 +54,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
 
     Attributes
     ----------
-    best_loss_, best_lam_, cv_errors_, fold_errors_, cv_gaps_, losses_, lams_
+    best_kernel_, best_loss_, best_lam_, search_, cv_errors_, fold_errors_, cv_gaps_, losses_, lams_
         As for ``OperatorKernelRegressorCV``.
     best_estimator_ : StructuredPredictor
         The model fitted on the whole sample; its fitted attributes are attributes of this one too.
@@ -65,16 +73,16 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         output_kernel: Any = "linear",
         lams: Any = None,
-        losses: Sequence[Loss | str] = ("square",),
+        losses: Sequence[Loss | str] | str = "auto",
         decoder: Any = "training_set",
         operator: Any = None,
-        center: bool = False,
+        center: bool | str = "auto",
         task_loss: Callable[[Any, Any], np.ndarray] | None = None,
         cv: Any = 5,
-        aggregate: str = "mean",
+        aggregate: str = "auto",
         tol: float = 1e-6,
         n_jobs: int | None = None,
         checkpoint: Any = None,
@@ -111,14 +119,17 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self : StructuredPredictorCV
             The fitted model.
         """
-        search = Search.of(self, self.losses)
-        estimator = self._estimator(search.losses[0], search.lams[0])
-        encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
+        estimators = {is_robust: self._estimator(search.losses[0], 1.0) for is_robust in (False, True)}
+        estimator, encoded, choice = encoded_for_search(
+            self, search.losses, estimators, search.folds, X, y, sample_weight
+        )
+        search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         folds = search.folds(encoded.training_set)
         measure = self._measure(encoded.training_set, encoded.representation, encoded.decoder, folds)
         name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
         result = search(encoded.training_set, folds, measure, settings=f"{self.decoder!r} {name}")
-        expose_best(self, estimator, encoded, result, ("decoder_",))
+        expose_best(self, estimator, encoded, result, ("decoder_",), choice)
         return self
 
     def predict(self, X: Array, candidates: Any = None) -> Any:
@@ -170,7 +181,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             lam,
             self.decoder,
             self.operator,
-            self.center,
+            is_auto(self.kernel) if isinstance(self.center, str) else self.center,
             tol=self.tol,
             approximation=self.approximation,
         )

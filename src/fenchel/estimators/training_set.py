@@ -1,6 +1,6 @@
 """Training data in coordinates: what every dual problem of a fit is made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from fenchel.problem import DualProblem
 from fenchel.representations import Representation
 from fenchel.solvers import APGD
 
-__all__ = ["BoundKernel", "Encoded", "TrainingSet", "check_fits", "check_loss", "encode"]
+__all__ = ["BoundKernel", "Encoded", "TrainingSet", "check_fits", "check_loss", "encode", "with_kernel"]
 
 _FEATURES = 500  # of an approximation that an error suggests
 _ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
@@ -98,7 +98,7 @@ def encode(
 
     ``operator`` is the output operator, from which a representation of curves may take its basis.
     """
-    n, approximation = X.shape[0], settings.approximation
+    n = X.shape[0]
     check_loss(settings.loss, representation)
     weights, index = sample_weights(sample_weight, X)
     if kernel.is_pairwise and X.shape[1] != n:
@@ -110,16 +110,34 @@ def encode(
     check_fits(X, kernel, settings)
     targets = representation.fit(y, weights, operator).targets_
     check_fits(X, kernel, settings, targets.shape[1])
-    bound = kernel.bind(X, representation)
-    if approximation is not None:
-        bound = _approximated(bound, approximation, kernel, X, weights)
+    bound, ridge = _bound(X, kernel, representation, settings, weights)
+    is_exact = settings.approximation is None
+    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, is_exact)
+
+
+def with_kernel(training_set: TrainingSet, kernel: OperatorKernel, settings: DualSettings) -> TrainingSet:
+    """Return the training set with another kernel on points."""
+    X, representation = training_set.X, training_set.representation
+    check_fits(X, kernel, settings, training_set.targets.shape[1])
+    bound, ridge = _bound(X, kernel, representation, settings, training_set.weights)
+    return replace(training_set, kernel=bound, ridge=ridge, is_exact=settings.approximation is None)
+
+
+def _bound(
+    X: Array, kernel: OperatorKernel, representation: Representation, settings: DualSettings, weights: Array | None
+) -> tuple[BoundKernel, DualProblem]:
+    """Return the kernel bound to the sample, and the problem of the square loss at lam = 1."""
+    bound: Any = kernel.bind(X, representation)
+    if settings.approximation is not None:
+        bound = _approximated(bound, settings.approximation, kernel, X, weights)
     gram = bound.gram(X)
     if representation.row_scale_ is not None:
         gram = scaled(gram, representation.row_scale_)
+    targets = representation.targets_
     ridge = DualProblem.build(
         gram, targets, Square(), 1.0, weights, representation.point_scale, representation.observed_
     )
-    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, approximation is None)
+    return bound, ridge
 
 
 def check_loss(loss: Loss, representation: Representation) -> None:

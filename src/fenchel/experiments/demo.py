@@ -75,7 +75,7 @@ class Demo:
 def models(X: np.ndarray) -> dict[str, Any]:
     """Return the models that are compared, each with a grid to choose from by the median held-out error."""
     ours = {
-        f"fenchel {name}": FunctionalRegressorCV(lams=LAMS, losses=losses, cv=KFold(5), aggregate="median")
+        f"fenchel {name}": FunctionalRegressorCV(None, lams=LAMS, losses=losses, cv=KFold(5), aggregate="median")
         for name, losses in LOSSES.items()
     }
     scorer = curve_scorer("median")

@@ -15,6 +15,7 @@ from fenchel._component import from_name
 from fenchel.kernels import columns, constant, functional, scalar
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Polynomial
+from fenchel.kernels.standardized import Standardized
 
 __all__ = ["Product", "Scaled", "Sum", "Wrapped", "as_scalar_kernel"]
 
@@ -312,7 +313,8 @@ def as_scalar_kernel(value: Any) -> ScalarKernel:
     Parameters
     ----------
     value : ScalarKernel, str, object or callable
-        A kernel; a short name of this module (``"gaussian"``, ``"gaussian_tanimoto"``...); or what ``Wrapped`` takes.
+        A kernel; a short name of this module (``"gaussian"``, ``"gaussian_tanimoto"``...); ``"auto"``, a Gaussian
+        kernel of standardised inputs at the median distance; or what ``Wrapped`` takes.
         A name that is known here and to scikit-learn means the kernel of this module.
 
     Returns
@@ -334,6 +336,8 @@ def as_scalar_kernel(value: Any) -> ScalarKernel:
 
 def _kernel_of_name(name: str) -> ScalarKernel:
     """Return the kernel of this module, else the pairwise kernel of scikit-learn, that has the name."""
+    if name == "auto":
+        return Standardized(Gaussian("median"))
     try:
         kernel: ScalarKernel = from_name(name, (scalar, functional, columns, constant), "kernel")
         return kernel

@@ -79,6 +79,11 @@ class Loss(Component, ABC):
         """Whether a parameter is relative to the size of residuals: ``resolve`` must come before any value."""
         return False
 
+    @property
+    def is_unit_free(self) -> bool:
+        """Whether outputs in another unit give the same model: no parameter is a size of residuals."""
+        return self.is_relative
+
     def resolve(self, residuals: Array, weights: Array | None = None, point_scale: Array | None = None) -> "Loss":
         """Return the loss with every parameter that depends on the size of residuals replaced by its number.
 

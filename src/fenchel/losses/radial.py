@@ -74,6 +74,11 @@ class Square(RadialLoss):
         """Return t**2 / 2."""
         return profiles.Quadratic()
 
+    @property
+    def is_unit_free(self) -> bool:
+        """Return True: the loss of a residual in another unit is a multiple."""
+        return True
+
 
 class Norm(RadialLoss):
     r"""Norm of the residual, not squared: the spatial-median loss.

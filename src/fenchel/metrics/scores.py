@@ -24,16 +24,24 @@ class Scores:
         Root mean squared error over all observed values.
     rmse_of_mean : float
         That of the mean of the training targets as the prediction of every row.
+    rmse_of_linear : float or None
+        That of a linear model of the training rows, where there is one.
     """
 
     n_rows: int
     r2: float
     rmse: float
     rmse_of_mean: float
+    rmse_of_linear: float | None = None
 
     @classmethod
     def of(
-        cls, observed: np.ndarray, predicted: np.ndarray, mean: np.ndarray, grid: np.ndarray | None = None
+        cls,
+        observed: np.ndarray,
+        predicted: np.ndarray,
+        mean: np.ndarray,
+        grid: np.ndarray | None = None,
+        linear: np.ndarray | None = None,
     ) -> "Scores":
         """Return the scores of predictions, (n, p); NaN is not observed.
 
@@ -45,6 +53,8 @@ class Scores:
             Mean of the training targets.
         grid : array of shape (p,) or None, default=None
             Points of the curves, if the rows are curves.
+        linear : array of shape (n, p) or None, default=None
+            Predictions of a linear model.
 
         Returns
         -------
@@ -62,6 +72,7 @@ class Scores:
             float(np.mean(_determination(errors, spread))) if len(observed) > 1 else float("nan"),
             _root_mean_square(observed - predicted),
             _root_mean_square(observed - mean),
+            None if linear is None else _root_mean_square(observed - linear),
         )
 
 

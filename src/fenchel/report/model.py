@@ -158,8 +158,11 @@ def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarr
     if hasattr(predicted, "data_matrix"):  # scikit-fda
         predicted = predicted.data_matrix
     predicted = host(predicted).reshape(len(support), -1)
-    if getattr(estimator, "center_", None) is not None:
-        observed = observed + estimator.center_(estimator.grid_).reshape(1, -1)
+    scale, center = getattr(estimator, "scale_", None), getattr(estimator, "center_", None)
+    if scale is not None:  # of each output, or of each channel of curves
+        observed = observed * np.tile(scale, observed.shape[1] // len(scale))
+    if center is not None:
+        observed = observed + np.reshape(center(estimator.grid_) if callable(center) else center, (1, -1))
     if table is not None:
         observed, predicted = observed + table.offset_, predicted + table.offset_
     names = [f"output {k + 1}" for k in range(observed.shape[1])] if table is None else table.target_names_

@@ -97,12 +97,19 @@ def _fit_quality(facts: ModelFacts, pairs: Pairs | None) -> str:
     quality = facts.fit_quality(pairs)
     if not quality:
         return ""
-    rows = [[name, f"{s.r2:.4f}", f"{s.rmse:.4g}", f"{s.rmse_of_mean:.4g}"] for name, s in quality]
+    has_linear = any(s.rmse_of_linear is not None for _, s in quality)
+    rows = [
+        [name, f"{s.r2:.4f}", f"{s.rmse:.4g}", f"{s.rmse_of_mean:.4g}"]
+        + ([] if not has_linear else ["" if s.rmse_of_linear is None else f"{s.rmse_of_linear:.4g}"])
+        for name, s in quality
+    ]
+    heads = ["rows", "R²", "RMSE", "RMSE of the mean", *(["RMSE of a linear model"] if has_linear else [])]
     text = (
         "The certificate says that the model is the optimum of its objective, these numbers how well it predicts. "
-        "RMSE is the root mean squared error, and the mean is that of the training targets."
+        "RMSE is the root mean squared error, the mean is that of the training targets, and a linear model is a ridge "
+        "regression with its penalty chosen by leave-one-out."
     )
-    return f"{pages.table(['rows', 'R²', 'RMSE', 'RMSE of the mean'], rows, n_texts=1)}<p>{text}</p>"
+    return f"{pages.table(heads, rows, n_texts=1)}<p>{text}</p>"
 
 
 def _certificate(facts: ModelFacts) -> str:
@@ -118,6 +125,7 @@ def _certificate(facts: ModelFacts) -> str:
         ("solver", f"{fitted.solver_info_['solver']}: {fitted.solver_info_['reason']}"),
         ("iterations", str(fitted.n_iter_)),
         ("loss", f"{loss!r}{', chosen' if is_chosen else ''}"),
+        *([("kernel", f"{kernel_text(fitted.best_kernel_)}, chosen")] if is_chosen else []),
         ("lam", f"{fitted.best_lam_ if is_chosen else fitted.lam:.6g}{', chosen' if is_chosen else ''}"),
     ]
     return _facts(rows)

@@ -1,0 +1,145 @@
+"""The kernel and the kind of loss that a search chooses where none are named."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import Array
+from fenchel.estimators.training_set import Encoded, TrainingSet, with_kernel
+from fenchel.estimators.validation import as_losses
+from fenchel.kernel_search import KernelSearch, search_kernel
+from fenchel.kernels import Constant, as_operator_kernel
+from fenchel.losses import Huber, Loss, Square
+
+__all__ = ["KernelChoice", "choose_kernel", "encoded_for_search", "is_auto", "is_robust"]
+
+_STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
+_REPORTED = ("n_samples", "lam", "error", "seconds")
+_ERRORS = 1.5  # standard errors by which the square loss must win, see choose_kernel
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """What was chosen for a sample: the data as the losses want them, a kernel with its lam, and the losses."""
+
+    encoded: Any
+    search: KernelSearch
+    losses: list[Loss]
+    is_robust: bool
+    trials: dict[str, list[Any]]  # what was tried, one entry for each trial
+
+    def resolved_losses(self) -> list[Loss]:
+        """Return the losses with numbers for thresholds that are relative to the residuals of the search."""
+        counts = self.encoded.training_set.counts[self.search.index]
+        return [loss.resolve(self.search.residuals, counts) for loss in self.losses]
+
+    @property
+    def lams(self) -> list[float]:
+        """Two decades around the lam of the kernel search."""
+        lams: list[float] = (self.search.lam * _STEPS).tolist()
+        return lams
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to the data."""
+    return isinstance(value, str) and value == "auto"
+
+
+def is_robust(loss: Loss, training_set: TrainingSet) -> bool:
+    """Whether the influence of a sample on a fit with the loss is bounded."""
+    targets = training_set.targets
+    bound = loss.resolve(np.ones(1)).bind(targets, training_set.representation.point_scale)
+    return bound.saturation(0 * targets) is not None
+
+
+def choose_kernel(
+    encode: Callable[[bool], Encoded], losses: Any, curves: bool = False, grid: Any = None
+) -> KernelChoice:
+    """Return the kernel with the least leave-one-out error, and the losses to fit with.
+
+    ``encode(robust)`` gives the data, centred and scaled robustly or not; its kernel does not matter. ``losses`` are
+    those to choose from. With ``"auto"`` there are two searches, one for the square loss and one for Huber's, and the
+    square loss is taken if its mean squared leave-one-out error is less by more than 1.5 standard errors of the
+    difference. Gross errors in the targets make that difference noisy, and the robust loss is taken; heavy tails that
+    the inputs explain make it clear.
+    """
+    encoded = encode(False)
+    if not is_auto(losses):
+        given = as_losses(losses)
+        robust = any(is_robust(loss, encoded.training_set) for loss in given)
+        encoded = encode(True) if robust else encoded
+        search = _searched(encoded.training_set, robust, curves, grid)
+        return _choice(encoded, search, given, robust, {robust: search})
+    candidates = {False: encoded, True: encode(True)}
+    searches = {robust: _searched(candidates[robust].training_set, robust, curves, grid) for robust in (False, True)}
+    square, huber = (
+        _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
+    )
+    difference, n = square - huber, len(square)
+    spread = float(np.std(difference)) / n**0.5
+    robust = not float(np.mean(difference)) < -_ERRORS * spread
+    given = [Huber("auto")] if robust else [Square()]
+    return _choice(candidates[robust], searches[robust], given, robust, searches)
+
+
+def encoded_for_search(
+    owner: Any,
+    losses: Any,
+    estimators: dict[bool, Any],
+    check: Callable[[TrainingSet], object],
+    X: Any,
+    y: Any,
+    sample_weight: Array | None,
+) -> tuple[Any, Any, KernelChoice | None]:
+    """Return an estimator and its data for a search over losses and lam, with the kernel that ``owner`` means.
+
+    ``losses`` are as for ``choose_kernel``; ``estimators`` has one for robust losses and one for others; ``check``
+    raises if there are too few samples.
+    """
+    settings = estimators[False]._settings().swept()
+    if not is_auto(owner.kernel):
+        return estimators[False], estimators[False]._encode(X, y, sample_weight, settings, double=True), None
+    without_kernel = replace(settings, approximation=None)
+
+    def encode(is_robust: bool) -> Any:
+        estimator = estimators[is_robust].set_params(kernel=Constant())
+        encoded = estimator._encode(X, y, sample_weight, without_kernel, double=True)
+        check(encoded.training_set)
+        return encoded
+
+    choice = choose_kernel(encode, losses)
+    kernel = as_operator_kernel(choice.search.kernel, owner.operator)
+    training_set = with_kernel(choice.encoded.training_set, kernel, settings)
+    estimator = estimators[choice.is_robust].set_params(kernel=choice.search.kernel)
+    return estimator, replace(choice.encoded, training_set=training_set), choice
+
+
+def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any) -> KernelSearch:
+    weights = training_set.weights
+    return search_kernel(training_set.X, training_set.targets, weights, robust=robust, curves=curves, grid=grid)
+
+
+def _squared_errors(encoded: Encoded, search: KernelSearch, other: Encoded) -> np.ndarray:
+    """Return the squared leave-one-out errors of the samples of a search, in the units of other data, times counts."""
+    units = _units(encoded) / _units(other)
+    counts = encoded.training_set.counts[search.index]
+    errors: np.ndarray = np.sum((search.left_out * units) ** 2, axis=1) * counts / np.mean(counts)
+    return errors
+
+
+def _units(encoded: Encoded) -> Any:
+    """Return the units of the coordinates, a number for all of them or one for each."""
+    return getattr(encoded, "units", 1.0)
+
+
+def _choice(
+    encoded: Encoded, search: KernelSearch, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
+) -> KernelChoice:
+    rows = [
+        {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
+        for is_robust, one in searches.items()
+        for trial in one.trials
+    ]
+    return KernelChoice(encoded, search, list(losses), robust, {name: [row[name] for row in rows] for name in rows[0]})
