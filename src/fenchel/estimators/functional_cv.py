@@ -153,7 +153,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             estimator, choice = self._estimator(search.losses), None
             encoded = self._encoded(estimator, X, y, sample_weight, grid)
         training_set = encoded.training_set
-        result = search(training_set, search.folds(training_set), squared_distance(training_set))
+        result = search(training_set, search.folds(training_set), squared_distance(training_set, search.ceiling))
         expose_best(self, estimator, encoded, result, _FITTED, choice)
         return self
 
@@ -192,7 +192,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             encoded = self._encoded(candidate, X, y, sample_weight, grid)
             training_set = encoded.training_set
             pilot = search.pilot(choice.search.lam * _DECADES if self.lams is None else search.lams)
-            result = pilot(training_set, search.folds(training_set), squared_distance(training_set))
+            result = pilot(training_set, search.folds(training_set), squared_distance(training_set, search.ceiling))
             trials.append((float(np.min(result.cv_errors)), len(trials), candidate, encoded, result))
         if not trials:
             return estimator, self._encoded(estimator, X, y, sample_weight, grid), search, choice

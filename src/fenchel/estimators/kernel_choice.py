@@ -12,11 +12,13 @@ from fenchel.estimators.validation import as_losses
 from fenchel.kernel_search import KernelSearch, search_kernel
 from fenchel.kernels import Constant, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
+from fenchel.losses.relative import RelativeSize
 
 __all__ = ["KernelChoice", "choose_kernel", "encoded_for_search", "is_auto", "is_robust"]
 
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
+_WRONG = 4.0  # robust deviations; of normal errors, one of 16 000 is larger
 _ERRORS = 1.5  # standard errors by which the square loss must win, see choose_kernel
 
 
@@ -34,6 +36,12 @@ class KernelChoice:
         """Return the losses with numbers for thresholds that are relative to the residuals of the search."""
         counts = self.encoded.training_set.counts[self.search.index]
         return [loss.resolve(self.search.residuals, counts) for loss in self.losses]
+
+    @property
+    def ceiling(self) -> float:
+        """The squared distance of a target that is certainly wrong, from the leave-one-out errors of the search."""
+        counts = self.encoded.training_set.counts[self.search.index]
+        return float(RelativeSize("scale", _WRONG).of(np.linalg.norm(self.search.left_out, axis=1), counts) ** 2)
 
     @property
     def lams(self) -> list[float]:

@@ -51,8 +51,9 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         one linear system for each pair instead of n fits, for losses of the Euclidean norm and the identity operator:
         exact for the square loss; ``fenchel.reweighted_ridge.approximate_loo`` states its error with others.
     aggregate : {"auto", "mean", "median", "trimmed_mean", "fold_median"}, default="auto"
-        How held-out errors become one number: ``"auto"`` is the trimmed mean where ``losses="auto"`` has found a robust
-        loss, else the mean; mean of the folds' means; median over all held-out samples, which a
+        How held-out errors become one number: ``"auto"`` is the mean, and where ``losses="auto"`` has found a robust
+        loss, the mean of errors that count at most as much as one of four robust deviations; mean of the folds' means;
+        median over all held-out samples, which a
         minority of outliers does not move; mean of the smallest four fifths of all errors, for fewer outliers than a
         fifth; median of the folds' means.
     n_jobs : int or None, default=None
@@ -161,7 +162,9 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         )
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         training_set = encoded.training_set
-        measure = squared_distance(training_set) if self.scoring is None else self._scored(encoded, self.scoring)
+        measure = squared_distance(training_set, search.ceiling)
+        if self.scoring is not None:
+            measure = self._scored(encoded, self.scoring)
         settings = "" if self.scoring is None else getattr(self.scoring, "__qualname__", repr(self.scoring))
         result = search(training_set, search.folds(training_set), measure, settings=settings)
         expose_best(self, estimator, encoded, result, choice=choice)

@@ -1,5 +1,6 @@
 """The search over losses and lam, by the errors of held-out samples."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -134,6 +135,7 @@ class Search:
     aggregate: str
     tol: float  # relative gap to which the folds are solved
     is_open: bool = False  # whether the grid of lam may be extended
+    ceiling: float = math.inf  # what a squared distance counts at most
     n_jobs: int | None = None
     checkpoint: Any = None
     progress: Progress | None = None
@@ -153,8 +155,8 @@ class Search:
     def chosen(self, choice: KernelChoice, losses: list[Loss], estimator: Any) -> "Search":
         """Return the search with the losses and the lams of a choice; those that the user gave stay as they are."""
         lams = choice.lams if estimator.lams is None else self.lams
-        robust = choice.is_robust and estimator.aggregate == "auto" and is_auto(estimator.losses)
-        return replace(self, losses=losses, lams=lams, aggregate="trimmed_mean" if robust else self.aggregate)
+        is_capped = choice.is_robust and estimator.aggregate == "auto" and is_auto(estimator.losses)
+        return replace(self, losses=losses, lams=lams, ceiling=choice.ceiling if is_capped else math.inf)
 
     @property
     def is_approximate(self) -> bool:
@@ -275,15 +277,19 @@ class Search:
         return SearchResult(self.losses, self.lams, store.scores, store.errors, store.gaps)
 
 
-def squared_distance(training_set: TrainingSet) -> Measure:
-    """Return the measure of the squared distance between outputs and predictions, where outputs are observed."""
+def squared_distance(training_set: TrainingSet, ceiling: float = math.inf) -> Measure:
+    """Return the measure of the squared distance between outputs and predictions, where outputs are observed.
+
+    A distance above the ceiling counts as the ceiling: a wrong target costs the same whatever is predicted, and a wrong
+    prediction still costs.
+    """
     problem = training_set.ridge
     targets = host(problem.unscale(problem.targets))
     observed = 1.0 if problem.mask is None else host(problem.mask)
 
     def measure(predictions: np.ndarray) -> np.ndarray:
         squares: np.ndarray = np.sum(observed * (targets - predictions) ** 2, axis=1)
-        return squares
+        return np.minimum(squares, ceiling)
 
     return measure
 
