@@ -99,7 +99,7 @@ fig, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
 for ax, p in zip(axes, (1, 2, np.inf), strict=True):
     loss = Huber(1.0, p=p)
     values = loss.value(points).reshape(121, 121)
-    clipped = loss.saturation(points).reshape(121, 121)
+    clipped = loss.saturation(points).reshape(121, 121, -1).max(axis=2)
     ax.contour(axis, axis, values, levels=np.arange(0.25, 4, 0.5))
     ax.contour(axis, axis, clipped, levels=[1.0], colors="k", linestyles="dashed")
     ax.set(title=f"Huber, p = {p}", aspect="equal")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from fenchel._array import Array, as_index, as_like, namespace
-from fenchel.losses.base import Loss
+from fenchel.losses.base import Loss, rows_of
 from fenchel.operators import Rotation
 from fenchel.problem import DualProblem, has_gaps
 
@@ -39,7 +39,7 @@ def restricted(problem: DualProblem, index: np.ndarray) -> DualProblem:
         problem,
         gram=problem.gram.block(rows),
         targets=cut(problem.targets),
-        loss=problem.loss.rows(index),
+        loss=rows_of(problem.loss, index),
         root=root,
         total=float(len(index)) if root is None else float(xp.sum(root**2)),
         mask=cut(problem.mask),
@@ -49,7 +49,7 @@ def restricted(problem: DualProblem, index: np.ndarray) -> DualProblem:
 
 def rotation(problem: DualProblem) -> Rotation | None:
     """Return the change to coordinates in which the operator is diagonal, ``None`` if the loss does not allow it."""
-    if problem.loss.profile() is None or has_gaps(problem) or problem.shared.rotated is None:
+    if problem.loss.profile is None or has_gaps(problem) or problem.shared.rotated is None:
         return None
     return problem.shared.rotated[0]
 

@@ -10,7 +10,7 @@ __all__ = ["loss_radius", "pulled_inside", "round_off"]
 
 def loss_radius(problem: DualProblem) -> float:
     """Return the norm of a residual beyond which the loss is infinite, ``inf`` if it is finite everywhere."""
-    profile = problem.loss.profile()
+    profile = problem.loss.profile
     return math.inf if profile is None else float(profile.radius)
 
 

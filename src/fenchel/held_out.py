@@ -9,7 +9,7 @@ import numpy as np
 
 from fenchel._array import Array, as_index, host, namespace
 from fenchel.derived_problems import bound_loss, holding_out, restricted
-from fenchel.losses.base import Loss
+from fenchel.losses.base import Loss, rows_of
 from fenchel.operators.eigenbasis import Function
 from fenchel.problem import DualProblem
 from fenchel.reweighted_ridge import approximate_loo, double_expansion
@@ -149,7 +149,7 @@ class _Cut(_Folds):
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
         """Yield the predictions out of sample, from one surface for each fold; these go forward side by side."""
         root = None if self.problem.root is None else host(self.problem.root)
-        rows = [[loss.rows(train) for loss in losses] for train in self.train]
+        rows = [[rows_of(loss, train) for loss in losses] for train in self.train]
         surfaces = [solve_bound_grid(part, row, lams, tol) for part, row in zip(self.alone, rows, strict=True)]
         for members in zip(*surfaces, strict=True):
             predictions, gap = self._unknown(), 0.0

@@ -28,7 +28,7 @@ def double_expansion(problem: DualProblem, solution: Solution) -> tuple[np.ndarr
     [Laforgue2020]_, Thm 3 and section 4.4.
     """
     xp, n = namespace(problem.targets), problem.targets.shape[0]
-    if problem.loss.profile() is not None:
+    if problem.loss.profile is not None:
         active, inverse = _reweighted(problem, solution)
         return active, inverse @ as_like(np.eye(n)[active], problem.targets)
     active = np.flatnonzero(host(row_norms(solution.duals)[:, 0]) > 0)
@@ -65,7 +65,7 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
     True
     """
     has_identity = problem.gram.n_outputs is None
-    if not has_identity or problem.loss.profile() is None:
+    if not has_identity or problem.loss.profile is None:
         raise IncompatibleError(
             "Approximate leave-one-out needs a loss of the Euclidean norm and the identity operator. Got "
             f"{problem.loss!r}{'' if has_identity else ' with an operator'}. Use cv='loo'."

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from fenchel._array import Array, as_index, as_like, host, namespace
-from fenchel.losses.base import Loss
+from fenchel.losses.base import Loss, rows_of
 from fenchel.problem import Certificate, DualProblem, certificate_of_sums, has_gaps
 
 __all__ = ["Batch"]
@@ -118,7 +118,9 @@ class Batch:
             places.setdefault(id(problem.loss), []).append(k)
         n = self.first.targets.shape[0]
         repeats = {len(members): np.repeat(np.arange(n), len(members)) for members in places.values()}
-        return [(self.problems[members[0]].loss.rows(repeats[len(members)]), members) for members in places.values()]
+        return [
+            (rows_of(self.problems[members[0]].loss, repeats[len(members)]), members) for members in places.values()
+        ]
 
     @cached_property
     def _mask(self) -> Array | None:

@@ -35,17 +35,18 @@ def solve_bound_grid(
 ) -> Iterator[tuple[int, int, Solution]]:
     """Yield what ``solve_grid`` does, for losses that are bound to the problem."""
     order = descending(lams)
-    splitting = solver if isinstance(solver, DouglasRachford) else DouglasRachford()
-    is_shared = splitting.why_not(problem) is None and (solver is None or isinstance(solver, Auto | DouglasRachford))
+    solver = Auto() if solver is None else solver
+    splitting = DouglasRachford() if solver.chooses else solver
+    is_shared = splitting.most_shared > 0 and splitting.why_not(problem) is None
     if is_shared:
         problem.shared.factorize()
     p = problem.targets.shape[1]
-    side = 1 if splitting.factorization == "inverse" else max(1, min(_COLUMNS // max(1, p), batch_size(problem)))
+    side = int(min(splitting.most_shared, max(1, min(_COLUMNS // max(1, p), batch_size(problem)))))
     waiting: list[tuple[int, int, DualProblem]] = []
     for i, loss in enumerate(bound):
         row = [(j, problem.with_(loss=loss, lam=float(lams[j]))) for j in order]
         if not is_shared:
-            yield from _together(solver or Auto(), [(i, j, member) for j, member in row], tol)
+            yield from _together(solver, [(i, j, member) for j, member in row], tol)
         elif ClosedForm().why_not(problem.with_(loss=loss)) is None:
             yield from _together(splitting, waiting, tol)
             yield from ((i, j, _ridge(member)) for j, member in row)

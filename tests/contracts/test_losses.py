@@ -63,7 +63,7 @@ def test_the_same_loss_through_another_door():
 )
 def test_conjugate_is_the_supremum(loss):
     """f*(s) = sup_t s t - f(t), found by a scalar search that knows only the values."""
-    bound_at = loss.profile().bound
+    bound_at = loss.profile.bound
     for s in (0.05, 0.2, 0.6, 1.1, 2.0):
         if s >= bound_at:
             continue

@@ -17,6 +17,7 @@ from fenchel.estimators.validation import DualSettings, warn_user
 from fenchel.exceptions import IndefiniteError
 from fenchel.feasibility import loss_radius, pulled_inside, round_off
 from fenchel.losses import Loss, Square
+from fenchel.losses.base import row_saturation
 from fenchel.operators import Thin, is_thin, kronecker
 from fenchel.problem import Certificate, DualProblem, arithmetic
 from fenchel.solvers import Auto, Solution, Solver, Status
@@ -145,8 +146,9 @@ class Duals:
                 return None  # else a clipped sample has a score of exactly 1, whatever its round-off
             return namespace(ratios).where(ratios >= least, namespace(ratios).ones_like(ratios), ratios)
 
-        scores = problem.loss.saturation(coef), problem.loss.point_saturation(coef)
-        return cls(coef, _support(coef), *map(clipped, scores))
+        ratios = problem.loss.saturation(coef)
+        points = ratios if ratios is not None and ratios.ndim == 2 else None
+        return cls(coef, _support(coef), clipped(row_saturation(problem.loss, coef)), clipped(points))
 
     def given(self, training_set: TrainingSet) -> "Duals":
         """Return the duals of all samples given: null for those of weight zero."""

@@ -12,7 +12,7 @@ from fenchel.kernels import ScalarKernel
 from fenchel.losses import Loss
 from fenchel.operators import Dense
 from fenchel.problem import DualProblem, arithmetic
-from fenchel.solvers import Auto, ClosedForm, RowNewton, Solution, Solver, Status
+from fenchel.solvers import ClosedForm, RowNewton, Solution, Solver, Status
 
 __all__ = ["Layers", "Network", "Reduced", "descend", "first_layers"]
 
@@ -189,7 +189,7 @@ class Reduced:
 
     def start(self, problem: DualProblem) -> Array | None:
         """Return duals to start from: those with the multipliers of the last solve."""
-        if self.last is None or problem.loss.profile() is None:
+        if self.last is None or problem.loss.profile is None:
             return None
         return problem.gram.solver(problem.scale, self.last)(self.V)
 
@@ -204,7 +204,7 @@ class Reduced:
         if ClosedForm().why_not(problem) is None:
             return self.solver.solve(problem, self.tol)
         start = self.start(problem)
-        if start is None or not isinstance(self.solver, Auto) or RowNewton().why_not(problem) is not None:
+        if start is None or not self.solver.chooses or RowNewton().why_not(problem) is not None:
             return self.solver.solve(problem, self.tol, start)
         near = RowNewton(max_iter=_NEAR).solve(problem, self.tol, start)
         return near if near.status is Status.CONVERGED else self.solver.solve(problem, self.tol, near.duals)

@@ -285,7 +285,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         decoder = (
             task_loss.decoder() if _is_auto(self.decoder) else part_of(self.decoder, decoder_room, "decoder", Decoder)
         ).validate()
-        is_expanded = settings.loss.profile() != Quadratic()
+        is_expanded = settings.loss.profile != Quadratic()
         check_fits(X, kernel, settings, 1 if is_expanded else X.shape[0])
         targets, representation = self._targets(X, outputs, task_loss, is_expanded)
         training_set = encode(X, targets, kernel, representation, settings, sample_weight)

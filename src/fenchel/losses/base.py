@@ -1,15 +1,21 @@
-"""The protocol of a loss, and of the scalar profile behind a loss of the norm."""
+"""The protocol of a loss."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from copy import copy
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from fenchel._array import Array, Index
+from fenchel._array import Array, Index, namespace
 from fenchel._component import Component
+from fenchel.losses._balls import take_rows
 from fenchel.losses.profile import Profile, Step
 
 __all__: list[str] = []
+
+
+L = TypeVar("L", bound="Loss")
+Box = tuple[Array, Array, Array]  # lower ends, upper ends, slopes of the conjugate between them: (p,) or (n, p)
 
 
 class Loss(Component, ABC):
@@ -25,6 +31,9 @@ class Loss(Component, ABC):
     curvature: float = 0.0
     fits_targets: ClassVar[bool] = True
     pointwise: bool = False  # depends on the values themselves, not only on products: coordinates may not be turned
+    is_relative: bool = False  # a parameter is relative to the size of residuals: ``resolve`` comes before any value
+    _targets: Array | None = None  # (n, p), of a loss that is bound to them
+    _scale: Array | None = None  # (p,) or (n, p)
 
     @abstractmethod
     def value(self, residuals: Array) -> Array:
@@ -45,39 +54,17 @@ class Loss(Component, ABC):
     def saturation(self, duals: Array) -> Array | None:
         """Return each dual norm over its bound, shape (n,), or ``None`` when the duals are not bounded.
 
-        In the domain of the conjugate this is in [0, 1]; dividing duals by a larger number brings them back to it.
-        """
-        return None
-
-    @property
-    def sparse(self) -> bool:
-        """Whether small residuals have a null dual variable, so that solutions are sparse."""
-        profile = self.profile()
-        return profile is not None and float(profile.slope(np.zeros(1))[0]) > 0
-
-    def point_saturation(self, duals: Array) -> Array | None:
-        """Return each dual value over its bound, shape (n, p), or ``None`` when single values have no bound."""
-        return None
-
-    def profile(self) -> Profile | None:
-        """Return the scalar ``Profile`` of a loss of the Euclidean norm, else ``None``."""
-        return None
-
-    def box(self) -> tuple[Array, Array, Array] | None:
-        """Return the ends of the box that is the domain of the conjugate and the slopes of the conjugate in it.
-
-        Arrays (p,) or (n, p); ``None`` for a loss whose conjugate is not a linear function on a box.
+        Where every value has a bound of its own, each value over its bound, shape (n, p). In the domain of the
+        conjugate this is in [0, 1]; dividing duals by a larger number brings them back to it.
         """
         return None
 
     def bind(self, targets: Array, point_scale: Array | None = None) -> "Loss":
-        """Return the loss bound to the targets and, where coordinates are point values, to their scale."""
-        return self
+        """Return the loss bound to the targets and, where coordinates are point values, to their scale.
 
-    @property
-    def is_relative(self) -> bool:
-        """Whether a parameter is relative to the size of residuals: ``resolve`` must come before any value."""
-        return False
+        A loss that depends on them returns a copy with ``_targets`` and ``_scale``.
+        """
+        return self
 
     @property
     def is_unit_free(self) -> bool:
@@ -91,6 +78,35 @@ class Loss(Component, ABC):
         """
         return self
 
-    def rows(self, index: Index) -> Self:
-        """Return the loss of some samples; losses that are bound to the targets override this."""
-        return self
+    @property
+    def profile(self) -> Profile | None:
+        """The scalar ``Profile`` of a loss of the Euclidean norm, else ``None``."""
+        return None
+
+    @property
+    def box(self) -> Box | None:
+        """The box that is the domain of the conjugate, where that is a linear function on a box, else ``None``."""
+        return None
+
+    @property
+    def sparse(self) -> bool:
+        """Whether small residuals have a null dual variable, so that solutions are sparse."""
+        return self.profile is not None and float(self.profile.slope(np.zeros(1))[0]) > 0
+
+
+def rows_of(loss: L, index: Index) -> L:
+    """Return the loss of some samples: what it is bound to sample by sample is cut to them."""
+    parts = {name: getattr(loss, name) for name in ("_targets", "_scale")}
+    parts = {name: part for name, part in parts.items() if part is not None and part.ndim == 2}
+    if not parts:
+        return loss
+    cut = copy(loss)
+    for name, part in parts.items():
+        setattr(cut, name, take_rows(part, index))
+    return cut
+
+
+def row_saturation(loss: Loss, duals: Array) -> Array | None:
+    """Return the ``saturation`` of whole rows, shape (n,): the largest of their values'."""
+    ratios = loss.saturation(duals)
+    return ratios if ratios is None or ratios.ndim == 1 else namespace(ratios).max(ratios, axis=1)

@@ -2,17 +2,15 @@
 
 import math
 from abc import ABC, abstractmethod
-from copy import copy
 from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array, Index, as_like, eps, namespace
+from fenchel._array import Array, as_like, eps, namespace
 from fenchel._check import Interval, Options
 from fenchel._component import Component
-from fenchel.losses._balls import take_rows
-from fenchel.losses.base import Loss
+from fenchel.losses.base import Box, Loss
 from fenchel.losses.profile import Step
 
 __all__ = ["AsymmetricSquare", "CostSensitiveHinge", "IntegralLoss", "Pinball", "PointLoss"]
@@ -46,7 +44,7 @@ class _BoxLoss(PointLoss, ABC):
     r"""A maximum of two linear functions: its conjugate is a linear function on an interval that contains zero."""
 
     @abstractmethod
-    def box(self, levels: Array, targets: Array) -> tuple[Array, Array, Array]:
+    def box(self, levels: Array, targets: Array) -> Box:
         """Return the lower and the upper end of the interval, and the slope of the conjugate on it."""
 
     def value(self, residuals: Array, levels: Array, targets: Array) -> Array:
@@ -72,7 +70,7 @@ class _BoxLoss(PointLoss, ABC):
 class _Check(_BoxLoss):
     """The check function of quantile regression."""
 
-    def box(self, levels: Array, targets: Array) -> tuple[Array, Array, Array]:
+    def box(self, levels: Array, targets: Array) -> Box:
         """Return theta - 1, theta and 0."""
         return levels - 1, levels, 0 * levels
 
@@ -80,7 +78,7 @@ class _Check(_BoxLoss):
 class _Hinge(_BoxLoss):
     """The hinge loss whose weight is theta for positive targets and 1 - theta for negative ones."""
 
-    def box(self, levels: Array, targets: Array) -> tuple[Array, Array, Array]:
+    def box(self, levels: Array, targets: Array) -> Box:
         """Return the interval between 0 and the weight times the target."""
         xp = namespace(targets)
         weight = xp.where(targets < 0, 1 - levels, levels)
@@ -122,8 +120,6 @@ class _Integral(Loss, ABC):
     _limits: ClassVar[dict[str, Interval | Options]] = {}
     pointwise = True
     levels: float | Array
-    _targets: Array = None
-    _scale: Array | None = None
 
     @property
     @abstractmethod
@@ -154,14 +150,6 @@ class _Integral(Loss, ABC):
         bound = clone(self)
         bound._targets, bound._scale = targets, point_scale
         return bound
-
-    def rows(self, index: Index) -> Self:
-        """Return the loss of some samples."""
-        part = copy(self)
-        part._targets = take_rows(self._bound(), index)
-        if self._scale is not None and self._scale.ndim == 2:
-            part._scale = take_rows(self._scale, index)
-        return part
 
     def value(self, residuals: Array) -> Array:
         """Return the integral of the loss of each row, shape (n,)."""
@@ -211,19 +199,16 @@ class _BoxIntegral(_Integral, ABC):
     def _point(self) -> _BoxLoss:
         """The loss of each value."""
 
-    def box(self) -> tuple[Array, Array, Array]:
-        """Return the lower and the upper ends of the box and the slopes of the conjugate, (p,) or (n, p)."""
+    @property
+    def box(self) -> Box:
+        """The lower and the upper ends of the box and the slopes of the conjugate, (p,) or (n, p)."""
         scale, at = self._at(self._bound())
         low, high, slope = self._point.box(*at)
         return low * scale, high * scale, slope * scale
 
     def saturation(self, duals: Array) -> Array:
-        """Return the largest of each row's duals over their bounds, shape (n,)."""
-        return namespace(duals).max(self.point_saturation(duals), axis=1)
-
-    def point_saturation(self, duals: Array) -> Array:
         """Return each dual value over its bound, shape (n, p)."""
-        xp, (low, high, _) = namespace(duals), self.box()
+        xp, (low, high, _) = namespace(duals), self.box
         bound = xp.where(duals < 0, -low, high + xp.zeros_like(duals))
         safe = xp.where(bound > 0, bound, xp.ones_like(bound))
         return xp.where(bound > 0, xp.abs(duals) / safe, xp.where(duals == 0, 0 * duals, 0 * duals + math.inf))

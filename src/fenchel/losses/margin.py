@@ -4,8 +4,7 @@ from typing import Self
 
 from sklearn.base import clone
 
-from fenchel._array import Array, Index, eps, namespace, row_norms
-from fenchel.losses._balls import take_rows
+from fenchel._array import Array, eps, namespace, row_norms
 from fenchel.losses.base import Loss
 from fenchel.losses.profile import Step
 
@@ -30,17 +29,12 @@ class MaxMargin(Loss):
     """
 
     fits_targets = False
-    _targets: Array = None
 
     def bind(self, targets: Array, point_scale: Array | None = None) -> Self:
         """Return the loss bound to the targets."""
         bound = clone(self)
         bound._targets = targets
         return bound
-
-    def rows(self, index: Index) -> Self:
-        """Return the loss of some samples."""
-        return self.bind(take_rows(self._bound(), index))
 
     def value(self, residuals: Array) -> Array:
         """Return max(0, 1 - <y - r, y>), shape (n,)."""

@@ -2,16 +2,15 @@
 
 import math
 from abc import ABC
-from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array, Index, host, indicator, namespace, row_norms
+from fenchel._array import Array, host, indicator, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.losses import profile as profiles
-from fenchel.losses._balls import PNorm, take_rows
+from fenchel.losses._balls import PNorm
 from fenchel.losses.base import Loss
 from fenchel.losses.profile import Step
 from fenchel.losses.relative import FORMS, RelativeSize
@@ -25,7 +24,6 @@ class _PNormLoss(Loss, ABC):
     """A loss built on the norm of order ``p``; bound to a point scale, it is the norm of the point values."""
 
     p: float
-    _scale: Array | None = None
     _size: ClassVar[tuple[str, str]]  # the parameter that may be relative to the residuals, and what "auto" means
 
     def validate(self) -> Self:
@@ -42,7 +40,7 @@ class _PNormLoss(Loss, ABC):
         return self
 
     @property
-    def is_relative(self) -> bool:
+    def is_relative(self) -> bool:  # type: ignore[override]
         """Whether the threshold is relative to the size of residuals."""
         return isinstance(getattr(self, self._size[0]), str)
 
@@ -80,14 +78,6 @@ class _PNormLoss(Loss, ABC):
         """Whether the norm is not the Euclidean one."""
         return self.p != 2
 
-    def rows(self, index: Index) -> Self:
-        """Return the loss of some samples: a scale given sample by sample is cut to them."""
-        if self._scale is None or self._scale.ndim == 1:
-            return self
-        part = copy(self)
-        part._scale = take_rows(self._scale, index)
-        return part
-
     @property
     def _primal(self) -> PNorm:
         """The norm of the residuals."""
@@ -97,6 +87,10 @@ class _PNormLoss(Loss, ABC):
     def _dual(self) -> PNorm:
         """The norm of the dual variables, of the conjugate order."""
         return self._primal.dual()
+
+    def _sizes(self, duals: Array) -> Array:
+        """Return the dual norms (n,), or the sizes of the values (n, p) where the largest of them is the norm."""
+        return self._dual.magnitudes(duals) if self.p == 1 else self._dual.norm(duals)[:, 0]
 
 
 class Huber(_PNormLoss):
@@ -135,8 +129,9 @@ class Huber(_PNormLoss):
         """Return False: small residuals cost too."""
         return False
 
+    @property
     def profile(self) -> profiles.Profile | None:
-        """Return the scalar profile if ``p`` is 2."""
+        """The scalar profile if ``p`` is 2."""
         return profiles.Convolution(profiles.Quadratic(), profiles.Linear(self.kappa)) if self.p == 2 else None
 
     @classmethod
@@ -167,17 +162,13 @@ class Huber(_PNormLoss):
         return self._dual.project(duals, self.kappa)
 
     def saturation(self, duals: Array) -> Array:
-        """Return each dual norm over ``kappa``, shape (n,)."""
-        return self._dual.norm(duals)[:, 0] / self.kappa
+        """Return each dual norm over ``kappa``, shape (n,); if ``p`` is 1, each dual value."""
+        return self._sizes(duals) / self.kappa
 
     def _norms(self, residuals: Array, point_scale: Array | None) -> np.ndarray:
         if residuals.ndim == 1:
             return super()._norms(residuals, point_scale)
         return host(PNorm(float(self.p), point_scale).dual().norm(residuals)[:, 0]).astype(np.float64)
-
-    def point_saturation(self, duals: Array) -> Array | None:
-        """Return each dual value over ``kappa`` if ``p`` is 1, where every value has a bound of its own."""
-        return self._dual.magnitudes(duals) / self.kappa if self.p == 1 else None
 
 
 class EpsilonRidge(_PNormLoss):
@@ -216,8 +207,9 @@ class EpsilonRidge(_PNormLoss):
         """Whether there is an insensitive zone."""
         return self.is_relative or bool(self.epsilon > 0)
 
+    @property
     def profile(self) -> profiles.Profile | None:
-        """Return the scalar profile if ``p`` is 2."""
+        """The scalar profile if ``p`` is 2."""
         return profiles.Convolution(profiles.Quadratic(), profiles.Ball(self.epsilon)) if self.p == 2 else None
 
     @classmethod
@@ -283,8 +275,9 @@ class EpsilonSVR(_PNormLoss):
         """Whether there is an insensitive zone."""
         return self.is_relative or bool(self.epsilon > 0)
 
+    @property
     def profile(self) -> profiles.Profile | None:
-        """Return the scalar profile if ``p`` is 2."""
+        """The scalar profile if ``p`` is 2."""
         return profiles.Convolution(profiles.Linear(1.0), profiles.Ball(self.epsilon)) if self.p == 2 else None
 
     @classmethod
@@ -313,9 +306,5 @@ class EpsilonSVR(_PNormLoss):
         return xp.where(beyond, clipped, shrunk)
 
     def saturation(self, duals: Array) -> Array:
-        """Return the dual norms, shape (n,)."""
-        return self._dual.norm(duals)[:, 0]
-
-    def point_saturation(self, duals: Array) -> Array | None:
-        """Return each dual value if ``p`` is 1, where every value has a bound of its own."""
-        return self._dual.magnitudes(duals) if self.p == 1 else None
+        """Return the dual norms, shape (n,); if ``p`` is 1, the sizes of the dual values."""
+        return self._sizes(duals)

@@ -18,36 +18,37 @@ _POSITIVE = Interval(0, math.inf)
 class RadialLoss(Loss, ABC):
     """A loss of the Euclidean norm of the residual, given by its scalar profile."""
 
+    @property
     @abstractmethod
     def profile(self) -> profiles.Profile:
-        """Return the scalar profile."""
+        """The scalar profile."""
 
     @property
     def curvature(self) -> float:  # type: ignore[override]
         """Return the weight of the squared norm in the conjugate."""
-        return self.profile().curvature
+        return self.profile.curvature
 
     def value(self, residuals: Array) -> Array:
         """Return f(|r_i|), shape (n,)."""
-        return self.profile().value(row_norms(residuals)[:, 0])
+        return self.profile.value(row_norms(residuals)[:, 0])
 
     def conjugate(self, duals: Array) -> Array:
         """Return f*(|a_i|), shape (n,)."""
-        return self.profile().conjugate(row_norms(duals)[:, 0])
+        return self.profile.conjugate(row_norms(duals)[:, 0])
 
     def prox_conjugate(self, duals: Array, step: Step) -> Array:
         """Return the prox of step * f*(|.|): rows keep their direction."""
         norms = row_norms(duals)
-        return _rescale(duals, norms, self.profile().prox(norms, step))
+        return _rescale(duals, norms, self.profile.prox(norms, step))
 
     def prox_remainder(self, duals: Array, step: Step) -> Array:
         """Return the prox of the conjugate without its quadratic part."""
         norms = row_norms(duals)
-        return _rescale(duals, norms, self.profile().remainder().prox(norms, step))
+        return _rescale(duals, norms, self.profile.remainder().prox(norms, step))
 
     def saturation(self, duals: Array) -> Array | None:
         """Return |a_i| over the bound of the dual domain, or ``None`` if there is none."""
-        bound = self.profile().bound
+        bound = self.profile.bound
         if not math.isfinite(bound):
             return None
         return row_norms(duals)[:, 0] / bound
@@ -70,8 +71,9 @@ class Square(RadialLoss):
     array([12.5])
     """
 
+    @property
     def profile(self) -> profiles.Profile:
-        """Return t**2 / 2."""
+        """The function t**2 / 2."""
         return profiles.Quadratic()
 
     @property
@@ -100,8 +102,9 @@ class Norm(RadialLoss):
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale
 
+    @property
     def profile(self) -> profiles.Profile:
-        """Return scale * t."""
+        """The function scale * t."""
         return profiles.Linear(self.scale)
 
     @classmethod
@@ -135,8 +138,9 @@ class Power(RadialLoss):
         self.eta = eta
         self.scale = scale
 
+    @property
     def profile(self) -> profiles.Profile:
-        """Return scale / eta * t**eta."""
+        """The function scale / eta * t**eta."""
         return profiles.Power(self.eta, self.scale)
 
     @classmethod
@@ -166,8 +170,9 @@ class Exponential(RadialLoss):
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale
 
+    @property
     def profile(self) -> profiles.Profile:
-        """Return scale * (exp(t) - 1)."""
+        """The function scale * (exp(t) - 1)."""
         return profiles.Exponential(self.scale)
 
     @classmethod
@@ -203,8 +208,9 @@ class NormLog(RadialLoss):
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale
 
+    @property
     def profile(self) -> profiles.Profile:
-        """Return the convex envelope of scale * t log t."""
+        """The convex envelope of scale * t log t."""
         return profiles.NormLog(self.scale)
 
     @classmethod
@@ -238,8 +244,9 @@ class Ball(RadialLoss):
     def __init__(self, radius: float = 0.1) -> None:
         self.radius = radius
 
+    @property
     def profile(self) -> profiles.Profile:
-        """Return the indicator of [0, radius]."""
+        """The indicator of [0, radius]."""
         return profiles.Ball(self.radius)
 
     @classmethod
@@ -281,14 +288,15 @@ class InfimalConvolution(RadialLoss):
         self.f = f
         self.g = g
 
+    @property
     def profile(self) -> profiles.Profile:
-        """Return the convolution of the two profiles."""
+        """The convolution of the two profiles."""
         return profiles.Convolution(self._part("f"), self._part("g"))
 
     def _part(self, name: str) -> profiles.Profile:
         part = getattr(self, name)
         part = Square() if part is None else part
-        profile = part.profile() if isinstance(part, Loss) else None
+        profile = part.profile if isinstance(part, Loss) else None
         if profile is None:
             raise TypeError(
                 f"The {name!r} parameter of InfimalConvolution must be a loss of the Euclidean norm "
@@ -298,7 +306,8 @@ class InfimalConvolution(RadialLoss):
 
     def validate(self) -> Self:
         """Raise unless both parts are radial."""
-        self.profile()
+        for name in ("f", "g"):
+            self._part(name)
         return super().validate()
 
     @classmethod

@@ -42,6 +42,8 @@ class Auto(Solver):
     answered at once. ``Solution.stages`` tells who ran, and why.
     """
 
+    chooses = True
+
     def __init__(self, max_iter: int | None = None) -> None:
         self.max_iter = max_iter
 

@@ -107,6 +107,8 @@ class Solver(Component, ABC):
     """Solves dual problems to a relative gap, or says why it cannot."""
 
     gram_copies: ClassVar[float] = 7.0  # peak memory over that of the Gram matrix, factorisation and its work included
+    chooses: ClassVar[bool] = False  # leaves the work to solvers of its choice
+    most_shared: float = 0.0  # problems that it solves side by side from one eigendecomposition; 0: it needs none
     start_gap: ClassVar[float] = math.inf  # largest gap of a start from which this solver is worth its cost
 
     @abstractmethod

@@ -56,7 +56,7 @@ class BoxNewton(SmoothedNewton):
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the duals are not in a box, or the kernel is not a sum of separable ones."""
-        if problem.loss.box() is None:
+        if problem.loss.box is None:
             return f"the duals of {problem.loss!r} are not in a box. Use DouglasRachford() or Auto()."
         if not problem.gram.terms:
             return "the entries of this operator-valued kernel are out of reach. Use APGD() or Auto()."
@@ -73,7 +73,7 @@ class BoxNewton(SmoothedNewton):
     def _direction(self, problem: DualProblem, state: NewtonState) -> Array:
         """Solve (tau + H) on the free duals; the others go where the gradient map puts them."""
         xp, right = namespace(state.coef), state.duals - state.coef
-        low, high, _ = problem.loss.box()  # type: ignore[misc]  # why_not has looked
+        low, high, _ = problem.loss.box  # type: ignore[misc]  # why_not has looked
         if problem.root is not None:  # the bounds as the prox computes them: the comparison is exact
             low, high = low * problem.root, high * problem.root
         is_free = (state.duals > low) & (state.duals < high)

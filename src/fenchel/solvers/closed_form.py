@@ -30,7 +30,7 @@ class ClosedForm(Solver):
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the loss is not the square loss, or the kernel too large to factorise."""
-        profile = problem.loss.profile()
+        profile = problem.loss.profile
         if profile is None or profile.curvature != 1 or profile.remainder().radius != 0:
             return f"{problem.loss!r} is not the square loss. Use APGD() or Auto()."
         if problem.mask is not None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fenchel._array import Array, host, namespace
+from fenchel.losses.base import rows_of
 from fenchel.problem import DualProblem
 from fenchel.solvers.costs import CALL, Cost, Known
 from fenchel.solvers.loop import ProblemwiseSolver
@@ -85,7 +86,7 @@ def _row(problem: DualProblem, index: int) -> DualProblem:
     part = slice(index, index + 1)
     return replace(
         problem,
-        loss=problem.loss.rows(part),
+        loss=rows_of(problem.loss, part),
         root=None if problem.root is None else problem.root[part, :],
         mask=None if problem.mask is None else problem.mask[part, :],
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fenchel._array import Array, eps, host, namespace
+from fenchel.losses.base import row_saturation
 from fenchel.operators import is_thin, width
 from fenchel.problem import DualProblem
 
@@ -56,7 +57,7 @@ class Shares:
         """The share of samples whose dual is at its bound; 0 for a loss without curvature, whose dual is not unique."""
         if self.problem.curvature == 0:
             return 0.0
-        ratios = self.problem.loss.saturation(self.problem.unscale(self._gradient))
+        ratios = row_saturation(self.problem.loss, self.problem.unscale(self._gradient))
         return 0.0 if ratios is None else float((host(ratios) >= 1 - 16 * eps(ratios)).mean())
 
     @cached_property
@@ -102,7 +103,7 @@ class Known:
         if loss.curvature > 0:
             return 1.0
         n, p, _ = self.sizes
-        is_radial = loss.profile() is not None  # the more columns, the rounder is a norm
+        is_radial = loss.profile is not None  # the more columns, the rounder is a norm
         return max(1.0, _FLAT * math.sqrt(n / p ** (1 / 3) if is_radial else n * p))
 
     @property

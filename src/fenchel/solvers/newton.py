@@ -81,7 +81,7 @@ class RowNewton(SmoothedNewton):
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the loss is not one of the row norm, or the operator couples the columns."""
-        if problem.loss.profile() is None:
+        if problem.loss.profile is None:
             return f"{problem.loss!r} is not a loss of the Euclidean norm. Use DouglasRachford() or Auto()."
         if has_gaps(problem):
             return "some coordinates of the outputs are absent. Use DouglasRachford() or Auto()."
@@ -185,7 +185,7 @@ class RowNewton(SmoothedNewton):
         point = problem.unscale((problem.targets - state.fitted + state.tau * state.centre) / curvature)
         norms = row_norms(point)
         safe = xp.where(norms > 0, norms, xp.ones_like(norms))
-        prox = problem.loss.profile().remainder().prox  # type: ignore[union-attr]  # why_not has looked
+        prox = problem.loss.profile.remainder().prox  # type: ignore[union-attr]  # why_not has looked
         size = prox(norms, 1 / curvature)
         above, below = prox(norms * (1 + _STEP), 1 / curvature), prox(norms * (1 - _STEP), 1 / curvature)
         tangential = xp.where(norms > 0, size / safe, xp.zeros_like(norms)) / curvature

@@ -12,6 +12,7 @@ from fenchel._check import Interval, Options
 from fenchel.derived_problems import rotated
 from fenchel.exceptions import IncompatibleError
 from fenchel.feasibility import pulled_inside
+from fenchel.losses.base import row_saturation
 from fenchel.operators import is_thin
 from fenchel.problem import DualProblem
 from fenchel.side_by_side import Batch
@@ -120,6 +121,11 @@ class DouglasRachford(IterativeSolver):
         self.relaxation = relaxation
         self.memory = memory
         self.factorization = factorization
+
+    @property
+    def most_shared(self) -> float:  # type: ignore[override]
+        """Any number of problems, one with an explicit inverse."""
+        return 1 if self.factorization == "inverse" else math.inf
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: no eigendecomposition within reach."""
@@ -305,7 +311,7 @@ def _scaled_inside(problem: DualProblem, solved: Array) -> Point:
     """Return the linear-solve point, scaled into the domain."""
     if problem.mask is not None:
         solved = solved * problem.mask
-    ratios = problem.loss.saturation(problem.unscale(solved))
+    ratios = row_saturation(problem.loss, problem.unscale(solved))
     duals = solved if ratios is None else solved / max(1.0, float(namespace(solved).max(ratios)))
     pair = pulled_inside(problem, duals, problem.predictions(duals))
     return (*pair, problem.certificate(*pair))
@@ -321,7 +327,7 @@ def _shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
     if not problem.loss.sparse:
         return 1.0
     xp = namespace(ridge)
-    ratios = problem.loss.saturation(problem.unscale(ridge))
+    ratios = row_saturation(problem.loss, problem.unscale(ridge))
     inside = 1.0 if ratios is None else 1 / max(1.0, float(xp.max(ratios)))
     a = inside * ridge
     own = problem.curvature * float(xp.sum(a**2))

@@ -7,6 +7,7 @@ import numpy as np
 
 from fenchel.estimators import OperatorKernelRegressor
 from fenchel.losses import Loss
+from fenchel.losses.base import row_saturation, rows_of
 from fenchel.testing._checks import SEEDS, expect, register, run
 
 __all__ = ["check_loss"]
@@ -139,11 +140,11 @@ def check_prox_remainder(loss: Loss) -> None:
 
 
 def check_rows(loss: Loss) -> None:
-    """``rows`` is the loss of some samples, and steps may differ from row to row."""
+    """The loss of some samples is cut from that of all, and steps may differ from row to row."""
     bound, point, steps = _bound(loss), _rows(4), np.linspace(0.1, 3, _N)[:, None]
     together, values = bound.prox_conjugate(point, steps), bound.value(point)
     for i in range(_N):
-        alone, row = bound.rows(slice(i, i + 1)), point[i : i + 1]
+        alone, row = rows_of(bound, slice(i, i + 1)), point[i : i + 1]
         found = alone.prox_conjugate(row, float(steps[i, 0]))
         np.testing.assert_allclose(found, together[i : i + 1], rtol=1e-9, atol=1e-12, err_msg=f"{loss!r}: row {i}.")
         np.testing.assert_allclose(alone.value(row), values[i : i + 1], rtol=1e-9, atol=1e-12, err_msg=f"{loss!r}.")
@@ -165,7 +166,7 @@ def check_dtype_and_arguments(loss: Loss) -> None:
 def check_saturation(loss: Loss) -> None:
     """``saturation`` is in [0, 1] on the domain, and near 1 for the duals of very large residuals."""
     bound = _bound(loss)
-    scores = bound.saturation(bound.prox_conjugate(1e6 * _rows(8), 0.5))
+    scores = row_saturation(bound, bound.prox_conjugate(1e6 * _rows(8), 0.5))
     if scores is not None:
         expect(scores.shape == (_N,), f"{loss!r}: saturation has shape {scores.shape}, not ({_N},).")
         expect((scores >= 0) & (scores <= 1 + 16 * _EPS), f"{loss!r}: saturation is not in [0, 1].")
