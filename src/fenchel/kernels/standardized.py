@@ -157,7 +157,7 @@ class Standardized(ScalarKernel):
         return [
             cls(Gaussian("median")),
             cls(Laplacian(0.3) + 0.5 * Linear(), scale=2.0),
-            cls(FunctionalGaussian("median") + FunctionalLinear(), mean=np.zeros(4), by="channel"),
+            cls(FunctionalGaussian("median") + FunctionalLinear(), by="channel"),
             cls(Part(Gaussian(), [0, -1])),
         ]
 
