@@ -21,7 +21,7 @@ def readme_blocks():
 def test_the_readme_has_its_examples():
     if not (ROOT / "README.md").exists():
         pytest.skip("no README beside the tests")
-    assert len(readme_blocks()) == 7
+    assert len(readme_blocks()) == 8
 
 
 @pytest.mark.parametrize(("code", "output"), readme_blocks())
@@ -122,3 +122,10 @@ def test_the_page_on_adding_a_part_runs():
     (mark,) = names["test_contract"].pytestmark
     for case in mark.args[1]:
         names["test_contract"](*case.values)
+
+
+def test_the_page_on_defaults_runs():
+    names = names_after("defaults.rst", blocks_of("defaults.rst", 3))
+    assert names["model"].score(names["X"], names["Y"]) > 0.9
+    assert names["curves"].predict(names["data"].X).shape == names["data"].Y.shape
+    assert isinstance(names["named"].best_loss_.epsilon, float)

@@ -28,7 +28,7 @@ pandas = pytest.importorskip("pandas")
         (["-t", "y_a", "--lams", "1,-2"], "neither positive numbers"),
         (["-t", "y_a", "--lams", "1", "--lam", "2"], "leave out --lam"),
         (["-t", "y_a", "--lams", "1,2", "--cv", "x"], "neither a number of folds nor 'loo'"),
-        (["-t", "y_a", "--loss", "square", "--loss", "huber"], "Several --loss need --lams"),
+        (["-t", "y_a", "--loss", "square", "--loss", "huber", "--lam", "1"], "chooses among several --loss"),
         (["-t", "y_a", "--lam", "0"], "'--lam'"),
         (["-t", "y_a", "--test-size", "0.999"], "leaves none of the 40 rows"),
         (["-t", "y_a", "--model", "no/such/folder/m"], "There is no folder no/such/folder for m."),

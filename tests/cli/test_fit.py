@@ -51,7 +51,7 @@ def test_the_printed_result(fenchel, csv_file):
 
 
 def test_a_saved_model_predicts_the_raw_table(fenchel, csv_file, columns, tmp_path):
-    assert fenchel("fit", csv_file, "-t", "y_a,y_b", "--model", tmp_path / "m.fenchel").code == 0
+    assert fenchel("fit", csv_file, "-t", "y_a,y_b", "--lam", "1e-3", "--model", tmp_path / "m.fenchel").code == 0
     printed = fenchel("predict", tmp_path / "m.fenchel", csv_file)
     lines = printed.out.splitlines()
     assert lines[0] == "y_a,y_b"
@@ -122,7 +122,7 @@ def test_other_kinds_of_file_give_the_same_model(fenchel, csv_file, columns, tmp
 def test_single_precision_stays_single(fenchel, tmp_path, rng):
     X = rng.normal(size=(30, 3)).astype(np.float32)
     np.savez(tmp_path / "data.npz", X=X, y=X[:, 0])
-    assert fenchel("fit", tmp_path / "data.npz", "-t", "y", "--model", tmp_path / "m").code == 0
+    assert fenchel("fit", tmp_path / "data.npz", "-t", "y", "--lam", "1e-3", "--model", tmp_path / "m").code == 0
     assert library.load(tmp_path / "m").estimator_.X_fit_.dtype == np.float32
 
 
@@ -178,7 +178,7 @@ def curve_file(tmp_path, rng):
 
 def test_curves_with_gaps(fenchel, curve_file, tmp_path):
     file, x, t, Y = curve_file
-    words = ("-t", "t_0:t_2", "--curves", "--loss", "huber:kappa=0.1,p=1", "--no-scale", "--json")
+    words = ("-t", "t_0:t_2", "--curves", "--loss", "huber:kappa=0.1,p=1", "--lam", "1e-3", "--no-scale", "--json")
     found = fenchel("fit", file, *words, "--model", tmp_path / "m").json
     model = library.FunctionalRegressor(loss=Huber(0.1, p=1)).fit(x[:, None], Y, grid=t)
     assert found["primal"] == pytest.approx(model.primal_objective_, rel=1e-9)
@@ -219,7 +219,7 @@ def test_only_rows_that_are_scored_are_counted(fenchel, columns, tmp_path):
 
 def test_a_loss_in_other_units_than_the_targets_is_noted(fenchel, columns, tmp_path):
     columns["y_a"] = [1e5 * y for y in columns["y_a"]]
-    words = ("fit", write_csv(tmp_path / "large.csv", columns), "-t", "y_a", "--drop", "y_b", "--json")
+    words = ("fit", write_csv(tmp_path / "large.csv", columns), "-t", "y_a", "--drop", "y_b", "--lam", "1e-3", "--json")
     found = fenchel(*words, "--loss", "huber:kappa=0.5").json
     assert found["clipped"] == 40
     deviation = found["train_rmse_of_mean"]
@@ -237,7 +237,23 @@ def test_errors_are_shown_beside_those_of_the_mean(fenchel, csv_file, columns):
     assert found["train_r2"] == pytest.approx(1 - (found["train_rmse"] / np.std(y)) ** 2, rel=1e-9)
     printed = fenchel(*words).out
     assert f"train r2     {found['train_r2']:.4f}" in printed
-    assert f"train rmse   {found['train_rmse']:.4g} (of the mean: {found['train_rmse_of_mean']:.4g})" in printed
+    others = f"of the mean: {found['train_rmse_of_mean']:.4g}, of a linear model: {found['train_rmse_of_linear']:.4g}"
+    assert f"train rmse   {found['train_rmse']:.4g} ({others})" in printed
+    X = np.column_stack([columns["x"], columns["z"], np.ones(len(y))])
+    least = np.sqrt(np.mean((y - X @ np.linalg.lstsq(X, y, rcond=None)[0]) ** 2))
+    assert least <= found["train_rmse_of_linear"] <= found["train_rmse_of_mean"]
+
+
+def test_nothing_has_to_be_named(fenchel, csv_file, tmp_path):
+    words = ("fit", csv_file, "-t", "y_*", "--test-size", "0.25")
+    found = fenchel(*words, "--json", "--report", tmp_path / "page.html").json
+    assert found["kernel"].startswith("Standardized(by='column', ")
+    assert found["test_rmse"] < found["test_rmse_of_mean"]
+    assert found["test_rmse_of_linear"] > 0
+    page = (tmp_path / "page.html").read_text()
+    assert "RMSE of a linear model" in page
+    assert "Standardized(" in page
+    assert f"kernel       {found['kernel']}" in fenchel(*words).out
 
 
 def test_a_fit_that_does_not_converge_is_kept_and_said(fenchel, csv_file, tmp_path):
@@ -258,7 +274,9 @@ def test_a_fit_that_does_not_converge_is_kept_and_said(fenchel, csv_file, tmp_pa
     ],
 )
 def test_parts_in_words(text, column, expected, fenchel, csv_file, tmp_path):
-    assert fenchel("fit", csv_file, "-t", "y_a", f"--{column}", text, "--model", tmp_path / "m").code == 0
+    assert (
+        fenchel("fit", csv_file, "-t", "y_a", "--lam", "1e-3", f"--{column}", text, "--model", tmp_path / "m").code == 0
+    )
     assert repr(getattr(library.load(tmp_path / "m").estimator_, column)) == repr(expected)
 
 

@@ -168,14 +168,14 @@ class TestChoice:
 
     def test_named_parts_mean_what_they_meant(self, table):
         X, Y = table[:2]
-        model = OperatorKernelRegressorCV(Gaussian(0.3), lams=[1e-2], losses=[Huber(0.1)]).fit(X, Y)
-        plain = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.1), lam=1e-2).fit(X, Y)
+        model = OperatorKernelRegressorCV(Gaussian(0.3), lams=[1e-2], losses=[Huber(1.0)]).fit(X, Y)
+        plain = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(1.0), lam=1e-2).fit(X, Y)
         assert_allclose(model.predict(X), plain.predict(X), rtol=1e-9)
         assert model.center_ is None
         assert repr(model.best_kernel_) == repr(Gaussian(0.3))
-        named = OperatorKernelRegressorCV(losses=[Huber(0.1)], lams=[1e-2]).fit(X, Y)
+        named = OperatorKernelRegressorCV(losses=[Huber(1.0)], lams=[1e-2]).fit(X, Y)
         assert_allclose(named.scale_, 1.0)  # kappa is in the unit of the outputs
-        assert named.best_loss_.kappa == 0.1
+        assert named.best_loss_.kappa == 1.0
 
     def test_weights_count_samples(self, table):
         X, Y, X_new, _ = table
@@ -224,6 +224,23 @@ class TestRelativeLosses:
         X, Y = table[:2]
         model = OperatorKernelRegressorCV(Gaussian(0.3), losses=["square", Huber("auto")]).fit(X, Y)
         assert isinstance(model.losses_[1].kappa, float)
+
+
+class TestWarnings:
+    def test_every_sample_alone(self, table):
+        X, Y = table[:2]
+        with pytest.warns(ScaleWarning, match="every sample is alone.*Use kernel='auto'"):
+            OperatorKernelRegressor(Gaussian(1.0)).fit(1e3 * X, Y)
+
+    def test_all_samples_the_same(self, table):
+        X, Y = table[:2]
+        with pytest.warns(ScaleWarning, match="all samples are the same.*Use kernel='auto'"):
+            OperatorKernelRegressor(Gaussian(1.0)).fit(1e-5 * X, Y)
+
+    def test_nearly_all_samples_clipped(self, table):
+        X, Y = table[:2]
+        with pytest.warns(ScaleWarning, match="Huber\\(kappa=0.001\\) clips .* of the samples.*use 'auto'"):
+            OperatorKernelRegressor(Gaussian(0.3), loss=Huber(1e-3), lam=1e-2).fit(X, Y)
 
 
 class TestGridOfLam:

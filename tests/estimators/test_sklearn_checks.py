@@ -16,8 +16,9 @@ CURVES = [
     FunctionalRegressor(),
     FunctionalRegressor(Gaussian(0.5), loss="huber", center="median", representation="eigen"),
     FunctionalRegressor(Gaussian(0.5), loss="epsilon_ridge"),
-    FunctionalRegressorCV(cv=2, lams=[1e-2]),
-    FunctionalRegressorCV(cv=2, lams=[1e-2], representation="eigen"),
+    FunctionalRegressorCV(tol=1e-10),
+    FunctionalRegressorCV(cv=2, representation="eigen", tol=1e-10),
+    FunctionalRegressorCV(None, cv=2, lams=[1e-2], losses=["square"], representation="eigen"),
 ]
 SETS_A_NUMBER = (
     "check_dont_overwrite_parameters",

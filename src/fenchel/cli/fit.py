@@ -14,18 +14,21 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
     One output, predicted from all other columns:
       fenchel fit houses.csv --target price
     \b
-    Several outputs, a robust loss, the model and a page kept:
+    Several outputs, one fit with named parts, the model and a page kept:
       fenchel fit data.csv -t "y_*" --loss huber:kappa=0.5 --lam 1e-3 \\
           --model model.fenchel --report page.html
     \b
-    Loss and lam chosen by cross-validation:
-      fenchel fit data.csv -t y --loss square --loss huber:kappa=0.1 --lams 1e-6:1:13
+    Loss and lam chosen from a grid of your own:
+      fenchel fit data.csv -t y --loss square --loss huber:kappa=auto --lams 1e-6:1:13
     \b
     Each row is a curve, an empty cell a point that was not observed:
       fenchel fit spectra.csv -t "w_400:w_700" --curves --loss huber:kappa=0.1,p=1
     \b
     A quarter of the rows held out, the result for a program:
       fenchel fit data.npz -t "Y_*" --inputs "X_*" --test-size 0.25 --json
+
+    Kernel, loss and lam that are not named are found by cross-validation; --lam is one fit, with a Gaussian kernel and
+    the square loss unless others are named. The printed errors stand beside those of the mean and of a linear model.
 
     DATA has a header with names. Text columns and dates are encoded, constant ones left out, numbers standardised,
     missing inputs replaced by the median; the model keeps all that, so that "fenchel predict" takes a raw table. What
@@ -40,17 +43,17 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 @click.option("--inputs", multiple=True, metavar="COLUMNS", help="Input columns; by default all others.")
 @click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out of the inputs.")
 @click.option("--curves", is_flag=True, help="The targets of a row are one curve; a missing value is not observed.")
-@click.option("--loss", "losses", type=LazyType("loss"), multiple=True, default=("square",), show_default=True,
-              metavar="LOSS", help="square, huber:kappa=0.5, epsilon_svr, ...; several with --lams.")  # fmt: skip
+@click.option("--loss", "losses", type=LazyType("loss"), multiple=True,
+              metavar="LOSS", help="square, huber:kappa=0.5, huber:kappa=auto, ...  [default: found]")  # fmt: skip
 @click.option("--kernel", type=LazyType("kernel"), metavar="KERNEL",
-              help="gaussian:gamma=0.1, gaussian:gamma=median, laplacian, linear, ...")  # fmt: skip
-@click.option("--lam", type=click.FloatRange(0, min_open=True), help="Weight of the squared norm.  [default: 1e-3]")
+              help="gaussian:gamma=0.1, gaussian:gamma=median, laplacian, linear, ...  [default: found]")  # fmt: skip
+@click.option("--lam", type=click.FloatRange(0, min_open=True), help="Weight of the squared norm.  [default: found]")
 @click.option("--lams", type=LazyType("grid"), metavar="LAMS",
               help="Choose among these by cross-validation: '1e-4,1e-2,1' or 'from:to:count'.")  # fmt: skip
 @click.option("--cv", default="5", show_default=True, metavar="N|loo", help="Folds of the cross-validation.")
-@click.option("--aggregate", type=click.Choice(["mean", "median", "trimmed_mean", "fold_median"]), default="mean",
-              show_default=True, help="How errors of held-out rows become one number.")  # fmt: skip
-@click.option("--center", type=click.Choice(["mean", "median", "none"]), default="mean", show_default=True,
+@click.option("--aggregate", type=click.Choice(["auto", "mean", "median", "trimmed_mean", "fold_median"]),
+              default="auto", show_default=True, help="How errors of held-out rows become one number.")  # fmt: skip
+@click.option("--center", type=click.Choice(["auto", "mean", "median", "none"]), default="auto", show_default=True,
               help="What is subtracted from the targets.")  # fmt: skip
 @click.option("--scale/--no-scale", default=True, show_default=True, help="Standardise the inputs.")
 @click.option(

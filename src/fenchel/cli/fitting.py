@@ -26,7 +26,7 @@ from fenchel.estimators import (
 from fenchel.metrics import Scores
 from fenchel.persistence import save, versions
 from fenchel.report.plots import CLIPPED
-from fenchel.report.summary import model_page
+from fenchel.report.summary import kernel_text, model_page
 from fenchel.solvers import watched
 
 __all__ = ["run"]
@@ -75,21 +75,24 @@ def run(
 def _regressor(options: dict[str, Any]) -> TableRegressor:
     """Return the model that the options describe."""
     lams, losses, lam, max_iter = options["lams"], list(options["losses"]), options["lam"], options["max_iter"]
-    if lams is None and len(losses) > 1:
-        raise click.UsageError("Several --loss need --lams: cross-validation chooses among them.")
-    if lams is not None and (lam is not None or max_iter is not None):
+    is_one_fit = lam is not None or max_iter is not None
+    if is_one_fit and len(losses) > 1:
+        raise click.UsageError("Cross-validation chooses among several --loss; leave out --lam and --max-iter.")
+    if is_one_fit and lams is not None:
         raise click.UsageError("--lams chooses lam by cross-validation; leave out --lam and --max-iter.")
     curves, center = options["curves"], options["center"]
     settings: dict[str, Any] = {"tol": options["tol"]}
     if options["kernel"] is not None:
         settings["kernel"] = options["kernel"]
-    if curves:
+    if curves and center != "auto":
         settings["center"] = {"mean": True, "median": "median", "none": False}[center]
-    if lams is None:
-        settings.update(loss=losses[0], lam=1e-3 if lam is None else lam, max_iter=max_iter)
+    elif center != "auto":
+        settings["center"] = False  # the table does it
+    if is_one_fit:
+        settings.update(loss=losses[0] if losses else "square", lam=1e-3 if lam is None else lam, max_iter=max_iter)
         estimator: Any = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
     else:
-        settings.update(losses=losses, lams=lams, cv=_folds(options["cv"]), aggregate=options["aggregate"])
+        settings.update(losses=losses or "auto", lams=lams, cv=_folds(options["cv"]), aggregate=options["aggregate"])
         estimator = (FunctionalRegressorCV if curves else OperatorKernelRegressorCV)(**settings)
     return TableRegressor(
         estimator,
@@ -97,7 +100,7 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
         inputs=list(options["inputs"]) or None,
         drop=list(options["drop"]),
         curves=curves,
-        center="none" if curves else center,
+        center="none" if curves else "mean" if center == "auto" else center,
         scale=options["scale"],
         drop_missing=options["drop_missing"],
     )
@@ -136,7 +139,7 @@ def _progress(estimator: Any) -> Iterator[None]:
     console = rich_console.Console(stderr=True)
     with rich_progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         is_chosen = hasattr(estimator, "lams")
-        task = bar.add_task("choosing loss and lam" if is_chosen else "fitting", total=None, gap="")
+        task = bar.add_task("choosing kernel, loss and lam" if is_chosen else "fitting", total=None, gap="")
         if is_chosen:
             estimator.set_params(progress=lambda done, total: bar.update(task, completed=done, total=total))
         with watched(lambda n_iter, found: bar.update(task, gap=f"step {n_iter}, gap {found.relative_gap:.1e}")):
@@ -154,7 +157,8 @@ def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[s
         "inputs": model.input_names_,
         "features": len(model.feature_names_),
         "targets": model.target_names_,
-        "loss": repr(fitted.best_loss_ if is_chosen else fitted.loss),
+        "loss": repr(fitted.loss_),
+        "kernel": kernel_text(fitted.best_kernel_ if is_chosen else fitted.kernel),
         "lam": float(fitted.best_lam_ if is_chosen else fitted.lam),
         "solver": fitted.solver_info_["solver"],
         "iterations": int(fitted.n_iter_),
@@ -185,7 +189,8 @@ def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[s
 
 def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
     """Return the scores of a part of the rows by name, None where there is no such part."""
-    return {f"{part}_{name}": getattr(scores, name, None) for name in ("r2", "rmse", "rmse_of_mean")}
+    names = ("r2", "rmse", "rmse_of_mean", "rmse_of_linear")
+    return {f"{part}_{name}": getattr(scores, name, None) for name in names}
 
 
 def _test_notes(model: TableRegressor, test: Table) -> list[str]:
@@ -196,9 +201,10 @@ def _show(found: dict[str, Any]) -> None:
     """Print the result for a reader."""
     found = dict(found)
     for part in ("train", "test"):
-        mean = found.pop(f"{part}_rmse_of_mean")
+        mean, linear = found.pop(f"{part}_rmse_of_mean"), found.pop(f"{part}_rmse_of_linear")
         if mean is not None:
-            found[f"{part}_rmse"] = f"{found[f'{part}_rmse']:.4g} (of the mean: {mean:.4g})"
+            others = f"of the mean: {mean:.4g}" + ("" if linear is None else f", of a linear model: {linear:.4g}")
+            found[f"{part}_rmse"] = f"{found[f'{part}_rmse']:.4g} ({others})"
     formats: dict[str, Callable[[Any], str]] = {
         "inputs": _names, "targets": _names, "lam": lambda v: f"{v:.4g}", "gap": lambda v: f"{max(v, 0):.1e}",
         "primal": lambda v: f"{v:.8g}", "dual": lambda v: f"{v:.8g}", "null_duals": lambda v: f"{v:.0%}",

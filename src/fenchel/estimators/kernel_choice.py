@@ -69,7 +69,7 @@ def choose_kernel(
 
     ``encode(robust)`` gives the data, centred and scaled robustly or not; its kernel does not matter. ``losses`` are
     those to choose from. With ``"auto"`` there are two searches, one for the square loss and one for Huber's, and the
-    square loss is taken if its mean squared leave-one-out error is less by more than 1.5 standard errors of the
+    square loss is taken if the variance of its leave-one-out errors is less by more than 1.5 standard errors of the
     difference. Gross errors in the targets make that difference noisy, and the robust loss is taken; heavy tails that
     the inputs explain make it clear.
     """
@@ -130,10 +130,14 @@ def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any) 
 
 
 def _squared_errors(encoded: Encoded, search: KernelSearch, other: Encoded) -> np.ndarray:
-    """Return the squared leave-one-out errors of the samples of a search, in the units of other data, times counts."""
-    units = _units(encoded) / _units(other)
+    """Return the squared leave-one-out errors of the samples of a search, in the units of other data, times counts.
+
+    The mean residual is subtracted: gross errors of one sign move the mean of the outputs, and a model that follows
+    them is no better than one that is shifted.
+    """
     counts = encoded.training_set.counts[search.index]
-    errors: np.ndarray = np.sum((search.left_out * units) ** 2, axis=1) * counts / np.mean(counts)
+    residuals = (search.left_out - np.average(search.left_out, axis=0, weights=counts)) * _units(encoded)
+    errors: np.ndarray = np.sum((residuals / _units(other)) ** 2, axis=1) * counts / np.mean(counts)
     return errors
 
 

@@ -43,8 +43,8 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         values from 1e-6 to 1, and more beyond an end as long as the error falls there.
     losses : sequence of Loss or str, or "auto", default="auto"
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]`` or ``["square", Huber("auto")]``.
-        ``"auto"`` is the square loss or ``Huber("auto")`` for ``kernel="auto"``: Huber's unless the mean squared
-        leave-one-out error of the square loss is clearly less. With a given kernel it is the square loss.
+        ``"auto"`` is the square loss or ``Huber("auto")`` for ``kernel="auto"``: Huber's unless the variance of
+        the leave-one-out errors of the square loss is clearly less. With a given kernel it is the square loss.
     cv : int, splitter, "loo" or "approximate-loo", default=5
         Folds. A number means that many folds of samples in random order, the same in every fit; for folds in the order
         of the samples pass ``KFold(5)``. ``"loo"`` is leave-one-out, exact. ``"approximate-loo"`` takes one fit and

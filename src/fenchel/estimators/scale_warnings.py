@@ -16,7 +16,7 @@ _ROWS = 50  # of the Gram matrix that are looked at
 _FEWEST = 10  # samples that say something about a kernel
 _ALONE = 1e-3  # kernel with the nearest other sample, over the diagonal, at which a sample is alone
 _SAME = 1e-6  # spread of all entries over the diagonal at which samples are the same to the kernel
-_CLIPPED = 0.8  # share of clipped samples at which a loss has lost its quadratic part
+_CLIPPED = 0.95  # share of clipped samples at which a loss has lost its quadratic part
 
 
 def warn_of_kernel(training_set: TrainingSet) -> None:
@@ -50,8 +50,8 @@ def warn_of_kernel(training_set: TrainingSet) -> None:
 
 def warn_of_clipping(loss: Loss, scores: Any) -> None:
     """Warn if nearly all samples are clipped by a loss that is quadratic near zero."""
-    if scores is None or not loss.curvature > 0 or len(scores) < _FEWEST:
-        return
+    if scores is None or loss.pointwise or not loss.curvature > 0 or len(scores) < _FEWEST:
+        return  # with p = 1 single values are clipped, and a sample that has one scores 1
     share = float(np.mean(host(scores) >= 1))
     if share > _CLIPPED:
         warn_user(

@@ -28,6 +28,7 @@ class Pairs:
     names: list[str]  # of the outputs
     grid: np.ndarray | None  # points of curves
     text: str
+    linear: np.ndarray | None = None  # predictions of a linear model
 
     @property
     def errors(self) -> np.ndarray:
@@ -38,7 +39,7 @@ class Pairs:
 
     def scores(self, mean: np.ndarray) -> Scores:
         """Return the scores of the predictions, beside those of the mean of the training outputs."""
-        return Scores.of(self.observed, self.predicted, mean, self.grid)
+        return Scores.of(self.observed, self.predicted, mean, self.grid, self.linear)
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,8 @@ class ModelFacts:
         predicted = host(self.estimator.predict(X)).reshape(len(X), -1) + self.table.offset_
         grid = _grid(self.estimator, observed.shape[1])
         about = f"{len(rows)} rows of {Path(data.name).name}"  # a page is passed on, folders are nobody's business
-        return Pairs(rows, observed, predicted, self.table.target_names_, grid, about)
+        linear = self.table.predict_linear(X)
+        return Pairs(rows, observed, predicted, self.table.target_names_, grid, about, linear)
 
 
 def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarray) -> Pairs | None:

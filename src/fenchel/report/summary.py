@@ -16,7 +16,7 @@ from fenchel.report.model import ModelFacts, Pairs
 from fenchel.report.plots import CLIPPED
 from fenchel.report.surface import Surface
 
-__all__ = ["model_page"]
+__all__ = ["kernel_text", "model_page"]
 
 _WORST = 12  # samples that are drawn, one at a time
 _DOTS = 1500  # most dots of a drawing; its data have all
@@ -76,6 +76,18 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
         _section("Settings", _settings(facts, versions, notes)),
     ]
     return pages.page(f"fenchel: {name}", intro, *blocks, style=STYLE, script=SCRIPT)
+
+
+def kernel_text(kernel: Any) -> str:
+    """Return a kernel in one line, with its numbers to four digits and without its arrays."""
+    if not hasattr(kernel, "get_params"):
+        return f"{kernel:.4g}" if isinstance(kernel, float) else repr(kernel)
+    parts = [
+        kernel_text(value) if hasattr(value, "get_params") else f"{name}={kernel_text(value)}"
+        for name, value in kernel.get_params(deep=False).items()
+        if value is not None and not hasattr(value, "shape")
+    ]
+    return f"{type(kernel).__name__}({', '.join(parts)})"
 
 
 def _section(title: str, content: str) -> str:

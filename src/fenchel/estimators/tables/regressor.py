@@ -12,6 +12,7 @@ from fenchel._array import host
 from fenchel._check import Options, check_parameter
 from fenchel.datasets.tables import Table, as_table
 from fenchel.estimators.tables.columns import InputColumn, is_missing, learn_column, numbers_of
+from fenchel.estimators.tables.linear_model import linear_model
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.metrics.scores import Scores, mean_of_columns
 
@@ -141,6 +142,7 @@ class TableRegressor(BaseEstimator):
         else:
             centred = Y - self.offset_
             self.estimator_.fit(X, centred[:, 0] if Y.shape[1] == 1 else centred)
+        self._linear = linear_model(X, Y, self.target_mean_)
         self.train_scores_ = self._scores(X, Y)
         return self
 
@@ -192,6 +194,22 @@ class TableRegressor(BaseEstimator):
         """
         X, Y, _ = self.sample(table)
         return self._scores(X, Y)
+
+    def predict_linear(self, X: np.ndarray) -> np.ndarray:
+        """Return the predictions of a ridge regression of the training rows, to compare with.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Encoded inputs.
+
+        Returns
+        -------
+        y : array of shape (m, n_targets)
+            One column for each target.
+        """
+        coef, intercept = self._linear
+        return np.asarray(X @ coef + intercept)
 
     def sample(self, table: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return encoded inputs, targets and row numbers of the rows of a table that can be compared.
@@ -280,7 +298,7 @@ class TableRegressor(BaseEstimator):
 
     def _scores(self, X: np.ndarray, Y: np.ndarray) -> Scores:
         grid = self.estimator_.grid_ if self.curves else None
-        return Scores.of(Y, self._predict(X), self.target_mean_, grid)
+        return Scores.of(Y, self._predict(X), self.target_mean_, grid, self.predict_linear(X))
 
     def _inputs(self, table: Table) -> list[str]:
         """Return the names of the input columns."""

@@ -1,0 +1,68 @@
+"""
+No scales to know
+=================
+
+A kernel, a loss and a penalty all have a scale, and a table comes in whatever units it was written in. The classes with
+cross-validation find these scales from the data. Here the columns of a table are given in five random choices of units,
+and a tenth of its outputs is wrong.
+"""
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel.exceptions import ScaleWarning
+
+X, y = load_diabetes(return_X_y=True)
+rng = np.random.default_rng(0)
+order = rng.permutation(len(X))
+train, test = order[:300], order[300:]
+dirty = y.copy()
+wrong = train[:30]
+dirty[wrong] += 10 * np.std(y)
+
+# %%
+# Units
+# -----
+#
+# A fit with the default bandwidth depends on the units, and warns where they make it useless. The search does not.
+
+named, found = [], []
+for _ in range(5):
+    units = 10 ** rng.uniform(-3, 3, X.shape[1])
+    model = OperatorKernelRegressorCV().fit(X[train] * units, dirty[train])
+    found.append(model.score(X[test] * units, y[test]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ScaleWarning)
+        plain = OperatorKernelRegressor(center=True).fit(X[train] * units, dirty[train])
+    named.append(plain.score(X[test] * units, y[test]))
+    print(f"test R²: searched {found[-1]:.3f}, Gaussian kernel with default bandwidth {named[-1]:.3f}")
+
+# %%
+# What was found
+# --------------
+
+print(model.best_loss_, f"lam {model.best_lam_:.2g}")
+print(model.best_kernel_.kernel)
+clipped = np.flatnonzero(model.outlier_score_ == 1)
+print(f"{np.isin(np.arange(30), clipped).sum()} of the 30 wrong outputs are clipped")
+
+# %%
+# What was tried
+# --------------
+#
+# ``search_`` has the leave-one-out error of every kernel that was compared on the whole sample.
+
+trials = {name: np.array(values) for name, values in model.search_.items()}
+whole = trials["robust"] & (trials["n_samples"] == trials["n_samples"].max())
+fig, ax = plt.subplots()
+for family in np.unique(trials["family"]):
+    at = whole & (trials["family"] == family)
+    ax.plot(trials["width"][at], trials["error"][at], "o", label=str(family))
+ax.set_xscale("log")
+ax.set_xlabel("bandwidth, in median distances")
+ax.set_ylabel("leave-one-out error")
+_ = ax.legend()
