@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 import fenchel
 from fenchel import (
     approximations,
+    conformal,
     decoders,
     estimators,
     kernels,
@@ -50,13 +51,17 @@ _HEADER = "fenchel.json"
 _HEADER_SIZE = 2**16  # bytes of a description that are read
 _END = 2**10  # bytes of the end of an archive, which is read more than once
 _MAGIC = b"PK\x03\x04"
-_ROOMS = (approximations, decoders, estimators, kernels, losses, representations, solvers, task_losses)
+_ROOMS = (approximations, conformal, decoders, estimators, kernels, losses, representations, solvers, task_losses)
 _SCORE_ENDINGS = ("_score", "_error", "_loss", "_deviance", "_corrcoef")
 _FEATURE_SCORES = tuple(
     getattr(feature_selection, name)
     for name in ("chi2", "f_classif", "f_regression", "mutual_info_classif", "mutual_info_regression", "r_regression")
 )
-_HELPERS = {"fenchel.representations.kernel_outputs._Pivots", "fenchel.task_losses.base.TaskSpace"}
+_HELPERS = {
+    "fenchel.conformal.samples.vectors",
+    "fenchel.representations.kernel_outputs._Pivots",
+    "fenchel.task_losses.base.TaskSpace",
+}
 
 
 def save(model: Any, path: Any, trusted: Sequence[type | Callable[..., Any]] = ()) -> None:

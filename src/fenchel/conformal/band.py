@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._check import require
-from fenchel.conformal.samples import at_points, numbers
+from fenchel.conformal.samples import at_points, numbers, of_shape
 from fenchel.datasets.functional import as_curves, brings_points
 
 __all__ = ["PredictionBand"]
@@ -103,7 +103,7 @@ class PredictionBand:
         """Return both ends and the outputs as arrays (n, values), at the points of the outputs."""
         lower, upper = numbers(self.lower), numbers(self.upper)
         if self.grid is None:
-            values = numbers(Y)
+            values = of_shape(numbers(Y), lower.shape)
         else:
             curves = as_curves(Y, None if brings_points(Y) else self.grid, "Y")
             values = numbers(curves.values)

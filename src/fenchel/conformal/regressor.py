@@ -15,7 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.conformal.band import PredictionBand
-from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, take, vectors
+from fenchel.conformal.calibration import Calibration
+from fenchel.conformal.samples import (
+    Residuals,
+    columns_for,
+    inputs_for,
+    largest,
+    length,
+    numbers,
+    on_one_grid,
+    take,
+    vectors,
+)
 from fenchel.conformal.widths import Widths, constant, deviations, local
 from fenchel.datasets.functional import Curves, is_fdata, to_fdata
 from fenchel.estimators import OperatorKernelRegressor, OperatorKernelRegressorCV
@@ -23,34 +34,6 @@ from fenchel.estimators import OperatorKernelRegressor, OperatorKernelRegressorC
 __all__ = ["ConformalRegressor"]
 
 _BLOCK = 2**24  # numbers in the array of all ends of CV+ for one block of inputs
-
-
-@dataclass(frozen=True, eq=False)
-class _Calibration:
-    """Scores of the calibration sample, and how they become a quantile."""
-
-    scores: np.ndarray  # (m, q): one column if the band is joint
-    labels: np.ndarray  # (m,)
-    weights: np.ndarray  # (m,)
-    contamination: float
-
-    def quantiles(self, coverage: float, labels: np.ndarray) -> np.ndarray:
-        """Return the quantile of each new sample, (n, q); infinity where the group is too small."""
-        out = np.full((len(labels), self.scores.shape[1]), np.inf)
-        for label in np.unique(labels):
-            is_in = self.labels == label
-            if is_in.any():
-                out[labels == label] = self.quantile(self.scores[is_in], self.weights[is_in], coverage)
-        return out
-
-    def quantile(self, scores: np.ndarray, weights: np.ndarray, coverage: float) -> np.ndarray:
-        """Return the least score below which the stated share lies, a new sample counting as infinite."""
-        order = np.argsort(scores, axis=0)
-        ranked = np.concatenate([np.take_along_axis(scores, order, axis=0), np.full((1, scores.shape[1]), np.inf)])
-        correct = (1 - self.contamination) * weights.sum()  # the rest of the weight is that of wrong samples
-        needed = coverage * (correct + weights.max(initial=1.0))
-        place = np.sum(np.cumsum(weights[order], axis=0) < needed * (1 - 1e-12), axis=0)
-        return np.take_along_axis(ranked, place[None, :], axis=0)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,10 +160,8 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             The calibrated model.
         """
         self._validate()
-        n = length(X)
-        if n != length(y):
-            raise ValueError(f"X and y must have as many samples. Got {n} and {length(y)}.")
-        everyone = np.arange(n)
+        n = _checked_length(X, y)
+        everyone, y = np.arange(n), on_one_grid(y)
         if self.method == "cv+":
             return self._fit_folds(X, y, everyone, groups, sample_weight)
         train, rest = train_test_split(everyone, test_size=self.calibration_size, random_state=self.random_state)
@@ -189,7 +170,9 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         if self._needs_widths:
             widths = self._widths(self._out_of_sample(X, y, train)[0], inputs_for(self.estimator_, X, train, train))
         calibration = inputs_for(self.estimator_, X, rest, train), take(y, rest)
-        return self._calibrated(*calibration, widths, _part(groups, rest), _part(sample_weight, rest))
+        labels, weights = _part(groups, rest, n, "groups"), _part(sample_weight, rest, n, "sample_weight")
+        self._calibrated(*calibration, widths, labels, weights)
+        return self._remember_inputs(train, n)
 
     def conformalize(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
         """Calibrate a regressor that is fitted already, on samples that it has not seen.
@@ -214,17 +197,20 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 f"The 'estimator' parameter of ConformalRegressor must be fitted before conformalize. Got "
                 f"{self.estimator!r}. Use fit, which fits it and calibrates."
             ) from None
-        self.estimator_, widths, rest = self.estimator, None, np.arange(length(X))
+        n = _checked_length(X, y)
+        self.estimator_, widths, rest, y = self.estimator, None, np.arange(n), on_one_grid(y)
         if self._needs_widths:
             part, rest = train_test_split(rest, test_size=0.5, random_state=self.random_state)
             inputs = take(X, part)
             widths = self._widths(Residuals.of(self.estimator_, inputs, take(y, part)), inputs)
-        return self._calibrated(take(X, rest), take(y, rest), widths, _part(groups, rest), _part(sample_weight, rest))
+        labels, weights = _part(groups, rest, n, "groups"), _part(sample_weight, rest, n, "sample_weight")
+        self._calibrated(take(X, rest), take(y, rest), widths, labels, weights)
+        return self._remember_inputs()
 
     def predict(self, X: Any) -> Any:
         """Return the predictions of the regressor."""
         check_is_fitted(self)
-        return self.estimator_.predict(X)
+        return self.estimator_.predict(columns_for(X, self._columns))
 
     def predict_interval(self, X: Any, coverage: float | None = None, groups: Any = None) -> PredictionBand:
         """Return bands that contain new outputs with the stated probability.
@@ -248,6 +234,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         coverage = self.coverage if coverage is None else coverage
         check_parameter("ConformalRegressor.predict_interval", "coverage", coverage, self._limits["coverage"])
         labels = _labels(groups, length(X), self._is_grouped)
+        X = columns_for(X, self._columns)
         grid: Any = getattr(self.estimator_, "grid_", None)
         template = self.estimator_.predict(X)
         ends = self._ends(X, numbers(template), grid, coverage, labels)
@@ -304,6 +291,15 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             return OperatorKernelRegressorCV("precomputed")
         return make_pipeline(FunctionTransformer(vectors), OperatorKernelRegressorCV(losses=["square"]))
 
+    def _remember_inputs(self, train: np.ndarray | None = None, n: int | None = None) -> Self:
+        """Note the features, and of Gram matrices of new inputs with the whole sample the columns of the regressor."""
+        self._columns: np.ndarray | None = None
+        if train is not None and get_tags(self.estimator_).input_tags.pairwise:
+            self._columns, self.n_features_in_ = train, n
+        elif hasattr(self.estimator_, "n_features_in_"):
+            self.n_features_in_ = self.estimator_.n_features_in_
+        return self
+
     def _scores(self, model: Any, X: Any, y: Any, widths: Widths | None) -> np.ndarray:
         """Return the score of each sample, (m, 1) for a joint band and else (m, q)."""
         if self._has_intervals:
@@ -314,7 +310,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             residuals = Residuals.of(model, X, y)
             chosen = constant(residuals) if widths is None else widths
             excess = np.abs(residuals.values) / chosen.at(X, residuals.grid)
-        return np.nanmax(excess, axis=1, keepdims=True) if self.joint else excess
+        return largest(excess)[:, None] if self.joint else excess
 
     def _calibrated(self, X: Any, y: Any, widths: Widths | None, groups: Any, weights: Any) -> Self:
         self._folds: _Folds | None = None
@@ -326,8 +322,10 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         counts = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
         if counts.shape != (n,) or not np.all((counts >= 0) & np.isfinite(counts)):
             raise ValueError(f"sample_weight must be {n} non-negative finite numbers. Got {weights!r}.")
+        if not np.any(counts > 0):
+            raise ValueError("sample_weight must have a positive entry among the calibration samples. Got zeros only.")
         labels = _labels(groups, n, self._is_grouped)
-        self._calibration = _Calibration(scores, labels, counts, self.contamination)
+        self._calibration = Calibration(scores, labels, counts, self.contamination)
         self.scores_ = scores[:, 0] if self.joint else scores
         return self
 
@@ -362,7 +360,8 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         widths = self._widths(residuals, X) if self._needs_widths else constant(residuals)
         self._folds = _Folds(models, place, widths)
         excess = np.abs(residuals.values) / widths.at(X, residuals.grid)
-        return self._keep(np.nanmax(excess, axis=1, keepdims=True) if self.joint else excess, widths, groups, weights)
+        self._keep(largest(excess)[:, None] if self.joint else excess, widths, groups, weights)
+        return self._remember_inputs()
 
     def _fold_ends(
         self,
@@ -386,7 +385,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 centers = predictions[:, part][folds.place[where]]  # (m, rows, q)
                 moves = scores[:, None, :] * widths[part][None]
                 for end, sign in zip(ends, (-1.0, 1.0), strict=True):
-                    reached = (sign * centers + moves).reshape(len(scores), -1)
+                    reached = (sign * centers + moves).reshape(len(scores), widths[part].size)
                     ranked = calibration.quantile(reached, weights, coverage)
                     end[part] = sign * ranked.reshape(len(part), -1)
         return [end.reshape(shape) for end in ends]
@@ -398,8 +397,23 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _part(given: Any, index: np.ndarray) -> Any:
-    return None if given is None else np.asarray(given)[index]
+def _checked_length(X: Any, y: Any) -> int:
+    """Return the number of samples, or raise if inputs and outputs do not have as many."""
+    if y is None:
+        raise ValueError("ConformalRegressor requires y to be passed, but the target y is None.")
+    n = length(X)
+    if n != length(y):
+        raise ValueError(f"X and y must have as many samples. Got {n} and {length(y)}.")
+    return n
+
+
+def _part(given: Any, index: np.ndarray, n: int, name: str) -> Any:
+    if given is None:
+        return None
+    values = numbers(given) if name == "sample_weight" else np.asarray(given)
+    if values.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), one entry for each sample. Got {values.shape}.")
+    return values[index]
 
 
 def _labels(groups: Any, n: int, is_grouped: bool) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from fenchel._array import host
-from fenchel.datasets.functional import as_curves, brings_points
+from fenchel.datasets.functional import as_curves, brings_points, is_fdata, is_pairs
 
 __all__: list[str] = []
 
@@ -30,8 +30,35 @@ def take(sample: Any, index: np.ndarray) -> Any:
 
 def inputs_for(model: Any, X: Any, rows: np.ndarray, train: np.ndarray) -> Any:
     """Return the inputs of some samples for a model of others: of a Gram matrix, their columns alone."""
-    part = take(X, rows)
-    return part[:, train] if get_tags(model).input_tags.pairwise else part
+    return columns_for(take(X, rows), train if get_tags(model).input_tags.pairwise else None)
+
+
+def columns_for(X: Any, columns: np.ndarray | None) -> Any:
+    """Return some columns of a Gram matrix; ``None`` is all of them."""
+    if columns is None:
+        return X
+    return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
+
+
+def on_one_grid(y: Any) -> Any:
+    """Return curves with points of their own on the union of the points, so that all parts of a sample have one grid.
+
+    Other outputs are returned as they are.
+    """
+    is_ragged = is_pairs(y) or (is_fdata(y) and type(y).__name__ == "FDataIrregular")
+    return as_curves(y) if is_ragged else y
+
+
+def largest(values: np.ndarray) -> np.ndarray:
+    """Return the largest number of each row, NaN where there is none."""
+    found = np.where(np.isnan(values), -np.inf, values).max(axis=1)
+    return np.where(np.isneginf(found), np.nan, found)
+
+
+def of_shape(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return values in a shape that has a last axis of length 1 more, or less; others as they are."""
+    is_column = values.shape == (*shape, 1) or (*values.shape, 1) == shape
+    return values.reshape(shape) if is_column else values
 
 
 def vectors(X: Any) -> np.ndarray:
@@ -72,7 +99,8 @@ class Residuals:
         """Return the residuals of a fitted model."""
         grid = getattr(model, "grid_", None)
         if grid is None:
-            truth, predictions = numbers(y), numbers(model.predict(X))
+            truth = numbers(y)
+            predictions = of_shape(numbers(model.predict(X)), truth.shape)
         else:
             curves = as_curves(y, None if brings_points(y) else grid, "y")
             truth, grid = numbers(curves.values), curves.grid

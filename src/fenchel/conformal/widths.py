@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
-from fenchel.conformal.samples import Residuals, at_points, length, numbers, take
+from fenchel.conformal.samples import Residuals, at_points, columns_for, inputs_for, largest, length, numbers
 
 __all__: list[str] = []
 
@@ -39,23 +40,31 @@ def constant(residuals: Residuals) -> Widths:
 def deviations(residuals: Residuals, contamination: float) -> Widths:
     """Return the root mean square of the residuals at each output; samples with the largest share are left out."""
     values = residuals.values
-    scale = np.sqrt(np.nanmean(values**2, axis=0, keepdims=True))
-    sizes = np.nanmax(np.abs(values) / np.where(scale > 0, scale, 1.0), axis=1)
-    kept = values[sizes <= np.quantile(sizes, 1 - contamination)]
-    base = np.sqrt(np.nanmean(kept**2, axis=0))
+    scale = np.sqrt(_mean_squares(values))
+    sizes = largest(np.abs(values) / np.where(scale > 0, scale, 1.0))
+    base = np.sqrt(_mean_squares(values[sizes <= np.nanquantile(sizes, 1 - contamination)]))
     typical = np.nanmedian(base)
     floor = 1e-3 * typical if typical > 0 else 1.0
-    return Widths(np.fmax(base, floor), residuals.grid, residuals.shape)
+    base = np.where(np.isnan(base), typical, base)  # nothing is known of a point that was never observed
+    return Widths(np.maximum(base, floor), residuals.grid, residuals.shape)
 
 
 def local(widths: Widths, residuals: Residuals, model: Any, X: Any, contamination: float) -> Widths:
     """Return widths with a factor for each input, from a model of the logarithms of the largest residuals."""
-    sizes = np.nanmax(np.abs(residuals.values) / widths.at(X, residuals.grid), axis=1)
-    sizes = np.maximum(sizes, _LEAST * np.median(sizes))
-    kept = np.flatnonzero(sizes <= np.quantile(sizes, 1 - contamination))
+    sizes = largest(np.abs(residuals.values) / widths.at(X, residuals.grid))
+    sizes = np.maximum(sizes, _LEAST * np.nanmedian(sizes))
+    kept = np.flatnonzero(sizes <= np.nanquantile(sizes, 1 - contamination))
     logs = np.log(sizes[kept])
     mean = float(logs.mean())
-    return replace(widths, local=LogFactors(clone(model).fit(take(X, kept), logs - mean), mean))
+    fitted = clone(model).fit(inputs_for(model, X, kept, kept), logs - mean)
+    columns = kept if get_tags(model).input_tags.pairwise else None
+    return replace(widths, local=LogFactors(fitted, mean, columns))
+
+
+def _mean_squares(values: np.ndarray) -> np.ndarray:
+    """Return the mean square of each column, NaN where nothing was observed."""
+    counts = np.sum(~np.isnan(values), axis=0)
+    return np.where(counts > 0, np.nansum(values**2, axis=0) / np.maximum(counts, 1), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +73,8 @@ class LogFactors:
 
     model: Any
     mean: float
+    columns: np.ndarray | None = None  # those of a Gram matrix that the model knows
 
     def at(self, X: Any) -> np.ndarray:
         """Return the factor of each input."""
-        return np.asarray(np.exp(self.mean + numbers(self.model.predict(X)).ravel()))
+        return np.asarray(np.exp(self.mean + numbers(self.model.predict(columns_for(X, self.columns))).ravel()))

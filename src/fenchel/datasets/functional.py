@@ -94,7 +94,7 @@ def as_curves(Y: Outputs, grid: Array | None = None, name: str = "Y") -> Curves:
         return _on_own_grid(Y.grid, Y.values, grid, name)
     if _classes(Y, "skfda"):
         return _from_fdata(Y, grid, name)
-    if _is_pairs(Y):
+    if is_pairs(Y):
         return _from_pairs(Y, grid, name)
     if "DataFrame" in _classes(Y, "pandas"):
         grid = _numbers(Y.columns) if grid is None else grid
@@ -221,7 +221,7 @@ def _on_own_grid(own: np.ndarray, values: Array, grid: Array | None, name: str) 
     return _checked(own, values, name)
 
 
-def _is_pairs(Y: Outputs) -> bool:
+def is_pairs(Y: Outputs) -> bool:
     """Whether Y is a list of pairs (points, values)."""
     if not isinstance(Y, list | tuple) or not Y:
         return False

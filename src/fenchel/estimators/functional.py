@@ -50,6 +50,7 @@ class _Encoded:
     center: CurveCenter | None
     scale: np.ndarray | None  # one for each channel of the outputs
     is_fdata: bool  # outputs came as a scikit-fda object
+    observed: Array  # mask of the shape of y, of all curves given
 
     @property
     def units(self) -> Any:
@@ -288,7 +289,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         operator = self._output_operator(curves.grid, representation)
         kernel = Separable(self._input_kernel(input_grid), operator)
         training_set = encode(X, curves, kernel, representation, settings, sample_weight, operator)
-        return _Encoded(training_set, operator, center, scale, is_fdata(y))
+        return _Encoded(training_set, operator, center, scale, is_fdata(y), curves.observed)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
@@ -299,11 +300,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         self.representation_error_ = self.representation_.representation_error_
         scores = fitted.duals.point_outlier_score
         if scores is not None:
-            observed = self.representation_.observed_
-            if observed is not None:
-                nan = namespace(scores).zeros_like(scores) + float("nan")
-                scores = namespace(scores).where(encoded.training_set.given(1 - observed) > 0, nan, scores)
-            self.point_outlier_score_ = self.representation_.shaped(scores)
+            xp, scores = namespace(scores), self.representation_.shaped(scores)
+            self.point_outlier_score_ = xp.where(encoded.observed, scores, xp.zeros_like(scores) + float("nan"))
         return self
 
     def _checked_inputs(self, X: Any, reset: bool) -> tuple[Array, np.ndarray | None]:

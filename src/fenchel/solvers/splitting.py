@@ -20,7 +20,7 @@ from fenchel.solvers.anderson import Memory
 from fenchel.solvers.base import Solution, Solver
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
 from fenchel.solvers.linear import Eigen, Inverse
-from fenchel.solvers.loop import IterativeSolver, Point
+from fenchel.solvers.loop import IterativeSolver, Point, comparable
 
 __all__ = ["DouglasRachford"]
 
@@ -278,7 +278,7 @@ class DouglasRachford(IterativeSolver):
                 point = point if pair[0] is point[0] else (*pair, problem.certificate(*pair))
             is_patient = state.age == 0 or (problem.loss.sparse and state.age < _SPARSE_PATIENCE)
             if not (point[2].relative_gap <= tol or is_patient):
-                point = min(point, _scaled_inside(problem, state.solved[:, k, :]), key=_gap)
+                point = min(point, _scaled_inside(problem, state.solved[:, k, :]), key=comparable)
             points.append(point)
         return points
 
@@ -301,10 +301,6 @@ class DouglasRachford(IterativeSolver):
     def standing(self, state: _State, place: int) -> Warm:
         """Return where the iteration stands for one problem."""
         return Warm(state.z[:, place, :], float(state.rhos[place]), state.prox[:, place, :])
-
-
-def _gap(point: Point) -> float:
-    return point[2].relative_gap
 
 
 def _scaled_inside(problem: DualProblem, solved: Array) -> Point:
