@@ -127,5 +127,5 @@ def test_the_page_on_adding_a_part_runs():
 def test_the_page_on_defaults_runs():
     names = names_after("defaults.rst", blocks_of("defaults.rst", 3))
     assert names["model"].score(names["X"], names["Y"]) > 0.9
-    assert names["curves"].predict(names["data"].X).shape == names["data"].Y.shape
+    assert names["curves"].predict(names["data"].X[:, :, None]).shape == names["data"].Y.shape
     assert isinstance(names["named"].best_loss_.epsilon, float)

@@ -13,7 +13,7 @@ from fenchel.losses import Loss
 __all__ = ["warn_of_clipping", "warn_of_kernel"]
 
 _ROWS = 50  # of the Gram matrix that are looked at
-_FEWEST = 10  # samples that say something about a kernel
+_FEWEST = 30  # samples that say something about the scale of a kernel or a loss
 _ALONE = 1e-3  # kernel with the nearest other sample, over the diagonal, at which a sample is alone
 _SAME = 1e-6  # spread of all entries over the diagonal at which samples are the same to the kernel
 _CLIPPED = 0.95  # share of clipped samples at which a loss has lost its quadratic part
@@ -50,7 +50,7 @@ def warn_of_kernel(training_set: TrainingSet) -> None:
 
 def warn_of_clipping(loss: Loss, scores: Any) -> None:
     """Warn if nearly all samples are clipped by a loss that is quadratic near zero."""
-    if scores is None or loss.pointwise or not loss.curvature > 0 or len(scores) < _FEWEST:
+    if scores is None or loss.pointwise or not loss.curvature > 0 or scores.shape[0] < _FEWEST:
         return  # with p = 1 single values are clipped, and a sample that has one scores 1
     share = float(np.mean(host(scores) >= 1))
     if share > _CLIPPED:
