@@ -87,10 +87,11 @@ class Auto(Solver):
         while not relay.is_over and (offer := queue.pop(relay.gap)) is not None:
             reason, price = queue.reason(offer), queue.next_price(relay.gap)
             solver = offer.solver if self.max_iter else offer.solver.within(problem, queue.known, price, _PATIENCE)
-            status = relay.run(solver, reason, max(tol, queue.gap_of_successor(offer, relay.gap)))
+            is_limited = solver is not offer.solver
+            status = relay.run(solver, reason, max(tol, queue.gap_of_successor(offer, relay.gap)), is_limited)
             if self.max_iter:
                 break
-            if solver is not offer.solver and status is Status.MAX_ITER:
+            if is_limited and status is Status.MAX_ITER:
                 queue.put(replace(offer, price=_PATIENCE * price))
             elif status is Status.CONVERGED and not relay.is_over:
                 queue.put(offer)
@@ -196,18 +197,22 @@ class _Relay:
 
     @property
     def gap(self) -> float:
-        """The least gap so far."""
-        return math.inf if self._best is None else self._best.certificate.relative_gap
+        """The least gap so far, infinity where it is not a number."""
+        gap = math.inf if self._best is None else self._best.certificate.relative_gap
+        return math.inf if math.isnan(gap) else gap
 
     @property
     def is_over(self) -> bool:
         """Whether the best point is within tol, or nobody should go on."""
         if self._best is None:
             return False
-        return self._is_interrupted or self._is_there or self._best.status is Status.INFEASIBLE or self._is_at_floor
+        return self._is_interrupted or self._is_there or self._is_infeasible or self._is_at_floor
 
-    def run(self, solver: Solver, reason: str, tol: float) -> Status:
-        """Let a solver go on from the best point, unless the zero model is better."""
+    def run(self, solver: Solver, reason: str, tol: float, is_limited: bool = False) -> Status:
+        """Let a solver go on from the best point, unless the zero model is better.
+
+        One that is cut short cannot tell that a problem has no solution.
+        """
         start = self._start if self._best is None else None
         if self._best is not None and self.gap < 1:
             solver, start = solver.resuming(self._best)
@@ -221,9 +226,12 @@ class _Relay:
             return is_stop
 
         solution = solver.solve(self.problem, tol, start, watch)
+        is_cut_short = is_limited and solution.n_iter >= getattr(solver, "max_iter", math.inf)
+        if is_cut_short and solution.status is Status.INFEASIBLE:
+            solution = replace(solution, status=Status.MAX_ITER)
         self._history += [(before + n_iter, certificate) for n_iter, certificate in solution.history]
         self._stages.append(solution.stage(reason))
-        if self._best is None or solution.certificate.relative_gap < self.gap:
+        if math.isinf(self.gap) or solution.certificate.relative_gap < self.gap:
             self._best = solution
         return solution.status
 
@@ -240,6 +248,12 @@ class _Relay:
     @property
     def _is_there(self) -> bool:
         return self._best is not None and self._best.status is Status.CONVERGED and self.gap <= self.tol
+
+    @property
+    def _is_infeasible(self) -> bool:
+        """Whether two solvers had all the time they wanted and found no finite value; Newton's method stalls easily."""
+        verdicts = [stage for stage in self._stages if stage.status == Status.INFEASIBLE.value]
+        return math.isinf(self.gap) and len(verdicts) > 1
 
     @property
     def _is_at_floor(self) -> bool:
