@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import require
 from fenchel.conformal.samples import at_points, numbers
 from fenchel.datasets.functional import as_curves, brings_points
@@ -36,13 +37,13 @@ class PredictionBand:
     array([ True, False])
     """
 
-    lower: Any
-    upper: Any
+    lower: Outputs
+    upper: Outputs
     coverage: float
     grid: np.ndarray | None = None
     is_joint: bool = True
 
-    def contains(self, Y: Any) -> np.ndarray:
+    def contains(self, Y: Outputs) -> np.ndarray:
         """Whether outputs lie inside.
 
         Parameters
@@ -66,7 +67,7 @@ class PredictionBand:
         widths = numbers(self.upper) - numbers(self.lower)
         return np.asarray(widths.reshape(len(widths), -1).mean(axis=1))
 
-    def plot(self, index: int = 0, Y: Any = None, ax: Any = None) -> Any:
+    def plot(self, index: int = 0, Y: Outputs = None, ax: Any = None) -> Any:
         """Draw the band of one sample; where outputs are single numbers, the intervals of all samples.
 
         Parameters
@@ -99,7 +100,7 @@ class PredictionBand:
         ax.legend()
         return ax
 
-    def _beside(self, Y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _beside(self, Y: Outputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return both ends and the outputs as arrays (n, values), at the points of the outputs."""
         lower, upper = numbers(self.lower), numbers(self.upper)
         if self.grid is None:

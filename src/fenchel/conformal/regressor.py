@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, train_test_split
@@ -13,9 +14,19 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._array import Outputs
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.conformal.band import PredictionBand
-from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, take, vectors
+from fenchel.conformal.samples import (
+    IntervalRegressor,
+    Regressor,
+    Residuals,
+    inputs_for,
+    length,
+    numbers,
+    take,
+    vectors,
+)
 from fenchel.conformal.widths import Widths, constant, deviations, local
 from fenchel.datasets.functional import Curves, is_fdata, to_fdata
 from fenchel.estimators import OperatorKernelRegressor, OperatorKernelRegressorCV
@@ -57,7 +68,7 @@ class _Calibration:
 class _Folds:
     """The models of CV+, and the one of each calibration sample."""
 
-    models: list[Any]
+    models: list[Regressor]
     place: np.ndarray
     widths: Widths
 
@@ -138,15 +149,15 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         coverage: float = 0.9,
         method: str = "split",
-        modulation: Any = "std",
+        modulation: str | BaseEstimator = "std",
         joint: bool = True,
         contamination: float = 0.0,
         calibration_size: float = 0.25,
         cv: int = 5,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.estimator = estimator
         self.coverage = coverage
@@ -158,7 +169,9 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: object, y: object, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the regressor on one part of the sample, and calibrate it on the other.
 
         Parameters
@@ -191,7 +204,9 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         calibration = inputs_for(self.estimator_, X, rest, train), take(y, rest)
         return self._calibrated(*calibration, widths, _part(groups, rest), _part(sample_weight, rest))
 
-    def conformalize(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
+    def conformalize(
+        self, X: object, y: object, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Calibrate a regressor that is fitted already, on samples that it has not seen.
 
         Parameters
@@ -214,19 +229,21 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 f"The 'estimator' parameter of ConformalRegressor must be fitted before conformalize. Got "
                 f"{self.estimator!r}. Use fit, which fits it and calibrates."
             ) from None
-        self.estimator_, widths, rest = self.estimator, None, np.arange(length(X))
+        self.estimator_, widths, rest = cast(Regressor, self.estimator), None, np.arange(length(X))
         if self._needs_widths:
             part, rest = train_test_split(rest, test_size=0.5, random_state=self.random_state)
             inputs = take(X, part)
             widths = self._widths(Residuals.of(self.estimator_, inputs, take(y, part)), inputs)
         return self._calibrated(take(X, rest), take(y, rest), widths, _part(groups, rest), _part(sample_weight, rest))
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Outputs:
         """Return the predictions of the regressor."""
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
-    def predict_interval(self, X: Any, coverage: float | None = None, groups: Any = None) -> PredictionBand:
+    def predict_interval(
+        self, X: object, coverage: float | None = None, groups: ArrayLike | None = None
+    ) -> PredictionBand:
         """Return bands that contain new outputs with the stated probability.
 
         Parameters
@@ -248,10 +265,10 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         coverage = self.coverage if coverage is None else coverage
         check_parameter("ConformalRegressor.predict_interval", "coverage", coverage, self._limits["coverage"])
         labels = _labels(groups, length(X), self._is_grouped)
-        grid: Any = getattr(self.estimator_, "grid_", None)
+        grid: np.ndarray | None = getattr(self.estimator_, "grid_", None)
         template = self.estimator_.predict(X)
         ends = self._ends(X, numbers(template), grid, coverage, labels)
-        if is_fdata(template):
+        if grid is not None and is_fdata(template):
             ends = [to_fdata(Curves(grid, end)) for end in ends]
         return PredictionBand(ends[0], ends[1], coverage, grid, self.joint)
 
@@ -270,11 +287,11 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         is_constant = isinstance(self.modulation, str) and self.modulation == "constant"
         return not is_constant and not self._has_intervals
 
-    def _fitted(self, X: Any, y: Any, index: np.ndarray) -> Any:
+    def _fitted(self, X: object, y: object, index: np.ndarray) -> Regressor:
         model = clone(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
         return model.fit(inputs_for(model, X, index, index), take(y, index))
 
-    def _out_of_sample(self, X: Any, y: Any, train: np.ndarray) -> tuple[Residuals, list[Any], np.ndarray]:
+    def _out_of_sample(self, X: object, y: object, train: np.ndarray) -> tuple[Residuals, list[Regressor], np.ndarray]:
         """Return residuals out of sample of the training part, the models of the folds, and each sample's fold."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         folds = KFold(min(self.cv, len(train)), shuffle=True, random_state=seed)
@@ -290,7 +307,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             values[outside] = residuals.values
         return Residuals(values, first.grid, first.shape), models, place
 
-    def _widths(self, residuals: Residuals, X: Any) -> Widths:
+    def _widths(self, residuals: Residuals, X: object) -> Widths:
         """Return the widths that ``modulation`` names."""
         widths = deviations(residuals, self.contamination)
         if isinstance(self.modulation, str) and self.modulation == "std":
@@ -298,13 +315,13 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         model = self._size_model() if isinstance(self.modulation, str) else self.modulation
         return local(widths, residuals, model, X, self.contamination)
 
-    def _size_model(self) -> Any:
+    def _size_model(self) -> Regressor:
         """Return the model of the size of residuals: a kernel machine on the inputs as vectors."""
         if get_tags(self.estimator_).input_tags.pairwise:
             return OperatorKernelRegressorCV("precomputed")
         return make_pipeline(FunctionTransformer(vectors), OperatorKernelRegressorCV())
 
-    def _scores(self, model: Any, X: Any, y: Any, widths: Widths | None) -> np.ndarray:
+    def _scores(self, model: Regressor, X: object, y: object, widths: Widths | None) -> np.ndarray:
         """Return the score of each sample, (m, 1) for a joint band and else (m, q)."""
         if self._has_intervals:
             lower, upper = self._own_ends(model, X, self.coverage)
@@ -316,11 +333,15 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             excess = np.abs(residuals.values) / chosen.at(X, residuals.grid)
         return np.nanmax(excess, axis=1, keepdims=True) if self.joint else excess
 
-    def _calibrated(self, X: Any, y: Any, widths: Widths | None, groups: Any, weights: Any) -> Self:
+    def _calibrated(
+        self, X: object, y: object, widths: Widths | None, groups: ArrayLike | None, weights: ArrayLike | None
+    ) -> Self:
         self._folds: _Folds | None = None
         return self._keep(self._scores(self.estimator_, X, y, widths), widths, groups, weights)
 
-    def _keep(self, scores: np.ndarray, widths: Widths | None, groups: Any, weights: Any) -> Self:
+    def _keep(
+        self, scores: np.ndarray, widths: Widths | None, groups: ArrayLike | None, weights: ArrayLike | None
+    ) -> Self:
         n = len(scores)
         self._is_grouped, self._calibration_widths = groups is not None, widths
         counts = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
@@ -332,7 +353,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _ends(
-        self, X: Any, center: np.ndarray, grid: np.ndarray | None, coverage: float, labels: np.ndarray
+        self, X: object, center: np.ndarray, grid: np.ndarray | None, coverage: float, labels: np.ndarray
     ) -> list[np.ndarray]:
         """Return the lower and the upper ends, of the shape of the predictions."""
         if self._folds is not None:
@@ -347,11 +368,13 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         widths = np.ones_like(flat) if self._calibration_widths is None else self._calibration_widths.at(X, grid)
         return [(flat + sign * quantiles * widths).reshape(center.shape) for sign in (-1, 1)]
 
-    def _own_ends(self, model: Any, X: Any, coverage: float) -> tuple[np.ndarray, np.ndarray]:
-        ends = numbers(model.predict_interval(X, coverage))
+    def _own_ends(self, model: Regressor, X: object, coverage: float) -> tuple[np.ndarray, np.ndarray]:
+        ends = numbers(cast(IntervalRegressor, model).predict_interval(X, coverage))
         return ends[:, 0], ends[:, 1]
 
-    def _fit_folds(self, X: Any, y: Any, everyone: np.ndarray, groups: Any, weights: Any) -> Self:
+    def _fit_folds(
+        self, X: object, y: object, everyone: np.ndarray, groups: ArrayLike | None, weights: ArrayLike | None
+    ) -> Self:
         """Calibrate each sample by the model without its fold."""
         self.estimator_ = self._fitted(X, y, everyone)
         if self._has_intervals:
@@ -367,7 +390,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     def _fold_ends(
         self,
         folds: _Folds,
-        X: Any,
+        X: object,
         shape: tuple[int, ...],
         grid: np.ndarray | None,
         coverage: float,
@@ -398,11 +421,11 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _part(given: Any, index: np.ndarray) -> Any:
+def _part(given: ArrayLike | None, index: np.ndarray) -> np.ndarray | None:
     return None if given is None else np.asarray(given)[index]
 
 
-def _labels(groups: Any, n: int, is_grouped: bool) -> np.ndarray:
+def _labels(groups: ArrayLike | None, n: int, is_grouped: bool) -> np.ndarray:
     """Return the label of each sample; one for all where there are no groups."""
     if (groups is not None) != is_grouped:
         raise ValueError(f"groups must be {'given, as in fit' if is_grouped else 'None, as in fit'}. Got {groups!r}.")

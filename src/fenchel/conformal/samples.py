@@ -1,46 +1,68 @@
 """Samples in whatever form a regressor takes them: their length, parts of them, residuals as arrays."""
 
+from collections.abc import Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.utils import get_tags
 
-from fenchel._array import host
+from fenchel._array import Outputs, host
 from fenchel.datasets.functional import as_curves, brings_points
 
 __all__: list[str] = []
 
 
-def length(sample: Any) -> int:
+S = TypeVar("S")
+
+
+class Regressor(Protocol):
+    """A regressor of scikit-learn's kind; those of curves also take the points at which to predict."""
+
+    def fit(self, X: object, y: object) -> Self:
+        """Learn from a sample."""
+
+    def predict(self, X: object, *grid: np.ndarray) -> Outputs:
+        """Return the predictions."""
+
+
+class IntervalRegressor(Regressor, Protocol):
+    """A regressor with intervals of its own."""
+
+    def predict_interval(self, X: object, coverage: float) -> Outputs:
+        """Return the ends of the intervals."""
+
+
+def length(sample: object) -> int:
     """Return the number of samples."""
-    return int(sample.shape[0]) if hasattr(sample, "shape") else len(sample)
+    return int(sample.shape[0]) if hasattr(sample, "shape") else len(cast(Sized, sample))
 
 
-def take(sample: Any, index: np.ndarray) -> Any:
+def take(sample: S, index: np.ndarray) -> S:
     """Return some samples, in the form that they came in."""
-    if hasattr(sample, "iloc"):
-        return sample.iloc[index]
-    if hasattr(sample, "take") and not hasattr(sample, "shape"):
-        return sample.take(index)
-    if isinstance(sample, list | tuple):
-        return [sample[i] for i in index]
-    return sample[index]
+    given: Outputs = sample
+    if hasattr(given, "iloc"):
+        return given.iloc[index]
+    if hasattr(given, "take") and not hasattr(given, "shape"):
+        return given.take(index)
+    if isinstance(given, list | tuple):
+        return cast(S, [given[i] for i in index])
+    return given[index]
 
 
-def inputs_for(model: Any, X: Any, rows: np.ndarray, train: np.ndarray) -> Any:
+def inputs_for(model: Regressor, X: S, rows: np.ndarray, train: np.ndarray) -> S:
     """Return the inputs of some samples for a model of others: of a Gram matrix, their columns alone."""
-    part = take(X, rows)
+    part: Outputs = take(X, rows)
     return part[:, train] if get_tags(model).input_tags.pairwise else part
 
 
-def vectors(X: Any) -> np.ndarray:
+def vectors(X: object) -> np.ndarray:
     """Return inputs as vectors, (n, d)."""
     values = numbers(X)
     return values.reshape(len(values), -1)
 
 
-def numbers(values: Any) -> np.ndarray:
+def numbers(values: Outputs) -> np.ndarray:
     """Return an array of any library, a table or a scikit-fda object as a NumPy array of floats."""
     if brings_points(values) and not isinstance(values, list | tuple):
         values = as_curves(values).values
@@ -68,7 +90,7 @@ class Residuals:
     shape: tuple[int, ...]  # of the output of one sample
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any) -> "Residuals":
+    def of(cls, model: Regressor, X: object, y: object) -> "Residuals":
         """Return the residuals of a fitted model."""
         grid = getattr(model, "grid_", None)
         if grid is None:

@@ -1,12 +1,11 @@
 """How wide a band is at each output, or at each point of a curve, and for each input."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from fenchel.conformal.samples import Residuals, at_points, length, numbers, take
+from fenchel.conformal.samples import Regressor, Residuals, at_points, length, numbers, take
 
 __all__: list[str] = []
 
@@ -22,7 +21,7 @@ class Widths:
     shape: tuple[int, ...]
     local: "LogFactors | None" = None
 
-    def at(self, X: Any, grid: np.ndarray | None) -> np.ndarray:
+    def at(self, X: object, grid: np.ndarray | None) -> np.ndarray:
         """Return the widths of some inputs at some points, (n, q)."""
         base = self.base
         if self.grid is not None and grid is not None:
@@ -48,7 +47,7 @@ def deviations(residuals: Residuals, contamination: float) -> Widths:
     return Widths(np.fmax(base, floor), residuals.grid, residuals.shape)
 
 
-def local(widths: Widths, residuals: Residuals, model: Any, X: Any, contamination: float) -> Widths:
+def local(widths: Widths, residuals: Residuals, model: Regressor, X: object, contamination: float) -> Widths:
     """Return widths with a factor for each input, from a model of the logarithms of the largest residuals."""
     sizes = np.nanmax(np.abs(residuals.values) / widths.at(X, residuals.grid), axis=1)
     sizes = np.maximum(sizes, _LEAST * np.median(sizes))
@@ -62,9 +61,9 @@ def local(widths: Widths, residuals: Residuals, model: Any, X: Any, contaminatio
 class LogFactors:
     """A fitted model of the log factors less their mean, and that mean."""
 
-    model: Any
+    model: Regressor
     mean: float
 
-    def at(self, X: Any) -> np.ndarray:
+    def at(self, X: object) -> np.ndarray:
         """Return the factor of each input."""
         return np.asarray(np.exp(self.mean + numbers(self.model.predict(X)).ravel()))

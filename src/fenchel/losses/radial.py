@@ -54,6 +54,15 @@ class RadialLoss(Loss, ABC):
         return row_norms(duals)[:, 0] / bound
 
 
+class _ScaledLoss(RadialLoss, ABC):
+    """A function of the norm times ``scale``."""
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+
 class Square(RadialLoss):
     r"""Square loss, the ridge regression.
 
@@ -77,7 +86,7 @@ class Square(RadialLoss):
         return profiles.Quadratic()
 
 
-class Norm(RadialLoss):
+class Norm(_ScaledLoss):
     r"""Norm of the residual, not squared: the spatial-median loss.
 
     .. math:: \ell(r) = \lambda \|r\|, \qquad \ell^*(a) = \chi_{\|a\| \le \lambda}.
@@ -91,11 +100,6 @@ class Norm(RadialLoss):
     ----------
     [Laforgue2020]_, Prop. 1.
     """
-
-    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
-
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
 
     @property
     def profile(self) -> profiles.Profile:
@@ -144,7 +148,7 @@ class Power(RadialLoss):
         return [cls(), cls(eta=2.0, scale=0.5), cls(eta=3.0, scale=2.0)]
 
 
-class Exponential(RadialLoss):
+class Exponential(_ScaledLoss):
     r"""Exponential of the norm: errors beyond one unit cost very much.
 
     .. math:: \ell(r) = \lambda (e^{\|r\|} - 1), \qquad
@@ -160,11 +164,6 @@ class Exponential(RadialLoss):
     [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
-
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
-
     @property
     def profile(self) -> profiles.Profile:
         """The function scale * (exp(t) - 1)."""
@@ -176,7 +175,7 @@ class Exponential(RadialLoss):
         return [cls(), cls(scale=0.2)]
 
 
-class NormLog(RadialLoss):
+class NormLog(_ScaledLoss):
     r"""Norm times its logarithm, made convex.
 
     .. math:: \ell(r) = \lambda \max(\|r\|, 1/e) \log \max(\|r\|, 1/e), \qquad
@@ -197,11 +196,6 @@ class NormLog(RadialLoss):
     ----------
     [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
     """
-
-    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
-
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
 
     @property
     def profile(self) -> profiles.Profile:
