@@ -58,7 +58,7 @@ def is_numpy(array: Array) -> bool:
     return type(array) is np.ndarray or bool(is_numpy_namespace(namespace(array)))
 
 
-def is_host(X: Any) -> bool:
+def is_host(X: object) -> bool:
     """Whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
     try:
         return is_numpy(X)
@@ -76,13 +76,13 @@ def is_single(array: Array) -> bool:
     return eps(array) > 1e-10
 
 
-def as_like(values: Any, reference: Array) -> Array:
+def as_like(values: Array, reference: Array) -> Array:
     """Return ``values`` as an array of the library, dtype and device of ``reference``."""
     xp = namespace(reference)
     return xp.asarray(values, dtype=reference.dtype, device=device(reference))
 
 
-def as_objects(values: Sequence[Any]) -> np.ndarray:
+def as_objects(values: Sequence[object]) -> np.ndarray:
     """Return any objects, also tuples or arrays of one length, as a one-dimensional array of them."""
     objects = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):  # a slice would take tuples of one length for rows
@@ -113,14 +113,14 @@ def joined(parts: Sequence[Any]) -> Any:
     return namespace(parts[0]).concat(parts)
 
 
-def few_threads(array: Array, inner: int) -> AbstractContextManager[Any]:
+def few_threads(array: Array, inner: int) -> AbstractContextManager[object]:
     """Return a context in which products of such an array with a square matrix take one BLAS thread if they are small.
 
     Between products that take microseconds, waiting threads cost more than they save, and far more on a busy machine.
     """
     if not is_numpy(array) or array.size * inner > _SMALL_PRODUCT:
         return nullcontext()
-    context: AbstractContextManager[Any] = _thread_pools().limit(limits=1, user_api="blas")
+    context: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="blas")
     return context
 
 

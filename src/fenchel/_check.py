@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class Interval:
     high: float
     closed: str = "neither"
     integer: bool = False
-    also: tuple[Any, ...] = ()
+    also: tuple[object, ...] = ()
 
     def __str__(self) -> str:
         left = "[" if self.closed in ("left", "both") else "("
@@ -42,7 +41,7 @@ class Interval:
         text = f"{kind} in {left}{self.low:g}, {self.high:g}{right}"
         return text + "".join(f" or {other!r}" for other in self.also)
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether the value is one of those wanted."""
         if any(value is other or (isinstance(value, str) and value == other) for other in self.also):
             return True
@@ -60,17 +59,17 @@ class Interval:
 class Options:
     """Wanted: one of a few values."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
 
     def __str__(self) -> str:
         return "one of " + ", ".join(repr(value) for value in self.values)
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether the value is one of those wanted."""
         return any(value is wanted or (type(value) is type(wanted) and value == wanted) for wanted in self.values)
 
 
-def check_parameter(owner: str, name: str, value: Any, wanted: Interval | Options) -> None:
+def check_parameter(owner: str, name: str, value: object, wanted: Interval | Options) -> None:
     """Raise the standard message when a parameter is not what is wanted."""
     if wanted.accepts(value):
         return

@@ -1,6 +1,7 @@
 """Component: what every pluggable part (loss, kernel, operator, representation, solver) has."""
 
 from inspect import isabstract
+from types import ModuleType
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
@@ -43,12 +44,12 @@ class Component(BaseEstimator):
         return super().set_params(**params)
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls()]
 
 
-def from_name(value: Any, room: Any, argument: str) -> Any:
+def from_name(value: Any, room: ModuleType | tuple[ModuleType, ...], argument: str) -> Any:
     """Return the part that a short name means (``"epsilon_svr"`` is ``EpsilonSVR()``); other values pass unchanged.
 
     ``room`` is the package whose ``__all__`` lists the family, or a tuple of several.
@@ -68,14 +69,14 @@ def from_name(value: Any, room: Any, argument: str) -> Any:
         ) from error
 
 
-def parts_of(room: Any) -> dict[str, type[Component]]:
+def parts_of(room: ModuleType | tuple[ModuleType, ...]) -> dict[str, type[Component]]:
     """Return the parts of a family by their short names, in the order of the alphabet."""
     rooms = room if isinstance(room, tuple) else (room,)
     parts = {getattr(one, name) for one in rooms for name in one.__all__ if _is_part(getattr(one, name))}
     return {_snake(part.__name__): part for part in sorted(parts, key=lambda part: part.__name__)}
 
 
-def _is_part(value: Any) -> bool:
+def _is_part(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, Component) and value._has_short_name and not isabstract(value)
 
 

@@ -8,8 +8,9 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class MeteredBytes(io.BytesIO):
         return block
 
 
-def write_whole(path: Any, content: bytes) -> None:
+def write_whole(path: str | PathLike[str], content: bytes) -> None:
     """Write a file, whole or not at all: a reader sees the old file or the new one, never a part.
 
     Parameters
@@ -90,7 +91,7 @@ def write_whole(path: Any, content: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _created(partial: Path, permissions: int, path: Any) -> BinaryIO:
+def _created(partial: Path, permissions: int, path: str | PathLike[str]) -> BinaryIO:
     """Return a new file, open for writing; an error names the file that the user knows."""
     try:
         return open(partial, "xb", opener=lambda name, flags: os.open(name, flags, permissions))

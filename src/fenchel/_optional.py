@@ -1,12 +1,12 @@
 """Optional libraries, imported when they are needed."""
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 __all__ = ["require"]
 
 
-def require(module: str, extra: str) -> Any:
+def require(module: str, extra: str) -> ModuleType:
     """Import an optional library, or say which extra of fenchel installs it."""
     try:
         return import_module(module)

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class Nystrom(Approximation):
         return LandmarkFeatures.of(kernel, _rows(X, np.sort(draw(kernel, X, masses, count, rng))))
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(4), cls(4, "uniform")]
 

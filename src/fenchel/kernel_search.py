@@ -4,9 +4,9 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.spatial.distance import pdist, squareform
 
@@ -50,7 +50,7 @@ class Family:
     metric: str
     profile: Callable[[np.ndarray], np.ndarray]  # of distances over the width
     of_points: Callable[[float], ScalarKernel]  # from the width
-    of_curves: Callable[[float, Any], ScalarKernel] | None = None  # from the width and the grid
+    of_curves: Callable[[float, ArrayLike | None], ScalarKernel] | None = None  # from the width and the grid
 
 
 FAMILIES: dict[str, Family] = {
@@ -126,7 +126,7 @@ def search_kernel(
     candidates: Sequence[Candidate] | None = None,
     robust: bool = False,
     curves: bool = False,
-    grid: Any = None,
+    grid: ArrayLike | None = None,
     max_samples: int = 2000,
 ) -> KernelSearch:
     """Return the kernel and the lam of the square loss with the least leave-one-out error.
@@ -221,7 +221,7 @@ class _Inputs:
 
     mean: np.ndarray
     scale: np.ndarray
-    grid: Any
+    grid: ArrayLike | None
     is_curves: bool
     products: np.ndarray  # linear kernel, with mean diagonal 1
     size: float  # what it was divided by
@@ -229,7 +229,9 @@ class _Inputs:
     medians: dict[str, float]
 
     @classmethod
-    def of(cls, X: np.ndarray, counts: np.ndarray, order: np.ndarray, is_curves: bool, grid: Any) -> "_Inputs":
+    def of(
+        cls, X: np.ndarray, counts: np.ndarray, order: np.ndarray, is_curves: bool, grid: ArrayLike | None
+    ) -> "_Inputs":
         mean, scale = moments(X, counts, is_curves)
         rows = ((X[order] - mean) / scale).astype(np.float64)
         if is_curves:

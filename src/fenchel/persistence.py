@@ -11,7 +11,9 @@ from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from inspect import isclass, signature
+from os import PathLike
 from pathlib import Path
+from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -64,7 +66,7 @@ _HELPERS = {
 }
 
 
-def save(model: Any, path: Any, trusted: Sequence[type | Callable[..., Any]] = ()) -> None:
+def save(model: object, path: str | PathLike[str], trusted: Sequence[type | Callable[..., object]] = ()) -> None:
     """Save a fitted model to a file.
 
     Parameters
@@ -124,7 +126,9 @@ def save(model: Any, path: Any, trusted: Sequence[type | Callable[..., Any]] = (
     write_whole(path, buffer.getvalue())
 
 
-def load(path: Any, trusted: Sequence[type | Callable[..., Any]] = (), *, max_size: float = MAX_SIZE) -> Any:
+def load(
+    path: str | PathLike[str], trusted: Sequence[type | Callable[..., object]] = (), *, max_size: float = MAX_SIZE
+) -> Any:
     """Load a model that ``save`` wrote; no code of the file is run.
 
     Parameters
@@ -181,7 +185,7 @@ def load(path: Any, trusted: Sequence[type | Callable[..., Any]] = (), *, max_si
     )
 
 
-def describe(path: Any) -> dict[str, Any]:
+def describe(path: str | PathLike[str]) -> dict[str, object]:
     """Return the description in a model file: format, estimator, versions. The model is not loaded.
 
     Parameters
@@ -209,7 +213,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def _dumped(model: Any, known: frozenset[str]) -> bytes:
+def _dumped(model: object, known: frozenset[str]) -> bytes:
     """Return what skops writes of a model, or raise with the name of the parameter that cannot be saved."""
     skops = _skops()
     try:
@@ -232,7 +236,7 @@ def _dumped(model: Any, known: frozenset[str]) -> bytes:
     return content
 
 
-def _culprit(skops: Any, model: Any, known: frozenset[str]) -> tuple[str, Any] | None:
+def _culprit(skops: ModuleType, model: BaseEstimator, known: frozenset[str]) -> tuple[str, object] | None:
     """Return the name and the value of the innermost parameter, else of the fitted attribute, that cannot be saved."""
     parameters = sorted(
         model.get_params(deep=True).items(),
@@ -249,7 +253,7 @@ def _culprit(skops: Any, model: Any, known: frozenset[str]) -> tuple[str, Any] |
     return None
 
 
-def _skops() -> Any:
+def _skops() -> ModuleType:
     """Import skops, or raise if it is absent or of a release with known holes."""
     skops = require("skops.io", extra="persist")
     release = require("skops", extra="persist").__version__
@@ -262,7 +266,7 @@ def _skops() -> Any:
     return skops
 
 
-def _opened(path: Any) -> BinaryIO:
+def _opened(path: str | PathLike[str]) -> BinaryIO:
     """Return a model file, open at its beginning, or raise."""
     file = Path(path)
     if not file.exists():
@@ -272,7 +276,7 @@ def _opened(path: Any) -> BinaryIO:
     return open(file, "rb")
 
 
-def _header(path: Any, stream: BinaryIO) -> dict[str, Any]:
+def _header(path: str | PathLike[str], stream: BinaryIO) -> dict[str, object]:
     """Return the description in a model file, of which nothing else is read, or raise."""
     start = stream.read(30 + len(_HEADER))
     if not (start.startswith(_MAGIC) and start.endswith(_HEADER.encode())):
@@ -287,11 +291,11 @@ def _header(path: Any, stream: BinaryIO) -> dict[str, Any]:
     return header
 
 
-def _foreign(path: Any) -> ModelFileError:
+def _foreign(path: str | PathLike[str]) -> ModelFileError:
     return ModelFileError(f"{path} is not a model file of fenchel (written by fenchel.save).")
 
 
-def _check_versions(path: Any, header: dict[str, Any]) -> None:
+def _check_versions(path: str | PathLike[str], header: dict[str, object]) -> None:
     """Raise if the file is of a newer release; warn if it is of an older one."""
     theirs, ours = str(header["fenchel"]), fenchel.__version__
     is_newer = _release(theirs) > _release(ours)
@@ -319,7 +323,7 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _damaged(path: Any, reason: Any) -> ModelFileError:
+def _damaged(path: str | PathLike[str], reason: object) -> ModelFileError:
     text = _one_line(str(reason) or type(reason).__name__, 200)
     return ModelFileError(f"{path} is damaged or cut off and was not loaded ({text}). Copy or save it again.")
 
@@ -353,18 +357,18 @@ def _trusted_names() -> frozenset[str]:
     return frozenset(names)
 
 
-def _sklearn_scorers() -> list[Any]:
+def _sklearn_scorers() -> list[object]:
     """Return the scorer that a search makes of a name, and the one that stands for the estimator's own score."""
     return [sklearn_metrics.get_scorer("r2"), sklearn_metrics.check_scoring(estimators.OperatorKernelRegressor())]
 
 
-def _sklearn_scores() -> list[Callable[..., Any]]:
+def _sklearn_scores() -> list[Callable[..., object]]:
     """Return scikit-learn's functions of true and predicted outputs whose value is one number."""
     functions = [getattr(sklearn_metrics, name) for name in sklearn_metrics.__all__ if name.endswith(_SCORE_ENDINGS)]
     return [function for function in functions if next(iter(signature(function).parameters)) == "y_true"]
 
 
-def _modules(room: Any) -> Iterator[Any]:
+def _modules(room: ModuleType) -> Iterator[ModuleType]:
     """Yield a module, and those below it if it is a package."""
     yield room
     for info in pkgutil.walk_packages(getattr(room, "__path__", []), f"{room.__name__}."):
@@ -375,5 +379,5 @@ def _is_sklearn(kind: type) -> bool:
     return kind.__module__.split(".")[0] == "sklearn"
 
 
-def _name_of(value: Any) -> str:
+def _name_of(value: type | Callable[..., object]) -> str:
     return f"{value.__module__}.{value.__name__}"

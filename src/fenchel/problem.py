@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -40,10 +40,10 @@ class Shared:
         self.gram = gram
         self.targets = targets
         self._factorize = gram.factorize if factorize is None else factorize
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, object] = {}
         self._lock = RLock()  # folds may be solved in threads
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> "tuple[type[Shared], tuple[Operator, Array]]":
         return Shared, (self.gram, self.targets)  # what is known is computed again
 
     @property
@@ -74,7 +74,7 @@ class Shared:
         with self._lock:
             if name not in self._known:
                 self._known[name] = compute()
-            return self._known[name]
+            return cast(T, self._known[name])
 
     def _rotate(self) -> "tuple[Rotation, Shared] | None":
         rotation = rotation_of(self.gram, self.targets)

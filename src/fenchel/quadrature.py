@@ -1,15 +1,14 @@
 """Quadrature weights of curves known on a grid."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import host
 
 __all__ = ["trapezoid_weights"]
 
 
-def trapezoid_weights(grid: Any) -> np.ndarray:
+def trapezoid_weights(grid: ArrayLike) -> np.ndarray:
     r"""Return the weights of the trapezoid rule.
 
     .. math:: \int f \approx \sum_j w_j f(t_j), \qquad w_j = \frac{t_{j+1} - t_{j-1}}{2}, \quad
@@ -37,7 +36,7 @@ def trapezoid_weights(grid: Any) -> np.ndarray:
     return np.concatenate([halves[:1], halves[:-1] + halves[1:], halves[-1:]])
 
 
-def _check_grid(grid: Any) -> np.ndarray:
+def _check_grid(grid: ArrayLike) -> np.ndarray:
     """Return the grid as an increasing float64 array, else raise."""
     points = host(grid) if hasattr(grid, "device") else np.asarray(grid)
     if points.ndim != 1 or points.shape[0] == 0:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from fenchel.derived_problems import bound_loss
 from fenchel.losses.base import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
+from fenchel.solvers.splitting import Warm
 
 __all__ = ["Trail", "batch_size", "descending", "solve_bound_grid", "solve_grid"]
 
@@ -69,9 +70,9 @@ class Trail:
     """Where the solves of one problem stood at the last two lam, and where they point to."""
 
     def __init__(self) -> None:
-        self.steps: list[tuple[float, Any]] = []
+        self.steps: list[tuple[float, Warm]] = []
 
-    def start(self, lam: float) -> Any:
+    def start(self, lam: float) -> Warm | None:
         """Return a start for another lam: the last change goes on, over the logarithm of lam."""
         if len(self.steps) < 2:
             return self.steps[-1][1] if self.steps else None
@@ -79,9 +80,9 @@ class Trail:
         made = math.log(second / first)
         return last.beyond(before, min(math.log(lam / second) / made, 1.0)) if made else last
 
-    def add(self, lam: float, state: Any) -> None:
+    def add(self, lam: float, state: object) -> None:
         """Take where a solve stood."""
-        self.steps = [*self.steps[-1:], (lam, state)]
+        self.steps = [*self.steps[-1:], (lam, cast(Warm, state))]
 
 
 def _together(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from fenchel.derived_problems import bound_loss
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Separable
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, Norm, Pinball, Square
@@ -470,7 +471,7 @@ class TestIncompatible:
         """``solve_all`` of every solver, on problems that differ in loss and lam."""
         base = case_for(solver).problem(loss_for(solver))
         losses = [Square()] if isinstance(solver, ClosedForm) else [loss_for(solver)]
-        problems = [base.with_(loss=base.bind(loss), lam=lam) for loss in losses for lam in (1.0, 0.1, 0.03)]
+        problems = [base.with_(loss=bound_loss(base, loss), lam=lam) for loss in losses for lam in (1.0, 0.1, 0.03)]
         solutions = solver.solve_all(problems, TOL)
         for problem, solution in zip(problems, solutions, strict=True):
             alone = solver.solve(problem, TOL)

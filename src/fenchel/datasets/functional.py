@@ -228,7 +228,7 @@ def is_pairs(Y: Outputs) -> bool:
     return all(isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_has_length, pair)) for pair in Y)
 
 
-def _has_length(part: Any) -> bool:
+def _has_length(part: object) -> bool:
     return hasattr(part, "__len__") and not isinstance(part, str) and getattr(part, "ndim", 1) > 0
 
 

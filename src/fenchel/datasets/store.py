@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import BinaryIO, ParamSpec
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -117,7 +117,7 @@ def fetch(name: str, url: str | None = None, progress: Progress | None = None) -
     return path
 
 
-def _copy(address: str, out: Any, known: KnownFile, progress: Progress | None) -> str:
+def _copy(address: str, out: BinaryIO, known: KnownFile, progress: Progress | None) -> str:
     """Copy what is at an address, and return its SHA-256."""
     digest, done = hashlib.sha256(), 0
     try:

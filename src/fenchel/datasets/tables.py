@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import require
 
 __all__ = ["Table", "as_table", "read_table"]
@@ -140,7 +141,7 @@ def read_table(path: str | Path) -> Table:
     return table
 
 
-def as_table(value: Any, name: str = "the table") -> Table:
+def as_table(value: Outputs, name: str = "the table") -> Table:
     """Return a table from one, from a DataFrame, or from a mapping of names to columns."""
     if isinstance(value, Table):
         return value

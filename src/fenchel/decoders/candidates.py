@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fenchel._array import Array, Outputs, as_index, as_objects, host, joined, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.decoders._ties import least_first, round_off
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["Candidates", "TrainingSet"]
 
@@ -50,7 +50,7 @@ class Candidates(Decoder):
         self.candidates = candidates
         self.single = single
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Keep the representation, and look at the candidates."""
         super().fit(Y, representation)
         own = _as_sets(self.candidates, representation.is_pairwise)
@@ -143,10 +143,9 @@ class Candidates(Decoder):
         if empty:
             raise ValueError(f"Each set of candidates must hold at least one. That of sample {empty[0]} is empty.")
         sets = [self.known(candidate_set) for candidate_set in candidates]
-        distances: list[Array] = self.representation_.paired_distances(
+        return self.representation_.paired_distances(
             coordinates, [known.outputs for known in sets], [known.norms for known in sets]
         )
-        return distances
 
     def _picked(self, places: list[list[int]], candidates: Outputs, single: bool = False) -> Outputs:
         """Return the candidates at some places of each sample's set."""
@@ -171,7 +170,7 @@ class TrainingSet(Decoder):
     Outputs known by a Gram matrix are returned as places in the training sample.
     """
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Keep the distinct training outputs."""
         super().fit(Y, representation)
         if representation.is_pairwise:

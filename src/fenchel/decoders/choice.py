@@ -2,9 +2,8 @@
 
 import math
 from contextlib import suppress
-from typing import Any
 
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 from fenchel.decoders.candidates import TrainingSet
 from fenchel.decoders.preimage import Preimage
 from fenchel.decoders.vectors import Clamp
@@ -13,7 +12,7 @@ from fenchel.exceptions import IncompatibleError
 __all__ = ["fitted_decoder"]
 
 
-def fitted_decoder(decoder: Decoder | None, representation: Any) -> Decoder:
+def fitted_decoder(decoder: Decoder | None, representation: Space) -> Decoder:
     """Return a decoder fitted to a representation; ``None`` is the first that it allows.
 
     The coordinates themselves where they are those of vectors, a pre-image where the kernel is Gaussian, else the

@@ -1,14 +1,14 @@
 """The angle at which a weighted loss is least: a global search on the circle."""
 
 import math
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import first_least, first_of_each_row, round_off
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 from fenchel.decoders.scalar import _blocks
 
 __all__ = ["CircleMinimum"]
@@ -37,7 +37,7 @@ class CircleMinimum(Decoder):
     def __init__(self, n_grid: int = 256) -> None:
         self.n_grid = n_grid
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the task loss is one of angles."""
         self._loss = self._task_loss(representation, "sag", what="angles")
         return super().fit(Y, representation)
@@ -113,7 +113,14 @@ class CircleMinimum(Decoder):
         return y
 
 
-def _sags(loss: Any, weights: np.ndarray, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> np.ndarray:
+class _Sagging(Protocol):
+    """A loss on the circle that knows how far it lies from its chords."""
+
+    def sag(self, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return by how much the loss, and minus the loss, may lie below a chord."""
+
+
+def _sags(loss: _Sagging, weights: np.ndarray, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return by how much weighted losses may lie below their chords: on all arcs (E,), or on each row's own (m, k)."""
     below, above = loss.sag(left[..., None], width[..., None], z)
     plus, minus = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)

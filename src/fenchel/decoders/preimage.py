@@ -1,14 +1,14 @@
 """Vectors whose image under a Gaussian kernel is nearest to a prediction."""
 
 import math
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import least_first, round_off
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian
 
@@ -54,7 +54,7 @@ class Preimage(Decoder):
         self.max_iter = max_iter
         self.tol = tol
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the output kernel is Gaussian."""
         kernel = getattr(representation, "kernel_", None)
         if not isinstance(kernel, Gaussian):

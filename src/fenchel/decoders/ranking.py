@@ -1,13 +1,13 @@
 """Rankings from weighted preferences."""
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import first_least, round_off
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["FeedbackArcSet", "insert_items", "order_items"]
 
@@ -36,7 +36,7 @@ class FeedbackArcSet(Decoder):
     def __init__(self, sweeps: int = 0) -> None:
         self.sweeps = sweeps
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the task loss is one of rankings."""
         self._loss = self._task_loss(representation, "preferences", what="rankings")
         return super().fit(Y, representation)

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import first_least, least_first, round_off
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["RiemannianDescent"]
 
@@ -58,7 +58,7 @@ class RiemannianDescent(Decoder):
         self.max_iter = max_iter
         self.tol = tol
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the task loss is one of points of a manifold."""
         self._loss = self._task_loss(representation, "manifold", what="points of a manifold")
         self._seen = np.asarray(Y)

@@ -1,14 +1,14 @@
 """The number at which a weighted loss is least: a global search."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import first_least, first_of_each_row, round_off
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["ScalarMinimum"]
 
@@ -47,7 +47,7 @@ class ScalarMinimum(Decoder):
         self.high = high
         self.n_grid = n_grid
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look at the task loss and the interval."""
         self._loss = self._task_loss(representation, "knots", "bend_bounds", what="numbers")
         outputs = np.asarray(Y, dtype=np.float64)

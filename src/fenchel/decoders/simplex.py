@@ -1,14 +1,14 @@
 """The histogram at which a weighted loss is least."""
 
 import math
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import least_first, round_off
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["Simplex"]
 
@@ -46,7 +46,7 @@ class Simplex(Decoder):
         self.max_iter = max_iter
         self.tol = tol
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the task loss is one of histograms."""
         self._loss = self._task_loss(representation, "minimise", "derivatives", what="histograms")
         self._starts = np.asarray(Y)

@@ -1,16 +1,16 @@
 """Decoders of vectors that are predicted as such, with the linear output kernel."""
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from fenchel._array import Array, Outputs, namespace
 from fenchel._check import Interval, Options
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 from fenchel.exceptions import IncompatibleError
 
 __all__ = ["Clamp", "Threshold"]
 
 
-def _needs_features(decoder: Decoder, representation: Any) -> None:
+def _needs_features(decoder: Decoder, representation: Space) -> None:
     if not representation.has_points:
         raise IncompatibleError(
             f"{type(decoder).__name__} decodes vectors coordinate by coordinate, which takes output_kernel='linear'. "
@@ -32,7 +32,7 @@ class Threshold(Decoder):
     def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the coordinates are those of the vectors."""
         _needs_features(self, representation)
         return super().fit(Y, representation)
@@ -55,7 +55,7 @@ class Clamp(Decoder):
         self.low = low
         self.high = high
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the coordinates are those of the vectors."""
         _needs_features(self, representation)
         if not self.low <= self.high:

@@ -1,12 +1,12 @@
 """Closed forms of the loss trick: sums and votes of the training outputs."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from fenchel._array import Outputs
 from fenchel.decoders._ties import round_off
-from fenchel.decoders.base import Decoder
+from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["LabelVote", "WeightedMean"]
 
@@ -19,7 +19,7 @@ class WeightedMean(Decoder):
     The weights of kernel ridge regression need not sum to one; the sum is not divided by theirs. See ``LeastSquares``.
     """
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the task loss is one of sums."""
         self._loss = self._task_loss(representation, "combine", what="squared distances of vectors")
         return super().fit(Y, representation)
@@ -32,7 +32,7 @@ class WeightedMean(Decoder):
 class LabelVote(Decoder):
     """0/1 label vectors under the Hamming loss: each label that has more than half of the weights."""
 
-    def fit(self, Y: Outputs, representation: Any) -> Self:
+    def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the task loss counts labels."""
         self._task_loss(representation, "labelwise", what="0/1 label vectors, label by label")
         return super().fit(Y, representation)

@@ -2,7 +2,7 @@
 
 import math
 from contextlib import suppress
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -10,7 +10,19 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_index, as_like, as_objects, eps, host, is_host, joined, namespace, row_norms
+from fenchel._array import (
+    Array,
+    Outputs,
+    as_index,
+    as_like,
+    as_objects,
+    eps,
+    host,
+    is_host,
+    joined,
+    namespace,
+    row_norms,
+)
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
@@ -27,7 +39,9 @@ from fenchel.estimators.validation import (
 )
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.losses import Loss
 from fenchel.representations import KernelOutputs
+from fenchel.solvers import Solver
 
 __all__ = ["KernelAutoencoder"]
 
@@ -145,21 +159,21 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def __init__(
         self,
         n_components: int | tuple[int, ...] = 2,
-        kernel: Any = "gaussian",
-        hidden_kernel: Any = "gaussian",
-        loss: Any = "square",
+        kernel: ScalarKernel | str = "gaussian",
+        hidden_kernel: ScalarKernel | str = "gaussian",
+        loss: Loss | str = "square",
         lam: float = 1e-3,
         inner_lam: float | None = None,
         center: bool = False,
         init: str = "pca",
-        decoder: Any = None,
-        solver: Any = "auto",
+        decoder: Decoder | str | None = None,
+        solver: Solver | str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
         inner_tol: float = 1e-5,
         max_inner_iter: int = 30,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -179,7 +193,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Array, y: Outputs = None) -> Self:
         """Fit all layers.
 
         Parameters
@@ -226,7 +240,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self._fit_outer_layer(objective, layers, representation, decoder)
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Array) -> Array:
         """Return the codes of data.
 
         Parameters
@@ -242,12 +256,12 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X = self._inputs(X)
         return _like(self._network.codes(self._coordinates(X) - self.representation_.mean_), X)
 
-    def embed(self, X: Any) -> Array:
+    def embed(self, X: Array) -> Array:
         """Return the reconstructions in the coordinates of the feature space, shape (m, p)."""
         X = self._inputs(X)
         return _like(self._reconstructed(self._coordinates(X)), X)
 
-    def reconstruct(self, X: Any, squared_norms: Array | None = None) -> Array:
+    def reconstruct(self, X: Array, squared_norms: Array | None = None) -> Array:
         r"""Return the distances :math:`\|\phi(x) - h(f(x))\|` between data and their reconstructions.
 
         Parameters
@@ -269,7 +283,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         outside = xp.clip(norms - row_norms(V)[:, 0] ** 2, min=0.0)
         return _like(xp.sqrt(row_norms(V - self._reconstructed(V))[:, 0] ** 2 + outside), X)
 
-    def inverse_transform(self, X: Any, candidates: Any = None) -> Any:
+    def inverse_transform(self, X: Array, candidates: Outputs = None) -> Outputs:
         """Return data whose images are nearest to those that codes stand for.
 
         Parameters
@@ -297,7 +311,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
             return np.array([order[0] for order in decoder.nearest(coordinates, 1, candidates)])
         return decoder.decode(coordinates, candidates)
 
-    def score(self, X: Any, y: Any = None, squared_norms: Array | None = None) -> float:
+    def score(self, X: Array, y: Outputs = None, squared_norms: Array | None = None) -> float:
         """Return minus the mean squared distance between data and their reconstructions; more is better.
 
         Parameters
@@ -352,7 +366,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.representation_ = representation
         self.decoder_ = fitted_decoder(decoder, representation)
 
-    def _inputs(self, X: Any) -> Array:
+    def _inputs(self, X: Array) -> Array:
         """Return data to encode, in their own dtype."""
         check_is_fitted(self)
         return as_objects(X) if _are_objects(X, self.representation_.kernel_) else new_inputs(self, X)
@@ -376,7 +390,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return tags
 
 
-def _are_objects(X: Any, kernel: ScalarKernel) -> bool:
+def _are_objects(X: Array, kernel: ScalarKernel) -> bool:
     """Whether data are a list of anything but numbers, which only a kernel that is a function takes."""
     return kernel.takes_objects and is_host(X) and not is_regular(X)
 

@@ -3,9 +3,9 @@
 import hashlib
 import io
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Checkpoint:
     Threads may record and save at the same time: a pair is written with all that is known of it, or not at all.
     """
 
-    def __init__(self, file: Any, key: str, shape: tuple[int, int, int]) -> None:
+    def __init__(self, file: str | PathLike[str], key: str, shape: tuple[int, int, int]) -> None:
         self.file = None if file is None else Path(file)
         self.key = key
         self._lock = Lock()

@@ -3,21 +3,25 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from fenchel._array import Array, as_like, device, host, is_host, namespace
+from fenchel._array import Array, Outputs, as_like, device, host, is_host, namespace
 from fenchel._check import check_array
+from fenchel.approximations import Approximation
 from fenchel.estimators.fitted_dual import FittedDual, expose, fit_refined
 from fenchel.estimators.level_models import LevelSet, as_levels, encode_levels, level_quadrature, values_at_levels
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.validation import DualSettings, all_or_nothing, new_inputs, validated
 from fenchel.kernels import Gaussian, as_scalar_kernel
+from fenchel.kernels.base import ScalarKernel
 from fenchel.losses import CostSensitiveHinge, Loss
+from fenchel.solvers import Solver
 
 __all__ = ["CostCurve", "CostSensitiveClassifier"]
 
@@ -110,16 +114,16 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        level_kernel: Any = None,
+        kernel: ScalarKernel | str = "gaussian",
+        level_kernel: ScalarKernel | str | None = None,
         lam: float = 1e-3,
-        levels: Any = 20,
+        levels: int | ArrayLike = 20,
         quadrature: str = "gauss_legendre",
         intercept: float = 1.0,
-        solver: Any = "auto",
+        solver: Solver | str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -154,7 +158,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         encoding = partial(self._encode, X, y, sample_weight, settings)
         return self._expose(*fit_refined(encoding, settings))
 
-    def decision_function(self, X: Array, cost: Any = 0.5) -> Array:
+    def decision_function(self, X: Array, cost: ArrayLike = 0.5) -> Array:
         """Return the values of the model; where they are positive, so is the class.
 
         Parameters
@@ -174,7 +178,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         values = namespace(X).astype(values_at_levels(self, X, costs)[:, :, 0], X.dtype, copy=False)
         return values[:, 0] if np.ndim(cost) == 0 else values
 
-    def predict(self, X: Array, cost: Any = 0.5) -> Array:
+    def predict(self, X: Array, cost: ArrayLike = 0.5) -> Array:
         """Predict labels for a cost.
 
         Parameters
@@ -194,7 +198,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         labels = xp.asarray(self.classes_, device=device(is_positive))
         return xp.where(is_positive, labels[1], labels[0])
 
-    def cost_curve(self, X: Array, y: Array, costs: Any = None) -> CostCurve:
+    def cost_curve(self, X: Array, y: Array, costs: ArrayLike | None = None) -> CostCurve:
         """Return rates and expected costs on a sample, as functions of the cost: one model gives the whole curve.
 
         Parameters
@@ -230,7 +234,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         return self.set_params(lam=lam)  # there is one loss
 
     def _encode(
-        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
+        self, X: Array, y: Outputs, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> LevelSet:
         """Return checked data in coordinates: targets 1 and -1 at every cost."""
         X, signs = self._checked(X, y)
@@ -246,7 +250,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         self._operator, self.levels_, self.level_weights_ = encoded.operator, encoded.levels, encoded.weights
         return self
 
-    def _checked(self, X: Any, y: Any) -> tuple[Array, np.ndarray]:
+    def _checked(self, X: Array, y: Outputs) -> tuple[Array, np.ndarray]:
         """Return X as a floating array and the labels as 1 and -1."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, host
+from fenchel._array import Array, Outputs, host
 from fenchel.datasets.functional import as_curves, brings_points
 from fenchel.estimators.curve_center import CurveCenter
 from fenchel.estimators.validation import sample_counts
@@ -13,7 +13,7 @@ from fenchel.quadrature import trapezoid_weights
 __all__ = ["curve_score"]
 
 
-def curve_score(model: Any, X: Any, y: Any, sample_weight: Array | None, grid: Array | None) -> float:
+def curve_score(model: Any, X: Array, y: Outputs, sample_weight: Array | None, grid: Array | None) -> float:
     """Return one less the ratio of integrated squared errors to integrated squared distances from the mean curve.
 
     Only points at which a curve was observed count.

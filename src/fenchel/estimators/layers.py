@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from fenchel._array import Array, as_like, cholesky_solver, device, eps, host, namespace, row_norms
 from fenchel.kernels import ScalarKernel
@@ -248,7 +247,7 @@ def descend(
             best = (value, trial)
         return value / first, layers.flat(gradients) / first
 
-    def note(intermediate_result: Any) -> None:
+    def note(intermediate_result: OptimizeResult) -> None:
         history.append(first * float(intermediate_result.fun))
 
     options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-12, "maxcor": 20}

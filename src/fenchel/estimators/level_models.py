@@ -1,13 +1,15 @@
 """Models of a whole range of levels in (0, 1): quantiles of every order, classifiers for every cost."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.datasets.functional import Curves
+from fenchel.estimators.fitted_dual import KernelExpansion
 from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import DualSettings
 from fenchel.kernels import Constant, IntegralOperator, OperatorKernel, ScalarKernel, Separable, as_scalar_kernel
@@ -30,7 +32,19 @@ class LevelSet:
     weights: np.ndarray  # of the levels; their sum is 1
 
 
-def level_quadrature(estimator: Any) -> tuple[np.ndarray, np.ndarray]:
+class LevelEstimator(Protocol):
+    """An estimator of functions of a level: its parameters and, once it is fitted, what its predictions rest on."""
+
+    kernel: ScalarKernel | str
+    levels: int | ArrayLike
+    quadrature: str
+    intercept: float
+    representation_: Spline
+    _operator: IntegralOperator
+    _expansion: KernelExpansion
+
+
+def level_quadrature(estimator: LevelEstimator) -> tuple[np.ndarray, np.ndarray]:
     """Return the levels and their weights, from the parameters ``levels`` and ``quadrature``."""
     name = type(estimator).__name__
     if np.ndim(estimator.levels) > 0:
@@ -40,7 +54,7 @@ def level_quadrature(estimator: Any) -> tuple[np.ndarray, np.ndarray]:
         return levels, np.full(len(levels), 1 / len(levels))
     check_parameter(name, "levels", estimator.levels, _COUNT)
     check_parameter(name, "quadrature", estimator.quadrature, _QUADRATURES)
-    count = int(estimator.levels)
+    count = int(cast(int, estimator.levels))
     if estimator.quadrature == "uniform":
         return (np.arange(count) + 0.5) / count, np.full(count, 1 / count)
     points, weights = np.polynomial.legendre.leggauss(count)
@@ -48,10 +62,10 @@ def level_quadrature(estimator: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def encode_levels(
-    estimator: Any,
+    estimator: LevelEstimator,
     X: Array,
     values: Array,
-    level_kernel: Any,
+    level_kernel: ScalarKernel | str | None,
     coupling: Array | None,
     sample_weight: Array | None,
     settings: DualSettings,
@@ -68,7 +82,7 @@ def encode_levels(
     return LevelSet(training_set, operator, levels, weights)
 
 
-def _input_kernel(estimator: Any) -> ScalarKernel:
+def _input_kernel(estimator: LevelEstimator) -> ScalarKernel:
     """Return the kernel of the inputs, with the constant that gives the model an intercept."""
     if isinstance(estimator.kernel, OperatorKernel):
         raise TypeError(
@@ -81,14 +95,14 @@ def _input_kernel(estimator: Any) -> ScalarKernel:
     return kernel + Constant(estimator.intercept) if estimator.intercept > 0 else kernel
 
 
-def values_at_levels(estimator: Any, X: Array, levels: np.ndarray) -> Array:
+def values_at_levels(estimator: LevelEstimator, X: Array, levels: np.ndarray) -> Array:
     """Return the fitted function at some levels for checked inputs, (n, levels, c)."""
     matrix = estimator.representation_.evaluation(estimator._operator, levels)
     values = estimator._expansion.evaluate(X, matrix)
     return namespace(X).reshape(values, (X.shape[0], len(levels), -1))
 
 
-def as_levels(levels: Any, name: str) -> np.ndarray:
+def as_levels(levels: ArrayLike, name: str) -> np.ndarray:
     """Return levels as a vector of numbers in (0, 1), else raise."""
     values = np.atleast_1d(np.asarray(levels))
     if values.dtype.kind not in "fiu":

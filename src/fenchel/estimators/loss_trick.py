@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 
 from fenchel import decoders as decoder_room
 from fenchel import task_losses as task_loss_room
-from fenchel._array import Array, as_index, as_like, device, host, is_host, is_numpy, namespace
+from fenchel._array import Array, Outputs, as_index, as_like, device, host, is_host, is_numpy, namespace
 from fenchel._check import check_memory
 from fenchel._component import from_name
 from fenchel.decoders import Decoder
@@ -29,10 +29,12 @@ from fenchel.estimators.validation import (
 )
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_operator_kernel, as_scalar_kernel
+from fenchel.kernels.base import ScalarKernel
 from fenchel.losses import Loss
 from fenchel.losses.profile import Quadratic
 from fenchel.representations import Euclidean, KernelOutputs, Representation
 from fenchel.reweighted_ridge import double_expansion
+from fenchel.solvers import Solver
 from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 
 __all__ = ["LossTrickPredictor"]
@@ -49,7 +51,7 @@ class _Encoded:
     is_single: bool  # outputs came in float32
 
     @property
-    def outputs(self) -> Any:
+    def outputs(self) -> Outputs:
         """The outputs with a positive weight."""
         index = self.training_set.index
         return self.space.outputs_[slice(None) if index is None else index]
@@ -127,16 +129,16 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        task_loss: Any = "least_squares",
+        kernel: ScalarKernel | str = "gaussian",
+        task_loss: TaskLoss | str = "least_squares",
         lam: float = 1e-3,
-        surrogate: Any = "square",
-        decoder: Any = "auto",
-        output_kernel: Any = None,
+        surrogate: Loss | str = "square",
+        decoder: Decoder | str | None = "auto",
+        output_kernel: ScalarKernel | str | None = None,
         lams: Sequence[float] | None = None,
-        cv: Any = 5,
+        cv: object = 5,
         aggregate: str = "mean",
-        solver: Any = "auto",
+        solver: Solver | str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
     ) -> None:
@@ -154,7 +156,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         self.max_iter = max_iter
 
     @all_or_nothing
-    def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None) -> Self:
         """Learn the weights; with ``lams``, choose among them first.
 
         Parameters
@@ -198,7 +200,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         X = new_inputs(self, X)
         return namespace(X).astype(self._expansion.predict_coordinates(X), X.dtype, copy=False)
 
-    def predict(self, X: Array, candidates: Any = None) -> Any:
+    def predict(self, X: Array, candidates: Outputs = None) -> Outputs:
         """Predict objects.
 
         Parameters
@@ -222,7 +224,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
             decoded = decoder_room.Candidates().fit(space.outputs_, space).decode(weights, candidates)
         return self._as_training_format(decoded, X)
 
-    def score(self, X: Array, y: Any) -> float:
+    def score(self, X: Array, y: Outputs) -> float:
         """Return minus the mean task loss.
 
         Parameters
@@ -238,7 +240,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         truth, decoded = (part if is_host(part) else host(part) for part in (y, self.predict(X)))
         return 0.0 - float(np.mean(self.task_loss_(truth, decoded)))
 
-    def _as_training_format(self, decoded: Any, X: Array) -> Any:
+    def _as_training_format(self, decoded: Outputs, X: Array) -> Outputs:
         """Return predictions in the array library and on the device of X; floats in the dtype of the outputs."""
         kind = getattr(decoded, "dtype", np.dtype(object)).kind
         if kind == "f" and self._is_single:
@@ -253,7 +255,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(surrogate=clone(loss), lam=lam)
 
-    def _search(self, X: Any, y: Any, sample_weight: Array | None) -> None:
+    def _search(self, X: Array, y: Outputs, sample_weight: Array | None) -> None:
         """Choose among ``lams`` on the task loss, and fit the best model."""
         search = Search.of(self, [self.surrogate])
         estimator: LossTrickPredictor = clone(self).set_params(lams=None)
@@ -271,7 +273,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         self._expansion, self._is_single = estimator._expansion, estimator._is_single
 
     def _encode(
-        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
+        self, X: Array, y: Outputs, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> _Encoded:
         """Return checked data; the outputs are unit vectors for the square loss, else in their feature space."""
         if y is None:
@@ -292,7 +294,9 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         is_single = str(getattr(y, "dtype", "")).endswith("float32")
         return _Encoded(training_set, decoder, TaskSpace(task_loss, outputs), is_expanded, is_single)
 
-    def _targets(self, X: Array, outputs: Any, task_loss: TaskLoss, is_expanded: bool) -> tuple[Array, Representation]:
+    def _targets(
+        self, X: Array, outputs: Outputs, task_loss: TaskLoss, is_expanded: bool
+    ) -> tuple[Array, Representation]:
         """Return what the dual problem is fitted to, unit vectors or the Gram matrix of the outputs."""
         n = X.shape[0]
         if not is_expanded:
@@ -328,7 +332,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         return tags
 
 
-def as_task_loss(value: Any) -> TaskLoss:
+def as_task_loss(value: object) -> TaskLoss:
     """Return a task loss of its own: from an instance, a short name, a function of two outputs, or a matrix."""
     value = from_name(value, task_loss_room, "task_loss")
     if isinstance(value, TaskLoss):
@@ -343,7 +347,7 @@ def as_task_loss(value: Any) -> TaskLoss:
     )
 
 
-def _gram(kernel: Any, outputs: Any) -> np.ndarray:
+def _gram(kernel: ScalarKernel, outputs: Outputs) -> np.ndarray:
     """Return the Gram matrix of outputs."""
     if kernel.is_pairwise:
         raise IncompatibleError("The output kernel of the loss trick takes outputs, not their Gram matrix.")
@@ -366,5 +370,5 @@ def _spread(weights: Array, training_set: TrainingSet) -> Array:
     return as_like(spread, training_set.targets)
 
 
-def _is_auto(decoder: Any) -> bool:
+def _is_auto(decoder: object) -> bool:
     return isinstance(decoder, str) and decoder == "auto"

@@ -3,14 +3,16 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 
-from fenchel._array import Array, as_index, as_like, eps, host, is_host, namespace
+from fenchel._array import Array, Outputs, as_index, as_like, eps, host, is_host, namespace
 from fenchel._check import Interval, Options, check_parameter
+from fenchel.approximations import Approximation
 from fenchel.estimators.fitted_dual import FittedDual, expose, fit_refined
 from fenchel.estimators.level_models import (
     LevelSet,
@@ -30,7 +32,9 @@ from fenchel.estimators.validation import (
     training_vectors,
 )
 from fenchel.kernels import Laplacian, as_scalar_kernel
+from fenchel.kernels.base import ScalarKernel
 from fenchel.losses import Loss, Pinball
+from fenchel.solvers import Solver
 
 __all__ = ["QuantileFunctionRegressor"]
 
@@ -170,18 +174,18 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        level_kernel: Any = None,
+        kernel: ScalarKernel | str = "gaussian",
+        level_kernel: ScalarKernel | str | None = None,
         lam: float = 1e-3,
-        levels: Any = 20,
+        levels: int | ArrayLike = 20,
         quadrature: str = "gauss_legendre",
         intercept: float = 1.0,
         coupling: Array | None = None,
         non_crossing: bool = False,
-        solver: Any = "auto",
+        solver: Solver | str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -218,7 +222,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         encoding = partial(self._encode, X, y, sample_weight, settings)
         return self._expose(*fit_refined(encoding, settings))
 
-    def predict(self, X: Array, quantiles: Any = 0.5) -> Array:
+    def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
         """Predict quantiles, of any levels.
 
         Parameters
@@ -258,7 +262,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         check_parameter(f"{type(self).__name__}.predict_interval", "coverage", coverage, _COVERAGE)
         return self.predict(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
-    def sample(self, X: Array, n_samples: int = 1, random_state: Any = None) -> Array:
+    def sample(self, X: Array, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
         """Draw outputs from the predicted distributions.
 
         Parameters
@@ -348,7 +352,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return self.set_params(lam=lam)  # there is one loss
 
     def _encode(
-        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
+        self, X: Array, y: Outputs, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> EncodedQuantiles:
         """Return checked data in coordinates: the output at every level, less its marginal quantile."""
         name = type(self).__name__
@@ -394,6 +398,6 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return tags
 
 
-def _on_host(array: Any) -> np.ndarray:
+def _on_host(array: Array) -> np.ndarray:
     """Return numbers as a NumPy array of float64."""
     return np.asarray(array if is_host(array) else host(array), dtype=np.float64)

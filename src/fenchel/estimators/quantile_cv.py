@@ -4,10 +4,11 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -15,11 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_index, namespace
 from fenchel._check import Interval, check_parameter
+from fenchel.approximations import Approximation
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.quantile import EncodedQuantiles, QuantileFunctionRegressor
 from fenchel.estimators.regularization_path import path
 from fenchel.estimators.search import PairErrors, Search, SearchResult, expose_best
 from fenchel.estimators.validation import all_or_nothing
+from fenchel.kernels.base import ScalarKernel
 from fenchel.losses import Loss
 
 __all__ = ["QuantileFunctionRegressorCV"]
@@ -88,20 +91,20 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        level_kernel: Any = None,
-        lams: Any = None,
-        levels: Any = 20,
+        kernel: ScalarKernel | str = "gaussian",
+        level_kernel: ScalarKernel | str | None = None,
+        lams: ArrayLike | None = None,
+        levels: int | ArrayLike = 20,
         quadrature: str = "gauss_legendre",
         intercept: float = 1.0,
         coupling: Array | None = None,
         non_crossing: bool = False,
-        cv: Any = 5,
+        cv: object = 5,
         aggregate: str = "mean",
         tol: float = 1e-6,
         cv_tol: float = 1e-3,
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -149,7 +152,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         expose_best(self, best[1], best[2], best[0], _FITTED)
         return self
 
-    def predict(self, X: Array, quantiles: Any = 0.5) -> Array:
+    def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
         """Predict quantiles with the chosen model, as ``QuantileFunctionRegressor.predict`` does."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X, quantiles)
@@ -159,7 +162,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         check_is_fitted(self)
         return self.best_estimator_.predict_interval(X, coverage)
 
-    def sample(self, X: Array, n_samples: int = 1, random_state: Any = None) -> Array:
+    def sample(self, X: Array, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
         """Draw outputs from the distributions that the chosen model predicts."""
         check_is_fitted(self)
         return self.best_estimator_.sample(X, n_samples, random_state)
@@ -169,7 +172,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight))
 
-    def _kernels(self) -> list[tuple[Any, Any]]:
+    def _kernels(self) -> list[tuple[ScalarKernel | str, ScalarKernel | str | None]]:
         """Return the pairs of kernels to choose from."""
         lists = []
         for name in ("kernel", "level_kernel"):
@@ -206,7 +209,9 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
 
         return search.collect(training_set, folds, errors)
 
-    def _estimator(self, kernel: Any, level_kernel: Any) -> QuantileFunctionRegressor:
+    def _estimator(
+        self, kernel: ScalarKernel | str, level_kernel: ScalarKernel | str | None
+    ) -> QuantileFunctionRegressor:
         return QuantileFunctionRegressor(
             clone(kernel, safe=False),
             clone(level_kernel, safe=False),

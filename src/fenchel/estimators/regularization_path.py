@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array, host, namespace
+from fenchel._array import Array, Outputs, host, namespace
 from fenchel.estimators.fitted_dual import DualEstimator, as_fitted
 from fenchel.estimators.search import Progress, warn_gaps
 from fenchel.estimators.training_set import Encoded
@@ -65,8 +65,8 @@ class RegularizationPath:
 
 def path(
     estimator: DualEstimator,
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Outputs,
     lams: Sequence[float],
     losses: Sequence[Loss | str] | None = None,
     sample_weight: Array | None = None,

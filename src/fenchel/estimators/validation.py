@@ -6,21 +6,26 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
+from types import ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel import approximations as approximation_room
 from fenchel import losses as loss_room
 from fenchel import solvers as solver_room
-from fenchel._array import Array, as_like, host, is_host, namespace
+from fenchel._array import Array, Outputs, as_like, host, is_host, namespace
 from fenchel._check import Interval, check_array, check_finite, check_parameter
 from fenchel._component import from_name
 from fenchel.approximations import Approximation
+from fenchel.kernels import OperatorKernel, ScalarKernel
 from fenchel.losses import Loss
 from fenchel.solvers import Solver
+
+K = TypeVar("K", ScalarKernel, OperatorKernel)
 
 __all__ = [
     "DualSettings",
@@ -74,7 +79,7 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def part_of(value: Any, room: Any, argument: str, kind: type) -> Any:
+def part_of(value: object, room: ModuleType | tuple[ModuleType, ...], argument: str, kind: type) -> Any:
     """Return a copy of a part given by instance or short name."""
     part = from_name(value, room, argument)
     if not isinstance(part, kind):
@@ -96,7 +101,7 @@ class DualSettings:
     adjustable: tuple[str, ...]  # parameters that an error may suggest to change where memory is short
 
     @classmethod
-    def of(cls, estimator: Any, loss: Any, argument: str = "loss") -> "DualSettings":
+    def of(cls, estimator: Any, loss: Loss | str, argument: str = "loss") -> "DualSettings":
         """Return the checked settings of an estimator; ``loss`` is an instance or a short name."""
         parameters = estimator.get_params(deep=False)
         for name, limits in _LIMITS.items():
@@ -129,7 +134,7 @@ def as_losses(losses: Sequence[Loss | str]) -> list[Loss]:
     return [clone(part).validate() for part in parts]
 
 
-def as_lams(lams: Any) -> list[float]:
+def as_lams(lams: ArrayLike) -> list[float]:
     """Return the regularisation weights of a grid as positive floats."""
     try:
         grid = np.atleast_1d(np.asarray(lams, dtype=float))
@@ -145,21 +150,21 @@ def as_lams(lams: Any) -> list[float]:
     return values
 
 
-def is_regular(y: Any) -> bool:
+def is_regular(y: Outputs) -> bool:
     """Whether a list is one of numbers, or of rows of numbers of one length."""
     with suppress(ValueError):
         return np.asarray(y).dtype.kind in "biuf"
     return False
 
 
-def validated(estimator: Any, *data: Any, **options: Any) -> Any:
+def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
     """Return ``X``, or ``X`` and ``y``, as scikit-learn checks them; entries of ``X`` that are not finite are named."""
     checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
     check_finite(checked[0] if len(data) == 2 else checked, "X")
     return checked
 
 
-def training_inputs(estimator: Any, X: Any, kernel: Any, double: bool) -> tuple[Array, Any]:
+def training_inputs(estimator: Any, X: Array, kernel: K, double: bool) -> tuple[Array, K]:
     """Return training inputs, of which the estimator keeps the features, and the kernel that knows their names."""
     if is_host(X):
         X = validated(estimator, X)
@@ -171,7 +176,7 @@ def training_inputs(estimator: Any, X: Any, kernel: Any, double: bool) -> tuple[
     return (namespace(X).astype(X, namespace(X).float64) if double else X), kernel
 
 
-def training_vectors(estimator: Any, X: Any, y: Any, double: bool) -> tuple[Array, Array]:
+def training_vectors(estimator: Any, X: Array, y: Outputs, double: bool) -> tuple[Array, Array]:
     """Return training inputs and vector outputs as arrays of one floating dtype, float64 with ``double``."""
     if is_host(X):
         X, y = validated(estimator, X, y, multi_output=True, y_numeric=True)
@@ -187,7 +192,7 @@ def training_vectors(estimator: Any, X: Any, y: Any, double: bool) -> tuple[Arra
     return xp.astype(X, xp.float64), xp.astype(y, xp.float64)
 
 
-def new_inputs(estimator: Any, X: Any) -> Array:
+def new_inputs(estimator: Any, X: Array) -> Array:
     """Return inputs to predict for, with the features that the estimator was fitted with; raise if it is not."""
     check_is_fitted(estimator)
     X = validated(estimator, X, reset=False) if is_host(X) else check_array(X, "X")

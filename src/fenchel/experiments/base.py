@@ -36,22 +36,23 @@ class Unit:
     """
 
     name: str
-    compute: Callable[..., Any]
-    args: tuple[Any, ...] = ()
+    compute: Callable[..., object]
+    args: tuple[object, ...] = ()
 
 
 class Experiment(Protocol):
     """A module of this package."""
 
+    __name__: str
     DATA: tuple[str, ...]  # the data sets that its units read
 
     def units(self, quick: bool = False) -> list[Unit]:
         """Return the units of the experiment, or with ``quick`` those of a reduced version."""
 
-    def summary(self, results: Result) -> tuple[list[Comparison], Any]:
+    def summary(self, results: Result, /) -> tuple[list[Comparison], Any]:
         """Return the published numbers beside ours, and what the figure shows, from the results of some units."""
 
-    def draw(self, found: Any) -> Any:
+    def draw(self, found: Any, /) -> Any:
         """Return the figure."""
 
 
@@ -67,7 +68,7 @@ class Outcome:
 
 
 def run(
-    experiment: Any,
+    experiment: Experiment,
     units: list[Unit],
     folder: Path | None = None,
     progress: Progress | None = None,

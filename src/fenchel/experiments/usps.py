@@ -262,7 +262,7 @@ def _models(
     models["training set"] = other(gaussian, "training_set").fit(upper, outputs)
     models["narrower"], least = kde, float(kde.cv_errors_.min())
     for times in NARROWER:
-        model = other(KernelInduced(Gaussian(times * gaussian.kernel.gamma)), preimage)
+        model = other(KernelInduced(Gaussian(times * gaussian.get_params()["kernel__gamma"])), preimage)
         held_out = histograms(cross_val_predict(model, upper, outputs, cv=folds))
         error = float(np.mean(gaussian(outputs, held_out)))
         if error < least:

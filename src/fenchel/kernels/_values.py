@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist, squareform
@@ -344,7 +343,7 @@ def matern_expansion(t: np.ndarray, nu: float) -> np.ndarray:
     return values
 
 
-def debye_sum(p: Any, nu: float) -> Any:
+def debye_sum(p: Array, nu: float) -> Array:
     """Return the sum of (-1)^k U_k(p) / nu^k for k up to 4, DLMF 10.41.10."""
     q = p**2
     first = p * (3 - 5 * q) / 24

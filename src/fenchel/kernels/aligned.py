@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options
-from fenchel.kernels.base import OperatorKernel, ScalarKernel
+from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
 from fenchel.kernels.scalar import Gaussian
 from fenchel.kernels.separable import BoundTerms, gram_matrix
@@ -52,7 +53,11 @@ class Aligned(OperatorKernel):
     }
 
     def __init__(
-        self, kernel: Any = "gaussian", weights: Any = None, pairs: bool = False, anchored: bool = False
+        self,
+        kernel: ScalarKernel | str | Sequence[ScalarKernel | str] = "gaussian",
+        weights: ArrayLike | None = None,
+        pairs: bool = False,
+        anchored: bool = False,
     ) -> None:
         self.kernel = kernel
         self.weights = weights
@@ -65,7 +70,7 @@ class Aligned(OperatorKernel):
         kernels = [as_scalar_kernel(kernel).named(names) for kernel in (self.kernel if several else [self.kernel])]
         return Aligned(kernels if several else kernels[0], self.weights, self.pairs, self.anchored)
 
-    def bind(self, X: Array, representation: Any) -> Any:
+    def bind(self, X: Array, representation: OutputSpace) -> Any:
         """Return the kernel bound to the sample's directions."""
         directions = representation.targets_
         n, p = directions.shape

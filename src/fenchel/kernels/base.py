@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from fenchel._array import Array
 from fenchel._component import Component
@@ -94,6 +94,23 @@ class ScalarKernel(Component, ABC):
         return True
 
 
+class OutputSpace(Protocol):
+    """What an operator or a kernel asks of the representation of the outputs."""
+
+    targets_: Array
+    weights_: Array | None
+    is_functional: ClassVar[bool]
+
+    def congruence(self, matrix: Array) -> Array:
+        """Return an operator, given by its matrix on the raw outputs, in coordinates (p, p)."""
+
+    def congruence_diagonal(self, values: Array) -> Array:
+        """Return a diagonal operator on the raw outputs in coordinates, (p,) or (p, p)."""
+
+    def covariance(self) -> Array:
+        """Return the second moment of the training outputs in coordinates, (p, p)."""
+
+
 class OutputOperator(Component, ABC):
     """A positive semidefinite operator of the output space; ``k * operator`` is an operator-valued kernel."""
 
@@ -104,7 +121,7 @@ class OutputOperator(Component, ABC):
         return self._separable(other, self) if isinstance(other, ScalarKernel) else NotImplemented
 
     @abstractmethod
-    def matrix(self, representation: Any) -> Array | None:
+    def matrix(self, representation: OutputSpace) -> Array | None:
         """Return the operator in the representation's coordinates.
 
         Shape (p, p), or (p,) when it is diagonal, or ``None`` for the identity.
@@ -115,7 +132,7 @@ class OperatorKernel(Component, ABC):
     """A kernel whose values are operators of the output space."""
 
     @abstractmethod
-    def bind(self, X: Array, representation: Any) -> Any:
+    def bind(self, X: Array, representation: OutputSpace) -> Any:
         """Return the kernel bound to a sample, in the coordinates of the representation.
 
         The result has ``gram(X, Z=None)``, an ``Operator``; parameters that depend on the sample (a median

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_psd
-from fenchel.kernels.base import OperatorKernel
+from fenchel.kernels.base import OperatorKernel, OutputSpace
 from fenchel.kernels.scalar import Gaussian
 from fenchel.operators import Operator
 from fenchel.operators.blocks import Blocks as BlockOperator
@@ -43,7 +43,7 @@ class Blocks(OperatorKernel):
         self.function = function
         self.tensor = tensor
 
-    def bind(self, X: Array, representation: Any) -> "BoundBlocks":
+    def bind(self, X: Array, representation: OutputSpace) -> "BoundBlocks":
         """Return the kernel with its blocks in coordinates."""
         if not callable(self.function):
             raise TypeError(
@@ -67,7 +67,7 @@ class BoundBlocks:
     """The blocks in coordinates."""
 
     function: Callable[[Array, Array], Array]
-    representation: Any
+    representation: OutputSpace
     tensor: bool
 
     def gram(self, X: Array, Z: Array | None = None) -> Operator:

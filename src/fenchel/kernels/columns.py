@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -131,7 +131,7 @@ class Part(ScalarKernel):
         return places
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [
             cls(Gaussian("median"), [0, -1]),
@@ -140,7 +140,7 @@ class Part(ScalarKernel):
         ]
 
 
-def _holds(values: Any, kind: type) -> bool:
+def _holds(values: object, kind: type) -> bool:
     """Whether the values are a sequence, not empty, of one kind; a boolean is no integer here."""
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
         return False

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, DotProduct
@@ -60,7 +60,7 @@ class _PairKernel(ScalarKernel, ABC):
         """Return the value of the pair from the values of the parts."""
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(Gaussian(gamma="median"), Linear()), cls(Laplacian(), cls(Polynomial(2), Gaussian(0.1)))]
 
@@ -198,7 +198,7 @@ class Scaled(ScalarKernel):
         return self.kernel.is_pairwise
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(Gaussian(gamma="median"), 2.5)]
 
@@ -271,7 +271,7 @@ class Wrapped(ScalarKernel):
         """Whether the kernel follows scikit-learn's Gaussian-process protocol: ``k(X)``, ``k.diag(X)``."""
         return hasattr(self.kernel, "diag")
 
-    def _check_sample(self, X: Any, name: str) -> Array:
+    def _check_sample(self, X: Array, name: str) -> Array:
         if not isinstance(X, np.ndarray):
             raise TypeError(
                 f"{name} must be a NumPy array for a wrapped kernel. Got {type(X).__name__} instead; "
@@ -282,12 +282,12 @@ class Wrapped(ScalarKernel):
         # scikit-learn's DotProduct would multiply booleans as booleans
         return X if self.takes_objects or X.dtype.kind not in "biu" else X.astype(np.float64)
 
-    def _raw(self, X: Array, Z: Array) -> Any:
+    def _raw(self, X: Array, Z: Array) -> Array:
         if isinstance(self.kernel, str):
             return pairwise_kernels(X, Z, metric=self.kernel)
         return self.kernel(X, Z)
 
-    def _checked(self, values: Any, X: Array, shape: tuple[int, ...]) -> Array:
+    def _checked(self, values: Array, X: Array, shape: tuple[int, ...]) -> Array:
         dtype = X.dtype if np.issubdtype(X.dtype, np.floating) else np.float64
         values = np.asarray(values, dtype=dtype)
         if values.shape != shape:
@@ -297,7 +297,7 @@ class Wrapped(ScalarKernel):
         return values
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls("rbf"), cls("cosine"), cls(RBF(2.0) + DotProduct()), cls(rbf_kernel)]
 
@@ -307,7 +307,7 @@ class Wrapped(ScalarKernel):
         return False
 
 
-def as_scalar_kernel(value: Any) -> ScalarKernel:
+def as_scalar_kernel(value: object) -> ScalarKernel:
     """Return the kernel that a value means.
 
     Parameters
@@ -348,7 +348,7 @@ def _kernel_of_name(name: str) -> ScalarKernel:
         raise ValueError(f"{error} Pairwise names of scikit-learn: {', '.join(map(repr, pairwise))}.") from error
 
 
-def _check_parts(owner: ScalarKernel, **parts: Any) -> None:
+def _check_parts(owner: ScalarKernel, **parts: object) -> None:
     """Raise unless the parts of a combined kernel are kernels and have valid parameters."""
     for name, part in parts.items():
         if not isinstance(part, ScalarKernel):

@@ -1,7 +1,7 @@
 """The kernel of a constant function: what gives a model an intercept."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fenchel._array import Array, device, namespace
 from fenchel._check import Interval, Options
@@ -55,5 +55,5 @@ class Constant(ScalarKernel):
     def _full(self, X: Array, shape: tuple[int, ...]) -> Array:
         self.validate()
         xp = namespace(X)
-        dtype: Any = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
+        dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         return xp.full(shape, float(self.value), dtype=dtype, device=device(X))

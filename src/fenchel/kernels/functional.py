@@ -3,9 +3,10 @@
 import math
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
 from fenchel._array import Array, as_like, host, namespace
@@ -45,7 +46,7 @@ _MEDIAN_VALUES = 2**22
 class _CurveCoordinates(ScalarKernel, ABC):
     """A kernel between curves on one grid, (n, m), or (n, m, c) with c channels."""
 
-    grid: Any
+    grid: ArrayLike | None
 
     def _weights(self, X: Array) -> np.ndarray:
         """Return the quadrature weights of the m points."""
@@ -97,7 +98,7 @@ class _CurveKernel(_CurveCoordinates, ABC):
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=("median",))}
 
-    def __init__(self, gamma: float | str = 1.0, grid: Any = None) -> None:
+    def __init__(self, gamma: float | str = 1.0, grid: ArrayLike | None = None) -> None:
         self.gamma = gamma
         self.grid = grid
 
@@ -132,7 +133,7 @@ class _CurveKernel(_CurveCoordinates, ABC):
         return self._median_width(X, weights)
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(), cls(0.3), cls("median")]
 
@@ -202,7 +203,7 @@ class FunctionalLinear(_CurveCoordinates):
         As in ``FunctionalGaussian``.
     """
 
-    def __init__(self, grid: Any = None) -> None:
+    def __init__(self, grid: ArrayLike | None = None) -> None:
         self.grid = grid
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:

@@ -1,7 +1,8 @@
 """Output operators: what couples the coordinates of an output."""
 
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol, Self, cast
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from fenchel._array import Array, host, namespace
 from fenchel._check import check_array, check_psd
 from fenchel._component import from_name
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels.base import OutputOperator
+from fenchel.kernels.base import OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
 
 __all__ = ["Covariance", "Diagonal", "Identity", "IntegralOperator", "Matrix", "as_operator"]
@@ -21,7 +22,7 @@ class Identity(OutputOperator):
     .. math:: A = I.
     """
 
-    def matrix(self, representation: Any) -> Array | None:
+    def matrix(self, representation: OutputSpace) -> Array | None:
         """Return ``None``, which stands for the identity in any coordinates."""
         return None
 
@@ -40,14 +41,14 @@ class Matrix(OutputOperator):
     def __init__(self, B: Array) -> None:
         self.B = B
 
-    def matrix(self, representation: Any) -> Array:
+    def matrix(self, representation: OutputSpace) -> Array:
         """Return B in the representation's coordinates, shape (p, p)."""
         name = "The 'B' parameter of Matrix"
         B = check_psd(check_array(_as_array(self.B, name), name), name)
         return representation.congruence((B + B.T) / 2)
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on, for outputs of dimension 3."""
         return [cls(np.asarray([[2.0, 1.0, 0.0], [1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])), cls(np.ones((3, 3)))]
 
@@ -66,7 +67,7 @@ class Diagonal(OutputOperator):
     def __init__(self, values: Array) -> None:
         self.values = values
 
-    def matrix(self, representation: Any) -> Array:
+    def matrix(self, representation: OutputSpace) -> Array:
         """Return the diagonal in the representation's coordinates, shape (p,)."""
         name = "The 'values' parameter of Diagonal"
         values = check_array(_as_array(self.values, name), name, ndim=1)
@@ -76,7 +77,7 @@ class Diagonal(OutputOperator):
         return representation.congruence_diagonal(values)
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on, for outputs of dimension 3."""
         return [cls(np.asarray([1.0, 0.0, 2.5]))]
 
@@ -87,9 +88,16 @@ class Covariance(OutputOperator):
     .. math:: A = \frac1n \sum_i y_i \otimes y_i.
     """
 
-    def matrix(self, representation: Any) -> Array:
+    def matrix(self, representation: OutputSpace) -> Array:
         """Return the covariance of the coordinates, shape (p, p)."""
         return representation.covariance()
+
+
+class _CurveSpace(OutputSpace, Protocol):
+    """A representation of curves."""
+
+    def integral(self, operator: "IntegralOperator") -> Array:
+        """Return an integral operator in these coordinates."""
 
 
 class IntegralOperator(OutputOperator):
@@ -110,19 +118,20 @@ class IntegralOperator(OutputOperator):
     [Lambert2022]_, section 2; [Kadri2016]_.
     """
 
-    def __init__(self, kernel: Any = None, channels: Array | None = None) -> None:
+    def __init__(
+        self, kernel: ScalarKernel | str | Sequence[ScalarKernel | str] | None = None, channels: Array | None = None
+    ) -> None:
         self.kernel = kernel
         self.channels = channels
 
-    def matrix(self, representation: Any) -> Array:
+    def matrix(self, representation: OutputSpace) -> Array:
         """Return the operator in the representation's coordinates."""
         if not representation.is_functional:
             raise IncompatibleError(
                 f"IntegralOperator acts on curves; {type(representation).__name__} does not represent curves. "
                 "Use FunctionalRegressor, or a curve representation such as Spline()."
             )
-        matrix: Array = representation.integral(self)
-        return matrix
+        return cast("_CurveSpace", representation).integral(self)
 
     def values(self, left: np.ndarray, right: np.ndarray, n_channels: int, derivative: bool = False) -> np.ndarray:
         """Return the kernel at pairs of points, (left × channels, right × channels).
@@ -162,13 +171,13 @@ class IntegralOperator(OutputOperator):
         return matrix
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on, for curves with two channels."""
         coupling = np.asarray([[2.0, 1.0], [1.0, 1.0]])
         return [cls("laplacian"), cls("gaussian", coupling), cls(["gaussian", "laplacian"])]
 
 
-def as_operator(value: Any) -> OutputOperator:
+def as_operator(value: object) -> OutputOperator:
     """Return the output operator that a value means.
 
     Parameters
@@ -196,7 +205,7 @@ def as_operator(value: Any) -> OutputOperator:
     return Matrix(array) if array.ndim == 2 else Diagonal(array)
 
 
-def _as_array(value: Any, name: str, wanted: str = "an array") -> Array:
+def _as_array(value: object, name: str, wanted: str = "an array") -> Array:
     """Return the value if it is an array, a list or a tuple as a NumPy array, else raise."""
     if isinstance(value, list | tuple):
         value = np.asarray(value)

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -165,7 +165,7 @@ class Polynomial(_VectorKernel):
         return (inverse_width(self.gamma, X) * products + float(self.coef0)) ** degree
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(), cls(degree=2, gamma=0.5, coef0=0.0)]
 
@@ -206,7 +206,7 @@ class Gaussian(_VectorKernel):
         return inverse_width(self.gamma, X)
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(), cls(gamma=0.3), cls(gamma="median")]
 
@@ -243,7 +243,7 @@ class Laplacian(_VectorKernel):
         return inverse_width(self.gamma, X)
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(), cls(gamma=0.3), cls(gamma="median")]
 
@@ -306,7 +306,7 @@ class Matern(_VectorKernel):
         return as_like(matern_of(host(t).astype(np.float64), nu), t)
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls(length_scale=2.0, nu=nu) for nu in (0.5, 0.8, 1.5, 2.5, 4.0, 150.0, math.inf)]
 

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from fenchel._array import Array, device, namespace
 from fenchel._check import check_no_overflow, check_psd
-from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
+from fenchel.kernels.base import OperatorKernel, OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.combined import as_scalar_kernel
 from fenchel.kernels.operators import as_operator
 from fenchel.kernels.scalar import Gaussian
@@ -83,11 +83,11 @@ class Separable(OperatorKernel):
     Separable(kernel=Gaussian(gamma=0.5), operator=Diagonal(values=[1.0, 2.0]))
     """
 
-    def __init__(self, kernel: Any = "gaussian", operator: Any = None) -> None:
+    def __init__(self, kernel: ScalarKernel | str = "gaussian", operator: OutputOperator | Array | None = None) -> None:
         self.kernel = kernel
         self.operator = operator
 
-    def bind(self, X: Array, representation: Any) -> BoundTerms:
+    def bind(self, X: Array, representation: OutputSpace) -> BoundTerms:
         """Return the kernel with its numbers filled in."""
         return SeparableSum([self]).bind(X, representation)
 
@@ -104,7 +104,7 @@ class Separable(OperatorKernel):
         """Whether the scalar kernel takes Gram matrices."""
         return as_scalar_kernel(self.kernel).is_pairwise
 
-    def __add__(self, other: Any) -> "SeparableSum":
+    def __add__(self, other: object) -> "SeparableSum":
         return SeparableSum([self]) + other
 
     @classmethod
@@ -142,7 +142,7 @@ class SeparableSum(OperatorKernel):
     def __init__(self, terms: Sequence[Separable] = ()) -> None:
         self.terms = terms
 
-    def bind(self, X: Array, representation: Any) -> BoundTerms:
+    def bind(self, X: Array, representation: OutputSpace) -> BoundTerms:
         """Return the terms with their numbers filled in, merged where they can be."""
         if not self.terms:
             raise ValueError("The 'terms' parameter of SeparableSum must hold at least one Separable kernel. Got none.")
@@ -161,7 +161,7 @@ class SeparableSum(OperatorKernel):
         """Whether a scalar kernel takes Gram matrices."""
         return any(term.is_pairwise for term in self.terms)
 
-    def __add__(self, other: Any) -> "SeparableSum":
+    def __add__(self, other: object) -> "SeparableSum":
         if isinstance(other, Separable):
             return SeparableSum([*self.terms, other])
         if isinstance(other, SeparableSum):
@@ -182,7 +182,7 @@ class SeparableSum(OperatorKernel):
 OutputOperator._separable = Separable
 
 
-def as_operator_kernel(kernel: Any, operator: Any = None) -> OperatorKernel:
+def as_operator_kernel(kernel: object, operator: object = None) -> OperatorKernel:
     """Return the operator-valued kernel that an estimator's ``kernel`` and ``operator`` mean."""
     if isinstance(kernel, OperatorKernel):
         if operator is not None:
@@ -235,7 +235,7 @@ def _same_kernel(a: ScalarKernel, b: ScalarKernel) -> bool:
     return all(type(p[name]) is type(q[name]) and _equal(p[name], q[name]) for name in p)
 
 
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, ScalarKernel):
+def _equal(a: object, b: object) -> bool:
+    if isinstance(a, ScalarKernel) and isinstance(b, ScalarKernel):
         return _same_kernel(a, b)
     return a is b or (isinstance(a, float | int | str) and a == b)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Standardized(ScalarKernel):
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"by": Options(("auto", "column", "channel"))}
 
-    def __init__(self, kernel: ScalarKernel, mean: Any = None, scale: Any = None, by: str = "auto") -> None:
+    def __init__(self, kernel: ScalarKernel, mean: Array = None, scale: Array = None, by: str = "auto") -> None:
         self.kernel = kernel
         self.mean = mean
         self.scale = scale
@@ -152,7 +152,7 @@ class Standardized(ScalarKernel):
             )
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [
             cls(Gaussian("median")),

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -121,7 +121,7 @@ class Huber(_PNormLoss):
     curvature = 1.0
 
     def __init__(self, kappa: float | str = 1.0, p: float = 2) -> None:
-        self.kappa: Any = kappa
+        self.kappa: float = kappa  # type: ignore[assignment]  # a text becomes a number in resolve
         self.p = p
 
     @property
@@ -135,7 +135,7 @@ class Huber(_PNormLoss):
         return profiles.Convolution(profiles.Quadratic(), profiles.Linear(self.kappa)) if self.p == 2 else None
 
     @classmethod
-    def examples(cls) -> list["Huber"]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         orders = [cls(p=1), cls(p=1.3), cls(), cls(p=3), cls(p=math.inf)]
         return [*orders, cls(kappa=0.05), cls(kappa=20.0), cls(kappa=0.05, p=1.3), cls(kappa=20.0, p=3)]
@@ -171,7 +171,23 @@ class Huber(_PNormLoss):
         return host(PNorm(float(self.p), point_scale).dual().norm(residuals)[:, 0]).astype(np.float64)
 
 
-class EpsilonRidge(_PNormLoss):
+class _Insensitive(_PNormLoss, ABC):
+    """A loss that is zero in the ball of radius epsilon."""
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
+    _size = ("epsilon", "scale:0.6")
+
+    def __init__(self, epsilon: float | str = 0.1, p: float = 2) -> None:
+        self.epsilon: float = epsilon  # type: ignore[assignment]  # a text becomes a number in resolve
+        self.p = p
+
+    @property
+    def sparse(self) -> bool:
+        """Whether there is an insensitive zone."""
+        return self.is_relative or bool(self.epsilon > 0)
+
+
+class EpsilonRidge(_Insensitive):
     r"""Squared distance to the ball of radius epsilon of the p-norm, halved.
 
     .. math:: \ell = \tfrac12 \|\cdot\|^2 \,\square\, \chi_{\|\cdot\|_p \le \varepsilon},
@@ -194,18 +210,7 @@ class EpsilonRidge(_PNormLoss):
     [Laforgue2020]_, Def. 4, times one half as in its problem (P1); [Lambert2022]_, Def. 4.1.
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
-    _size = ("epsilon", "scale:0.6")
     curvature = 1.0
-
-    def __init__(self, epsilon: float | str = 0.1, p: float = 2) -> None:
-        self.epsilon: Any = epsilon
-        self.p = p
-
-    @property
-    def sparse(self) -> bool:
-        """Whether there is an insensitive zone."""
-        return self.is_relative or bool(self.epsilon > 0)
 
     @property
     def profile(self) -> profiles.Profile | None:
@@ -213,7 +218,7 @@ class EpsilonRidge(_PNormLoss):
         return profiles.Convolution(profiles.Quadratic(), profiles.Ball(self.epsilon)) if self.p == 2 else None
 
     @classmethod
-    def examples(cls) -> list["EpsilonRidge"]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         orders = [cls(p=1), cls(p=1.3), cls(), cls(p=3), cls(p=math.inf)]
         return [*orders, cls(epsilon=0.0), cls(epsilon=0.0, p=3), cls(epsilon=20.0), cls(epsilon=2.0, p=1.3)]
@@ -235,7 +240,7 @@ class EpsilonRidge(_PNormLoss):
         return duals - self._primal.project(duals, step * self.epsilon)
 
 
-class EpsilonSVR(_PNormLoss):
+class EpsilonSVR(_Insensitive):
     r"""The p-norm beyond epsilon, as in support vector regression.
 
     .. math:: \ell = \max(\|\cdot\|_p - \varepsilon, 0)
@@ -263,25 +268,13 @@ class EpsilonSVR(_PNormLoss):
     [Laforgue2020]_, Def. 4 and its problem (P3).
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
-    _size = ("epsilon", "scale:0.6")
-
-    def __init__(self, epsilon: float | str = 0.1, p: float = 2) -> None:
-        self.epsilon: Any = epsilon
-        self.p = p
-
-    @property
-    def sparse(self) -> bool:
-        """Whether there is an insensitive zone."""
-        return self.is_relative or bool(self.epsilon > 0)
-
     @property
     def profile(self) -> profiles.Profile | None:
         """The scalar profile if ``p`` is 2."""
         return profiles.Convolution(profiles.Linear(1.0), profiles.Ball(self.epsilon)) if self.p == 2 else None
 
     @classmethod
-    def examples(cls) -> list["EpsilonSVR"]:
+    def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         orders = [cls(p=1), cls(p=1.3), cls(), cls(p=3), cls(p=math.inf)]
         return [*orders, cls(epsilon=0.0), cls(epsilon=0.0, p=1.3), cls(epsilon=20.0), cls(epsilon=2.0, p=3)]

@@ -54,6 +54,15 @@ class RadialLoss(Loss, ABC):
         return row_norms(duals)[:, 0] / bound
 
 
+class _ScaledLoss(RadialLoss, ABC):
+    """A function of the norm times ``scale``."""
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+
 class Square(RadialLoss):
     r"""Square loss, the ridge regression.
 
@@ -82,7 +91,7 @@ class Square(RadialLoss):
         return True
 
 
-class Norm(RadialLoss):
+class Norm(_ScaledLoss):
     r"""Norm of the residual, not squared: the spatial-median loss.
 
     .. math:: \ell(r) = \lambda \|r\|, \qquad \ell^*(a) = \chi_{\|a\| \le \lambda}.
@@ -96,11 +105,6 @@ class Norm(RadialLoss):
     ----------
     [Laforgue2020]_, Prop. 1.
     """
-
-    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
-
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
 
     @property
     def profile(self) -> profiles.Profile:
@@ -149,7 +153,7 @@ class Power(RadialLoss):
         return [cls(), cls(eta=2.0, scale=0.5), cls(eta=3.0, scale=2.0)]
 
 
-class Exponential(RadialLoss):
+class Exponential(_ScaledLoss):
     r"""Exponential of the norm: errors beyond one unit cost very much.
 
     .. math:: \ell(r) = \lambda (e^{\|r\|} - 1), \qquad
@@ -165,11 +169,6 @@ class Exponential(RadialLoss):
     [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
-
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
-
     @property
     def profile(self) -> profiles.Profile:
         """The function scale * (exp(t) - 1)."""
@@ -181,7 +180,7 @@ class Exponential(RadialLoss):
         return [cls(), cls(scale=0.2)]
 
 
-class NormLog(RadialLoss):
+class NormLog(_ScaledLoss):
     r"""Norm times its logarithm, made convex.
 
     .. math:: \ell(r) = \lambda \max(\|r\|, 1/e) \log \max(\|r\|, 1/e), \qquad
@@ -202,11 +201,6 @@ class NormLog(RadialLoss):
     ----------
     [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
     """
-
-    _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
-
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
 
     @property
     def profile(self) -> profiles.Profile:

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fenchel._array import Array, Outputs, host
 from fenchel._check import Options, check_parameter
 from fenchel.datasets.functional import Curves, as_curves, brings_points
+from fenchel.metrics.scores import Predictor
 from fenchel.quadrature import trapezoid_weights
 
 __all__ = ["curve_errors", "curve_scorer"]
 
-_AGGREGATES: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median}
+_AGGREGATES: dict[str, Callable[..., np.ndarray]] = {"mean": np.mean, "median": np.median}
 
 
 def curve_errors(Y: Outputs, predicted: Outputs, grid: Array | None = None) -> np.ndarray:
@@ -112,7 +112,7 @@ class _CurveScorer:
     aggregate: str
     grid: Array | None = None
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Predictor, X: object, y: Outputs) -> float:
         if brings_points(y):
             curves = as_curves(y, self.grid, "y")
             predicted = estimator.predict(X, grid=curves.grid)

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Outputs, host
 from fenchel._check import Interval, Options, check_parameter
+from fenchel.metrics.scores import Predictor
 
 __all__ = ["f1_scores", "hamming_losses", "label_scorer", "ranks_of", "subset_accuracies", "top_k_accuracies"]
 
@@ -82,7 +83,7 @@ def subset_accuracies(Y: Outputs, predicted: Outputs) -> np.ndarray:
     return np.all(truth == guess, axis=1).astype(np.float64)
 
 
-def ranks_of(scores: Sequence[Any], true: Any) -> np.ndarray:
+def ranks_of(scores: Sequence[ArrayLike], true: ArrayLike) -> np.ndarray:
     """Return the place of each sample's true candidate in the ranking by distance, 0 for the nearest.
 
     Parameters
@@ -120,7 +121,7 @@ def ranks_of(scores: Sequence[Any], true: Any) -> np.ndarray:
     return ranks
 
 
-def top_k_accuracies(ranks: Any, k: int) -> np.ndarray:
+def top_k_accuracies(ranks: ArrayLike, k: int) -> np.ndarray:
     """Return 1.0 for each sample whose true candidate is among the first k, and 0.0 for the others.
 
     Parameters
@@ -150,7 +151,7 @@ def top_k_accuracies(ranks: Any, k: int) -> np.ndarray:
     return (places < k).astype(np.float64)
 
 
-_SCORES: dict[str, tuple[Callable[[Any, Any], np.ndarray], float]] = {
+_SCORES: dict[str, tuple[Callable[[Outputs, Outputs], np.ndarray], float]] = {
     "hamming": (hamming_losses, -1.0),
     "f1": (f1_scores, 1.0),
     "subset": (subset_accuracies, 1.0),
@@ -191,7 +192,7 @@ class _LabelScorer:
 
     score: str
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Predictor, X: object, y: Outputs) -> float:
         function, sign = _SCORES[self.score]
         return sign * float(np.mean(function(y, estimator.predict(X))))
 
@@ -212,6 +213,6 @@ def _labels(Y: Outputs, predicted: Outputs) -> tuple[np.ndarray, np.ndarray]:
     return truth, guess
 
 
-def _array(values: Any) -> np.ndarray:
+def _array(values: Outputs) -> np.ndarray:
     """Return an array of any library, or a list, as a NumPy array."""
     return host(values) if hasattr(values, "dtype") else np.asarray(values)

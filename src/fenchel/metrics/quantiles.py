@@ -1,11 +1,12 @@
 """Errors of predicted quantiles and intervals, and scorers made of them for scikit-learn's searches."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Array, Outputs, host
+from fenchel.metrics.scores import Predictor
 
 __all__ = ["coverage", "crossing_rate", "crps", "crps_scorer", "pinball_loss", "pinball_scorer"]
 
@@ -40,7 +41,7 @@ def pinball_loss(y: Array, predicted: Array, levels: float | Array) -> float:
     return float(np.mean(_losses(y, predicted, levels)))
 
 
-def crps(y: Array, predicted: Array, levels: float | Array, weights: Any = None) -> np.ndarray:
+def crps(y: Array, predicted: Array, levels: float | Array, weights: ArrayLike | None = None) -> np.ndarray:
     r"""Return the continuous ranked probability score of each sample, by its quantiles.
 
     .. math:: \mathrm{CRPS}(F, y) = \int (F(t) - \mathbb 1_{t \ge y})^2 \, dt
@@ -164,11 +165,11 @@ class _Scorer:
     levels: tuple[float, ...]
     factor: float
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Predictor, X: object, y: Outputs) -> float:
         return -self.factor * pinball_loss(y, estimator.predict(X, quantiles=list(self.levels)), self.levels)
 
 
-def _losses(y: Any, predicted: Outputs, levels: float | Array) -> np.ndarray:
+def _losses(y: Outputs, predicted: Outputs, levels: float | Array) -> np.ndarray:
     """Return the pinball losses, (n, q) or (n, q, d)."""
     truth, guess = _values(y, "y"), _values(predicted, "predicted")
     at = np.asarray(levels, dtype=np.float64)
@@ -182,7 +183,7 @@ def _losses(y: Any, predicted: Outputs, levels: float | Array) -> np.ndarray:
     return np.asarray(np.maximum(at * residuals, (at - 1) * residuals))
 
 
-def _values(array: Any, name: str) -> np.ndarray:
+def _values(array: Outputs, name: str) -> np.ndarray:
     values = np.asarray(host(array) if hasattr(array, "device") else array)
     values = values if values.dtype.kind == "f" else values.astype(np.float64)
     if not np.all(np.isfinite(values)):

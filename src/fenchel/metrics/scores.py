@@ -1,12 +1,21 @@
 """How well predictions fit: the coefficient of determination, and errors beside those of the mean."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel.quadrature import trapezoid_weights
 
 __all__ = ["Scores"]
+
+
+class Predictor(Protocol):
+    """A fitted estimator, as a scorer sees it; ``options`` say where or what to predict."""
+
+    def predict(self, X: object, **options: object) -> Outputs:
+        """Return the predictions."""
 
 
 @dataclass(frozen=True)

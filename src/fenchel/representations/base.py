@@ -1,11 +1,12 @@
 """The protocol of a representation: outputs as orthonormal coordinates."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from fenchel._array import Array, Index, Outputs, namespace
 from fenchel._component import Component
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels.base import OutputOperator
 
 __all__ = ["Representation"]
 
@@ -33,7 +34,7 @@ class Representation(Component, ABC):
     def decode(self, coordinates: Array) -> Outputs:
         """Return the elements of the output space that have these coordinates."""
 
-    def fit(self, Y: Outputs, weights: Array | None = None, operator: Any = None) -> Self:
+    def fit(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Self:
         """Learn the coordinates from the training outputs; ``weights`` (n,) count samples.
 
         ``operator`` is the output operator, from which a representation may take its basis.

@@ -3,9 +3,10 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like
 from fenchel._check import Interval, Options
@@ -161,7 +162,7 @@ class Basis(_OnBasis):
     def __init__(
         self,
         functions: Callable[[np.ndarray], np.ndarray],
-        eigenvalues: Any,
+        eigenvalues: ArrayLike,
         quadrature: str = "trapezoid",
         derivatives: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> None:

@@ -1,9 +1,10 @@
 """What the representations of curves share: a grid, quadrature weights, channels, and evaluation anywhere."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Array, Index, Outputs, as_like, namespace
 from fenchel._check import Options, check_parameter
@@ -28,7 +29,7 @@ class CurveRepresentation(Representation, ABC):
     is_functional: ClassVar[bool] = True
     has_eigenvalues: ClassVar[bool] = False  # has an operator of its own, and can do without an output kernel
 
-    quadrature: Any
+    quadrature: str | ArrayLike
 
     grid_: np.ndarray
     n_channels_: int

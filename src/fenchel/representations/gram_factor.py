@@ -1,10 +1,11 @@
 """Outputs that are known by their Gram matrix only."""
 
 import math
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from fenchel._array import Array, Index, Outputs, eps, namespace
 from fenchel._check import Interval, Options, check_array, check_psd
+from fenchel.kernels.base import OutputOperator
 from fenchel.representations.base import Representation
 
 __all__ = ["GramFactor"]
@@ -43,7 +44,7 @@ class GramFactor(Representation):
     def __init__(self, rtol: float | None = None) -> None:
         self.rtol = rtol
 
-    def fit(self, Y: Outputs, weights: Array | None = None, operator: Any = None) -> Self:
+    def fit(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Self:
         """Factor the Gram matrix of the outputs."""
         K = check_psd(check_array(Y, "The output Gram matrix"), "The output Gram matrix", self.rtol or 0.0)
         xp = namespace(K)

@@ -1,7 +1,7 @@
 """Outputs of any kind, in the feature space of a kernel."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from fenchel._array import (
 from fenchel._check import check_psd
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
+from fenchel.kernels.base import OutputOperator, ScalarKernel
 from fenchel.representations.base import Representation
 from fenchel.representations.gram_factor import GramFactor
 
@@ -96,12 +97,12 @@ class KernelOutputs(Representation):
     [Laforgue2020]_, section 4.1 and Thm 4; [Brouard2016]_.
     """
 
-    def __init__(self, kernel: Any = "linear", rtol: float | None = None, center: bool = False) -> None:
+    def __init__(self, kernel: ScalarKernel | str = "linear", rtol: float | None = None, center: bool = False) -> None:
         self.kernel = kernel
         self.rtol = rtol
         self.center = center
 
-    def fit(self, Y: Outputs, weights: Array | None = None, operator: Any = None) -> Self:
+    def fit(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Self:
         """Find the coordinates of the training outputs."""
         self.weights_ = weights
         self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y, weights)

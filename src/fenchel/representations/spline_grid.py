@@ -1,8 +1,9 @@
 """Curves as linear splines on a grid: the coordinates are point values."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like, namespace
 from fenchel.datasets.functional import Curves
@@ -51,7 +52,7 @@ class Spline(CurveRepresentation):
 
     has_points = True
 
-    def __init__(self, quadrature: Any = "trapezoid") -> None:
+    def __init__(self, quadrature: str | ArrayLike = "trapezoid") -> None:
         self.quadrature = quadrature
 
     @classmethod

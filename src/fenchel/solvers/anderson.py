@@ -1,7 +1,6 @@
 """Anderson acceleration of a fixed-point map, in many problems at once."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ class Memory:
         """Return the norm of the last move in each problem, (B,)."""
         return namespace(self.products).sqrt(self.products[-1, -1, :])
 
-    def taken(self, index: Any) -> "Memory":
+    def taken(self, index: Array) -> "Memory":
         """Return the memory of some problems."""
         if not self.moves:
             return self

@@ -1,9 +1,7 @@
 """The solver that chooses a solver, by what each is expected to cost."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fenchel._array import is_single, namespace
 from fenchel.feasibility import round_off
@@ -64,18 +62,10 @@ class Auto(Solver):
         assert offer is not None  # APGD takes every problem
         return offer.solver, queue.reason(offer)
 
-    def solve_all(
-        self,
-        problems: Sequence[DualProblem],
-        tol: float = 1e-6,
-        starts: Sequence[Any] | None = None,
-        callback: Callback | None = None,
-    ) -> list[Solution]:
-        """Solve one problem after the other."""
-        starts = starts or [None] * len(problems)
-        return [self._solve(*each, tol, callback) for each in zip(problems, starts, strict=True)]
-
-    def _solve(self, problem: DualProblem, start: Any, tol: float, callback: Callback | None) -> Solution:
+    def solve(
+        self, problem: DualProblem, tol: float = 1e-6, start: object = None, callback: Callback | None = None
+    ) -> Solution:
+        """Let solvers run one after the other until one arrives."""
         zero = self._zero(problem)
         if zero is not None:
             return zero
@@ -185,7 +175,7 @@ class _Queue:
 class _Relay:
     """The solvers that have run on a problem, one after the other, and the best of what they found."""
 
-    def __init__(self, problem: DualProblem, start: Any, tol: float, callback: Callback | None) -> None:
+    def __init__(self, problem: DualProblem, start: object, tol: float, callback: Callback | None) -> None:
         self.problem = problem
         self.tol = tol
         self._start = start

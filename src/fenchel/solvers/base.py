@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fenchel._array import Array
 from fenchel._component import Component
@@ -95,7 +95,7 @@ class Solution:
     status: Status
     solver: str
     history: list[tuple[int, Certificate]] = field(default_factory=list, repr=False)
-    state: Any = field(default=None, repr=False)
+    state: object = field(default=None, repr=False)
     stages: tuple[Stage, ...] = ()
 
     def stage(self, reason: str) -> Stage:
@@ -115,19 +115,20 @@ class Solver(Component, ABC):
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why this solver cannot solve the problem, or ``None`` if it can."""
 
-    @abstractmethod
     def solve_all(
         self,
         problems: Sequence[DualProblem],
         tol: float = 1e-6,
-        starts: Sequence[Any] | None = None,
+        starts: Sequence[object] | None = None,
         callback: Callback | None = None,
     ) -> list[Solution]:
         """Return the solutions of problems that share Gram operator and targets.
 
         ``starts`` are duals to begin from, or the ``state`` of a solution that this solver found, one for each problem;
-        ``callback(n_iter, certificate)`` may return True to stop a problem.
+        ``callback(n_iter, certificate)`` may return True to stop a problem. A solver writes this, or ``solve``.
         """
+        starts = starts or [None] * len(problems)
+        return [self.solve(problem, tol, start, callback) for problem, start in zip(problems, starts, strict=True)]
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
         """Return an estimate of what a solve to a gap of 1e-6 takes, whether or not this solver takes the problem.
@@ -140,12 +141,12 @@ class Solver(Component, ABC):
         """Return this solver, set to give up once it has cost ``patience`` times a price in (estimated) seconds."""
         return self
 
-    def resuming(self, solution: Solution) -> "tuple[Solver, Any]":
+    def resuming(self, solution: Solution) -> "tuple[Solver, object]":
         """Return this solver, set to go on where another one came to, and its start."""
         return self, solution.duals
 
     def solve(
-        self, problem: DualProblem, tol: float = 1e-6, start: Any = None, callback: Callback | None = None
+        self, problem: DualProblem, tol: float = 1e-6, start: object = None, callback: Callback | None = None
     ) -> Solution:
         """Return the solution of one problem."""
         return self.solve_all([problem], tol, [start], callback)[0]

@@ -1,8 +1,7 @@
 """Square loss: linear systems, solved exactly."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from fenchel._array import Array
 from fenchel.problem import DualProblem
@@ -42,20 +41,13 @@ class ClosedForm(Solver):
         n, _, width = (known or Known(Shares(problem), 0.0)).sizes
         return Cost(0.0, n * width**2 / 3 / FLOPS + 50 * CALL, 1)
 
-    def solve_all(
-        self,
-        problems: Sequence[DualProblem],
-        tol: float = 1e-6,
-        starts: Sequence[Any] | None = None,
-        callback: Callback | None = None,
-    ) -> list[Solution]:
+    def solve(
+        self, problem: DualProblem, tol: float = 1e-6, start: object = None, callback: Callback | None = None
+    ) -> Solution:
         """Solve the linear systems, and again for what is left of them if the gap asks for it; no start is used."""
-        solutions = []
-        for problem in problems:
-            self.require(problem)
-            solve = problem.gram.solver(problem.scale, 1.0)
-            solutions.append(self.polished(problem, solve(problem.targets), tol, solve, callback))
-        return solutions
+        self.require(problem)
+        solve = problem.gram.solver(problem.scale, 1.0)
+        return self.polished(problem, solve(problem.targets), tol, solve, callback)
 
     def polished(
         self,

@@ -20,7 +20,7 @@ class _Sweep:
     steps: list[float]
 
 
-class BCD(ProblemwiseSolver):
+class BCD(ProblemwiseSolver[_Sweep]):
     r"""Block coordinate descent: each step minimises over the dual variable of one sample.
 
     .. math:: a_i \leftarrow \operatorname{prox}_{\ell^* / L_i}

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Generic, Self, TypeVar
 
 from fenchel._array import Array
 from fenchel._check import Interval, Options
@@ -16,6 +16,7 @@ from fenchel.solvers.costs import Known
 
 __all__ = ["IterativeSolver", "Point", "ProblemwiseSolver"]
 
+S = TypeVar("S")  # the state of a solver
 Point = tuple[Array, Array, Certificate]  # duals, predictions, and their certificate
 
 _AT_FLOOR = 0.1  # share of the patience that is left once round-off in the predictions explains the gap
@@ -31,7 +32,7 @@ class Run:
         self.patience = patience
         self.history: list[tuple[int, Certificate]] = []
         self.status = Status.MAX_ITER
-        self.state: Any = None
+        self.state: object = None
         self._best: list[Point] = []  # empty, or one
         self._progress = (0, math.inf)
 
@@ -86,7 +87,7 @@ def comparable(point: Point) -> float:
     return math.inf if math.isnan(gap) else gap
 
 
-class IterativeSolver(Solver, ABC):
+class IterativeSolver(Solver, ABC, Generic[S]):
     """The loop: step, and every ``check_every`` steps the certificates, on which problems leave.
 
     One problem is a batch of one. The best point seen of a problem is the one returned, so a run that is cut short
@@ -103,40 +104,40 @@ class IterativeSolver(Solver, ABC):
     patience: float = math.inf  # certificates in a row without progress before giving up
 
     @abstractmethod
-    def init(self, problems: Sequence[DualProblem], starts: Sequence[Any]) -> Any:
+    def init(self, problems: Sequence[DualProblem], starts: Sequence[object]) -> S:
         """Return the first state of the problems."""
 
     @abstractmethod
-    def step(self, problems: Sequence[DualProblem], state: Any) -> Any:
+    def step(self, problems: Sequence[DualProblem], state: S) -> S:
         """Return the next state."""
 
     @abstractmethod
-    def certify(self, problems: Sequence[DualProblem], state: Any, tol: float) -> Sequence[Point | None]:
+    def certify(self, problems: Sequence[DualProblem], state: S, tol: float) -> Sequence[Point | None]:
         """Return a certified point of each problem, ``None`` where the state is a guess that is not worth a look."""
 
     @abstractmethod
-    def taken(self, state: Any, places: Sequence[int]) -> Any:
+    def taken(self, state: S, places: Sequence[int]) -> S:
         """Return the state of some of the problems."""
 
     @abstractmethod
-    def standing(self, state: Any, place: int) -> Any:
+    def standing(self, state: S, place: int) -> object:
         """Return where one problem stands, as a start for another solve."""
 
     def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
         """Return the problems in the coordinates in which this solver works; their own unless it says otherwise."""
         return list(problems)
 
-    def is_hopeless(self, state: Any, place: int) -> bool:
+    def is_hopeless(self, state: S, place: int) -> bool:
         """Whether to give one problem up, for a reason that the gap does not show."""
         return False
 
-    def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> "IterativeSolver":
+    def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> Self:
         """Return the solver with as many iterations as its own estimate allows."""
         cost = self.cost(problem, known)
         most = (patience * price - cost.setup) / cost.step
         return self if most >= self.max_iter else self._with(max_iter=max(1, int(most)))
 
-    def _with(self, **params: Any) -> Self:
+    def _with(self, **params: object) -> Self:
         return type(self)(**{**self.get_params(deep=False), **params})
 
     def _patience_for(self, problem: DualProblem) -> float:
@@ -151,7 +152,7 @@ class IterativeSolver(Solver, ABC):
         self,
         problems: Sequence[DualProblem],
         tol: float = 1e-6,
-        starts: Sequence[Any] | None = None,
+        starts: Sequence[object] | None = None,
         callback: Callback | None = None,
     ) -> list[Solution]:
         """Iterate side by side until each relative gap is at most ``tol``; each problem leaves when it is done."""
@@ -170,7 +171,7 @@ class IterativeSolver(Solver, ABC):
             for solution, problem, inner in zip(solutions, problems, turned, strict=True)
         ]
 
-    def _iterate(self, runs: list[Run], state: Any, callback: Callback | None) -> None:
+    def _iterate(self, runs: list[Run], state: S, callback: Callback | None) -> None:
         """Step until every run has ended."""
         n_iter = 0
         while runs:
@@ -193,42 +194,42 @@ class IterativeSolver(Solver, ABC):
                     state, n_iter = self.step(problems, state), n_iter + 1
 
 
-class ProblemwiseSolver(IterativeSolver, ABC):
+class ProblemwiseSolver(IterativeSolver[tuple[S, ...]], ABC, Generic[S]):
     """A solver that steps in one problem at a time: the state of a batch is the tuple of the problems' states."""
 
     @abstractmethod
-    def first_state(self, problem: DualProblem, start: Array | None) -> Any:
+    def first_state(self, problem: DualProblem, start: Array | None) -> S:
         """Return the first state of a problem."""
 
     @abstractmethod
-    def next_state(self, problem: DualProblem, state: Any) -> Any:
+    def next_state(self, problem: DualProblem, state: S) -> S:
         """Return the state after one step; states are never written to."""
 
     @abstractmethod
-    def points(self, problem: DualProblem, state: Any) -> Iterator[tuple[Array, Array]]:
+    def points(self, problem: DualProblem, state: S) -> Iterator[tuple[Array, Array]]:
         """Yield the duals (in the domain of the conjugate) and predictions of a state, the preferred ones first."""
 
-    def init(self, problems: Sequence[DualProblem], starts: Sequence[Any]) -> tuple[Any, ...]:
+    def init(self, problems: Sequence[DualProblem], starts: Sequence[object]) -> tuple[S, ...]:
         """Return the first state of every problem."""
         return tuple(self.first_state(problem, start) for problem, start in zip(problems, starts, strict=True))
 
-    def step(self, problems: Sequence[DualProblem], state: tuple[Any, ...]) -> tuple[Any, ...]:
+    def step(self, problems: Sequence[DualProblem], state: tuple[S, ...]) -> tuple[S, ...]:
         """Take one step in every problem."""
         return tuple(self.next_state(problem, each) for problem, each in zip(problems, state, strict=True))
 
-    def certify(self, problems: Sequence[DualProblem], state: tuple[Any, ...], tol: float) -> list[Point]:
+    def certify(self, problems: Sequence[DualProblem], state: tuple[S, ...], tol: float) -> list[Point]:
         """Return of each problem the first point that is within ``tol``, else the best."""
         return [self._certified(problem, each, tol) for problem, each in zip(problems, state, strict=True)]
 
-    def taken(self, state: tuple[Any, ...], places: Sequence[int]) -> tuple[Any, ...]:
+    def taken(self, state: tuple[S, ...], places: Sequence[int]) -> tuple[S, ...]:
         """Return the states of some problems."""
         return tuple(state[place] for place in places)
 
-    def standing(self, state: tuple[Any, ...], place: int) -> Any:
+    def standing(self, state: tuple[S, ...], place: int) -> S:
         """Return the state of one problem."""
         return state[place]
 
-    def _certified(self, problem: DualProblem, state: Any, tol: float) -> Point:
+    def _certified(self, problem: DualProblem, state: S, tol: float) -> Point:
         candidates: list[Point] = []
         for point in self.points(problem, state):
             duals, predictions = pulled_inside(problem, *point)
@@ -238,7 +239,7 @@ class ProblemwiseSolver(IterativeSolver, ABC):
         return min(candidates, key=comparable)
 
 
-def _forward(problem: DualProblem, turned: DualProblem, start: Any) -> Any:
+def _forward(problem: DualProblem, turned: DualProblem, start: object) -> object:
     """Return a start in the coordinates of the solver; the state of an earlier solve is in them already."""
     turn = rotation(problem)
     is_duals = turned is not problem and turn is not None and hasattr(start, "shape")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from fenchel.operators import is_thin
 from fenchel.operators.output import columns_of, in_order
 from fenchel.problem import DualProblem, has_gaps
 from fenchel.solvers.costs import BANDWIDTH, CALL, FLOPS, Cost, Known
-from fenchel.solvers.loop import IterativeSolver
 from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 
 __all__ = ["RowNewton"]
@@ -120,7 +119,7 @@ class RowNewton(SmoothedNewton):
         flops = factors * (active**3 / 3 + 2 * active**2 * bent) + 2 * bent**3 / 3
         return flops / FLOPS + 5 * 8 * active**2 / BANDWIDTH
 
-    def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> "IterativeSolver":
+    def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> Self:
         """Return the solver with a limit on its steps, and on the active set if that can grow.
 
         With a larger active set the estimate would exceed the price.

@@ -21,7 +21,7 @@ class _Point:
     step: float
 
 
-class PGD(ProblemwiseSolver):
+class PGD(ProblemwiseSolver[_Point]):
     r"""Proximal gradient descent with the exact Lipschitz constant.
 
     .. math:: a \leftarrow \operatorname{prox}_{\gamma \ell^*}\bigl(a - \gamma (h_a(x) - y)\bigr),
@@ -77,7 +77,7 @@ class _Momentum:
     age: float
 
 
-class APGD(ProblemwiseSolver):
+class APGD(ProblemwiseSolver[_Momentum]):
     r"""Accelerated proximal gradient descent with adaptive restart and the exact Lipschitz constant.
 
     Parameters

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fenchel._array import Array, eps, namespace
 from fenchel._check import Interval, Options
@@ -30,7 +30,7 @@ class NewtonState:
     residual: float  # |C - B|
 
 
-class SmoothedNewton(ProblemwiseSolver, ABC):
+class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
     r"""Solves :math:`C = g(Y - \mathcal H C)` by Newton steps, :math:`g` being the (smoothed) gradient of the loss.
 
     A loss whose conjugate has no curvature gets some from a proximal term around the last solution, which is then moved
@@ -57,7 +57,7 @@ class SmoothedNewton(ProblemwiseSolver, ABC):
     def _direction(self, problem: DualProblem, state: NewtonState) -> Array:
         """Solve (I + D H) X = B - C for the Jacobian D of the gradient map."""
 
-    def resuming(self, solution: Solution) -> tuple[Solver, Any]:
+    def resuming(self, solution: Solution) -> tuple[Solver, object]:
         """Return the solver with a proximal term as weak as a splitting's penalty allows, if that came so far."""
         rho = getattr(solution.state, "rho", None)
         return self if rho is None else self._with(tau=0.1 * rho), solution.duals

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class _State:
     rebalance_at: int = 5
 
 
-class DouglasRachford(IterativeSolver):
+class DouglasRachford(IterativeSolver[_State]):
     r"""Douglas–Rachford splitting in the eigenbasis of the kernel, with Anderson acceleration.
 
     .. math:: B = \operatorname{prox}_{g / \rho}(z), \quad
@@ -148,7 +148,7 @@ class DouglasRachford(IterativeSolver):
         step = products * known.product + known.passes(10) + 80 * CALL
         return Cost(setup + 300 * CALL, step, n_steps)
 
-    def resuming(self, solution: Solution) -> tuple[Solver, Any]:
+    def resuming(self, solution: Solution) -> tuple[Solver, object]:
         """Return the solver, and the state of an earlier solve if that was its own."""
         return self, solution.state if isinstance(solution.state, Warm) else solution.duals
 
@@ -161,24 +161,24 @@ class DouglasRachford(IterativeSolver):
         is_shared = all(problem.gram is turned[0].gram for problem in turned)  # not with a pointwise loss among them
         return turned if is_shared else list(problems)
 
-    def init(self, problems: Sequence[DualProblem], starts: Sequence[Any]) -> _State:
+    def init(self, problems: Sequence[DualProblem], starts: Sequence[object]) -> _State:
         """Start from given duals, from where an earlier solve stood, or from the solution of the square loss."""
         batch, targets = Batch(tuple(problems)), problems[0].targets
         xp = namespace(targets)
         kind = self._kind(batch)
-        fits = [isinstance(start, Warm) and start.z.shape == targets.shape for start in starts]
-        if not all(fits):
+        warm = [start if isinstance(start, Warm) and start.z.shape == targets.shape else None for start in starts]
+        if any(standing is None for standing in warm):
             top, ridge = kind.largest(batch), kind.ridge(batch)
         columns, rhos = [], np.zeros(len(starts))
         for k, (problem, start) in enumerate(zip(batch.problems, starts, strict=True)):
-            if fits[k]:
-                columns.append(start.z)
-                rhos[k] = start.rho
+            if (standing := warm[k]) is not None:
+                columns.append(standing.z)
+                rhos[k] = standing.rho
                 continue
             sigma = problem.curvature
             rhos[k] = (0.3 if sigma else 0.03) * math.sqrt(1 + top * problem.scale)
             is_cold = start is None or isinstance(start, Warm)
-            begin = ridge(problem.scale) if is_cold else start
+            begin: Array = ridge(problem.scale) if is_cold else start
             fitted = problem.predictions(begin)
             if is_cold:
                 factor = _shortening(problem, begin, fitted)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class Delta(TaskLoss):
 
     _together = 1
 
-    def __init__(self, function: Callable[[Any, Any], float]) -> None:
+    def __init__(self, function: Callable[[Outputs, Outputs], float]) -> None:
         self.function = function
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
@@ -113,7 +113,7 @@ class TaskSpace:
         self.outputs_ = outputs
 
     @property
-    def kernel_(self) -> Any:
+    def kernel_(self) -> ScalarKernel | None:
         """Return the kernel of a loss that is induced by one."""
         return getattr(self.task_loss, "kernel", None)
 
@@ -139,7 +139,7 @@ class TaskSpace:
         return np.asarray(np.abs(weights) @ np.mean(losses, axis=0))
 
     def paired_distances(
-        self, weights: np.ndarray, sets: Sequence[Outputs], norms: Array | None = None
+        self, weights: np.ndarray, sets: Sequence[Outputs], norms: Sequence[Array | None] = ()
     ) -> list[np.ndarray]:
         """Return the weighted losses of one set of candidates for each row of weights."""
         return [self.distances(row[None, :], candidates)[0] for row, candidates in zip(weights, sets, strict=True)]

@@ -1,9 +1,10 @@
 """Losses of labels and label sets."""
 
 from collections.abc import Hashable
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Outputs
 from fenchel.decoders import Candidates, Decoder, LabelVote
@@ -54,7 +55,7 @@ class LossMatrix(TaskLoss):
     array([10. ,  0.5,  1. ])
     """
 
-    def __init__(self, costs: Any, classes: Any = None, decisions: Any = None) -> None:
+    def __init__(self, costs: ArrayLike, classes: ArrayLike | None = None, decisions: ArrayLike | None = None) -> None:
         self.costs = costs
         self.classes = classes
         self.decisions = decisions

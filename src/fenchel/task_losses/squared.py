@@ -1,7 +1,6 @@
 """Squared distances of a feature space: least squares, and losses that a kernel induces."""
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 
@@ -108,7 +107,7 @@ class KernelInduced(SquaredDistance):
     array([0.7869])
     """
 
-    def __init__(self, kernel: Any = "gaussian") -> None:
+    def __init__(self, kernel: ScalarKernel | str = "gaussian") -> None:
         self.kernel = kernel
 
     def resolve(self, Z: Outputs) -> "KernelInduced":

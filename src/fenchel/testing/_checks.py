@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from inspect import signature
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -18,7 +17,7 @@ SEEDS = range(15)  # draws on which a randomised check runs
 _FAMILIES: list[tuple[type[Component], Sequence[Check]]] = []
 
 
-def expect(condition: Any, message: str) -> None:
+def expect(condition: bool | np.bool_ | np.ndarray, message: str) -> None:
     """Raise ``AssertionError`` with a message unless the condition holds; ``assert`` would be silent under ``-O``."""
     if not bool(np.all(condition)):
         raise AssertionError(message)
@@ -68,7 +67,7 @@ def checks_of(part: Component) -> list[Check]:
     raise TypeError(f"There are checks for instances of {known}. Got {part!r} instead.")
 
 
-def run(part: Component, family: type[Component], **options: Any) -> None:
+def run(part: Component, family: type[Component], **options: object) -> None:
     """Run every check of a part; options go to the checks that take them."""
     if not isinstance(part, family):
         raise TypeError(f"A {family.__name__} is needed here. Got {part!r} instead.")
@@ -77,7 +76,7 @@ def run(part: Component, family: type[Component], **options: Any) -> None:
         check(part, **{name: value for name, value in options.items() if name in taken and value is not None})
 
 
-def parametrize_with_checks(parts: Iterable[Component]) -> Any:
+def parametrize_with_checks(parts: Iterable[Component]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a pytest mark that runs a test of ``(part, check)`` on every check of every part.
 
     Parameters

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from inspect import signature
-from typing import Any
 
 import numpy as np
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
+from fenchel._array import Outputs
 from fenchel.decoders import Decoder
+from fenchel.decoders.base import Space
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Linear
 from fenchel.representations import KernelOutputs
@@ -30,7 +31,7 @@ from fenchel.testing._checks import expect, register, run
 __all__ = ["check_decoder", "decoding_spaces"]
 
 
-def check_decoder(decoder: Decoder, Y: Any = None, representation: Any = None) -> None:
+def check_decoder(decoder: Decoder, Y: Outputs = None, representation: Space | None = None) -> None:
     """Raise ``AssertionError`` where a decoder breaks the contract of decoders.
 
     Parameters
@@ -51,7 +52,7 @@ def check_decoder(decoder: Decoder, Y: Any = None, representation: Any = None) -
     run(decoder, Decoder, spaces=None if representation is None else [(Y, representation)])
 
 
-def decoding_spaces() -> list[tuple[np.ndarray, Any]]:
+def decoding_spaces() -> list[tuple[np.ndarray, Space]]:
     """Return training outputs and spaces, one of which at least suits every decoder of the library."""
     Y = np.random.default_rng(0).random((5, 4))
     sets, directions, histograms = (Y > 0.5) * 1.0, Y / np.linalg.norm(Y, axis=1, keepdims=True), Y / Y.sum(1)[:, None]
@@ -69,7 +70,7 @@ def decoding_spaces() -> list[tuple[np.ndarray, Any]]:
     ]
 
 
-def _suitable(decoder: Decoder, spaces: list[tuple[Any, Any]] | None) -> list[tuple[Decoder, Any, Any]]:
+def _suitable(decoder: Decoder, spaces: list[tuple[Outputs, Space]] | None) -> list[tuple[Decoder, Outputs, Space]]:
     """Return clones of the decoder, each fitted to a space that it takes."""
     fitted = []
     for Y, space in decoding_spaces() if spaces is None else spaces:
@@ -81,20 +82,20 @@ def _suitable(decoder: Decoder, spaces: list[tuple[Any, Any]] | None) -> list[tu
     return fitted
 
 
-def check_decoder_fit(decoder: Decoder, spaces: list[tuple[Any, Any]] | None = None) -> None:
+def check_decoder_fit(decoder: Decoder, spaces: list[tuple[Outputs, Space]] | None = None) -> None:
     """``fit`` returns the decoder, keeps the space, changes no parameter, or raises ``IncompatibleError``."""
     for fitted, _, space in _suitable(decoder, spaces):
         expect(isinstance(fitted, type(decoder)), f"{decoder!r}: fit does not return the decoder.")
         expect(fitted.representation_ is space, f"{decoder!r}: representation_ is not the one that it was given.")
 
 
-def check_decode_each(decoder: Decoder, spaces: list[tuple[Any, Any]] | None = None) -> None:
+def check_decode_each(decoder: Decoder, spaces: list[tuple[Outputs, Space]] | None = None) -> None:
     """One object for each prediction, the same ones twice, and predictions stay as they were."""
     for fitted, Y, space in _suitable(decoder, spaces):
-        is_task = hasattr(space, "task_loss")
-        coordinates = np.full((len(Y), len(Y)), 0.05) + 0.75 * np.eye(len(Y)) if is_task else space.targets_.copy()
+        weights = np.full((len(Y), len(Y)), 0.05) + 0.75 * np.eye(len(Y))
+        coordinates = np.array(getattr(space, "targets_", weights))
         options = {"candidates": Y} if "candidates" in signature(fitted.decode).parameters else {}
-        decode: Callable[..., Any] = partial(fitted.decode, **options)
+        decode: Callable[..., Outputs] = partial(fitted.decode, **options)
         before, objects = coordinates.copy(), decode(coordinates)
         expect(len(objects) == len(coordinates), f"{decoder!r}: {len(objects)} objects of {len(coordinates)}.")
         assert_array_equal(coordinates, before, err_msg=f"{decoder!r}: an argument is written to.")

@@ -1,9 +1,8 @@
 """What every scalar kernel and every output operator keeps."""
 
-from typing import Any
-
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from fenchel.datasets import Curves
@@ -15,7 +14,7 @@ from fenchel.testing._checks import expect, register, run
 __all__ = ["check_kernel", "check_output_operator"]
 
 
-def check_kernel(kernel: ScalarKernel, X: Any = None) -> None:
+def check_kernel(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     """Raise ``AssertionError`` where a scalar kernel breaks the contract of kernels.
 
     Parameters
@@ -34,7 +33,7 @@ def check_kernel(kernel: ScalarKernel, X: Any = None) -> None:
     run(kernel, ScalarKernel, X=X)
 
 
-def _sample(kernel: ScalarKernel, X: Any) -> np.ndarray:
+def _sample(kernel: ScalarKernel, X: ArrayLike | None) -> np.ndarray:
     """Return inputs whose last row is the first one, or their Gram matrix for a kernel that takes one."""
     if X is None:
         X = np.random.default_rng(0).uniform(0, 2, size=(12, 4))
@@ -47,7 +46,7 @@ def _tolerance(K: np.ndarray) -> float:
     return 64 * float(np.finfo(K.dtype).eps) * float(np.max(np.abs(K)))
 
 
-def check_matrix_is_positive(kernel: ScalarKernel, X: Any = None) -> None:
+def check_matrix_is_positive(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     """The matrix of a sample is symmetric to the last bit and positive semidefinite up to round-off."""
     for dtype in (np.float64, np.float32):
         K = kernel(_sample(kernel, X).astype(dtype))
@@ -57,7 +56,7 @@ def check_matrix_is_positive(kernel: ScalarKernel, X: Any = None) -> None:
         expect(values[-1] > 0, f"{kernel!r}: the matrix of a sample is zero.")
 
 
-def check_diag(kernel: ScalarKernel, X: Any = None) -> None:
+def check_diag(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     """``diag`` is the diagonal of the matrix, also of one sample."""
     X = _sample(kernel, X)
     K, diagonal = kernel(X), kernel.diag(X)
@@ -67,7 +66,7 @@ def check_diag(kernel: ScalarKernel, X: Any = None) -> None:
     assert_allclose(kernel(first)[0], kernel.diag(first), rtol=1e-14, err_msg=f"{kernel!r}: one sample.")
 
 
-def check_rectangular_matrix(kernel: ScalarKernel, X: Any = None) -> None:
+def check_rectangular_matrix(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     """``kernel(X, Z)`` is a block of the matrix of both samples, and equal inputs have equal rows."""
     if kernel.is_pairwise:
         return
@@ -80,7 +79,7 @@ def check_rectangular_matrix(kernel: ScalarKernel, X: Any = None) -> None:
     assert_allclose(K[0], K[-1], rtol=0, atol=_tolerance(K), err_msg=f"{kernel!r}: rows of equal inputs.")
 
 
-def check_kernel_dtype_and_arguments(kernel: ScalarKernel, X: Any = None) -> None:
+def check_kernel_dtype_and_arguments(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     """Inputs stay as they were and may be read-only views; float32 stays float32."""
     for dtype in (np.float64, np.float32):
         points = _sample(kernel, X).astype(dtype)
@@ -94,7 +93,7 @@ def check_kernel_dtype_and_arguments(kernel: ScalarKernel, X: Any = None) -> Non
         assert_allclose(kernel(wide[:, ::2]), K, rtol=0, atol=_tolerance(K), err_msg=f"{kernel!r}: a read-only view.")
 
 
-def check_clone_and_resolve(kernel: ScalarKernel, X: Any = None) -> None:
+def check_clone_and_resolve(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     """A clone and a resolved kernel have the same values; ``resolve`` changes no parameter."""
     X, before = _sample(kernel, X), repr(kernel)
     K, resolved = kernel(X), kernel.resolve(X)

@@ -1,9 +1,9 @@
 """What every loss keeps: its value, its conjugate and the prox of its conjugate belong together."""
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fenchel.estimators import OperatorKernelRegressor
 from fenchel.losses import Loss
@@ -47,7 +47,7 @@ def _rows(seed: int) -> np.ndarray:
     return values
 
 
-def _bound(loss: Loss, dtype: Any = np.float64) -> Loss:
+def _bound(loss: Loss, dtype: DTypeLike = np.float64) -> Loss:
     """Return the loss bound to some targets, which most losses do not look at."""
     return loss.bind(np.random.default_rng(1).standard_normal((_N, _P)).astype(dtype))
 

@@ -1,12 +1,13 @@
 """What every representation keeps: coordinates are orthonormal."""
 
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
+from fenchel._array import Outputs
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Covariance, Diagonal, Matrix
 from fenchel.representations import Representation
@@ -22,11 +23,11 @@ _ROUND_OFF = 256 * _EPS
 class _Outputs(NamedTuple):
     """Raw outputs, and their inner products where these are known."""
 
-    Y: Any
+    Y: Outputs
     products: np.ndarray
 
 
-def check_representation(representation: Representation, Y: Any = None, products: np.ndarray | None = None) -> None:
+def check_representation(representation: Representation, Y: Outputs = None, products: np.ndarray | None = None) -> None:
     """Raise ``AssertionError`` where a representation breaks the contract of representations.
 
     Parameters

@@ -2,10 +2,10 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
+from numpy.typing import DTypeLike
 from sklearn.base import clone
 
 from fenchel.estimators import OperatorKernelRegressor
@@ -44,7 +44,7 @@ def check_solver(solver: Solver, losses: Sequence[Loss] | None = None) -> None:
     run(solver, Solver, losses=losses)
 
 
-def _data(dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray]:
+def _data(dtype: DTypeLike = np.float64) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     return (1.3 * rng.standard_normal((12, 3))).astype(dtype), rng.standard_normal((12, 3)).astype(dtype)
 

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -176,7 +176,7 @@ class TextColumn(InputColumn):
     def _places(self, table: Table) -> np.ndarray:
         """Return the place of each value among the levels, -1 for a value that is not there."""
         column = table.columns[table.known(self.name, "inputs")]
-        place: dict[Any, int] = {level: k for k, level in enumerate(self.levels)}
+        place: dict[object, int] = {level: k for k, level in enumerate(self.levels)}
         values = column.tolist()
         if column.dtype != object:  # every value of this table is a number, as some of the levels are
             place = {_as_number(level): k for k, level in enumerate(self.levels)}
@@ -261,14 +261,14 @@ def _date(text: str) -> datetime:
     return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
 
 
-def _is_date(value: Any) -> bool:
+def _is_date(value: object) -> bool:
     try:
         return bool(_DATE.fullmatch(str(value))) and _date(str(value)) is not None
     except ValueError:
         return False
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: SupportsFloat | str) -> bool:
     try:
         float(value)
     except (TypeError, ValueError):
@@ -276,7 +276,7 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def _as_number(level: str | None) -> Any:
+def _as_number(level: str | None) -> float | str | None:
     """Return the number that a level means if a table has nothing but numbers there, else the level."""
     if level is None:
         return None
