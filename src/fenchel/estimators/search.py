@@ -339,7 +339,7 @@ def expose_best(
     owner.losses_, owner.lams_ = result.losses, result.lams
     owner.cv_errors_, owner.fold_errors_, owner.cv_gaps_ = result.cv_errors, result.fold_errors, result.cv_gaps
     owner.best_loss_, owner.best_lam_ = clone(result.losses[i]), result.lams[j]
-    owner.best_kernel_ = clone(estimator.kernel, safe=False)
+    owner.best_kernel_ = estimator.kernel
     owner.search_ = None if choice is None else choice.trials
     estimator._set_loss_and_lam(result.losses[i], result.lams[j])
     settings = estimator._settings()
