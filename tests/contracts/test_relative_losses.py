@@ -101,10 +101,21 @@ def test_wrong_texts(cls, text):
         cls("auto", p=0.5).validate()
 
 
-def test_a_model_without_a_pilot_says_so():
-    X = np.linspace(0, 1, 10)[:, None]
+def test_a_loss_without_a_pilot_says_so():
     with pytest.raises(ValueError, match=r"call loss\.resolve\(residuals\) first"):
-        OperatorKernelRegressor(loss=Huber("auto")).fit(X, X)
+        Huber("auto").bind(np.ones((4, 1)))
+
+
+def test_a_model_has_a_pilot():
+    """The number that was taken is that of the residuals of the square loss, and is an attribute."""
+    rng = np.random.default_rng(0)
+    X = np.linspace(0, 1, 40)[:, None]
+    y = np.sin(6 * X) + 0.1 * rng.standard_normal((40, 1))
+    model = OperatorKernelRegressor(loss=Huber("scale:2"), lam=1e-3).fit(X, y)
+    pilot = OperatorKernelRegressor(loss="square", lam=1e-3).fit(X, y)
+    norms = np.abs(y - pilot.predict(X))[:, 0]
+    assert model.loss_.kappa == pytest.approx(2 * 1.4826 * np.median(norms), rel=1e-3)
+    assert model.loss.kappa == "scale:2"
 
 
 @pytest.mark.parametrize("level", [0.1, 0.25, 0.5, 0.77])

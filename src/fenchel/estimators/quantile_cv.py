@@ -145,11 +145,11 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
             result = self._searched(search, estimator, encoded)
             errors.append(result.cv_errors[0])
             if best is None or result.cv_errors.min() < best[0].cv_errors.min():
-                best = (result, estimator, encoded)
-                self.best_kernel_, self.best_level_kernel_ = kernel, level_kernel
+                best, chosen = (result, estimator, encoded), (kernel, level_kernel)
         assert best is not None  # _kernels has looked
         self.kernel_errors_ = np.stack(errors)
         expose_best(self, best[1], best[2], best[0], _FITTED)
+        self.best_kernel_, self.best_level_kernel_ = chosen
         return self
 
     def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
