@@ -45,6 +45,35 @@ def test_bands_of_single_points_are_finite_in_spite_of_gaps(method):
     assert band.contains(Y)[:, is_seen].mean() > 0.8
 
 
+@pytest.mark.parametrize("method", ["split", "cv+"])
+def test_the_units_of_the_outputs_do_not_matter(method):
+    X, Y = sample(80, np.random.default_rng(0))
+    units = np.array([1.0, 1e6])
+    one, other = (ConformalRegressor(Ridge(), method=method).fit(X, Y * by).predict_interval(X) for by in (1.0, units))
+    np.testing.assert_allclose(other.upper - other.lower, (one.upper - one.lower) * units, rtol=1e-6)
+
+
+def test_the_units_of_output_channels_do_not_matter():
+    X, Y = sample(60, np.random.default_rng(0))
+    curves = Y[:, None, :] * np.linspace(1, 2, 5)[:, None]
+    curves[:, 0] = 0  # a point without variance has a width all the same
+    units, bands = np.array([1.0, 1e6]), []
+    for unit in (1.0, units):
+        model = ConformalRegressor(FunctionalRegressor(lam=1e-3, scale=True)).fit(X, curves * unit)
+        bands.append(model.predict_interval(X))
+    one, other = bands
+    assert np.all(one.upper > one.lower)
+    np.testing.assert_allclose(other.upper - other.lower, (one.upper - one.lower) * units, rtol=1e-4)
+
+
+def test_an_output_that_is_constant_does_not_widen_the_others():
+    X, Y = sample(80, np.random.default_rng(0))
+    alone = ConformalRegressor(Ridge()).fit(X, Y).predict_interval(X)
+    band = ConformalRegressor(Ridge()).fit(X, np.c_[Y, np.full(80, 5.0)]).predict_interval(X)
+    np.testing.assert_allclose(band.upper[:, :2], alone.upper, rtol=1e-6)
+    np.testing.assert_allclose([band.lower[:, 2], band.upper[:, 2]], 5.0, rtol=1e-9)
+
+
 def test_the_unit_of_the_weights_does_not_matter():
     weights, X = np.random.default_rng(0).uniform(0.5, 2.0, 40), np.zeros((1, 1))
     uppers = [calibrated(np.arange(40.0), weights * unit).predict_interval(X).upper for unit in (1.0, 1e-3, 1e3)]

@@ -106,6 +106,15 @@ class TestChoiceForCurves:
         rest = np.arange(len(Y)) % 8 != 0
         assert np.mean((robust.predict(X) - Y)[rest] ** 2) < 0.15 * np.var(Y)
 
+    @pytest.mark.parametrize("losses", ["auto", [Huber("auto")], [Huber("auto", p=1)]], ids=str)
+    def test_the_size_of_gross_errors_does_not_matter(self, curves, losses):
+        X, Y, grid, _ = curves
+        wrong = np.arange(len(Y)) % 8 == 0
+        near, far = (FunctionalRegressorCV(losses=losses).fit(X, Y + size * wrong[:, None], grid) for size in (40, 4e3))
+        assert_allclose(far.best_loss_.kappa, near.best_loss_.kappa, rtol=0.05)
+        for model in (near, far):
+            assert np.mean((model.predict(X) - Y)[~wrong] ** 2) < 0.02 * np.var(Y)
+
 
 @pytest.fixture(scope="module")
 def curves():

@@ -12,6 +12,8 @@ from fenchel.conformal.samples import Residuals, at_points, columns_for, inputs_
 __all__: list[str] = []
 
 _LEAST = 0.1  # least factor of an input, in units of the median one
+_LEAST_OF_POINTS = 1e-3  # least width of a point of a curve, in units of the median one
+_ROUND_OFF = 1e-12  # the same for outputs in units of their own
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +45,9 @@ def deviations(residuals: Residuals, contamination: float) -> Widths:
     scale = np.sqrt(_mean_squares(values))
     sizes = largest(np.abs(values) / np.where(scale > 0, scale, 1.0))
     base = np.sqrt(_mean_squares(values[sizes <= np.nanquantile(sizes, 1 - contamination)]))
-    typical = np.nanmedian(base)
-    floor = 1e-3 * typical if typical > 0 else 1.0
+    typical, share = _typical(base, residuals)
     base = np.where(np.isnan(base), typical, base)  # nothing is known of a point that was never observed
-    return Widths(np.maximum(base, floor), residuals.grid, residuals.shape)
+    return Widths(np.maximum(base, np.where(typical > 0, share * typical, 1.0)), residuals.grid, residuals.shape)
 
 
 def local(widths: Widths, residuals: Residuals, model: Any, X: Any, contamination: float) -> Widths:
@@ -59,6 +60,19 @@ def local(widths: Widths, residuals: Residuals, model: Any, X: Any, contaminatio
     fitted = clone(model).fit(inputs_for(model, X, kept, kept), logs - mean)
     columns = kept if get_tags(model).input_tags.pairwise else None
     return replace(widths, local=LogFactors(fitted, mean, columns))
+
+
+def _typical(base: np.ndarray, residuals: Residuals) -> tuple[np.ndarray, float]:
+    """Return a typical width for each output, and the share of it that is the least one.
+
+    Points of a channel have one unit, and their median says what is small. Outputs that are no curves may each have a
+    unit of their own, so that only round-off is small.
+    """
+    if residuals.grid is None:
+        return np.full_like(base, np.nanmedian(base)), _ROUND_OFF
+    channels = base.reshape(len(residuals.grid), -1)
+    medians = [np.nanmedian(one if np.any(~np.isnan(one)) else base) for one in channels.T]
+    return np.broadcast_to(medians, channels.shape).ravel(), _LEAST_OF_POINTS
 
 
 def _mean_squares(values: np.ndarray) -> np.ndarray:

@@ -49,7 +49,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         ``FunctionalRegressor``.
     output_kernel : kernel, str, callable, list of these, or None, default=None
         As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` is a Laplacian kernel whose length, a share
-        .05, .1, .2 or .5 of the domain, is chosen by the held-out errors of the square loss.
+        .05, .1, .2 or .5 of the domain, is chosen by the held-out errors of the square loss, or of the losses where
+        one of them is robust.
     channels, n_components, tol, approximation
         As for ``FunctionalRegressor``. What they take from the sample (a median bandwidth, the centre) is taken from
         the whole sample, once.
@@ -183,7 +184,9 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         encode(False)
         input_grid = estimators[False]._input_grid
         choice = choose_kernel(encode, self.losses, curves=input_grid is not None, grid=input_grid)
-        search = search.chosen(choice, choice.losses, self)
+        # residuals of a square loss have the size of the gross errors: a robust loss takes those of the robust search
+        losses = choice.resolved_losses() if choice.is_robust else choice.losses
+        search = search.chosen(choice, losses, self)
         estimator = estimators[choice.is_robust]
         estimator.set_params(kernel=choice.search.kernel, approximation=self.approximation)
         trials: list[Any] = []
@@ -191,7 +194,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             candidate = clone(estimator).set_params(output_kernel=_laplacian(share, choice.encoded.training_set))
             encoded = self._encoded(candidate, X, y, sample_weight, grid)
             training_set = encoded.training_set
-            pilot = search.pilot(choice.search.lam * _DECADES if self.lams is None else search.lams)
+            lams = choice.search.lam * _DECADES if self.lams is None else search.lams
+            pilot = search.pilot(losses if choice.is_robust else [Square()], lams)
             result = pilot(training_set, search.folds(training_set), squared_distance(training_set, search.ceiling))
             trials.append((float(np.min(result.cv_errors)), len(trials), candidate, encoded, result))
         if not trials:

@@ -34,8 +34,9 @@ class KernelChoice:
 
     def resolved_losses(self) -> list[Loss]:
         """Return the losses with numbers for thresholds that are relative to the residuals of the search."""
-        counts = self.encoded.training_set.counts[self.search.index]
-        return [loss.resolve(self.search.residuals, counts) for loss in self.losses]
+        training_set = self.encoded.training_set
+        counts, point_scale = training_set.counts[self.search.index], training_set.representation.point_scale
+        return [loss.resolve(self.search.residuals, counts, point_scale) for loss in self.losses]
 
     @property
     def ceiling(self) -> float:

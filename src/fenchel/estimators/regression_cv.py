@@ -155,6 +155,11 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self : OperatorKernelRegressorCV
             The fitted model.
         """
+        if self.scoring is not None and not callable(self.scoring):
+            raise TypeError(
+                "The 'scoring' parameter of OperatorKernelRegressorCV must be a callable scoring(y, predicted) that "
+                f"gives the error of each sample, or None. Got {self.scoring!r} instead."
+            )
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
         estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
         estimator, encoded, choice = encoded_for_search(

@@ -231,13 +231,13 @@ class Search:
             result.warn_at_end()
         return result
 
-    def pilot(self, lams: Any) -> "Search":
-        """Return the search with the square loss alone."""
-        return replace(self, losses=[Square()], lams=as_lams(lams), is_open=True, checkpoint=None, progress=None)
+    def pilot(self, losses: Sequence[Loss], lams: Any) -> "Search":
+        """Return the search over other losses, on a grid that may be extended."""
+        return replace(self, losses=list(losses), lams=as_lams(lams), is_open=True, checkpoint=None, progress=None)
 
     def _resolved(self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure) -> "Search":
         """Return the search with numbers for relative thresholds, from the residuals of the best square loss."""
-        result = self.pilot(self.lams)(training_set, folds, measure)
+        result = self.pilot([Square()], self.lams)(training_set, folds, measure)
         fitted = fit_dual(training_set, Square(), result.lams[result.best[1]], Auto(), self.tol)
         weights, point_scale = training_set.weights, training_set.representation.point_scale
         return replace(self, losses=[loss.resolve(fitted.residuals, weights, point_scale) for loss in self.losses])
