@@ -24,38 +24,12 @@ from fenchel.operators import Dense, Kronecker, Thin, is_thin, width
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
 from fenchel.solvers import Auto, Status
-from tests.matrices import full_matrix
+from tests.matrices import apply, close, flatten, full_matrix, psd
 from tests.parts import OPERATOR_KERNELS
 
 EPS = np.finfo(np.float64).eps
 ROUNDING = 256 * EPS  # relative to the largest entry
 N, P = 5, 3
-
-
-def close(found, wanted, factor=1.0):
-    size = max(float(np.max(np.abs(wanted), initial=0.0)), 1e-300)
-    assert_allclose(found, wanted, rtol=0, atol=factor * ROUNDING * size)
-
-
-def psd(rng, size, rank=None):
-    root = rng.standard_normal((size, rank or size))
-    return root @ root.T
-
-
-def flatten(blocks):
-    """The (n p) × (m p) matrix of blocks[i][j], entry by entry."""
-    n, m, p, _ = np.shape(blocks)
-    full = np.empty((n * p, m * p))
-    for i in range(n):
-        for j in range(m):
-            for a in range(p):
-                for b in range(p):
-                    full[i * p + a, j * p + b] = blocks[i][j][a][b]
-    return full
-
-
-def apply(full, A):
-    return (full @ np.ravel(A)).reshape(-1, A.shape[1])
 
 
 def gauss(gamma):

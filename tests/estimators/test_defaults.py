@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import train_test_split
 
 from fenchel import (
     FunctionalRegressor,
@@ -13,6 +15,7 @@ from fenchel import (
     OperatorKernelRegressorCV,
     StructuredPredictorCV,
 )
+from fenchel.estimators.search import squared_distance
 from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.kernels import Gaussian, Standardized
 from fenchel.losses import EpsilonRidge, Huber, Square
@@ -192,6 +195,24 @@ class TestChoice:
         weights[:5] = 0
         found = OperatorKernelRegressorCV(cv="loo").fit(X, Y, sample_weight=weights).predict(X_new)
         assert_allclose(found, OperatorKernelRegressorCV(cv="loo").fit(X[5:], Y[5:]).predict(X_new), rtol=1e-6)
+
+
+class TestRobustCriterion:
+    def test_a_distance_counts_at_most_as_the_ceiling(self, table):
+        X, Y, _, _ = table
+        encoded = OperatorKernelRegressor("gaussian")._encode(X, Y, None, OperatorKernelRegressor()._settings())
+        training_set = encoded.training_set
+        predictions = np.zeros(training_set.targets.shape)
+        squares = np.sum(np.asarray(training_set.targets) ** 2, axis=1)
+        ceiling = float(np.median(squares))
+        assert_allclose(squared_distance(training_set, ceiling)(predictions), np.minimum(squares, ceiling))
+        assert_allclose(squared_distance(training_set)(predictions), squares)
+
+    def test_a_noisy_table_is_not_interpolated(self):
+        """A trimmed mean does not see the worst predictions, and takes the lam at which the training error is null."""
+        X, _, y, _ = train_test_split(*load_diabetes(return_X_y=True), random_state=0)
+        assert OperatorKernelRegressorCV().fit(X, y).score(X, y) < 0.97
+        assert OperatorKernelRegressorCV(aggregate="trimmed_mean").fit(X, y).score(X, y) > 0.999
 
 
 class TestCenterAndScale:
