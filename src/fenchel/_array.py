@@ -25,6 +25,7 @@ __all__ = [
     "few_threads",
     "host",
     "indicator",
+    "is_cuda_torch",
     "is_host",
     "is_numpy",
     "is_single",
@@ -56,6 +57,11 @@ def namespace(*arrays: Array) -> Namespace:
 def is_numpy(array: Array) -> bool:
     """Whether the array is NumPy's."""
     return type(array) is np.ndarray or bool(is_numpy_namespace(namespace(array)))
+
+
+def is_cuda_torch(array: Array) -> bool:
+    """Whether the array is torch's, on a device with CUDA."""
+    return bool(is_torch_namespace(namespace(array))) and array.device.type == "cuda"
 
 
 def is_host(X: object) -> bool:

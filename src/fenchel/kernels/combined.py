@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from fenchel._check import Interval, Options, check_parameter
 from fenchel._component import from_name
 from fenchel.kernels import columns, constant, functional, scalar
 from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.distance_terms import DistanceTerm, distance_terms
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Polynomial
 from fenchel.kernels.standardized import Standardized
 
@@ -104,6 +106,12 @@ class Sum(_PairKernel):
     @staticmethod
     def _combine(left: Array, right: Array) -> Array:
         return left + right
+
+
+@distance_terms.register
+def _(kernel: Sum, X: Array) -> list[DistanceTerm] | None:
+    left, right = distance_terms(kernel.left, X), distance_terms(kernel.right, X)
+    return None if left is None or right is None else [*left, *right]
 
 
 class Product(_PairKernel):
@@ -209,6 +217,12 @@ class Scaled(ScalarKernel):
 
 
 ScalarKernel._sum, ScalarKernel._product, ScalarKernel._scaled = Sum, Product, Scaled
+
+
+@distance_terms.register
+def _(kernel: Scaled, X: Array) -> list[DistanceTerm] | None:
+    terms = distance_terms(kernel.kernel, X)
+    return terms and [replace(term, weight=float(kernel.scale) * term.weight) for term in terms]
 
 
 class Wrapped(ScalarKernel):

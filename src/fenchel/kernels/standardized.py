@@ -10,6 +10,7 @@ from fenchel._array import Array, as_like, device, eps, host, namespace
 from fenchel._check import Interval, Options, check_array
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.columns import Part
+from fenchel.kernels.distance_terms import DistanceTerm, distance_terms
 from fenchel.kernels.functional import FunctionalGaussian, FunctionalLinear
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
 
@@ -160,6 +161,11 @@ class Standardized(ScalarKernel):
             cls(FunctionalGaussian("median") + FunctionalLinear(), by="channel"),
             cls(Part(Gaussian(), [0, -1])),
         ]
+
+
+@distance_terms.register
+def _(kernel: Standardized, X: Array) -> list[DistanceTerm] | None:
+    return distance_terms(kernel.kernel, kernel._standardized(X))
 
 
 def moments(X: Array, weights: Array | None, by_channel: bool) -> tuple[np.ndarray, np.ndarray]:
