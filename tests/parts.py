@@ -2,7 +2,7 @@
 
 from inspect import isabstract
 
-from fenchel import decoders, kernels, losses, representations, solvers, task_losses
+from fenchel import approximations, decoders, kernels, losses, representations, solvers, task_losses
 from fenchel._component import Component
 
 
@@ -16,6 +16,7 @@ def examples(room, base):
     return parts
 
 
+APPROXIMATIONS = examples(approximations, approximations.Approximation)
 DECODERS = examples(decoders, decoders.Decoder)
 LOSSES = examples(losses, losses.Loss)
 OPERATOR_KERNELS = examples(kernels, kernels.OperatorKernel)
@@ -27,6 +28,7 @@ SCALAR_KERNELS = examples(kernels, kernels.ScalarKernel)
 SOLVERS = examples(solvers, solvers.Solver)
 TASK_LOSSES = examples(task_losses, task_losses.TaskLoss)
 ALL = [
+    *APPROXIMATIONS,
     *DECODERS,
     *LOSSES,
     *OPERATOR_KERNELS,
@@ -39,6 +41,7 @@ ALL = [
 
 __all__ = [
     "ALL",
+    "APPROXIMATIONS",
     "CURVE_REPRESENTATIONS",
     "DECODERS",
     "LOSSES",

@@ -21,10 +21,12 @@ from fenchel.testing import (
     checks_of,
     parametrize_with_checks,
 )
-from tests.parts import DECODERS, LOSSES, OUTPUT_OPERATORS, REPRESENTATIONS, SCALAR_KERNELS, SOLVERS
+from tests.parts import APPROXIMATIONS, DECODERS, LOSSES, OUTPUT_OPERATORS, REPRESENTATIONS, SCALAR_KERNELS, SOLVERS
 
 
-@parametrize_with_checks([*LOSSES, *SCALAR_KERNELS, *OUTPUT_OPERATORS, *REPRESENTATIONS, *SOLVERS, *DECODERS])
+@parametrize_with_checks(
+    [*LOSSES, *SCALAR_KERNELS, *APPROXIMATIONS, *OUTPUT_OPERATORS, *REPRESENTATIONS, *SOLVERS, *DECODERS]
+)
 def test_contract(part, check):
     check(part)
 

@@ -16,7 +16,7 @@ from fenchel import (
     StructuredPredictor,
     _check,
 )
-from fenchel.approximations import Nystrom
+from fenchel.approximations import Nystrom, PSparsified, RandomFeatures
 from fenchel.exceptions import IncompatibleError, NotFeasibleError
 from fenchel.kernels import Aligned, Gaussian, Laplacian, Linear, Polynomial, ScalarKernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
@@ -30,7 +30,7 @@ def sample(rng):
     return X, np.tanh(X @ rng.standard_normal((3, 2))) + 0.1 * rng.standard_normal((N, 2))
 
 
-@pytest.mark.parametrize("landmarks", ["rpcholesky", "uniform"])
+@pytest.mark.parametrize("landmarks", ["rpcholesky", "uniform", "kmeans++", "leverage"])
 @pytest.mark.parametrize("kernel", [Gaussian(0.3), Laplacian(0.5)], ids=repr)
 def test_the_formula(sample, kernel, landmarks):
     """k(x, Z) k(Z, Z)^+ k(Z, z) at the points that were drawn, and never more than the kernel itself."""
@@ -66,6 +66,23 @@ def test_the_certificate_is_that_of_the_approximate_kernel(sample):
     dual = (np.sum(a * Y, axis=1) - Huber(0.2).conjugate(a)).mean() - np.sum(a * h) / (2 * n)
     assert (primal - dual) / primal == pytest.approx(model.duality_gap_, abs=1e-9)
     assert model.duality_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("loss", [Square(), Huber(0.3)], ids=repr)
+def test_auto_leaves_an_exact_gap_far_below_the_statistical_error(rng, loss):
+    """The exact gap, from the dense matrix, against a tenth of the standard error of the mean loss."""
+    X = rng.uniform(-2, 2, (600, 2))
+    Y = np.sin(X @ rng.standard_normal((2, 2))) + 0.3 * rng.standard_normal((600, 2))
+    sizes = []
+    for lam in (1e-2, 1e-5):
+        model = OperatorKernelRegressor(Gaussian(1.0), loss=loss, lam=lam, approximation=Nystrom("auto")).fit(X, Y)
+        a, K, values = model.dual_coef_, Gaussian(1.0)(X), loss.value(Y - model.predict(X))
+        dual = np.mean(np.sum(a * Y, axis=1) - loss.conjugate(a)) - np.sum(a * (K @ a)) / (2 * lam * 600**2)
+        assert 0 < model.primal_objective_ - dual < 0.1 * np.std(values) / np.sqrt(600)
+        sizes.append(model.approximation_.n_components)
+    assert sizes[0] < sizes[1] == model._expansion.features_coef.shape[0]
+    search = OperatorKernelRegressorCV(Gaussian(1.0), lams=[1e-2, 1e-5], losses=[loss], approximation=Nystrom("auto"))
+    assert search.fit(X, Y).approximation_.n_components == sizes[1]
 
 
 def test_pivots_explain_more_than_uniform_landmarks(rng):
@@ -154,6 +171,8 @@ def test_other_estimators(rng, sample, tmp_path):
         StructuredPredictor(Gaussian(0.3), decoder="threshold", approximation=Nystrom(12)).fit(X, 1.0 * (Y > 0)),
         QuantileFunctionRegressor(Gaussian(0.3), levels=4, approximation=Nystrom(12)).fit(X, Y[:, 0]),
         CostSensitiveClassifier(Gaussian(0.3), levels=4, approximation=Nystrom(12)).fit(X, np.sign(Y[:, 0])),
+        OperatorKernelRegressor("auto", approximation=RandomFeatures(12)).fit(X, Y),
+        OperatorKernelRegressor(Gaussian(0.3), loss="huber", approximation=PSparsified(12, 0.1)).fit(X, Y),
     ]  # fmt: skip
     for k, model in enumerate(models):
         assert model.duality_gap_ <= 1e-6 and model.certificate_ == "approximate"

@@ -41,6 +41,7 @@ E = TypeVar("E", bound=Encoded)
 
 FITTED = (  # attributes that every fitted estimator of one dual problem has, or may have
     "X_fit_",
+    "approximation_",
     "center_",
     "certificate_",
     "dual_coef_",
@@ -351,6 +352,7 @@ def expose(estimator: Any, fitted: FittedDual) -> None:
     estimator.X_fit_ = fitted.expansion.X
     estimator.representation_ = fitted.training_set.representation
     estimator.certificate_ = "exact" if fitted.training_set.is_exact else "approximate"
+    estimator.approximation_ = fitted.training_set.approximation
 
 
 def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:

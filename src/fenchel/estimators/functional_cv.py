@@ -151,7 +151,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         if is_auto(self.kernel):
             estimator, encoded, search, choice = self._chosen(search, X, y, sample_weight, grid)
         else:
-            estimator, choice = self._estimator(search.losses), None
+            estimator, choice = self._estimator(search.losses).set_params(lam=min(search.lams)), None
             encoded = self._encoded(estimator, X, y, sample_weight, grid)
         training_set = encoded.training_set
         result = search(training_set, search.folds(training_set), squared_distance(training_set, search.ceiling))
@@ -188,7 +188,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         losses = choice.resolved_losses() if choice.is_robust else choice.losses
         search = search.chosen(choice, losses, self)
         estimator = estimators[choice.is_robust]
-        estimator.set_params(kernel=choice.search.kernel, approximation=self.approximation)
+        lam = min(search.lams)
+        estimator.set_params(kernel=choice.search.kernel, approximation=self.approximation, lam=lam)
         trials: list[Any] = []
         for share in self._output_lengths(choice.encoded.training_set):
             candidate = clone(estimator).set_params(output_kernel=_laplacian(share, choice.encoded.training_set))

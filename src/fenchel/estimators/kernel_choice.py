@@ -120,6 +120,8 @@ def encoded_for_search(
 
     choice = choose_kernel(encode, losses)
     kernel = as_operator_kernel(choice.search.kernel, owner.operator)
+    if owner.lams is None:
+        settings = replace(settings, lam=min(choice.lams))  # which needs most features
     training_set = with_kernel(choice.encoded.training_set, kernel, settings)
     estimator = estimators[choice.is_robust].set_params(kernel=choice.search.kernel)
     return estimator, replace(choice.encoded, training_set=training_set), choice

@@ -141,6 +141,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
             estimator = self._estimator(kernel, level_kernel)
             search = Search.of(self, [estimator._settings().loss])
             search = replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
+            estimator.set_params(lam=min(search.lams))  # which needs most features
             encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
             result = self._searched(search, estimator, encoded)
             errors.append(result.cv_errors[0])

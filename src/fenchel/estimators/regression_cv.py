@@ -162,6 +162,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
             )
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
         estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
+        estimators = {key: one.set_params(lam=min(search.lams)) for key, one in estimators.items()}
         estimator, encoded, choice = encoded_for_search(
             self, self.losses, estimators, search.folds, X, y, sample_weight
         )

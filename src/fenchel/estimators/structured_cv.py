@@ -120,7 +120,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             The fitted model.
         """
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
-        estimators = {is_robust: self._estimator(search.losses[0], 1.0) for is_robust in (False, True)}
+        estimators = {is_robust: self._estimator(search.losses[0], min(search.lams)) for is_robust in (False, True)}
         estimator, encoded, choice = encoded_for_search(
             self, search.losses, estimators, search.folds, X, y, sample_weight
         )

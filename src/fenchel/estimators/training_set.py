@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.base import clone
 
 from fenchel._array import Array, as_index, device, host, namespace
 from fenchel._check import check_memory
@@ -11,6 +12,7 @@ from fenchel.approximations import Approximation
 from fenchel.estimators.validation import DualSettings, sample_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel
+from fenchel.kernels.separable import features_of
 from fenchel.losses import Loss, Square
 from fenchel.operators import Operator, scaled
 from fenchel.problem import DualProblem
@@ -45,12 +47,17 @@ class TrainingSet:
     index: np.ndarray | None  # places of the samples among those given; None: all
     n_given: int  # samples given, those of weight zero among them
     is_pairwise: bool  # inputs are a Gram matrix
-    is_exact: bool  # the kernel is not approximated
+    approximation: Approximation | None  # of the kernel, with the number of features that it has
 
     @property
     def n_samples(self) -> int:
         """Number of samples with a positive weight."""
         return int(self.targets.shape[0])
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the kernel is not approximated."""
+        return self.approximation is None
 
     @property
     def targets(self) -> Array:
@@ -111,8 +118,8 @@ def encode(
     targets = representation.fit(y, weights, operator).targets_
     check_fits(X, kernel, settings, targets.shape[1])
     bound, ridge = _bound(X, kernel, representation, settings, weights)
-    is_exact = settings.approximation is None
-    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, is_exact)
+    approximation = _resolved(settings.approximation, bound, X)
+    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, approximation)
 
 
 def with_kernel(training_set: TrainingSet, kernel: OperatorKernel, settings: DualSettings) -> TrainingSet:
@@ -120,7 +127,7 @@ def with_kernel(training_set: TrainingSet, kernel: OperatorKernel, settings: Dua
     X, representation = training_set.X, training_set.representation
     check_fits(X, kernel, settings, training_set.targets.shape[1])
     bound, ridge = _bound(X, kernel, representation, settings, training_set.weights)
-    return replace(training_set, kernel=bound, ridge=ridge, is_exact=settings.approximation is None)
+    return replace(training_set, kernel=bound, ridge=ridge, approximation=_resolved(settings.approximation, bound, X))
 
 
 def _bound(
@@ -129,7 +136,7 @@ def _bound(
     """Return the kernel bound to the sample, and the problem of the square loss at lam = 1."""
     bound: Any = kernel.bind(X, representation)
     if settings.approximation is not None:
-        bound = _approximated(bound, settings.approximation, kernel, X, weights)
+        bound = _approximated(bound, settings.approximation, kernel, X, weights, settings.lam)
     gram = bound.gram(X)
     if representation.row_scale_ is not None:
         gram = scaled(gram, representation.row_scale_)
@@ -155,7 +162,7 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outpu
         return
     n, width, gram_copies = X.shape[0], kernel.width(X), settings.solver.gram_copies
     if settings.approximation is not None:
-        width = min(width, settings.approximation.n_components)
+        width = min(width, settings.approximation.count(n))
 
     def needed(width: int, copies: float) -> int:
         return int(8 * n * (width * copies + n_outputs * _ITERATES))
@@ -170,7 +177,7 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outpu
 
 
 def _approximated(
-    bound: Any, approximation: Approximation, kernel: OperatorKernel, X: Array, weights: Array | None
+    bound: Any, approximation: Approximation, kernel: OperatorKernel, X: Array, weights: Array | None, lam: float
 ) -> BoundKernel:
     """Return the bound kernel with its scalar parts approximated."""
     mapped = getattr(bound, "mapped", None)  # kernels that are sums of scalar kernels times operators have it
@@ -178,5 +185,12 @@ def _approximated(
         raise IncompatibleError(
             f"{approximation!r} approximates scalar kernels on points. Got {kernel!r}. Use approximation=None."
         )
-    approximated: BoundKernel = mapped(lambda scalar: approximation.approximate(scalar, X, weights))
+    approximated: BoundKernel = mapped(lambda scalar: approximation.approximate(scalar, X, weights, lam))
     return approximated
+
+
+def _resolved(approximation: Approximation | None, bound: Any, X: Array) -> Approximation | None:
+    """Return the approximation with the number of features that the bound kernel has."""
+    if approximation is None:
+        return None
+    return clone(approximation).set_params(n_components=max(int(features_of(scalar, X)) for scalar, _ in bound.terms))

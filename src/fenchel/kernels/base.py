@@ -1,9 +1,11 @@
 """The protocols of kernels: scalar kernels, output operators, operator-valued kernels."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from fenchel._array import Array
 from fenchel._component import Component
@@ -64,6 +66,21 @@ class ScalarKernel(Component, ABC):
     def features(self, X: Array) -> Array | None:
         """Return finitely many features whose products are the kernel, (n, d), or ``None`` where there are none."""
         return None
+
+    def mapped(self, change: Callable[["ScalarKernel", Array], "ScalarKernel"], X: Array) -> "ScalarKernel":
+        """Return the kernel with its additive parts changed; ``change`` gets each part and what that sees of X."""
+        return change(self, X)
+
+    def spectral_frequencies(self, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        r"""Return frequencies (m, d), each with the law whose characteristic function is k(x, 0), from normal rows.
+
+        The rows of ``normals`` (m, d) are standard normal, and may depend on each other; ``rng`` draws what else is
+        needed.
+        """
+        raise IncompatibleError(
+            f"{self!r} has no spectral density to draw random features from. Use Gaussian, Laplacian or Matern, or "
+            "approximation=Nystrom(500)."
+        )
 
     def slope(self, X: Array, Z: Array) -> Array:
         """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""

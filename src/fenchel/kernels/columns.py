@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -90,6 +90,19 @@ class Part(ScalarKernel):
         if self.shape is None:  # a part of a part knows the columns that are left
             kernel = kernel.named([names[column] for column in self._places(columns, len(names), "X")])
         return Part(kernel, columns, self.shape)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the kernel has features."""
+        return self.kernel.has_features
+
+    def features(self, X: Array) -> Array | None:
+        """Return the features of the columns."""
+        return self.kernel.features(self._select(X, "X")) if self.has_features else None
+
+    def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Part":
+        """Return the kernel changed, on its columns."""
+        return Part(self.kernel.mapped(change, self._select(X, "X")), self.columns, self.shape)
 
     @property
     def is_trusted(self) -> bool:

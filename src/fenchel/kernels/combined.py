@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -103,6 +103,10 @@ class Sum(_PairKernel):
         left, right = self.left.features(X), self.right.features(X)
         return None if left is None or right is None else namespace(left).concat([left, right], axis=1)
 
+    def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Sum":
+        """Return the sum of both parts, changed."""
+        return Sum(self.left.mapped(change, X), self.right.mapped(change, X))
+
     @staticmethod
     def _combine(left: Array, right: Array) -> Array:
         return left + right
@@ -189,6 +193,10 @@ class Scaled(ScalarKernel):
         """Return the features of the kernel times the root of the number."""
         features = self.kernel.features(X)
         return None if features is None else math.sqrt(self.scale) * features
+
+    def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Scaled":
+        """Return the kernel changed, times the number."""
+        return Scaled(self.kernel.mapped(change, X), self.scale)
 
     def resolve(self, X: Array, weights: Array | None = None) -> "Scaled":
         """Return the kernel made of the resolved part."""

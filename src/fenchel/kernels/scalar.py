@@ -193,6 +193,10 @@ class Gaussian(_VectorKernel):
         self.validate()
         return Gaussian(self._inverse_width(self._check_points(X, "X"), None, weights))
 
+    def spectral_frequencies(self, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return normal frequencies of variance 2 gamma."""
+        return math.sqrt(2 * inverse_width(self.gamma, normals)) * normals
+
     def _values(self, X: Array, Z: Array | None) -> Array:
         return gaussian(X, Z, self._inverse_width(X, Z))
 
@@ -232,6 +236,10 @@ class Laplacian(_VectorKernel):
         """Return the kernel with ``gamma`` as a number."""
         self.validate()
         return Laplacian(self._inverse_width(self._check_points(X, "X"), None, weights))
+
+    def spectral_frequencies(self, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return Cauchy frequencies of scale gamma, independent in each column: quotients of two normals."""
+        return inverse_width(self.gamma, normals) * normals / np.abs(rng.standard_normal(normals.shape))
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         gamma = self._inverse_width(X, Z)
@@ -278,6 +286,12 @@ class Matern(_VectorKernel):
     def __init__(self, length_scale: float = 1.0, nu: float = 1.5) -> None:
         self.length_scale = length_scale
         self.nu = nu
+
+    def spectral_frequencies(self, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        r"""Return frequencies with Student's law of :math:`2 \nu` degrees of freedom and scale :math:`1 / \ell`."""
+        nu = float(self.nu)
+        mixing = 1.0 if nu == math.inf else rng.chisquare(2 * nu, (len(normals), 1)) / (2 * nu)
+        return normals / np.sqrt(mixing) / float(self.length_scale)
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         scale, nu = float(self.length_scale), float(self.nu)

@@ -1,7 +1,7 @@
 """Kernels whose inputs are centred and scaled by the training sample, so that their units do not matter."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -105,6 +105,11 @@ class Standardized(ScalarKernel):
             return None
         known = self._known(X)
         return known.kernel.features(known._standardized(X))
+
+    def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Standardized":
+        """Return the kernel changed, on the standardised inputs."""
+        known = self._known(X)
+        return Standardized(known.kernel.mapped(change, known._standardized(X)), known.mean, known.scale, self.by)
 
     def slope(self, X: Array, Z: Array) -> Array:
         """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""

@@ -1,6 +1,7 @@
-"""Contract checks that a loss, kernel, operator, representation, solver or decoder of your own can run."""
+"""Contract checks that a part of your own can run: a loss, kernel, approximation, operator, solver or decoder."""
 
 from fenchel.testing._checks import checks_of, parametrize_with_checks
+from fenchel.testing.approximations import check_approximation
 from fenchel.testing.decoders import check_decoder
 from fenchel.testing.kernels import check_kernel, check_output_operator
 from fenchel.testing.losses import check_loss
@@ -8,6 +9,7 @@ from fenchel.testing.representations import check_representation
 from fenchel.testing.solvers import check_solver
 
 __all__ = [
+    "check_approximation",
     "check_decoder",
     "check_kernel",
     "check_loss",

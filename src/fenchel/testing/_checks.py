@@ -45,7 +45,7 @@ def checks_of(part: Component) -> list[Check]:
 
     Parameters
     ----------
-    part : Loss, ScalarKernel, OutputOperator, Representation, Solver or Decoder
+    part : Loss, ScalarKernel, Approximation, OutputOperator, Representation, Solver or Decoder
         An instance.
 
     Returns

@@ -1,0 +1,75 @@
+"""Features of a kernel at points of the sample."""
+
+from fenchel._array import Array, as_index, as_like, eps, namespace
+from fenchel.kernels import ScalarKernel
+from fenchel.kernels._values import row_blocks
+
+__all__ = ["LandmarkFeatures", "inverse_root", "kernel_product", "rows_of"]
+
+_BLOCK_BYTES = 2**27  # of the kernel between a part of the sample and the landmarks
+
+
+class LandmarkFeatures(ScalarKernel):
+    """The kernel of the features k(x, Z) T, with T such that they are orthonormal in the space of the kernel k."""
+
+    def __init__(self, kernel: ScalarKernel, points: Array, transform: Array) -> None:
+        self.kernel = kernel
+        self.points = points
+        self.transform = transform
+
+    @classmethod
+    def of(cls, kernel: ScalarKernel, points: Array, sketch: Array | None = None) -> "LandmarkFeatures":
+        """Return the features of landmarks, or of their combinations by the columns of a sketch (m, D).
+
+        Directions at the round-off of the kernel are left out.
+        """
+        if sketch is None:
+            return cls(kernel, points, inverse_root(kernel(points)))
+        gram = sketch.T @ kernel_product(kernel, points, points, sketch)
+        return cls(kernel, points, sketch @ inverse_root((gram + gram.T) / 2))
+
+    @property
+    def has_features(self) -> bool:
+        """Return True."""
+        return True
+
+    def features(self, X: Array) -> Array:
+        """Return the features, (n, D), computed in blocks of rows."""
+        return kernel_product(self.kernel, X, as_like(self.points, X), self.transform)
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the products of the features."""
+        left = self.features(X)
+        return left @ (left if Z is None else self.features(Z)).T
+
+    def diag(self, X: Array) -> Array:
+        """Return the squared norms of the features."""
+        features = self.features(X)
+        return namespace(features).sum(features**2, axis=1)
+
+
+def kernel_product(kernel: ScalarKernel, X: Array, points: Array, matrix: Array) -> Array:
+    """Return k(X, points) times a matrix, in blocks of rows of X."""
+    blocks = []
+    for rows in row_blocks((X.shape[0], points.shape[0]), 8, _BLOCK_BYTES):
+        values = kernel(X[rows, ...], points)
+        blocks.append(values @ as_like(matrix, values))
+    return blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks)
+
+
+def inverse_root(matrix: Array, size: float | None = None) -> Array:
+    """Return T (m, r) with T T' the pseudo-inverse of a positive semidefinite matrix.
+
+    Eigenvalues at the round-off of ``size``, by default the largest one, are null; one direction stays.
+    """
+    xp = namespace(matrix)
+    values, vectors = xp.linalg.eigh(matrix)
+    size = float(values[-1]) if size is None else size
+    least = max(size * eps(values) * values.shape[0], float(xp.finfo(values.dtype).smallest_normal))
+    first = min(int(xp.sum(xp.astype(values <= least, xp.int64))), values.shape[0] - 1)
+    return vectors[:, first:] / xp.sqrt(xp.clip(values[first:], min=least))
+
+
+def rows_of(X: Array, index: Array) -> Array:
+    """Return some samples."""
+    return namespace(X).take(X, as_index(index, X), axis=0)

@@ -1,0 +1,58 @@
+"""Rules by which landmarks are drawn: the odds of each sample, given the landmarks drawn before."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from fenchel._array import host
+from fenchel.approximations.partial_factor import PartialFactor
+
+__all__ = ["RULES", "draw"]
+
+_ROUNDS = 10  # in which landmarks are drawn, each from what the earlier ones leave
+
+
+def draw(factor: PartialFactor, count: int, rule: str, rng: np.random.Generator) -> Iterator[PartialFactor]:
+    """Yield the factor after each round in which ``count`` more landmarks are drawn, without replacement."""
+    n, odds_of = len(factor.sample.masses), RULES[rule]
+    rounds = 1 if odds_of is _uniform_odds else min(_ROUNDS, count)
+    for size in np.diff(np.linspace(0, count, rounds + 1).astype(int)):
+        odds = odds_of(factor)
+        least = 1e-15 * float(np.max(odds)) or 1.0  # samples that are explained, or null, come last
+        odds = ~np.isin(np.arange(n), factor.index) * np.clip(odds, least, None)
+        factor = factor.extended(rng.choice(n, size, replace=False, p=odds / odds.sum()))
+        yield factor
+
+
+def _uniform_odds(factor: PartialFactor) -> np.ndarray:
+    """Every sample as often as it counts."""
+    return factor.sample.masses
+
+
+def _pivot_odds(factor: PartialFactor) -> np.ndarray:
+    """The diagonal of what the landmarks leave unexplained."""
+    return factor.sample.masses * factor.unexplained
+
+
+def _distance_odds(factor: PartialFactor) -> np.ndarray:
+    """Squared distances, in the space of the kernel, to the nearest landmark."""
+    return factor.sample.masses * (factor.distances if len(factor.index) else 1.0)
+
+
+def _leverage_odds(factor: PartialFactor) -> np.ndarray:
+    """Ridge leverage scores of the projected Gram matrix, plus what it leaves unexplained; at most one."""
+    sample, shift = factor.sample, factor.sample.lam * float(factor.sample.masses.sum())
+    scores = factor.unexplained / shift
+    if factor.blocks:
+        F = np.concatenate([host(block) for block in factor.blocks], axis=1, dtype=np.float64)
+        inverse = np.linalg.inv(F.T @ (sample.masses[:, None] * F) + shift * np.eye(F.shape[1]))
+        scores = scores + np.einsum("ij,ij->i", F @ inverse, F)
+    return sample.masses * np.minimum(scores, 1.0)
+
+
+RULES: dict[str, Callable[[PartialFactor], np.ndarray]] = {
+    "rpcholesky": _pivot_odds,
+    "uniform": _uniform_odds,
+    "kmeans++": _distance_odds,
+    "leverage": _leverage_odds,
+}

@@ -1,0 +1,98 @@
+"""A factor of the Gram matrix on some landmarks, and what it leaves unexplained."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from fenchel._array import Array, host, namespace
+from fenchel.approximations.landmark_features import inverse_root, kernel_product, rows_of
+from fenchel.kernels import ScalarKernel
+
+__all__ = ["PartialFactor", "Sample"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sample as an approximation sees it: kernel, inputs, how often each counts, weight of the squared norm."""
+
+    kernel: ScalarKernel
+    X: Array
+    masses: np.ndarray  # (n,)
+    lam: float
+
+    @classmethod
+    def of(cls, kernel: ScalarKernel, X: Array, weights: Array | None, lam: float) -> "Sample":
+        """Return the sample; ``None`` counts each input once."""
+        return cls(kernel, X, np.ones(X.shape[0]) if weights is None else host(weights).astype(np.float64), lam)
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """k(x, x) of each input, (n,)."""
+        return host(self.kernel.diag(self.X)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class PartialFactor:
+    r"""The Gram matrix projected on landmarks, :math:`\hat K = F F^\top`, one block of columns after the other.
+
+    Columns are computed when they are first asked for; a factor with more landmarks has those of the former one.
+    """
+
+    sample: Sample
+    index: np.ndarray  # places of the landmarks, in the order in which they came
+    former: "PartialFactor | None" = field(default=None, repr=False)
+
+    @classmethod
+    def empty(cls, sample: Sample) -> "PartialFactor":
+        """Return the factor without landmarks."""
+        return cls(sample, np.zeros(0, dtype=np.int64))
+
+    def extended(self, index: np.ndarray) -> "PartialFactor":
+        """Return the factor with more landmarks."""
+        return PartialFactor(self.sample, np.append(self.index, index), self)
+
+    @cached_property
+    def blocks(self) -> tuple[Array, ...]:
+        """The columns of F, in blocks (n, d)."""
+        if self.former is None:
+            return ()
+        X, known, new = self.sample.X, self.former.blocks, self.new
+        schur = self.sample.kernel(rows_of(X, new))
+        for block in known:
+            part = rows_of(block, new)
+            schur = schur - part @ part.T
+        root = inverse_root((schur + schur.T) / 2, float(np.max(self.sample.diagonal)) * len(self.index) / len(new))
+        left = kernel_product(self.sample.kernel, X, rows_of(X, new), root)
+        for block in known:
+            left = left - block @ (rows_of(block, new).T @ root)
+        return (*known, left)
+
+    @property
+    def new(self) -> np.ndarray:
+        """Landmarks that the former factor does not have."""
+        return self.index[0 if self.former is None else len(self.former.index) :]
+
+    @cached_property
+    def unexplained(self) -> np.ndarray:
+        """Diagonal of K less that of its projection, (n,)."""
+        if self.former is None:
+            return self.sample.diagonal
+        last = self.blocks[-1]
+        return np.clip(self.former.unexplained - host(namespace(last).sum(last**2, axis=1)), 0.0, None)
+
+    @cached_property
+    def distances(self) -> np.ndarray:
+        """Squared distances, in the space of the kernel, between each sample and its nearest landmark, (n,)."""
+        if self.former is None:
+            return np.full(len(self.sample.masses), np.inf)
+        X, diagonal = self.sample.X, self.sample.diagonal
+        products = host(self.sample.kernel(X, rows_of(X, self.new)))
+        squares = diagonal + np.min(diagonal[self.new] - 2 * products, axis=1)
+        return np.minimum(self.former.distances, np.clip(squares, 0.0, None))
+
+    @property
+    def predicted_gap(self) -> float:
+        r"""The trace :math:`\operatorname{tr}(K - \hat K) / (\lambda n^2)`."""
+        sample = self.sample
+        return float(sample.masses @ self.unexplained) / (sample.lam * float(sample.masses.sum()) ** 2)
