@@ -61,7 +61,7 @@ def test_the_page_on_curves_runs():
 
 
 def test_the_page_on_structured_outputs_runs():
-    blocks = blocks_of("structured.rst", 9)
+    blocks = blocks_of("structured.rst", 10)
     names = names_after("structured.rst", blocks[:1])
     assert names["model"].dual_coef_.shape == (200, 9)  # as the second block says
     names_after("structured.rst", blocks[1:], names)
@@ -125,7 +125,8 @@ def test_the_page_on_adding_a_part_runs():
 
 
 def test_the_page_on_defaults_runs():
-    names = names_after("defaults.rst", blocks_of("defaults.rst", 3))
+    names = names_after("defaults.rst", blocks_of("defaults.rst", 4))
     assert names["model"].score(names["X"], names["Y"]) > 0.9
     assert names["curves"].predict(names["data"].X[:, :, None]).shape == names["data"].Y.shape
     assert isinstance(names["named"].best_loss_.epsilon, float)
+    assert names["labels"].predict(names["X"]).dtype == int

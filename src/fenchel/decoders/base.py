@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -50,7 +50,12 @@ class Decoder(Component, ABC):
     are then weights on the training outputs.
     """
 
+    keeps_dtype: ClassVar[bool] = False  # whether decoded objects are values that the training outputs have too
     representation_: Space
+
+    def options(self) -> "Sequence[Decoder]":
+        """Return the decoders that a search chooses from; one with a parameter ``"auto"`` has several."""
+        return (self,)
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
         """Learn what is needed from the training outputs and their representation."""

@@ -170,6 +170,8 @@ class TrainingSet(Decoder):
     Outputs known by a Gram matrix are returned as places in the training sample.
     """
 
+    keeps_dtype = True
+
     def fit(self, Y: Outputs, representation: Space) -> Self:
         """Keep the distinct training outputs."""
         super().fit(Y, representation)

@@ -3,13 +3,30 @@
 import math
 from contextlib import suppress
 
+import numpy as np
+
+from fenchel._array import Outputs, host
 from fenchel.decoders.base import Decoder, Space
 from fenchel.decoders.candidates import TrainingSet
 from fenchel.decoders.preimage import Preimage
-from fenchel.decoders.vectors import Clamp
+from fenchel.decoders.vectors import Clamp, Threshold
 from fenchel.exceptions import IncompatibleError
 
-__all__ = ["fitted_decoder"]
+__all__ = ["are_label_sets", "fitted_decoder", "suitable_decoders"]
+
+
+def are_label_sets(outputs: Outputs) -> bool:
+    """Whether outputs are rows of zeros and ones."""
+    values = host(outputs)
+    return values.ndim == 2 and values.dtype.kind in "biuf" and bool(np.all((values == 0) | (values == 1)))
+
+
+def suitable_decoders(representation: Space) -> list[Decoder]:
+    """Return the decoders to choose from where none is named: for label sets a threshold, and the training outputs."""
+    decoders: list[Decoder] = [TrainingSet()]
+    if representation.has_points and are_label_sets(representation.outputs_):
+        decoders.insert(0, Threshold("auto"))
+    return decoders
 
 
 def fitted_decoder(decoder: Decoder | None, representation: Space) -> Decoder:

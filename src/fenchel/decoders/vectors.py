@@ -1,5 +1,6 @@
 """Decoders of vectors that are predicted as such, with the linear output kernel."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from fenchel._array import Array, Outputs, namespace
@@ -8,6 +9,8 @@ from fenchel.decoders.base import Decoder, Space
 from fenchel.exceptions import IncompatibleError
 
 __all__ = ["Clamp", "Threshold"]
+
+_THRESHOLDS = tuple(sorted((k / 50 for k in range(5, 46, 2)), key=lambda threshold: abs(threshold - 0.5)))
 
 
 def _needs_features(decoder: Decoder, representation: Space) -> None:
@@ -23,14 +26,22 @@ class Threshold(Decoder):
 
     Parameters
     ----------
-    threshold : float, default=0.5
-        The threshold.
+    threshold : float or "auto", default=0.5
+        The threshold. ``"auto"`` is the one with the least task loss of held-out samples where a search decodes them,
+        such as that of ``StructuredPredictorCV``, and 0.5 elsewhere.
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"threshold": Interval(-float("inf"), float("inf"))}
+    keeps_dtype = True
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        "threshold": Interval(-float("inf"), float("inf"), also=("auto",))
+    }
 
-    def __init__(self, threshold: float = 0.5) -> None:
+    def __init__(self, threshold: float | str = 0.5) -> None:
         self.threshold = threshold
+
+    def options(self) -> Sequence[Decoder]:
+        """Return decoders with thresholds around 0.5, the nearest first."""
+        return [Threshold(threshold) for threshold in _THRESHOLDS] if self.threshold == "auto" else (self,)
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the coordinates are those of the vectors."""
@@ -39,7 +50,8 @@ class Threshold(Decoder):
 
     def decode(self, coordinates: Array) -> Array:
         """Return 0/1 vectors of the dtype of the predictions."""
-        return namespace(coordinates).astype(coordinates > self.threshold, coordinates.dtype)
+        threshold = 0.5 if isinstance(self.threshold, str) else self.threshold
+        return namespace(coordinates).astype(coordinates > threshold, coordinates.dtype)
 
 
 class Clamp(Decoder):

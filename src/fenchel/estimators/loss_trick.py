@@ -16,9 +16,10 @@ from fenchel._array import Array, Outputs, as_index, as_like, device, host, is_h
 from fenchel._check import check_memory
 from fenchel._component import from_name
 from fenchel.decoders import Decoder
+from fenchel.estimators.decoder_choice import DecoderChoice
 from fenchel.estimators.fitted_dual import FITTED, FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.search import SEARCHED, Search, decoded_task_loss, expose_best
+from fenchel.estimators.search import SEARCHED, Search, expose_best
 from fenchel.estimators.training_set import TrainingSet, check_fits, encode
 from fenchel.estimators.validation import (
     DualSettings,
@@ -267,7 +268,8 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         def weights(predictions: np.ndarray) -> np.ndarray:
             return host(_spread(predictions, training_set)) if encoded.is_expanded else predictions
 
-        measure = decoded_task_loss(encoded.decoder, space, encoded.outputs, folds, weights, space.task_loss)
+        counts = training_set.counts
+        measure = DecoderChoice.of([encoded.decoder], space, encoded.outputs, folds, counts, weights, space.task_loss)
         result = search(training_set, folds, measure, encoded.is_expanded)
         expose_best(self, estimator, encoded, result, _FITTED)
         self._expansion, self._is_single = estimator._expansion, estimator._is_single

@@ -12,17 +12,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 
-from fenchel._array import Array, as_index, host, namespace
+from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._statistics import weighted_median
-from fenchel.decoders import Decoder
 from fenchel.estimators.checkpoint import Checkpoint, search_key
 from fenchel.estimators.fitted_dual import FITTED, fit_dual, warn_of_scales, warn_unless_converged
 from fenchel.estimators.kernel_choice import KernelChoice, is_auto
 from fenchel.estimators.training_set import Encoded, TrainingSet, check_loss
 from fenchel.estimators.validation import as_lams, as_losses, warn_user
 from fenchel.exceptions import IncompatibleError, ScaleWarning
-from fenchel.held_out import held_out, nearly_held_out
+from fenchel.held_out import HeldOut, held_out, nearly_held_out
 from fenchel.losses import Loss, Square
 from fenchel.problem import arithmetic
 from fenchel.solvers import Auto
@@ -34,7 +33,6 @@ __all__ = [
     "Progress",
     "Search",
     "SearchResult",
-    "decoded_task_loss",
     "expose_best",
     "squared_distance",
     "warn_gaps",
@@ -211,13 +209,7 @@ class Search:
             return self._resolved(training_set, folds, measure)(training_set, folds, measure, is_expanded, settings)
 
         def errors(losses: list[Loss]) -> Iterator[PairErrors]:
-            problem = training_set.ridge
-            surface = (
-                nearly_held_out(problem, losses, self.lams, self.tol)
-                if self.is_approximate
-                else held_out(problem, losses, self.lams, folds, self.tol, is_expanded)
-            )
-            for pair in surface:
+            for pair in self._held_out(training_set, losses, self.lams, folds, is_expanded):
                 yield PairErrors(pair.loss, pair.lam, measure(host(pair.predictions)), pair.gap)
 
         result = self.collect(training_set, folds, errors, settings)
@@ -230,6 +222,25 @@ class Search:
         if not self.is_open:
             result.warn_at_end()
         return result
+
+    def predictions(self, training_set: TrainingSet, folds: list[np.ndarray], result: SearchResult) -> np.ndarray:
+        """Return the held-out predictions (n, p) of the best pair."""
+        i, j = result.best
+        with arithmetic(training_set.ridge):
+            (pair,) = self._held_out(training_set, [result.losses[i]], [result.lams[j]], folds)
+        return np.asarray(host(pair.predictions))
+
+    def _held_out(
+        self,
+        training_set: TrainingSet,
+        losses: list[Loss],
+        lams: list[float],
+        folds: list[np.ndarray],
+        is_expanded: bool = False,
+    ) -> Iterator[HeldOut]:
+        if self.is_approximate:
+            return nearly_held_out(training_set.ridge, losses, lams, self.tol)
+        return held_out(training_set.ridge, losses, lams, folds, self.tol, is_expanded)
 
     def pilot(self, losses: Sequence[Loss], lams: Any) -> "Search":
         """Return the search over other losses, on a grid that may be extended."""
@@ -290,35 +301,6 @@ def squared_distance(training_set: TrainingSet, ceiling: float = math.inf) -> Me
     def measure(predictions: np.ndarray) -> np.ndarray:
         squares: np.ndarray = np.sum(observed * (targets - predictions) ** 2, axis=1)
         return np.minimum(squares, ceiling)
-
-    return measure
-
-
-def decoded_task_loss(
-    decoder: Decoder,
-    space: Any,
-    outputs: Any,
-    folds: list[np.ndarray],
-    coordinates: Callable[[np.ndarray], Array],
-    task_loss: Callable[[Any, Any], np.ndarray],
-) -> Measure:
-    """Return the measure of the task loss of decoded predictions.
-
-    The decoder of a fold has not seen the outputs of the fold; ``coordinates`` turns predictions into what is decoded.
-    """
-    everyone = np.arange(len(outputs))
-
-    def take(places: np.ndarray) -> Any:
-        return namespace(outputs).take(outputs, as_index(places, outputs), axis=0)
-
-    decoders = [clone(decoder).fit(take(np.setdiff1d(everyone, fold)), space) for fold in folds]
-
-    def measure(predictions: np.ndarray) -> np.ndarray:
-        losses = np.full(len(everyone), np.nan)
-        for fold, fitted in zip(folds, decoders, strict=True):
-            decoded = fitted.decode(coordinates(predictions[fold]))
-            losses[fold] = np.asarray(task_loss(take(fold), decoded), dtype=np.float64)
-        return losses
 
     return measure
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_like, as_objects, host, is_host
+from fenchel._array import Array, as_like, as_objects, host, is_host, is_numpy, namespace
 from fenchel._check import check_array
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
@@ -33,12 +33,15 @@ from fenchel.representations import KernelOutputs
 
 __all__ = ["StructuredPredictor"]
 
+_INTEGRAL = ("bool", "integral")
+
 
 @dataclass(frozen=True)
 class _Encoded:
     training_set: TrainingSet
     representation: KernelOutputs
     decoder: Decoder  # not fitted
+    format: Any  # no output, in the dtype in which the outputs came; None for those that are not integers
 
 
 class StructuredPredictor(NamedPartsMixin, BaseEstimator):
@@ -166,11 +169,12 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         Returns
         -------
         y : array or list
-            One object for each sample; its place, where outputs are known by a Gram matrix.
+            One object for each sample; its place, where outputs are known by a Gram matrix. Label sets and training
+            outputs have the dtype that they had in ``fit`` if that was one of integers.
         """
         coordinates = self.embed(X)
         if candidates is None:
-            return self.decoder_.decode(coordinates)
+            return self._as_training_format(self.decoder_.decode(coordinates))
         if self.representation_.is_pairwise:
             return np.array([order[0] for order in self._candidate_decoder().nearest(coordinates, 1, candidates)])
         return self._candidate_decoder().decode(coordinates, candidates)
@@ -210,7 +214,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         decoder, coordinates = self._candidate_decoder(candidates is None), self.embed(X)
         if indices or self.representation_.is_pairwise:
             return decoder.nearest(coordinates, k, candidates)
-        return decoder.top_k(coordinates, k, candidates)
+        best = decoder.top_k(coordinates, k, candidates)
+        return self._as_training_format(best) if candidates is None else best
 
     def embed(self, X: Array) -> Array:
         """Return the predictions in the coordinates of the output space, shape (m, p)."""
@@ -233,7 +238,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         predicted, representation = self.predict(X), self.representation_
         if representation.is_pairwise:
             raise IncompatibleError("A score takes a kernel of outputs, not their Gram matrix. Use predict.")
-        y, kernel = self._outputs(y, representation.targets_), representation.kernel_
+        predicted, y = (self._outputs(part, representation.targets_) for part in (predicted, y))
+        kernel = representation.kernel_
         if len(y) != len(predicted):
             raise ValueError(f"X and y must have as many samples. Got {len(predicted)} and {len(y)}.")
         products = [float(kernel(predicted[i : i + 1], y[i : i + 1])[0, 0]) for i in range(len(y))]
@@ -274,13 +280,22 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
                 "Samples of weight zero would change the places in the output Gram matrix. Leave them out of X and y."
             )
         training_set = encode(X, outputs, kernel, representation, settings, sample_weight)
-        return _Encoded(training_set, representation, decoder)
+        is_objects = is_numpy(outputs) and outputs.dtype.kind == "O"
+        format = None if is_objects or output_kernel.is_pairwise else _no_rows(y)
+        return _Encoded(training_set, representation, decoder, format)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
         expose(self, fitted)
         self.decoder_ = encoded.decoder.fit(encoded.representation.outputs_, encoded.representation)
+        self._format = encoded.format
         return self
+
+    def _as_training_format(self, decoded: Any) -> Any:
+        """Return decoded outputs in the dtype of the training outputs, where these were such values."""
+        if self._format is None or not self.decoder_.keeps_dtype:
+            return decoded
+        return namespace(decoded).astype(decoded, self._format.dtype, copy=False)
 
     def _outputs(self, y: Any, X: Array) -> Any:
         """Return outputs as an array that can be indexed: numbers in the dtype of X, other objects as they are."""
@@ -301,3 +316,10 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
             tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise
         return tags
+
+
+def _no_rows(y: Any) -> Any:
+    """Return an array without rows, of the dtype of outputs that are integers; ``None`` for others."""
+    empty = (np.asarray(y) if is_host(y) else y)[:0]
+    is_integral = empty.dtype.kind in "biu" if is_numpy(empty) else namespace(empty).isdtype(empty.dtype, _INTEGRAL)
+    return empty if is_integral else None

@@ -1,33 +1,47 @@
 """Structured prediction with loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, as_like
-from fenchel.decoders import Decoder
+from fenchel._array import Array, as_like, host
+from fenchel.decoders.choice import are_label_sets, suitable_decoders
+from fenchel.estimators.decoder_choice import DecoderChoice
 from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.search import (
     Measure,
     Progress,
     Search,
-    decoded_task_loss,
+    SearchResult,
     expose_best,
     squared_distance,
 )
 from fenchel.estimators.structured import StructuredPredictor
-from fenchel.estimators.training_set import TrainingSet
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import Gaussian
 from fenchel.losses import Loss
+from fenchel.metrics import hamming_losses
 from fenchel.representations import KernelOutputs
 
 __all__ = ["StructuredPredictorCV"]
+
+_WIDTHS = (1.0, 0.5, 2.0)  # of Gaussian output kernels, in median distances
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What was found for one output kernel."""
+
+    estimator: StructuredPredictor
+    encoded: Any
+    result: SearchResult
 
 
 class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
@@ -38,7 +52,13 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     kernel : "auto", str, kernel or callable, default="auto"
         ``"auto"`` searches for a kernel of the columns of X, whose units do not matter, by leave-one-out errors in the
         output space; everything else is as for ``StructuredPredictor``.
-    output_kernel, decoder, operator, tol
+    output_kernel : "auto", str, kernel, callable or list of these, default="auto"
+        Kernel of the outputs, or a list to choose from by the task loss. ``"auto"`` is the linear one; for vectors
+        with a task loss and no decoder also Gaussian ones of half, once and twice the median distance.
+    decoder : "auto", Decoder or str, default="auto"
+        As for ``StructuredPredictor``; a threshold ``"auto"`` is chosen by the task loss of held-out samples.
+        ``"auto"`` chooses between the training outputs and, for label sets (rows of zeros and ones), a threshold.
+    operator, tol
         As for ``StructuredPredictor``.
     lams, cv, aggregate, n_jobs, checkpoint, progress
         As for ``OperatorKernelRegressorCV``.
@@ -47,8 +67,9 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     center : bool or "auto", default="auto"
         As for ``StructuredPredictor``; ``"auto"`` is on with ``kernel="auto"``.
     task_loss : callable or None, default=None
-        ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``; ``None`` is
-        the squared distance in the output space before decoding.
+        ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``. ``None``
+        chooses loss and lam by the squared distance in the output space before decoding, then the decoder of label sets
+        by ``hamming_losses``.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
 
@@ -56,6 +77,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     ----------
     best_kernel_, best_loss_, best_lam_, search_, cv_errors_, fold_errors_, cv_gaps_, losses_, lams_
         As for ``OperatorKernelRegressorCV``.
+    best_output_kernel_ : kernel or str
+        The kernel of the outputs that was chosen.
     best_estimator_ : StructuredPredictor
         The model fitted on the whole sample; its fitted attributes are attributes of this one too.
 
@@ -74,10 +97,10 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     def __init__(
         self,
         kernel: Any = "auto",
-        output_kernel: Any = "linear",
+        output_kernel: Any = "auto",
         lams: Any = None,
         losses: Sequence[Loss | str] | str = "auto",
-        decoder: Any = "training_set",
+        decoder: Any = "auto",
         operator: Any = None,
         center: bool | str = "auto",
         task_loss: Callable[[Any, Any], np.ndarray] | None = None,
@@ -125,11 +148,16 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             self, search.losses, estimators, search.folds, X, y, sample_weight
         )
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
-        folds = search.folds(encoded.training_set)
-        measure = self._measure(encoded.training_set, encoded.representation, encoded.decoder, folds)
-        name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
-        result = search(encoded.training_set, folds, measure, settings=f"{self.decoder!r} {name}")
-        expose_best(self, estimator, encoded, result, ("decoder_",), choice)
+        kernels = self._output_kernels(encoded)
+        by_task_loss = self.task_loss is not None or len(kernels) > 1
+        trials = [self._trial(search, estimator, encoded, by_task_loss)]
+        for kernel in kernels[1:]:
+            other: StructuredPredictor = clone(estimator).set_params(output_kernel=kernel)
+            data = other._encode(X, y, sample_weight, other._settings().swept(), double=True)
+            trials.append(self._trial(search, other, data, by_task_loss))
+        best = min(trials, key=lambda trial: float(np.min(trial.result.cv_errors)))
+        self.best_output_kernel_ = best.estimator.output_kernel
+        expose_best(self, best.estimator, best.encoded, best.result, ("decoder_",), choice)
         return self
 
     def predict(self, X: Array, candidates: Any = None) -> Any:
@@ -157,29 +185,69 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y))
 
-    def _measure(
-        self, training_set: TrainingSet, representation: KernelOutputs, decoder: Decoder, folds: list[np.ndarray]
-    ) -> Measure:
-        """Return the task loss after decoding, or the squared distance before."""
-        if self.task_loss is None:
-            return squared_distance(training_set)
+    def _trial(self, search: Search, estimator: StructuredPredictor, encoded: Any, by_task_loss: bool) -> "_Trial":
+        """Return the result of the search with one output kernel, and the data with the decoder that was chosen."""
+        training_set = encoded.training_set
+        folds = search.folds(training_set)
+        decoding = self._decoding(encoded, folds, by_task_loss)
+        measure: Measure = squared_distance(training_set)
+        if decoding is not None and by_task_loss:
+            measure = decoding
+        name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
+        result = search(training_set, folds, measure, settings=f"{self.decoder!r} {name}")
+        if decoding is None:
+            return _Trial(estimator, encoded, result)
+        decoder = decoding.decoders[0]
+        if len(decoding.decoders) > 1:
+            decoder = decoding.best(search.predictions(training_set, folds, result))
+        return _Trial(estimator.set_params(decoder=decoder), replace(encoded, decoder=decoder), result)
+
+    def _decoding(self, encoded: Any, folds: list[np.ndarray], by_task_loss: bool) -> DecoderChoice | None:
+        """Return the decoders to choose from by the task loss of held-out outputs; ``None`` if there is no choice."""
+        representation: KernelOutputs = encoded.representation
+        decoders = suitable_decoders(representation) if is_auto(self.decoder) else [encoded.decoder]
+        if not by_task_loss and len(decoders) == len(decoders[0].options()) == 1:
+            return None
         if representation.is_pairwise:
             raise IncompatibleError(
                 "A task loss compares outputs, and a Gram matrix has none. Use task_loss=None, or an output kernel."
             )
+        task_loss = self.task_loss
+        if task_loss is None:
+            if not are_label_sets(representation.outputs_):
+                raise ValueError("A choice among output kernels or thresholds needs a task loss. Give task_loss.")
+            task_loss = hamming_losses
 
         def coordinates(predictions: np.ndarray) -> Array:
             return as_like(predictions, representation.targets_) + representation.mean_
 
-        return decoded_task_loss(decoder, representation, representation.outputs_, folds, coordinates, self.task_loss)
+        counts = encoded.training_set.counts
+        return DecoderChoice.of(
+            decoders, representation, representation.outputs_, folds, counts, coordinates, task_loss
+        )
+
+    def _output_kernels(self, encoded: Any) -> list[Any]:
+        """Return the kernels of outputs to choose from; the first is that of the data."""
+        if isinstance(self.output_kernel, list | tuple):
+            return list(self.output_kernel)
+        outputs = encoded.representation.outputs_
+        is_open = is_auto(self.output_kernel) and is_auto(self.decoder) and self.task_loss is not None
+        if not is_open or outputs.ndim != 2 or host(outputs).dtype.kind not in "biuf":
+            return [self.output_kernel]
+        median = float(Gaussian("median").resolve(outputs).gamma)  # type: ignore[arg-type]  # a number now
+        return ["linear", *(Gaussian(median / width**2) for width in _WIDTHS)]
 
     def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
+        """Return the estimator with the first output kernel."""
+        kernels = self.output_kernel if isinstance(self.output_kernel, list | tuple) else [self.output_kernel]
+        if not kernels:
+            raise ValueError("The 'output_kernel' parameter must hold at least one kernel. Got none.")
         return StructuredPredictor(
             self.kernel,
-            self.output_kernel,
+            "linear" if is_auto(kernels[0]) else kernels[0],
             loss,
             lam,
-            self.decoder,
+            "training_set" if is_auto(self.decoder) else self.decoder,
             self.operator,
             is_auto(self.kernel) if isinstance(self.center, str) else self.center,
             tol=self.tol,

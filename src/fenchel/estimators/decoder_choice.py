@@ -1,0 +1,79 @@
+"""The decoder with the least task loss of held-out samples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from fenchel._array import Array, as_index, namespace
+from fenchel.decoders import Decoder
+
+__all__ = ["DecoderChoice"]
+
+
+@dataclass(frozen=True)
+class DecoderChoice:
+    """Decoders to choose from, and the task loss of what they make of held-out predictions.
+
+    As a measure of a search it gives the losses of the best decoder for the predictions. The decoders of a fold have
+    not seen the outputs of the fold.
+    """
+
+    decoders: Sequence[Decoder]  # not fitted
+    fitted: list[list[Decoder]]  # for each decoder one for each fold
+    outputs: Any
+    folds: list[np.ndarray]
+    counts: np.ndarray  # how often each sample counts
+    coordinates: Callable[[np.ndarray], Array]  # from predictions to what is decoded
+    task_loss: Callable[[Any, Any], np.ndarray]
+
+    @classmethod
+    def of(
+        cls,
+        decoders: Sequence[Decoder],
+        space: Any,
+        outputs: Any,
+        folds: list[np.ndarray],
+        counts: np.ndarray,
+        coordinates: Callable[[np.ndarray], Array],
+        task_loss: Callable[[Any, Any], np.ndarray],
+    ) -> "DecoderChoice":
+        """Return the choice among decoders and all of their options."""
+        everyone = np.arange(len(outputs))
+        options = [option for decoder in decoders for option in decoder.options()]
+        known = [_rows(outputs, np.setdiff1d(everyone, fold)) for fold in folds]
+        fitted = [[clone(option).fit(part, space) for part in known] for option in options]
+        return cls(options, fitted, outputs, folds, counts, coordinates, task_loss)
+
+    def __call__(self, predictions: np.ndarray) -> np.ndarray:
+        """Return the task losses (n,) of the best decoder; NaN for samples that no fold holds out."""
+        losses = self._losses(predictions)
+        return losses[self._best(losses)]
+
+    def best(self, predictions: np.ndarray) -> Decoder:
+        """Return the best decoder, not fitted."""
+        return self.decoders[self._best(self._losses(predictions)) if len(self.decoders) > 1 else 0]
+
+    def _best(self, losses: np.ndarray) -> int:
+        """Return the place of the least mean loss, or the first if that is not worse by a standard error."""
+        seen = ~np.isnan(losses[0])
+        weights = self.counts[seen] / np.sum(self.counts[seen])
+        gains = losses[0, seen] - losses[:, seen]
+        best = int(np.argmax(gains @ weights))
+        gain = float(gains[best] @ weights)
+        error = float(((gains[best] - gain) ** 2 @ weights) ** 0.5) / np.sum(seen) ** 0.5
+        return best if gain > error else 0
+
+    def _losses(self, predictions: np.ndarray) -> np.ndarray:
+        losses = np.full((len(self.decoders), len(self.outputs)), np.nan)
+        for place, fold in enumerate(self.folds):
+            truth, coordinates = _rows(self.outputs, fold), self.coordinates(predictions[fold])
+            for row, fitted in zip(losses, self.fitted, strict=True):
+                row[fold] = np.asarray(self.task_loss(truth, fitted[place].decode(coordinates)), dtype=np.float64)
+        return losses
+
+
+def _rows(outputs: Any, places: np.ndarray) -> Any:
+    return namespace(outputs).take(outputs, as_index(places, outputs), axis=0)
