@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fenchel import datasets, decoders, kernels, losses, metrics, representations, solvers, task_losses, testing
+    from fenchel.bounds import GeneralizationBound, generalization_bound
     from fenchel.conformal import ConformalRegressor, PredictionBand
     from fenchel.estimators import (
         CostCurve,
@@ -32,6 +33,7 @@ __all__ = [
     "CostSensitiveClassifier",
     "FunctionalRegressor",
     "FunctionalRegressorCV",
+    "GeneralizationBound",
     "KernelAutoencoder",
     "LossTrickPredictor",
     "OperatorKernelRegressor",
@@ -45,6 +47,7 @@ __all__ = [
     "__version__",
     "datasets",
     "decoders",
+    "generalization_bound",
     "kernels",
     "load",
     "losses",
@@ -76,6 +79,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"fenchel.{name}")
     if name in ("load", "save"):
         return getattr(import_module("fenchel.persistence"), name)
+    if name in ("GeneralizationBound", "generalization_bound"):
+        return getattr(import_module("fenchel.bounds"), name)
     if name in ("ConformalRegressor", "PredictionBand"):
         return getattr(import_module("fenchel.conformal"), name)
     if name in __all__:

@@ -1,5 +1,6 @@
 """The protocols of kernels: scalar kernels, output operators, operator-valued kernels."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from numbers import Real
@@ -23,6 +24,7 @@ class ScalarKernel(Component, ABC):
     _sum: ClassVar[type["ScalarKernel"]]  # combined.py defines these three kernels, which stand on this class
     _product: ClassVar[type["ScalarKernel"]]
     _scaled: ClassVar[type["ScalarKernel"]]
+    diag_bound: float = math.inf  # the least upper bound of k(x, x) over all inputs
     __array_ufunc__ = None  # an array times a kernel is an error, not an array of kernels
 
     def __add__(self, other: object) -> "ScalarKernel":

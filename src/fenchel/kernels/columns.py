@@ -63,6 +63,11 @@ class Part(ScalarKernel):
         self.validate()
         return self.kernel(self._select(X, "X"), None if Z is None else self._select(Z, "Z"))
 
+    @property
+    def diag_bound(self) -> float:  # type: ignore[override]
+        """The least upper bound of k(x, x) over all inputs."""
+        return self.kernel.diag_bound
+
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
         self.validate()

@@ -36,6 +36,11 @@ class _PairKernel(ScalarKernel, ABC):
         _check_parts(self, left=self.left, right=self.right)
         return self._combine(self.left(X, Z), self.right(X, Z))
 
+    @property
+    def diag_bound(self) -> float:  # type: ignore[override]
+        """The least upper bound of k(x, x) over all inputs."""
+        return float(self._combine(self.left.diag_bound, self.right.diag_bound))
+
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
         _check_parts(self, left=self.left, right=self.right)
@@ -168,6 +173,11 @@ class Scaled(ScalarKernel):
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         _check_parts(self, kernel=self.kernel)
         return float(self.scale) * self.kernel(X, Z)
+
+    @property
+    def diag_bound(self) -> float:  # type: ignore[override]
+        """The least upper bound of k(x, x) over all inputs."""
+        return float(self.scale) * self.kernel.diag_bound
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""

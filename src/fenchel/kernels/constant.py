@@ -31,6 +31,11 @@ class Constant(ScalarKernel):
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         return self._full(X, (X.shape[0], (X if Z is None else Z).shape[0]))
 
+    @property
+    def diag_bound(self) -> float:  # type: ignore[override]
+        """The number itself."""
+        return float(self.value)
+
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
         return self._full(X, (X.shape[0],))

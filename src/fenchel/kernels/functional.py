@@ -96,6 +96,8 @@ class _CurveCoordinates(ScalarKernel, ABC):
 class _CurveKernel(_CurveCoordinates, ABC):
     """A kernel between curves whose values at (x, x) are 1."""
 
+    diag_bound = 1.0
+
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=("median",))}
 
     def __init__(self, gamma: float | str = 1.0, grid: ArrayLike | None = None) -> None:

@@ -40,6 +40,8 @@ _POSITIVE = Interval(0, math.inf)
 class _VectorKernel(ScalarKernel, ABC):
     """A kernel between the rows of two matrices; arguments are checked here, once for all such kernels."""
 
+    diag_bound = 1.0
+
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         self.validate()
@@ -101,6 +103,8 @@ class Linear(_VectorKernel):
     .. math:: k(x, z) = \langle x, z \rangle.
     """
 
+    diag_bound = math.inf
+
     @property
     def has_features(self) -> bool:
         """Return True."""
@@ -140,6 +144,7 @@ class Polynomial(_VectorKernel):
         "gamma": Interval(0, math.inf, also=(None,)),
         "coef0": Interval(0, math.inf, "left"),
     }
+    diag_bound = math.inf
 
     def __init__(self, degree: int = 3, gamma: float | None = None, coef0: float = 1.0) -> None:
         self.degree = degree

@@ -78,6 +78,11 @@ class Standardized(ScalarKernel):
         self._check_known()
         return self.kernel(self._standardized(X), self._standardized(Z))
 
+    @property
+    def diag_bound(self) -> float:  # type: ignore[override]
+        """The least upper bound of k(x, x) over all inputs."""
+        return self.kernel.diag_bound
+
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
         known = self._known(X)

@@ -1,0 +1,133 @@
+"""Bounds from stability: constants against the published ones and brute force, the bound against simulated risks."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fenchel import FunctionalRegressor, OperatorKernelRegressor, generalization_bound
+from fenchel.bounds import derivative
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import Gaussian, Linear, Standardized
+from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+
+LOSSES = [Square(), Huber(0.3), EpsilonRidge(0.1), EpsilonSVR(0.1)]
+LAM, MY = 0.2, 1.0
+
+
+def sample(n, rng):
+    X = rng.uniform(-2, 2, (n, 1))
+    y = np.clip(0.7 * np.sin(2 * X[:, 0]) + 0.3 * rng.uniform(-1, 1, n), -MY, MY)
+    return X, y
+
+
+def fitted(loss, n=40, seed=0, lam=LAM, kernel=None):
+    X, y = sample(n, np.random.default_rng(seed))
+    return OperatorKernelRegressor(kernel or 2.0 * Gaussian(1.0), loss=loss, lam=lam, tol=1e-9).fit(X, y), X, y
+
+
+@pytest.mark.parametrize(
+    ("loss", "largest", "lipschitz"),
+    [
+        (
+            EpsilonSVR(0.1),
+            math.sqrt(MY - 0.1) * (math.sqrt(2) * math.sqrt(2) / math.sqrt(LAM) + math.sqrt(MY - 0.1)),
+            1.0,
+        ),
+        (
+            Huber(0.3),
+            0.3 * math.sqrt(MY - 0.15) * (math.sqrt(2) * math.sqrt(0.6) / math.sqrt(LAM) + math.sqrt(MY - 0.15)),
+            0.3,
+        ),
+        # the published row is for the loss without the factor 1/2
+        (EpsilonRidge(0.1), (MY - 0.1) ** 2 / 2 * (1 + math.sqrt(2 / LAM)) ** 2, (MY - 0.1) * (1 + math.sqrt(2 / LAM))),
+        (Square(), MY**2 / 2 * (1 + math.sqrt(2 / LAM)) ** 2, MY * (1 + math.sqrt(2 / LAM))),
+    ],
+    ids=repr,
+)
+def test_constants_are_the_published_ones(loss, largest, lipschitz):
+    found = generalization_bound(fitted(loss)[0], 0.1, MY)
+    assert found.largest_loss == pytest.approx(largest, rel=1e-12)
+    assert found.lipschitz == pytest.approx(lipschitz, rel=1e-12)
+    assert found.stability == pytest.approx(lipschitz**2 * 2 / (LAM * 40), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_constants_hold_for_samples_without_one(loss):
+    model, X, y = fitted(loss, n=8)
+    found = generalization_bound(model, 0.1, MY)
+    inputs, outputs = np.linspace(-3, 3, 61)[:, None], np.linspace(-MY, MY, 41)
+    losses = [loss.value(outputs[:, None] - value) for value in model.predict(inputs)]
+    assert np.max(losses) <= found.largest_loss
+    for left in range(len(X)):
+        kept = np.delete(np.arange(len(X)), left)
+        other = OperatorKernelRegressor(2.0 * Gaussian(1.0), loss=loss, lam=LAM, tol=1e-9).fit(X[kept], y[kept])
+        for here, there in zip(model.predict(inputs), other.predict(inputs), strict=True):
+            differences = np.abs(loss.value(outputs[:, None] - here) - loss.value(outputs[:, None] - there))
+            assert np.max(differences) <= min(found.stability, found.lipschitz * abs(here - there) + 1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_training_risk_and_bound_hold(loss):
+    new_inputs, new_outputs = sample(5_000, np.random.default_rng(99))
+    for seed in range(4):
+        model, X, y = fitted(loss, 60, seed)
+        found = generalization_bound(model, 0.1, MY, X=X, y=y)
+        losses = loss.value((y - model.predict(X))[:, None])
+        assert found.training_risk == pytest.approx(np.mean(losses), rel=1e-6, abs=1e-12)
+        risk = float(np.mean(loss.value((new_outputs - model.predict(new_inputs))[:, None])))
+        assert risk <= found.bound
+        assert abs(found.left_out_risk - risk) < 6 * found.left_out_standard_error
+        assert found.looseness > 1
+
+
+def test_a_loose_solve_adds_its_gap():
+    tight, X, y = fitted(Huber(0.3))
+    loose = OperatorKernelRegressor(2.0 * Gaussian(1.0), loss=Huber(0.3), lam=LAM, tol=0.5, solver="apgd").fit(X, y)
+    bounds = [generalization_bound(model, 0.1, MY) for model in (tight, loose)]
+    gap = loose.primal_objective_ - loose.dual_objective_
+    assert gap > 0
+    assert bounds[1].optimization_error == pytest.approx(2 * 0.3 * math.sqrt(2) * math.sqrt(2 * gap / LAM))
+    assert bounds[0].optimization_error < bounds[1].optimization_error
+
+
+def test_curves_have_a_bound():
+    rng = np.random.default_rng(0)
+    X, grid = rng.normal(size=(30, 2)), np.linspace(0, 1, 15)
+    Y = np.sin(X[:, :1] + 3 * grid)
+    model = FunctionalRegressor(Gaussian(0.5), loss=Huber(0.3), lam=0.1, center=False).fit(X, Y, grid=grid)
+    found = generalization_bound(model, 0.1, 1.0, X=X, y=Y)
+    assert found.training_risk <= found.left_out_risk <= found.bound
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_derivative_is_that_of_the_profile(loss):
+    for t in (0.05, 0.25, 0.9, 3.0):
+        slope = (loss.value(np.array([[t + 1e-6]])) - loss.value(np.array([[t - 1e-6]]))) / 2e-6
+        assert derivative(loss.profile, t) == pytest.approx(float(slope[0]), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"loss": Huber(0.3, p=1)}, "losses of the norm"),
+        ({"kernel": Linear()}, "kernel_bound"),
+        ({"kernel": Gaussian("median")}, "does not depend on the sample"),
+        ({"kernel": Standardized(Gaussian(1.0))}, "does not depend on the sample"),
+        ({"center": True}, "center=False"),
+    ],
+)
+def test_an_assumption_that_is_not_met_is_named(changes, words):
+    X, y = sample(30, np.random.default_rng(0))
+    model = OperatorKernelRegressor(Gaussian(1.0), loss=Huber(0.3), lam=LAM).set_params(**changes).fit(X, y)
+    with pytest.raises(IncompatibleError, match=words):
+        generalization_bound(model, 0.1, MY)
+
+
+def test_weights_are_refused_and_a_linear_kernel_takes_its_bound():
+    X, y = sample(30, np.random.default_rng(0))
+    model = OperatorKernelRegressor(Gaussian(1.0), lam=LAM).fit(X, y, sample_weight=1 + np.arange(30.0))
+    with pytest.raises(IncompatibleError, match="equal weight"):
+        generalization_bound(model, 0.1, MY)
+    linear = fitted(Square(), kernel=Linear())[0]
+    assert generalization_bound(linear, 0.1, MY, kernel_bound=4.0).stability > 0
