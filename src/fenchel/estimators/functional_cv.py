@@ -184,25 +184,25 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         encode(False)
         input_grid = estimators[False]._input_grid
         choice = choose_kernel(encode, self.losses, curves=input_grid is not None, grid=input_grid)
-        # residuals of a square loss have the size of the gross errors: a robust loss takes those of the robust search
         losses = choice.resolved_losses() if choice.is_robust else choice.losses
         search = search.chosen(choice, losses, self)
         estimator = estimators[choice.is_robust]
         lam = min(search.lams)
         estimator.set_params(kernel=choice.search.kernel, approximation=self.approximation, lam=lam)
-        trials: list[Any] = []
+        lams = choice.search.lam * _DECADES if self.lams is None else search.lams
+        pilot, trials = search.pilot([Square()], lams), list[Any]()
         for share in self._output_lengths(choice.encoded.training_set):
             candidate = clone(estimator).set_params(output_kernel=_laplacian(share, choice.encoded.training_set))
             encoded = self._encoded(candidate, X, y, sample_weight, grid)
-            training_set = encoded.training_set
-            lams = choice.search.lam * _DECADES if self.lams is None else search.lams
-            pilot = search.pilot(losses if choice.is_robust else [Square()], lams)
-            result = pilot(training_set, search.folds(training_set), squared_distance(training_set, search.ceiling))
+            training_set = choice.cleaned(encoded.training_set) if choice.is_robust else encoded.training_set
+            result = pilot(training_set, search.folds(training_set), squared_distance(training_set))
             trials.append((float(np.min(result.cv_errors)), len(trials), candidate, encoded, result))
         if not trials:
             return estimator, self._encoded(estimator, X, y, sample_weight, grid), search, choice
         _, _, estimator, encoded, result = min(trials)
         best = result.lams[result.best[1]]
+        if choice.is_robust:
+            search = replace(search, losses=choice.losses_at(encoded.training_set, best, self.tol))
         lams = (best * _STEPS).tolist() if self.lams is None else search.lams
         return estimator, encoded, replace(search, lams=lams), choice
 

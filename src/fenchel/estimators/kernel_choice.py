@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array
+from fenchel._array import Array, as_like, host
+from fenchel.estimators.fitted_dual import fit_dual
 from fenchel.estimators.training_set import Encoded, TrainingSet, with_kernel
 from fenchel.estimators.validation import as_losses
 from fenchel.kernel_search import KernelSearch, search_kernel
 from fenchel.kernels import Constant, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
+from fenchel.solvers import Auto
 
 __all__ = ["KernelChoice", "choose_kernel", "encoded_for_search", "is_auto", "is_robust"]
 
@@ -37,6 +39,24 @@ class KernelChoice:
         training_set = self.encoded.training_set
         counts, point_scale = training_set.counts[self.search.index], training_set.representation.point_scale
         return [loss.resolve(self.search.residuals, counts, point_scale) for loss in self.losses]
+
+    def losses_at(self, training_set: TrainingSet, lam: float, tol: float) -> list[Loss]:
+        """Return the losses with thresholds from the residuals of a square loss without gross errors, at another lam.
+
+        The duals of a fit are its residuals: a threshold belongs to a kernel, an output operator and a lam.
+        """
+        pilot = fit_dual(self.cleaned(training_set), Square(), lam, Auto(), tol)
+        residuals = pilot.residuals + training_set.ridge.unscale(training_set.ridge.targets - pilot.problem.targets)
+        weights, point_scale = training_set.weights, training_set.representation.point_scale
+        return [loss.resolve(residuals, weights, point_scale) for loss in self.losses]
+
+    def cleaned(self, training_set: TrainingSet) -> TrainingSet:
+        """Return a training set of the same outputs with gross errors taken out of them, by the robust search."""
+        problem, targets = training_set.ridge, as_like(self.search.cleaned, training_set.targets)
+        if problem.mask is not None:
+            targets = targets * problem.mask
+        targets = targets if problem.root is None else targets * problem.root
+        return replace(training_set, ridge=replace(problem, targets=targets))
 
     @property
     def ceiling(self) -> float:
@@ -128,8 +148,21 @@ def encoded_for_search(
 
 
 def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any) -> KernelSearch:
-    weights = training_set.weights
-    return search_kernel(training_set.X, training_set.targets, weights, robust=robust, curves=curves, grid=grid)
+    targets, scale = training_set.targets, training_set.representation.row_scale_
+    search = search_kernel(
+        training_set.X,
+        targets if scale is None else targets / scale,
+        training_set.weights,
+        robust=robust,
+        curves=curves,
+        grid=grid,
+        observed=training_set.representation.observed_,
+    )
+    if scale is None:
+        return search
+    rows = host(scale)[search.index]
+    parts = {name: rows * getattr(search, name) for name in ("left_out", "residuals", "cleaned")}
+    return replace(search, **parts)
 
 
 def _squared_errors(encoded: Encoded, search: KernelSearch, other: Encoded) -> np.ndarray:
@@ -139,7 +172,10 @@ def _squared_errors(encoded: Encoded, search: KernelSearch, other: Encoded) -> n
     them is no better than one that is shifted.
     """
     counts = encoded.training_set.counts[search.index]
-    residuals = (search.left_out - np.average(search.left_out, axis=0, weights=counts)) * _units(encoded)
+    observed = encoded.training_set.representation.observed_
+    seen = np.ones_like(search.left_out) if observed is None else host(observed)[search.index]
+    masses = np.maximum(counts @ seen, np.finfo(float).tiny)  # of a point that no curve was observed at
+    residuals = seen * (search.left_out - (counts @ search.left_out) / masses) * _units(encoded)
     errors: np.ndarray = np.sum((residuals / _units(other)) ** 2, axis=1) * counts / np.mean(counts)
     return errors
 

@@ -17,7 +17,7 @@ from fenchel._check import Interval, Options, check_parameter
 from fenchel._statistics import weighted_median
 from fenchel.estimators.checkpoint import Checkpoint, search_key
 from fenchel.estimators.fitted_dual import FITTED, fit_dual, warn_of_scales, warn_unless_converged
-from fenchel.estimators.kernel_choice import KernelChoice, is_auto
+from fenchel.estimators.kernel_choice import KernelChoice
 from fenchel.estimators.training_set import Encoded, TrainingSet, check_loss
 from fenchel.estimators.validation import as_lams, as_losses, warn_user
 from fenchel.exceptions import IncompatibleError, ScaleWarning
@@ -153,7 +153,7 @@ class Search:
     def chosen(self, choice: KernelChoice, losses: list[Loss], estimator: Any) -> "Search":
         """Return the search with the losses and the lams of a choice; those that the user gave stay as they are."""
         lams = choice.lams if estimator.lams is None else self.lams
-        is_capped = choice.is_robust and estimator.aggregate == "auto" and is_auto(estimator.losses)
+        is_capped = choice.is_robust and estimator.aggregate == "auto"
         return replace(self, losses=losses, lams=lams, ceiling=choice.ceiling if is_capped else math.inf)
 
     @property
