@@ -296,8 +296,15 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         def weights(predictions: np.ndarray) -> np.ndarray:
             return host(_spread(predictions, training_set)) if encoded.is_expanded else predictions
 
-        counts = training_set.counts
-        measure = DecoderChoice.of([encoded.decoder], space, encoded.outputs, folds, counts, weights, space.task_loss)
+        measure = DecoderChoice.of(
+            [encoded.decoder],
+            space,
+            encoded.outputs,
+            folds,
+            training_set.counts,
+            weights,
+            lambda truth, decoded, counts: space.task_loss(truth, decoded),
+        )
         result = search(training_set, folds, measure, encoded.is_expanded)
         expose_best(self, estimator, encoded, result, _FITTED, choice)
         self._expansion, self._is_single = estimator._expansion, estimator._is_single
