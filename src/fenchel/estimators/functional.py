@@ -18,6 +18,7 @@ from fenchel.estimators.curve_center import CurveCenter, channel_scales
 from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.scale_warnings import warn_of_domain
 from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
     DualSettings,
@@ -223,6 +224,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         check_is_fitted(self)
         X = self._checked_inputs(X, reset=False)[0]
         points = self.grid_ if grid is None else as_points(grid)
+        warn_of_domain(points, self.grid_)
         matrix = self.representation_.evaluation(self._operator, points, derivative)
         values = self._expansion.evaluate(X, matrix)
         if self.scale_ is not None:  # channels of a point stand together
