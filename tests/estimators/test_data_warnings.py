@@ -11,6 +11,8 @@ from fenchel.exceptions import DataWarning
 from fenchel.kernels import Gaussian, Linear
 from fenchel.losses import EpsilonRidge
 
+pytestmark = pytest.mark.filterwarnings("error::fenchel.exceptions.DataWarning")
+
 
 @pytest.fixture
 def table(rng):
