@@ -28,8 +28,8 @@ from fenchel import StructuredPredictorCV
 from fenchel.datasets import load_bibtex, load_corel5k, load_nci_cancer, load_yeast
 
 LARGEST = 1500
-PENALTIES = (0.3, 1.0, 3.0, 10.0, 100.0)
-WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma times the number of columns
+PENALTIES = (1.0, 10.0, 100.0)
+WIDTHS = (0.1, 0.3, 1.0)  # gamma times the number of columns
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 

@@ -1,6 +1,14 @@
 """Exceptions and warnings of the library; a run that stopped early is scikit-learn's ``ConvergenceWarning``."""
 
-__all__ = ["FenchelError", "IncompatibleError", "IndefiniteError", "ModelFileError", "NotFeasibleError", "ScaleWarning"]
+__all__ = [
+    "DataWarning",
+    "FenchelError",
+    "IncompatibleError",
+    "IndefiniteError",
+    "ModelFileError",
+    "NotFeasibleError",
+    "ScaleWarning",
+]
 
 
 class FenchelError(Exception):
@@ -25,3 +33,7 @@ class ModelFileError(FenchelError, ValueError):
 
 class ScaleWarning(UserWarning):
     """A kernel, a loss or a grid whose scale does not fit the data, so that the model says little about them."""
+
+
+class DataWarning(UserWarning):
+    """Data that a model can say little about: inputs that occur with different outputs, or far from those it knows."""

@@ -304,11 +304,6 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-def test_scoring_is_no_name():
-    with pytest.raises(TypeError, match=r"callable scoring\(y, predicted\).*Got 'r2'"):
-        OperatorKernelRegressorCV(scoring="r2").fit(np.eye(10), np.arange(10.0))
-
-
 def test_scoring_is_asked_for_the_error_of_each_held_out_sample():
     """The mean absolute error of the predictions out of sample, beside fits that leave one sample out."""
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from fenchel._check import Interval, Options
 from fenchel.decoders._ties import least_first, round_off
 from fenchel.decoders.base import Decoder, Space
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Gaussian, Standardized
 
 __all__ = ["Preimage"]
 
@@ -55,22 +55,25 @@ class Preimage(Decoder):
         self.tol = tol
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the output kernel is Gaussian."""
+        """Look whether the output kernel is Gaussian, of standardised outputs perhaps."""
         kernel = getattr(representation, "kernel_", None)
+        self._mean, self._scale = np.zeros(1), np.ones(1)
+        if isinstance(kernel, Standardized):
+            self._mean, self._scale, kernel = np.asarray(kernel.mean), np.asarray(kernel.scale), kernel.kernel
         if not isinstance(kernel, Gaussian):
             raise IncompatibleError(
                 "Preimage is for output_kernel=Gaussian(...), or the task loss KernelInduced(Gaussian(...)). "
                 "Use Candidates() or TrainingSet()."
             )
         self._gamma = float(kernel.gamma)  # type: ignore[arg-type]  # a number since it was resolved
-        self._starts = _rows(Y)
+        self._starts = self._standardized(Y)
         return super().fit(Y, representation)
 
     def decode(self, coordinates: Array) -> Array:
         """Return one vector for each prediction."""
         weights = host(self.representation_.weights(coordinates)).astype(np.float64)
         is_flat = self.representation_.outputs_.ndim == 1
-        outputs, starts = _rows(self.representation_.outputs_), self._starts
+        outputs, starts = self._standardized(self.representation_.outputs_), self._starts
         values = weights @ np.exp(-self._gamma * _squares(outputs, starts))
         slack = round_off(np.sum(np.abs(weights), axis=1))
         order = least_first(-values, self.n_starts, slack)
@@ -80,7 +83,13 @@ class Preimage(Decoder):
             points, value = self._climb(weights, outputs, starts[column])
             better = value > top + slack
             best[better], top[better] = points[better], value[better]
+        best = self._mean + np.where(np.isinf(self._scale), 0.0, self._scale) * best
         return as_like(best[:, 0] if is_flat else best, coordinates)
+
+    def _standardized(self, outputs: Outputs) -> np.ndarray:
+        """Return outputs as rows of float64, in the units of the kernel; plain numbers are rows of one."""
+        rows = host(outputs).astype(np.float64)
+        return ((rows[:, None] if rows.ndim == 1 else rows) - self._mean) / self._scale
 
     def _climb(self, weights: np.ndarray, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Iterate all samples side by side from one start each; a sample that gains nothing any more is left alone."""
@@ -107,12 +116,6 @@ class Preimage(Decoder):
             if len(active) == 0:
                 break
         return y, value
-
-
-def _rows(outputs: Outputs) -> np.ndarray:
-    """Return outputs as rows of float64; plain numbers are rows of one."""
-    rows = host(outputs).astype(np.float64)
-    return rows[:, None] if rows.ndim == 1 else rows
 
 
 def _squares(A: np.ndarray, B: np.ndarray) -> np.ndarray:

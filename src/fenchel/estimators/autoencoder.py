@@ -70,15 +70,17 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
     ----------
     n_components : int or tuple of int, default=2
         Size of the hidden layer, or sizes of several. Codes are those of the narrowest one, the last of equal ones.
-    kernel : str, kernel or callable, default="gaussian"
-        Kernel of the data; with ``"precomputed"``, X is their Gram matrix.
+    kernel : "auto", str, kernel or callable, default="auto"
+        Kernel of the data; with ``"precomputed"``, X is their Gram matrix. ``"auto"`` is a Gaussian kernel of
+        standardised columns whose bandwidth is the median distance, so that the units of the columns do not matter.
     hidden_kernel : str or kernel, default="gaussian"
         Kernel of the codes, smooth: ``"linear"``, ``"gaussian"``, ``"polynomial"``, ``Matern(nu=1.5)``, their sums and
         products. A bandwidth ``"median"`` is that of the first codes.
     loss : Loss or str, default="square"
         Any loss of the norm in the feature space, such as ``Huber(0.5)`` or ``EpsilonRidge(0.1)``.
     lam : float, default=1e-3
-        Weight :math:`\lambda` of the squared norm of the outer layer.
+        Weight :math:`\lambda` of the squared norm of the outer layer, in units of the kernels, whose diagonal is 1 by
+        default.
     inner_lam : float or None, default=None
         Weight :math:`\mu` of the squared norms of the inner layers; ``None`` is ``lam``.
     center : bool, default=False
@@ -87,7 +89,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         First codes: principal components in the feature space, or random projections.
     decoder : Decoder, str or None, default=None
         What ``inverse_transform`` makes of an element of the feature space. ``None``: the vector itself for a linear
-        kernel, a pre-image for a Gaussian one, else the nearest training point.
+        kernel, a pre-image for a Gaussian one (of standardised data too), else the nearest training point.
     solver : Solver or str, default="auto"
         Solver of the outer layer.
     tol : float, default=1e-6
@@ -159,7 +161,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def __init__(
         self,
         n_components: int | tuple[int, ...] = 2,
-        kernel: ScalarKernel | str = "gaussian",
+        kernel: ScalarKernel | str = "auto",
         hidden_kernel: ScalarKernel | str = "gaussian",
         loss: Loss | str = "square",
         lam: float = 1e-3,

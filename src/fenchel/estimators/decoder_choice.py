@@ -27,7 +27,7 @@ class DecoderChoice:
     folds: list[np.ndarray]
     counts: np.ndarray  # how often each sample counts
     coordinates: Callable[[np.ndarray], Array]  # from predictions to what is decoded
-    task_loss: Callable[[Any, Any], np.ndarray]
+    task_loss: Callable[[Any, Any, np.ndarray], np.ndarray]  # of outputs, decoded ones and how often each counts
 
     @classmethod
     def of(
@@ -38,7 +38,7 @@ class DecoderChoice:
         folds: list[np.ndarray],
         counts: np.ndarray,
         coordinates: Callable[[np.ndarray], Array],
-        task_loss: Callable[[Any, Any], np.ndarray],
+        task_loss: Callable[[Any, Any, np.ndarray], np.ndarray],
     ) -> "DecoderChoice":
         """Return the choice among decoders and all of their options."""
         everyone = np.arange(len(outputs))
@@ -71,7 +71,8 @@ class DecoderChoice:
         for place, fold in enumerate(self.folds):
             truth, coordinates = _rows(self.outputs, fold), self.coordinates(predictions[fold])
             for row, fitted in zip(losses, self.fitted, strict=True):
-                row[fold] = np.asarray(self.task_loss(truth, fitted[place].decode(coordinates)), dtype=np.float64)
+                decoded = fitted[place].decode(coordinates)
+                row[fold] = np.asarray(self.task_loss(truth, decoded, self.counts[fold]), dtype=np.float64)
         return losses
 
 

@@ -11,7 +11,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, as_index, as_like, device, eps, host, is_single, joined, namespace
-from fenchel.estimators.scale_warnings import warn_of_clipping, warn_of_kernel
+from fenchel.estimators.scale_warnings import (
+    n_far,
+    warn_of_clipping,
+    warn_of_distance,
+    warn_of_duplicates,
+    warn_of_kernel,
+)
 from fenchel.estimators.training_set import BoundKernel, Encoded, TrainingSet
 from fenchel.estimators.validation import DualSettings, warn_user
 from fenchel.exceptions import IndefiniteError
@@ -76,6 +82,7 @@ class KernelExpansion:
     coef: Array  # (support, p)
     columns: np.ndarray | None  # of a Gram matrix of new inputs with all samples, those of the support
     features_coef: Array | None = None  # the coefficients of the features of a kernel that has few, (D, p)
+    tells_far: bool = False  # whether inputs with no kernel values are far from the whole sample
 
     @classmethod
     def over(
@@ -87,15 +94,23 @@ class KernelExpansion:
         features_coef = None
         if is_thin(training_set.ridge.gram) and coef.shape[0] > 0:
             features_coef = kernel.terms[0][0].features(X).T @ coef
-        return cls(kernel, X, coef, columns, features_coef)
+        is_plain = training_set.is_exact and columns is None and features_coef is None
+        tells_far = is_plain and len(getattr(kernel, "terms", ())) == 1 and len(support) == training_set.n_samples
+        return cls(kernel, X, coef, columns, features_coef, tells_far)
 
     def predict_coordinates(self, X: Array) -> Array:
         """Return the values at checked inputs, (m, p)."""
-        return _joined([self._values(block) for block in self._blocks(X)])
+        return self._joined_values(X, None)
 
     def evaluate(self, X: Array, matrix: Array) -> Array:
         """Return the values at checked inputs after a matrix (p, points) that holds the output operator."""
-        return _joined([self._values(block, matrix) for block in self._blocks(X)])
+        return self._joined_values(X, matrix)
+
+    def _joined_values(self, X: Array, matrix: Array | None) -> Array:
+        """Return the values of all blocks; warn about inputs that are far from the sample."""
+        blocks = [self._values(block, matrix) for block in self._blocks(X)]
+        warn_of_distance(sum(far for _, far in blocks), X.shape[0])
+        return _joined([values for values, _ in blocks])
 
     def _blocks(self, X: Array) -> Iterator[Array]:
         """Yield inputs in blocks whose Gram matrices with the support are small, in the dtype of the model."""
@@ -108,14 +123,17 @@ class KernelExpansion:
         for first in range(0, X.shape[0], rows):
             yield X[first : min(first + rows, X.shape[0]), ...]
 
-    def _values(self, X: Array, matrix: Array | None = None) -> Array:
+    def _values(self, X: Array, matrix: Array | None) -> tuple[Array, int]:
+        """Return the values at some inputs, and how many of these are far from the sample."""
         if self.coef.shape[0] == 0:
             width = self.coef.shape[1] if matrix is None else matrix.shape[1]
-            return namespace(X).zeros((X.shape[0], width), dtype=X.dtype, device=device(X))
+            return namespace(X).zeros((X.shape[0], width), dtype=X.dtype, device=device(X)), 0
         gram, coef = self._gram(X)
+        kernel: Any = self.kernel
+        far = n_far(kernel.terms[0][0], gram.terms[0][0], X, self.X) if self.tells_far else 0
         if matrix is None:
-            return gram.matmul(as_like(coef, X))
-        return gram.terms[0][0].matmul(as_like(coef, X) @ as_like(matrix, X))
+            return gram.matmul(as_like(coef, X)), far
+        return gram.terms[0][0].matmul(as_like(coef, X) @ as_like(matrix, X)), far
 
     def _gram(self, X: Array) -> tuple[Any, Array]:
         """Return the Gram operator between inputs and the model, and the coefficients that it acts on."""
@@ -340,8 +358,10 @@ def warn_unless_converged(solution: Solution, lam: float, tol: float) -> None:
 
 
 def warn_of_scales(fitted: FittedDual) -> None:
-    """Warn about a kernel or a loss whose scale does not fit the data."""
+    """Warn about a kernel or a loss whose scale does not fit the data, and about repeated inputs."""
     warn_of_kernel(fitted.training_set)
+    if fitted.problem.loss.curvature > 0:  # quantiles and classes of one input may well differ
+        warn_of_duplicates(fitted.training_set)
     warn_of_clipping(fitted.problem.loss, fitted.duals.outlier_score)
 
 

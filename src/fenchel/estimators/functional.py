@@ -18,6 +18,7 @@ from fenchel.estimators.curve_center import CurveCenter, channel_scales
 from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.scale_warnings import warn_of_domain
 from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
     DualSettings,
@@ -50,7 +51,7 @@ class _Encoded:
     center: CurveCenter | None
     scale: np.ndarray | None  # one for each channel of the outputs
     is_fdata: bool  # outputs came as a scikit-fda object
-    observed: Array  # mask of the shape of y, of all curves given
+    given: Curves  # all curves given, as they came
 
     @property
     def units(self) -> Any:
@@ -223,6 +224,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         check_is_fitted(self)
         X = self._checked_inputs(X, reset=False)[0]
         points = self.grid_ if grid is None else as_points(grid)
+        warn_of_domain(points, self.grid_)
         matrix = self.representation_.evaluation(self._operator, points, derivative)
         values = self._expansion.evaluate(X, matrix)
         if self.scale_ is not None:  # channels of a point stand together
@@ -276,7 +278,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(curves)}.")
         xp = namespace(X)
         X = xp.astype(X, xp.float64) if double else X
-        curves = Curves(curves.grid, as_like(curves.values, X))
+        curves = given = Curves(curves.grid, as_like(curves.values, X))
         _check_operator_fits(curves)
         representation = self._curve_representation()
         center = self._center_of(curves, sample_weight)
@@ -289,7 +291,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         operator = self._output_operator(curves.grid, representation)
         kernel = Separable(self._input_kernel(input_grid), operator)
         training_set = encode(X, curves, kernel, representation, settings, sample_weight, operator)
-        return _Encoded(training_set, operator, center, scale, is_fdata(y), curves.observed)
+        return _Encoded(training_set, operator, center, scale, is_fdata(y), given)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
@@ -301,7 +303,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         scores = fitted.duals.point_outlier_score
         if scores is not None:
             xp, scores = namespace(scores), self.representation_.shaped(scores)
-            self.point_outlier_score_ = xp.where(encoded.observed, scores, xp.zeros_like(scores) + float("nan"))
+            self.point_outlier_score_ = xp.where(encoded.given.observed, scores, xp.zeros_like(scores) + float("nan"))
         return self
 
     def _checked_inputs(self, X: Any, reset: bool) -> tuple[Array, np.ndarray | None]:

@@ -1,6 +1,6 @@
 """``FunctionalRegressor`` with loss and lam chosen by cross-validation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Self
@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array
+from fenchel._array import Array, as_like, host
 from fenchel.estimators.functional import FunctionalRegressor
 from fenchel.estimators.kernel_choice import KernelChoice, choose_kernel, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.search import Progress, Search, expose_best, squared_distance
+from fenchel.estimators.scoring import Scoring
+from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
 from fenchel.estimators.training_set import TrainingSet
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.kernels import Constant, Laplacian
@@ -66,6 +67,9 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     scale : bool, "robust" or "auto", default="auto"
         As for ``FunctionalRegressor``. ``"auto"`` divides each output channel by its scale with ``kernel="auto"``,
         unless a threshold of a loss is a number or ``channels`` couples them. Held-out errors are in these units.
+    scoring : str, callable or None, default=None
+        As for ``OperatorKernelRegressorCV``, of curves at the points of the grid, (n, m) or (n, m, c). Curves with gaps
+        have no scores by name: use ``fenchel.metrics.curve_scorer``.
 
     Attributes
     ----------
@@ -115,6 +119,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         progress: Progress | None = None,
         approximation: Any = None,
         scale: bool | str = "auto",
+        scoring: str | Callable[..., Any] | None = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -132,6 +137,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self.progress = progress
         self.approximation = approximation
         self.scale = scale
+        self.scoring = scoring
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
@@ -147,6 +153,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self : FunctionalRegressorCV
             The fitted model.
         """
+        scoring = Scoring.of(self)
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
         if is_auto(self.kernel):
             estimator, encoded, search, choice = self._chosen(search, X, y, sample_weight, grid)
@@ -154,7 +161,11 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             estimator, choice = self._estimator(search.losses).set_params(lam=min(search.lams)), None
             encoded = self._encoded(estimator, X, y, sample_weight, grid)
         training_set = encoded.training_set
-        result = search(training_set, search.folds(training_set), squared_distance(training_set, search.ceiling))
+        folds = search.folds(training_set)
+        measure = (
+            squared_distance(training_set, search.ceiling) if scoring is None else _scored(encoded, scoring, folds)
+        )
+        result = search(training_set, folds, measure, settings=f"{scoring or ''}")
         expose_best(self, estimator, encoded, result, _FITTED, choice)
         return self
 
@@ -252,3 +263,21 @@ def _laplacian(share: float, training_set: TrainingSet) -> Laplacian:
     representation: Any = training_set.representation
     grid = representation.grid_
     return Laplacian(1 / (share * float(grid[-1] - grid[0])))
+
+
+def _scored(encoded: Any, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
+    """Return the measure that ``scoring`` is, of curves at the points of the grid, (n, m) or (n, m, c)."""
+    training_set = encoded.training_set
+    representation, index = training_set.representation, training_set.index
+    given = host(encoded.given.values)
+    truth = given if index is None else given[index]
+
+    def decode(coordinates: np.ndarray) -> np.ndarray:
+        if representation.row_scale_ is not None:  # curves with gaps
+            coordinates = coordinates / host(representation.row_scale_)
+        values = host(representation.decode(as_like(coordinates, training_set.targets))).reshape(truth.shape)
+        values = values if encoded.scale is None else values * encoded.scale
+        return values if encoded.center is None else values + encoded.center.values.reshape(truth.shape[1:])
+
+    weights = None if training_set.weights is None else training_set.counts
+    return scoring.measure(truth, decode, folds, weights, representation.grid_)

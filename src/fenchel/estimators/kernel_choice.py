@@ -34,6 +34,19 @@ class KernelChoice:
     is_robust: bool
     trials: dict[str, list[Any]]  # what was tried, one entry for each trial
 
+    @classmethod
+    def of(
+        cls, encoded: Any, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
+    ) -> "KernelChoice":
+        """Return the choice of one of the searches, by whether it was a robust one, with what all of them tried."""
+        rows = [
+            {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
+            for is_robust, search in searches.items()
+            for trial in search.trials
+        ]
+        trials = {name: [row[name] for row in rows] for name in rows[0]}
+        return cls(encoded, searches[robust], list(losses), robust, trials)
+
     def resolved_losses(self) -> list[Loss]:
         """Return the losses with numbers for thresholds that are relative to the residuals of the search."""
         training_set = self.encoded.training_set
@@ -100,7 +113,7 @@ def choose_kernel(
         robust = any(is_robust(loss, encoded.training_set) for loss in given)
         encoded = encode(True) if robust else encoded
         search = _searched(encoded.training_set, robust, curves, grid)
-        return _choice(encoded, search, given, robust, {robust: search})
+        return KernelChoice.of(encoded, given, robust, {robust: search})
     candidates = {False: encoded, True: encode(True)}
     searches = {robust: _searched(candidates[robust].training_set, robust, curves, grid) for robust in (False, True)}
     square, huber = (
@@ -110,7 +123,7 @@ def choose_kernel(
     spread = float(np.std(difference)) / n**0.5
     robust = not float(np.mean(difference)) < -_ERRORS * spread
     given = [Huber("auto")] if robust else [Square()]
-    return _choice(candidates[robust], searches[robust], given, robust, searches)
+    return KernelChoice.of(candidates[robust], given, robust, searches)
 
 
 def encoded_for_search(
@@ -183,14 +196,3 @@ def _squared_errors(encoded: Encoded, search: KernelSearch, other: Encoded) -> n
 def _units(encoded: Encoded) -> Any:
     """Return the units of the coordinates, a number for all of them or one for each."""
     return getattr(encoded, "units", 1.0)
-
-
-def _choice(
-    encoded: Encoded, search: KernelSearch, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
-) -> KernelChoice:
-    rows = [
-        {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
-        for is_robust, one in searches.items()
-        for trial in one.trials
-    ]
-    return KernelChoice(encoded, search, list(losses), robust, {name: [row[name] for row in rows] for name in rows[0]})

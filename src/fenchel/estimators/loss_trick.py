@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -18,6 +18,7 @@ from fenchel._component import from_name
 from fenchel.decoders import Decoder
 from fenchel.estimators.decoder_choice import DecoderChoice
 from fenchel.estimators.fitted_dual import FITTED, FittedDual, KernelExpansion, expose, fit_refined
+from fenchel.estimators.kernel_choice import KernelChoice, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.search import SEARCHED, Search, expose_best
 from fenchel.estimators.training_set import TrainingSet, check_fits, encode
@@ -29,7 +30,8 @@ from fenchel.estimators.validation import (
     training_inputs,
 )
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import as_operator_kernel, as_scalar_kernel
+from fenchel.kernel_search import search_kernel
+from fenchel.kernels import Constant, as_operator_kernel, as_scalar_kernel
 from fenchel.kernels.base import ScalarKernel
 from fenchel.losses import Loss
 from fenchel.losses.profile import Quadratic
@@ -41,6 +43,8 @@ from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 __all__ = ["LossTrickPredictor"]
 
 _FITTED = ("decoder_", "task_loss_")  # of the best estimator, beside the common ones
+_LAM = 1e-3  # with a given kernel
+_PROFILE = 100  # training outputs whose costs are predicted where the kernel is searched for
 
 
 @dataclass(frozen=True)
@@ -66,13 +70,15 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : str, kernel or callable, default="gaussian"
-        Kernel of the inputs, as for ``OperatorKernelRegressor``.
+    kernel : "auto", str, kernel or callable, default="auto"
+        Kernel of the inputs, as for ``OperatorKernelRegressor``. ``"auto"`` searches for a kernel of the columns of X,
+        whose units do not matter: the one that best predicts, by leave-one-out, what 100 of the training outputs cost.
     task_loss : TaskLoss, str, callable or array, default="least_squares"
         What a prediction costs: a loss of ``fenchel.task_losses`` or its short name, a function ``delta(y, z)`` of a
         predicted and a true output, or the matrix of a ``LossMatrix``.
-    lam : float, default=1e-3
-        Weight of the squared norm; not used where ``lams`` are given.
+    lam : float or "auto", default="auto"
+        Weight of the squared norm; not used where ``lams`` are given. ``"auto"`` is chosen by cross-validation on the
+        task loss with ``kernel="auto"``, as ``OperatorKernelRegressorCV`` does, and 1e-3 with a given kernel.
     surrogate : Loss or str, default="square"
         The loss with which the weights are learnt. ``"square"`` gives the weights above for every kernel of outputs.
         Another loss, such as ``Huber(0.5)``, is solved through its dual in the feature space of ``output_kernel``, and
@@ -95,8 +101,10 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         As for ``OperatorKernelRegressor``, of the surrogate problem.
     lam_ : float
         The weight of the squared norm that was used.
+    best_kernel_, search_ : kernel and dict
+        As for ``OperatorKernelRegressorCV``, with ``kernel="auto"``.
     cv_errors_ : array of shape (1, n_lams)
-        Mean task loss of held-out samples, where ``lams`` are given.
+        Mean task loss of held-out samples, where lam is chosen.
     task_loss_, decoder_ : TaskLoss, Decoder
         The parts, fitted.
 
@@ -120,7 +128,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
     >>> X = np.linspace(0, 3, 60)[:, None]
     >>> y = np.sin(X[:, 0])
     >>> y[::7] = -3.0  # outliers
-    >>> model = LossTrickPredictor(task_loss=Cauchy(0.1), lams=[1e-4, 1e-3, 1e-2]).fit(X, y)
+    >>> model = LossTrickPredictor(task_loss=Cauchy(0.1)).fit(X, y)
     >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 0.05)
     True
     """
@@ -130,9 +138,9 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
 
     def __init__(
         self,
-        kernel: ScalarKernel | str = "gaussian",
+        kernel: ScalarKernel | str = "auto",
         task_loss: TaskLoss | str = "least_squares",
-        lam: float = 1e-3,
+        lam: float | str = "auto",
         surrogate: Loss | str = "square",
         decoder: Decoder | str | None = "auto",
         output_kernel: ScalarKernel | str | None = None,
@@ -158,7 +166,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None) -> Self:
-        """Learn the weights; with ``lams``, choose among them first.
+        """Learn the weights, with the kernel and the lam that are found where none are given.
 
         Parameters
         ----------
@@ -176,13 +184,17 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         """
         for name in (*FITTED, *SEARCHED, *_FITTED):
             self.__dict__.pop(name, None)  # of an earlier fit, perhaps with other parts
-        if self.lams is not None:
-            self._search(X, y, sample_weight)
+        choice = self._kernel_choice(X, y, sample_weight) if is_auto(self.kernel) else None
+        kernel = self.kernel if choice is None else choice.search.kernel
+        if self.lams is not None or (choice is not None and is_auto(self.lam)):
+            self._search(X, y, sample_weight, kernel, choice)
             self.lam_ = self.best_lam_
             return self
         settings = self._settings()
-        encoding = partial(self._encode, X, y, sample_weight, settings)
-        self.lam_ = self.lam
+        encoding = partial(self._encode, X, y, sample_weight, settings, kernel=kernel)
+        self.lam_ = settings.lam
+        if choice is not None:
+            self.best_kernel_, self.search_ = kernel, choice.trials
         return self._expose(*fit_refined(encoding, settings))
 
     def weights(self, X: Array) -> Array:
@@ -251,15 +263,31 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         return namespace(X).asarray(decoded, device=device(X))
 
     def _settings(self) -> DualSettings:
-        return DualSettings.of(self, self.surrogate, "surrogate")
+        resolved = clone(self).set_params(lam=_LAM) if is_auto(self.lam) else self
+        return DualSettings.of(resolved, self.surrogate, "surrogate")
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         return self.set_params(surrogate=clone(loss), lam=lam)
 
-    def _search(self, X: Array, y: Outputs, sample_weight: Array | None) -> None:
-        """Choose among ``lams`` on the task loss, and fit the best model."""
+    def _kernel_choice(self, X: Array, y: Outputs, sample_weight: Array | None) -> KernelChoice:
+        """Return the kernel that predicts best what some of the training outputs cost.
+
+        Costs are not centred, since the weights need not sum to one.
+        """
+        settings = self._settings()
+        encoded = self._encode(X, y, sample_weight, settings, double=True, kernel=Constant())
+        training_set, outputs = encoded.training_set, encoded.outputs
+        some = np.random.default_rng(0).permutation(len(outputs))[:_PROFILE]
+        costs = encoded.space.task_loss.matrix(outputs[some], outputs).T
+        search = search_kernel(training_set.X, costs, training_set.weights)
+        return KernelChoice.of(encoded, [settings.loss], False, {False: search})
+
+    def _search(
+        self, X: Array, y: Outputs, sample_weight: Array | None, kernel: Any, choice: KernelChoice | None
+    ) -> None:
+        """Choose lam on the task loss, and fit the best model."""
         search = Search.of(self, [self.surrogate])
-        estimator: LossTrickPredictor = clone(self).set_params(lams=None)
+        estimator: LossTrickPredictor = clone(self).set_params(lams=None, kernel=kernel)
         estimator._set_loss_and_lam(search.losses[0], search.lams[0])
         encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
         training_set, space = encoded.training_set, encoded.space
@@ -268,26 +296,40 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         def weights(predictions: np.ndarray) -> np.ndarray:
             return host(_spread(predictions, training_set)) if encoded.is_expanded else predictions
 
-        counts = training_set.counts
-        measure = DecoderChoice.of([encoded.decoder], space, encoded.outputs, folds, counts, weights, space.task_loss)
+        measure = DecoderChoice.of(
+            [encoded.decoder],
+            space,
+            encoded.outputs,
+            folds,
+            training_set.counts,
+            weights,
+            lambda truth, decoded, counts: space.task_loss(truth, decoded),
+        )
         result = search(training_set, folds, measure, encoded.is_expanded)
-        expose_best(self, estimator, encoded, result, _FITTED)
+        expose_best(self, estimator, encoded, result, _FITTED, choice)
         self._expansion, self._is_single = estimator._expansion, estimator._is_single
 
     def _encode(
-        self, X: Array, y: Outputs, sample_weight: Array | None, settings: DualSettings, double: bool = False
+        self,
+        X: Array,
+        y: Outputs,
+        sample_weight: Array | None,
+        settings: DualSettings,
+        double: bool = False,
+        kernel: Any = None,
     ) -> _Encoded:
         """Return checked data; the outputs are unit vectors for the square loss, else in their feature space."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, kernel = training_inputs(self, X, as_operator_kernel(self.kernel, None).validate(), double)
+        kernel = as_operator_kernel(self.kernel if kernel is None else kernel, None).validate()
+        X, kernel = training_inputs(self, X, kernel, double)
         task_loss = as_task_loss(self.task_loss).validate()
         outputs = task_loss.check(y if is_host(y) else host(y))
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(outputs)}.")
         task_loss = task_loss.resolve(outputs)
         decoder = (
-            task_loss.decoder() if _is_auto(self.decoder) else part_of(self.decoder, decoder_room, "decoder", Decoder)
+            task_loss.decoder() if is_auto(self.decoder) else part_of(self.decoder, decoder_room, "decoder", Decoder)
         ).validate()
         is_expanded = settings.loss.profile != Quadratic()
         check_fits(X, kernel, settings, 1 if is_expanded else X.shape[0])
@@ -370,7 +412,3 @@ def _spread(weights: Array, training_set: TrainingSet) -> Array:
     spread = np.zeros((weights.shape[0], training_set.n_given))
     spread[:, training_set.index] = host(weights)
     return as_like(spread, training_set.targets)
-
-
-def _is_auto(decoder: object) -> bool:
-    return isinstance(decoder, str) and decoder == "auto"

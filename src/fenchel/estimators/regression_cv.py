@@ -12,6 +12,7 @@ from fenchel._array import Array, as_like
 from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
+from fenchel.estimators.scoring import Scoring
 from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.losses import Loss
@@ -62,9 +63,11 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         A file that keeps the errors of finished losses; a fit with the same data and grid goes on from there.
     progress : callable or None, default=None
         Called as ``progress(done, total)`` after each (loss, lam) pair.
-    scoring : callable or None, default=None
-        ``scoring(y, predicted)`` gives the error of each sample, shape (n,), from the outputs and their predictions out
-        of sample, in the order of the sample; ``None`` is the squared distance.
+    scoring : str, callable or None, default=None
+        What chooses loss and lam: a name such as ``"neg_mean_absolute_error"`` or ``"r2"``, or a scorer
+        ``scorer(estimator, X, y)``, of which ``cv_errors_`` is minus the mean over folds; or a function
+        ``scoring(y, predicted)`` that gives the error of each sample, shape (n,), in the order of the sample. ``None``
+        is the squared distance. Kernels are compared by their squared errors in any case.
     center, scale : bool, "robust" or "auto", default="auto"
         As for ``OperatorKernelRegressor``. ``"auto"`` centres the outputs with ``kernel="auto"``, robustly for a robust
         loss, and divides each by its scale unless a threshold of a loss is a number, an operator acts on the outputs or
@@ -121,7 +124,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         checkpoint: Any = None,
         progress: Progress | None = None,
         approximation: Any = None,
-        scoring: Callable[[Array, Array], Any] | None = None,
+        scoring: str | Callable[..., Any] | None = None,
         center: bool | str = "auto",
         scale: bool | str = "auto",
     ) -> None:
@@ -155,11 +158,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self : OperatorKernelRegressorCV
             The fitted model.
         """
-        if self.scoring is not None and not callable(self.scoring):
-            raise TypeError(
-                "The 'scoring' parameter of OperatorKernelRegressorCV must be a callable scoring(y, predicted) that "
-                f"gives the error of each sample, or None. Got {self.scoring!r} instead."
-            )
+        scoring = Scoring.of(self)
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
         estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
         estimators = {key: one.set_params(lam=min(search.lams)) for key, one in estimators.items()}
@@ -168,11 +167,11 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         )
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         training_set = encoded.training_set
+        folds = search.folds(training_set)
         measure = squared_distance(training_set, search.ceiling)
-        if self.scoring is not None:
-            measure = self._scored(encoded, self.scoring)
-        settings = "" if self.scoring is None else getattr(self.scoring, "__qualname__", repr(self.scoring))
-        result = search(training_set, search.folds(training_set), measure, settings=settings)
+        if scoring is not None:
+            measure = self._scored(encoded, scoring, folds)
+        result = search(training_set, folds, measure, settings=f"{scoring or ''}")
         expose_best(self, estimator, encoded, result, choice=choice)
         return self
 
@@ -182,16 +181,16 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return self.best_estimator_.predict(X)
 
     @staticmethod
-    def _scored(encoded: Any, scoring: Callable[[Array, Array], Any]) -> Measure:
+    def _scored(encoded: Any, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
         """Return the measure that ``scoring`` is, of decoded outputs and predictions."""
         training_set, target_scale = encoded.training_set, encoded.target_scale
 
         def decode(coordinates: Array) -> Any:
-            decoded = training_set.representation.decode(coordinates)
+            decoded = training_set.representation.decode(as_like(coordinates, training_set.targets))
             return decoded if target_scale is None else target_scale.decode(decoded)
 
-        y = decode(training_set.targets)
-        return lambda predictions: np.asarray(scoring(y, decode(as_like(predictions, y))), dtype=np.float64)
+        weights = None if training_set.weights is None else training_set.counts
+        return scoring.measure(decode(training_set.targets), decode, folds, weights)
 
     def _estimator(self, losses: Sequence[Loss], is_robust: bool) -> OperatorKernelRegressor:
         """Return the estimator with the first loss, centring and scaling outputs where that is left to the data."""

@@ -1,21 +1,23 @@
-"""Warnings about kernels and losses whose scale does not fit the data."""
+"""Warnings about kernels and losses whose scale does not fit the data, and about data that say little."""
 
 from typing import Any
 
 import numpy as np
 
-from fenchel._array import as_index, host, namespace
+from fenchel._array import Array, as_index, host, is_numpy, namespace
 from fenchel.estimators.training_set import TrainingSet
 from fenchel.estimators.validation import warn_user
-from fenchel.exceptions import ScaleWarning
+from fenchel.exceptions import DataWarning, ScaleWarning
 from fenchel.losses import Loss
 
-__all__ = ["warn_of_clipping", "warn_of_kernel"]
+__all__ = ["n_far", "warn_of_clipping", "warn_of_distance", "warn_of_domain", "warn_of_duplicates", "warn_of_kernel"]
 
 _ROWS = 50  # of the Gram matrix that are looked at
 _FEWEST = 30  # samples that say something about the scale of a kernel or a loss
 _ALONE = 1e-3  # kernel with the nearest other sample, over the diagonal, at which a sample is alone
 _SAME = 1e-6  # spread of all entries over the diagonal at which samples are the same to the kernel
+_REPEATED = 0.5  # share of the variance of the outputs that is left between samples of one input
+_FAR = 1e-6  # cosine with every training input, in the feature space, at which an input is far from all of them
 _CLIPPED = 0.95  # share of clipped samples at which a loss has lost its quadratic part
 
 
@@ -58,6 +60,68 @@ def warn_of_clipping(loss: Loss, scores: Any) -> None:
             f"{loss!r} clips {share:.0%} of the samples: its threshold is small beside the residuals, and the fit is "
             "nearly that of the norm alone. Its parameter is in units of the outputs: raise it, or use 'auto'.",
             ScaleWarning,
+        )
+
+
+def warn_of_duplicates(training_set: TrainingSet) -> None:
+    """Warn if samples with the same inputs have outputs that differ by more than half of all variance."""
+    n, X, targets = training_set.n_samples, training_set.X, training_set.targets
+    is_unit_vectors = targets.shape[1] >= n  # such as the targets of the loss trick, which always differ
+    if n < _FEWEST or not is_numpy(X) or training_set.is_pairwise or is_unit_vectors:
+        return
+    rows = np.ascontiguousarray(X.reshape(n, -1))
+    _, group = np.unique(rows.view(np.dtype((np.void, rows[0].nbytes))), return_inverse=True)
+    group = group.reshape(n)
+    if np.max(group) == n - 1:
+        return
+    counts, values = training_set.counts, host(targets).astype(np.float64)
+    means = np.zeros((np.max(group) + 1, values.shape[1]))
+    np.add.at(means, group, counts[:, None] * values)
+    within = values - (means / np.bincount(group, counts)[:, None])[group]
+    total = counts @ np.sum((values - np.average(values, axis=0, weights=counts)) ** 2, axis=1)
+    share = float(counts @ np.sum(within**2, axis=1) / total) if total > 0 else 0.0
+    if share > _REPEATED:
+        repeated = float(np.mean(np.bincount(group)[group] > 1))
+        warn_user(
+            f"{repeated:.0%} of the samples share their inputs with another one, and outputs that differ there have "
+            f"{share:.0%} of the variance: no function of X explains it. Add columns to X that tell these samples "
+            "apart, or average them and pass their numbers as sample_weight.",
+            DataWarning,
+        )
+
+
+def n_far(scalar: Any, gram: Any, X: Array, Z: Array) -> int:
+    """Return how many inputs have practically no kernel value with any training input Z; ``gram`` is that of both."""
+    if not is_numpy(X):
+        return 0
+    sums = np.abs(gram.matmul(np.ones((Z.shape[0], 1), dtype=X.dtype)))[:, 0]
+    least = _FAR * np.sqrt(np.abs(scalar.diag(X)) * np.max(np.abs(scalar.diag(Z))))
+    suspects = np.flatnonzero((sums < Z.shape[0] * least) & (least > 0))
+    if len(suspects) == 0:
+        return 0
+    return int(np.sum(np.max(np.abs(scalar(X[suspects], Z)), axis=1) < least[suspects]))
+
+
+def warn_of_distance(n_far: int, n: int) -> None:
+    """Warn about new inputs that are far from all training inputs."""
+    if n_far:
+        warn_user(
+            f"{n_far} of {n} samples are far from all training inputs: every kernel value is below {_FAR:g} of the "
+            "diagonal, and the prediction is the centre of the outputs. Check the units of X, or use a wider kernel "
+            "or one with a linear part.",
+            DataWarning,
+        )
+
+
+def warn_of_domain(points: np.ndarray, grid: np.ndarray) -> None:
+    """Warn about points outside the domain of the training curves."""
+    slack = 1e-9 * float(grid[-1] - grid[0])
+    if points[0] < grid[0] - slack or points[-1] > grid[-1] + slack:
+        warn_user(
+            f"Predictions are asked for from {points[0]:g} to {points[-1]:g}, and the training curves are known from "
+            f"{grid[0]:g} to {grid[-1]:g}: beyond, a prediction says nothing of the curve. Check the unit of the grid, "
+            "or ask for points of that domain.",
+            DataWarning,
         )
 
 

@@ -14,6 +14,7 @@ from fenchel.decoders.choice import are_label_sets, suitable_decoders
 from fenchel.estimators.decoder_choice import DecoderChoice
 from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.scoring import Scoring
 from fenchel.estimators.search import (
     Measure,
     Progress,
@@ -72,6 +73,9 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         by ``hamming_losses``.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    scoring : str, callable or None, default=None
+        As for ``OperatorKernelRegressorCV``, of decoded outputs, instead of a task loss: a name such as
+        ``"f1_samples"``, or a scorer such as ``fenchel.metrics.label_scorer("f1")``.
 
     Attributes
     ----------
@@ -111,6 +115,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         checkpoint: Any = None,
         progress: Progress | None = None,
         approximation: Any = None,
+        scoring: str | Callable[..., Any] | None = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -127,6 +132,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.progress = progress
         self.approximation = approximation
+        self.scoring = scoring
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
@@ -142,6 +148,9 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self : StructuredPredictorCV
             The fitted model.
         """
+        if self.task_loss is not None and self.scoring is not None:
+            raise ValueError("Give task_loss or scoring, not both: each decides about loss, lam and decoder.")
+        Scoring.of(self)  # raises if it is none
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
         estimators = {is_robust: self._estimator(search.losses[0], min(search.lams)) for is_robust in (False, True)}
         estimator, encoded, choice = encoded_for_search(
@@ -149,7 +158,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         )
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         kernels = self._output_kernels(encoded)
-        by_task_loss = self.task_loss is not None or len(kernels) > 1
+        by_task_loss = self.task_loss is not None or self.scoring is not None or len(kernels) > 1
         trials = [self._trial(search, estimator, encoded, by_task_loss)]
         for kernel in kernels[1:]:
             other: StructuredPredictor = clone(estimator).set_params(output_kernel=kernel)
@@ -194,7 +203,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         if decoding is not None and by_task_loss:
             measure = decoding
         name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
-        result = search(training_set, folds, measure, settings=f"{self.decoder!r} {name}")
+        settings = f"{self.decoder!r} {name}" + ("" if self.scoring is None else f" {Scoring.of(self)}")
+        result = search(training_set, folds, measure, settings=settings)
         if decoding is None:
             return _Trial(estimator, encoded, result)
         decoder = decoding.decoders[0]
@@ -212,11 +222,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             raise IncompatibleError(
                 "A task loss compares outputs, and a Gram matrix has none. Use task_loss=None, or an output kernel."
             )
-        task_loss = self.task_loss
-        if task_loss is None:
-            if not are_label_sets(representation.outputs_):
-                raise ValueError("A choice among output kernels or thresholds needs a task loss. Give task_loss.")
-            task_loss = hamming_losses
+        task_loss = self._task_loss(representation)
 
         def coordinates(predictions: np.ndarray) -> Array:
             return as_like(predictions, representation.targets_) + representation.mean_
@@ -226,12 +232,23 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             decoders, representation, representation.outputs_, folds, counts, coordinates, task_loss
         )
 
+    def _task_loss(self, representation: KernelOutputs) -> Callable[[Any, Any, np.ndarray], np.ndarray]:
+        """Return the loss of decoded outputs that decides: the one given, by name or not, or that of label sets."""
+        scoring, task_loss = Scoring.of(self), self.task_loss
+        if scoring is not None:
+            return scoring.errors
+        if task_loss is None:
+            if not are_label_sets(representation.outputs_):
+                raise ValueError("A choice among output kernels or thresholds needs a task loss. Give task_loss.")
+            task_loss = hamming_losses
+        return lambda truth, decoded, counts: task_loss(truth, decoded)
+
     def _output_kernels(self, encoded: Any) -> list[Any]:
         """Return the kernels of outputs to choose from; the first is that of the data."""
         if isinstance(self.output_kernel, list | tuple):
             return list(self.output_kernel)
         outputs = encoded.representation.outputs_
-        is_open = is_auto(self.output_kernel) and is_auto(self.decoder) and self.task_loss is not None
+        is_open = is_auto(self.output_kernel) and is_auto(self.decoder) and (self.task_loss or self.scoring) is not None
         if not is_open or outputs.ndim != 2 or host(outputs).dtype.kind not in "biuf":
             return [self.output_kernel]
         median = float(Gaussian("median").resolve(outputs).gamma)  # type: ignore[arg-type]  # a number now

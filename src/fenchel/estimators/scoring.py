@@ -1,0 +1,130 @@
+"""Errors of held-out samples by a score of scikit-learn, or by a function of outputs and predictions."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import get_scorer
+
+from fenchel._array import host
+from fenchel.estimators.search import Measure
+
+__all__ = ["Scoring"]
+
+
+class _Known(RegressorMixin, BaseEstimator):
+    """What a scorer sees of the models that have not seen some samples: their predictions."""
+
+    def __init__(self, predictions: Any = None, grid: np.ndarray | None = None) -> None:
+        self.predictions = predictions
+        self.grid = grid
+
+    @property
+    def grid_(self) -> np.ndarray | None:
+        """Points of predicted curves."""
+        return self.grid
+
+    def predict(self, X: Any) -> Any:
+        """Return the predictions."""
+        return self.predictions
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The ``scoring`` parameter of a search.
+
+    A name of ``sklearn.metrics.get_scorer_names()`` or a scorer ``scorer(estimator, X, y)`` gives one number for each
+    fold, and greater is better; of the estimator only ``predict`` is known. A function ``scoring(y, predicted)`` gives
+    the error of each sample.
+    """
+
+    owner: str  # the estimator, for messages
+    given: Any
+    scorer: Callable[..., float] | None  # None for a function of outputs and predictions
+
+    @classmethod
+    def of(cls, estimator: Any) -> "Scoring | None":
+        """Return the scoring that the parameter of an estimator means; ``None`` is none."""
+        given, owner = estimator.scoring, type(estimator).__name__
+        if given is None:
+            return None
+        if isinstance(given, str):
+            return cls(owner, given, get_scorer(given))
+        if not callable(given):
+            raise TypeError(
+                f"The 'scoring' parameter of {owner} must be a name such as 'r2', a scorer(estimator, X, y), a "
+                f"function (y, predicted) that gives the error of each sample, or None. Got {given!r} instead."
+            )
+        return cls(owner, given, given if _n_arguments(given) == 3 else None)
+
+    def __str__(self) -> str:
+        return self.given if isinstance(self.given, str) else getattr(self.given, "__qualname__", repr(self.given))
+
+    def errors(
+        self, truth: Any, predicted: Any, weights: np.ndarray | None = None, grid: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the error of each sample, or minus the score of all of them for each."""
+        if self.scorer is None:
+            return np.asarray(self.given(truth, predicted), dtype=np.float64)
+        if isinstance(self.given, str):
+            truth, predicted = self._rows(truth), self._rows(predicted)
+        is_weighted = weights is not None and bool(np.any(weights != 1))
+        options = {"sample_weight": weights} if is_weighted else {}
+        try:
+            score = float(self.scorer(_Known(predicted, grid), None, truth, **options))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f"scoring={self} is not for the predictions of {self.owner}: {error}") from error
+        if not np.isfinite(score):
+            raise ValueError(f"scoring={self} is {score} for a fold of {len(truth)} samples. Use fewer folds.")
+        return np.full(len(truth), -score)
+
+    def measure(
+        self,
+        truth: Any,
+        decode: Callable[[np.ndarray], Any],
+        folds: list[np.ndarray],
+        weights: np.ndarray | None = None,
+        grid: np.ndarray | None = None,
+    ) -> Measure:
+        """Return the measure of a search; ``decode`` turns predictions in coordinates into outputs.
+
+        A function of outputs sees the whole sample. A scorer sees a fold at a time; where each sample is a fold of its
+        own, all that are held out.
+        """
+        parts = folds
+        if self.scorer is None:
+            parts = [np.arange(len(truth))]
+        elif all(len(fold) == 1 for fold in folds):
+            parts = [np.concatenate(folds)]
+
+        def errors(predictions: np.ndarray) -> np.ndarray:
+            decoded, found = decode(predictions), np.full(len(truth), np.nan)
+            for part in parts:
+                rows = slice(None) if self.scorer is None else part
+                found[part] = self.errors(truth[rows], decoded[rows], None if weights is None else weights[rows], grid)
+            return found
+
+        return errors
+
+    def _rows(self, outputs: Any) -> np.ndarray:
+        """Return outputs as scikit-learn's scores take them: one row for each sample, or one number."""
+        values = outputs if isinstance(outputs, np.ndarray) else host(outputs)
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise ValueError(
+                f"scoring={self} takes outputs that are observed everywhere, and these have gaps. Use scoring=None, or "
+                "fenchel.metrics.curve_scorer()."
+            )
+        return values.reshape(len(values)) if values.size == len(values) else values.reshape(len(values), -1)
+
+
+def _n_arguments(function: Callable[..., Any]) -> int:
+    """Return how many arguments a function must be given by place; 2 if that is not known."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 2
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.kind in by_place and one.default is one.empty for one in parameters)
