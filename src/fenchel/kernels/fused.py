@@ -85,7 +85,7 @@ def _by_differences(left: DistanceTerm, right: DistanceTerm, A: Array) -> Array:
 
 
 def _run(name: str, rows: Any, columns: Any, sizes: tuple[int, int, int], profile: int, A: Any) -> Array:
-    from fenchel.kernels import _triton  # Triton comes with torch for CUDA only
+    from fenchel import _triton  # Triton comes with torch for CUDA only
 
     xp, outputs, (n, m, width) = namespace(A), _power(A.shape[1]), sizes
     out = xp.empty((n, outputs), dtype=xp.float64, device=A.device)
