@@ -82,10 +82,12 @@ class KernelExpansion:
         cls, training_set: TrainingSet, support: np.ndarray, coef: Array, columns: np.ndarray | None
     ) -> "KernelExpansion":
         """Return the expansion over samples of a training set."""
-        X = namespace(training_set.X).take(training_set.X, as_index(support, training_set.X), axis=0)
         kernel: Any = training_set.kernel
-        features_coef = None
-        if is_thin(training_set.ridge.gram) and coef.shape[0] > 0:
+        X, features_coef = training_set.X, None
+        has_features = is_thin(training_set.ridge.gram)
+        if not (has_features and len(support) == X.shape[0]):  # features predict without the inputs: no copy is made
+            X = namespace(X).take(X, as_index(support, X), axis=0)
+        if has_features and coef.shape[0] > 0:
             features_coef = kernel.terms[0][0].features(X).T @ coef
         return cls(kernel, X, coef, columns, features_coef)
 

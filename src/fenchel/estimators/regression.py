@@ -260,6 +260,7 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         try:
             tags.regressor_tags.poor_score = not self._settings().loss.fits_targets
             tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise

@@ -51,6 +51,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         the squared distance in the output space before decoding.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    output_approximation : Approximation or None, default=None
+        As for ``StructuredPredictor``.
 
     Attributes
     ----------
@@ -88,6 +90,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         checkpoint: Any = None,
         progress: Progress | None = None,
         approximation: Any = None,
+        output_approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -104,6 +107,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.progress = progress
         self.approximation = approximation
+        self.output_approximation = output_approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
@@ -184,10 +188,12 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             is_auto(self.kernel) if isinstance(self.center, str) else self.center,
             tol=self.tol,
             approximation=self.approximation,
+            output_approximation=self.output_approximation,
         )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = self._estimator("square", 1.0).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        tags.input_tags.sparse = not is_auto(self.kernel)  # which is one of standardised inputs
         return tags
