@@ -30,6 +30,7 @@ __all__ = [
     "KernelExpansion",
     "as_fitted",
     "expose",
+    "expose_certificate",
     "expose_solution",
     "fit_dual",
     "fit_refined",
@@ -360,9 +361,19 @@ def expose(estimator: Any, fitted: FittedDual) -> None:
 def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:
     """Set the fitted attributes that say what was solved, and how well."""
     n = duals.coef.shape[0]
+    expose_certificate(estimator, solution)
     estimator.dual_coef_ = duals.coef
     estimator.support_ = duals.support
     estimator.sparsity_ = (n - len(duals.support)) / n
+    scores = {"outlier_score_": duals.outlier_score, "point_outlier_score_": duals.point_outlier_score}
+    for name, values in scores.items():
+        estimator.__dict__.pop(name, None)  # of an earlier fit with another loss
+        if values is not None:
+            setattr(estimator, name, values)
+
+
+def expose_certificate(estimator: Any, solution: Solution) -> None:
+    """Set the fitted attributes of a solution that are numbers."""
     estimator.primal_objective_ = solution.certificate.primal
     estimator.dual_objective_ = solution.certificate.dual
     estimator.duality_gap_ = solution.certificate.relative_gap
@@ -370,11 +381,6 @@ def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:
     estimator.status_ = solution.status.value
     estimator.history_ = [(n_iter, certificate.relative_gap) for n_iter, certificate in solution.history]
     estimator.solver_info_ = _solver_info(solution)
-    scores = {"outlier_score_": duals.outlier_score, "point_outlier_score_": duals.point_outlier_score}
-    for name, values in scores.items():
-        estimator.__dict__.pop(name, None)  # of an earlier fit with another loss
-        if values is not None:
-            setattr(estimator, name, values)
 
 
 def _solver_info(solution: Solution) -> dict[str, Any]:
