@@ -29,7 +29,7 @@ __all__ = ["fit_chunks", "is_chunked", "predict_chunks"]
 
 def is_chunked(X: object) -> bool:
     """Whether X is an array of Dask."""
-    return type(X).__module__.partition(".")[0] == "dask"
+    return type(X).__module__.startswith("dask.array")
 
 
 def fit_chunks(
