@@ -50,6 +50,11 @@ def names_after(name, blocks, names=None):
     return names
 
 
+def test_the_page_on_approximations_runs():
+    """The blocks before those that need a cluster, which tests/dask has."""
+    names_after("approximations.rst", blocks_of("approximations.rst", 6)[:2])
+
+
 def test_the_page_on_curves_runs():
     pytest.importorskip("skfda")
     pytest.importorskip("matplotlib")

@@ -7,9 +7,12 @@ from typing import Any
 
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_namespace, is_torch_namespace
+from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
+from array_api_compat import device as array_device
 from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs, solve_triangular
 from threadpoolctl import ThreadpoolController
+
+from fenchel._sparse import SPARSE, dense, is_sparse
 
 __all__ = [
     "Array",
@@ -51,7 +54,14 @@ def namespace(*arrays: Array) -> Namespace:
     """Return the array-API namespace of the arrays; ``None`` arguments are passed over."""
     if type(arrays[0]) is np.ndarray and len(arrays) == 1:  # asked for many times in each iteration
         return numpy_namespace
+    if any(is_sparse(a) for a in arrays):
+        return SPARSE
     return array_namespace(*[a for a in arrays if a is not None])
+
+
+def device(array: Array) -> Any:
+    """Return the device of the array."""
+    return "cpu" if is_sparse(array) else array_device(array)
 
 
 def is_numpy(array: Array) -> bool:
@@ -65,9 +75,9 @@ def is_cuda_torch(array: Array) -> bool:
 
 
 def is_host(X: object) -> bool:
-    """Whether X is for scikit-learn's validation: NumPy, pandas, lists; not an array of another library."""
+    """Whether X is for scikit-learn's validation: NumPy, pandas, SciPy's sparse, lists; not of another library."""
     try:
-        return is_numpy(X)
+        return is_sparse(X) or is_numpy(X)
     except TypeError:
         return True
 
@@ -103,6 +113,8 @@ def as_index(index: np.ndarray, like: Array) -> Array:
 
 def host(array: Array) -> np.ndarray:
     """Return a NumPy copy of the array (one transfer when it lives on an accelerator)."""
+    if is_sparse(array):
+        return np.asarray(dense(array))
     if is_numpy(array):
         return np.asarray(array)
     if hasattr(array, "detach"):  # torch

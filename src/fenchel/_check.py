@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel._array import Array, host, namespace
 from fenchel._optional import require
+from fenchel._sparse import is_sparse
 from fenchel.exceptions import IndefiniteError, NotFeasibleError
 
 __all__ = [
@@ -78,9 +79,14 @@ def check_parameter(owner: str, name: str, value: object, wanted: Interval | Opt
     raise error(f"The {name!r} parameter of {owner} must be {wanted}. Got {value!r} instead.")
 
 
-def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2) -> Array:
+def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2, takes_sparse: bool = False) -> Array:
     """Return the array as a finite floating array of the wanted dimension, else raise."""
     xp = namespace(array)
+    if is_sparse(array) and not takes_sparse:
+        raise TypeError(
+            f"{name} must be dense here. Got a sparse matrix: pass {name}.toarray(), or use a kernel that takes sparse "
+            "inputs, such as Linear(), Gaussian() or Tanimoto()."
+        )
     dims = (ndim,) if isinstance(ndim, int) else ndim
     if array.ndim not in dims:
         wanted = " or ".join(f"{d}-dimensional" for d in dims)
@@ -99,6 +105,8 @@ def check_finite(array: Array, name: str) -> Array:
     xp = namespace(array)
     if bool(xp.all(xp.isfinite(array))):
         return array
+    if is_sparse(array):
+        raise ValueError(f"{name} must be finite. It contains NaN or infinity.")
     is_nan = host(xp.isnan(array))
     kind, places = ("NaN", is_nan) if is_nan.any() else ("infinity", host(xp.isinf(array)))
     advice = "Impute missing values, or drop those samples." if is_nan.any() else "Correct it, or drop those samples."

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import sklearn
+from scipy.sparse import csr_array
 from sklearn import feature_selection, gaussian_process, model_selection
 from sklearn import metrics as sklearn_metrics
 from sklearn.base import BaseEstimator
@@ -350,6 +351,7 @@ def _trusted_names() -> frozenset[str]:
     names |= {_name_of(function) for function in kernel_metrics().values()}
     names |= {_name_of(type(scorer)) for scorer in _sklearn_scorers()}
     names |= {_name_of(function) for function in (*_sklearn_scores(), *_FEATURE_SCORES)}
+    names.add(_name_of(csr_array))  # inputs of a sparse sample
     names.add(_name_of(np.dtype))  # SimpleImputer keeps that of its sample
     names.add(_name_of(Bunch))  # the named estimators of a stack
     for module in (gaussian_process.kernels, model_selection):

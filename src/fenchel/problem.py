@@ -200,12 +200,7 @@ class DualProblem:
 
     def certificate(self, duals: Array, predictions: Array) -> Certificate:
         """Return the certificate of the pair (h_a, a); one transfer to the host."""
-        xp = namespace(duals)
-        residuals, a = self.unscale(observed_part(self, self.targets - predictions)), self.unscale(duals)
-        values = self.loss.value(residuals)
-        gains = xp.sum(a * residuals, axis=1) - self.loss.conjugate(a)
-        sums = [*(weighted_sum(self, rows) for rows in (values, gains, values - gains)), xp.sum(duals * predictions)]
-        return certificate_of_sums(self, *(float(number) for number in host(xp.stack(sums))))
+        return certificate_of_sums(self.total, self.value_at_zero, *certificate_sums(self, duals, predictions))
 
     def _rescaled(self, prox: Callable[[Array, float], Array], duals: Array, step: float) -> Array:
         # the prox of s l*(b / sqrt(s)) at b is sqrt(s) prox(b / sqrt(s)): the step does not change
@@ -214,10 +209,22 @@ class DualProblem:
         return point if self.mask is None else point * self.mask
 
 
-def certificate_of_sums(problem: DualProblem, value: float, gain: float, gap: float, quadratic: float) -> Certificate:
-    """Return the certificate from four sums over the samples."""
-    primal, dual = (value + quadratic / 2) / problem.total, (gain + quadratic / 2) / problem.total
-    gap, zero = gap / problem.total, problem.value_at_zero
+def certificate_sums(problem: DualProblem, duals: Array, predictions: Array) -> list[float]:
+    """Return the sums over the samples that a certificate is made of: losses, gains, their gaps, the quadratic."""
+    xp = namespace(duals)
+    residuals, a = problem.unscale(observed_part(problem, problem.targets - predictions)), problem.unscale(duals)
+    values = problem.loss.value(residuals)
+    gains = xp.sum(a * residuals, axis=1) - problem.loss.conjugate(a)
+    sums = [*(weighted_sum(problem, rows) for rows in (values, gains, values - gains)), xp.sum(duals * predictions)]
+    return [float(number) for number in host(xp.stack(sums))]
+
+
+def certificate_of_sums(
+    total: float, zero: float, value: float, gain: float, gap: float, quadratic: float
+) -> Certificate:
+    """Return the certificate from the total weight, P(0) and the four sums over the samples."""
+    primal, dual = (value + quadratic / 2) / total, (gain + quadratic / 2) / total
+    gap = gap / total
     size = max(abs(primal), 1e-10 * abs(zero) if math.isfinite(zero) else 0.0)
     if size > 0 and math.isfinite(size):
         return Certificate(primal, dual, gap, gap / size)

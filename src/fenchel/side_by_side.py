@@ -78,7 +78,7 @@ class Batch:
         quadratic = xp.sum(xp.sum(duals * predictions, axis=2), axis=0)
         sums = [self._weighted_sums(value), self._weighted_sums(gain), self._weighted_sums(value - gain), quadratic]
         return [
-            certificate_of_sums(problem, *(float(number) for number in column))
+            certificate_of_sums(problem.total, problem.value_at_zero, *(float(number) for number in column))
             for problem, column in zip(self.problems, host(xp.stack(sums)).T, strict=True)
         ]
 

@@ -258,3 +258,51 @@ def test_an_approximation_is_one_class(sample, loss, operator):
     assert model.primal_objective_ == pytest.approx(dense.primal_objective_, rel=1e-8)
     search = OperatorKernelRegressorCV(Landmarks(Gaussian(0.3)), losses=[loss], lams=[1e-2, 1e-3], operator=operator)
     assert np.all(search.fit(X, Y).cv_gaps_ <= 1e-6)
+
+
+def test_sketched_outputs_against_dense_matrices(sample):
+    """Distances to outputs from their Gram matrix; the model is that of outputs projected on twelve landmarks."""
+    X, Y = sample
+    Y = np.round(2 * Y)
+    inner, outer, lam = Gaussian(0.3), Gaussian(0.4), 1e-3
+    model = StructuredPredictor(inner, outer, lam=lam, output_approximation=Nystrom(12)).fit(X, Y)
+    Z = Nystrom(12).approximate(outer, Y).points
+    weights = np.linalg.solve(inner(X) + lam * N * np.eye(N), inner(X, X[:5]))  # of the outputs in a prediction
+    C = np.linalg.pinv(outer(Z)) @ outer(Z, Y) @ weights  # of the landmarks
+    distances = np.sum(C * (outer(Z) @ C), axis=0)[:, None] + 1 - 2 * C.T @ outer(Z, Y)
+    assert_allclose(model.decision_scores(X[:5], Y), distances, rtol=0, atol=1e-6)
+    assert model.representation_.targets_.shape == (N, 12)
+    left_out = 1 - np.sum(outer(Y, Z) @ np.linalg.pinv(outer(Z)) * outer(Y, Z), axis=1)
+    assert model.representation_.representation_error_ == pytest.approx(left_out.mean(), rel=1e-6)
+
+
+@pytest.mark.parametrize("approximation", [None, Nystrom(N)])
+def test_all_outputs_as_landmarks_give_the_exact_fit(sample, approximation, tmp_path):
+    """Outputs are words, under a kernel that counts common letters."""
+    X, Y = sample
+    words = [
+        "".join(sorted(set("abcdef"[int(abs(3 * a)) % 6] for a in (*row, *x)))) for row, x in zip(Y, X, strict=True)
+    ]
+    settings = {"loss": Huber(0.4), "center": True, "approximation": approximation}
+    exact, thin = (
+        StructuredPredictor(Gaussian(0.3), common_letters, output_approximation=one, **settings).fit(X, words)
+        for one in (None, Nystrom(N))
+    )
+    assert_allclose(thin.decision_scores(X[:9]), exact.decision_scores(X[:9]), rtol=0, atol=1e-5)
+    assert list(thin.predict(X)) == list(exact.predict(X))
+    fenchel.save(thin, tmp_path / "model", trusted=[common_letters])
+    assert list(fenchel.load(tmp_path / "model", trusted=[common_letters]).predict(X)) == list(thin.predict(X))
+
+
+def common_letters(words, others):
+    return np.array([[float(len(set(a) & set(b))) for b in others] for a in words])
+
+
+def test_refusals_of_output_approximations(sample):
+    X, Y = sample
+    with pytest.raises(IncompatibleError, match=r"of the outputs\. Use a kernel on the outputs themselves"):
+        StructuredPredictor(output_kernel="precomputed", output_approximation=Nystrom(5)).fit(X, Y @ Y.T)
+    with pytest.raises(IncompatibleError, match=r"Nystrom\(n_components='auto'\) cannot approximate"):
+        StructuredPredictor(output_kernel=Gaussian(), output_approximation=Nystrom("auto")).fit(X, Y)
+    with pytest.raises(IncompatibleError, match="looks at single values"):
+        StructuredPredictor(loss=Huber(1.0, p=1), output_approximation=Nystrom(2)).fit(X, Y)

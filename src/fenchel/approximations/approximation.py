@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from fenchel._array import Array
 from fenchel._component import Component
 from fenchel.kernels import ScalarKernel
@@ -24,6 +26,10 @@ class Approximation(Component, ABC):
 
         ``weights`` (n,) count the samples; ``lam`` is the weight of the squared norm in the problem.
         """
+
+    def rows(self, n: int, most: int) -> np.ndarray:
+        """Return the places of the samples that are enough to make the features, at most ``most`` of n."""
+        return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
 
     def count(self, n: int) -> int:
         """Return the number of features for n samples, as far as it is known before they are made."""

@@ -1,12 +1,14 @@
 """Features of a kernel at points of the sample."""
 
+import math
+
 from fenchel._array import Array, as_index, as_like, eps, namespace
 from fenchel.kernels import ScalarKernel
 from fenchel.kernels._values import row_blocks
 
 __all__ = ["LandmarkFeatures", "inverse_root", "kernel_product", "rows_of"]
 
-_BLOCK_BYTES = 2**27  # of the kernel between a part of the sample and the landmarks
+_BLOCK_BYTES = 2**27  # of a part of the sample, or of its kernel with the landmarks
 
 
 class LandmarkFeatures(ScalarKernel):
@@ -51,7 +53,8 @@ class LandmarkFeatures(ScalarKernel):
 def kernel_product(kernel: ScalarKernel, X: Array, points: Array, matrix: Array) -> Array:
     """Return k(X, points) times a matrix, in blocks of rows of X."""
     blocks = []
-    for rows in row_blocks((X.shape[0], points.shape[0]), 8, _BLOCK_BYTES):
+    width = max(points.shape[0], math.prod(X.shape[1:]))  # a kernel may copy the inputs of a block
+    for rows in row_blocks((X.shape[0], width), 8, _BLOCK_BYTES):
         values = kernel(X[rows, ...], points)
         blocks.append(values @ as_like(matrix, values))
     return blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks)

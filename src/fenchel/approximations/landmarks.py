@@ -16,10 +16,10 @@ def draw(factor: PartialFactor, count: int, rule: str, rng: np.random.Generator)
     """Yield the factor after each round in which ``count`` more landmarks are drawn, without replacement."""
     n, odds_of = len(factor.sample.masses), RULES[rule]
     rounds = 1 if odds_of is _uniform_odds else min(_ROUNDS, count)
+    least = 1e-15 * float(np.max(odds_of(PartialFactor.empty(factor.sample)))) or 1.0
     for size in np.diff(np.linspace(0, count, rounds + 1).astype(int)):
-        odds = odds_of(factor)
-        least = 1e-15 * float(np.max(odds)) or 1.0  # samples that are explained, or null, come last
-        odds = ~np.isin(np.arange(n), factor.index) * np.clip(odds, least, None)
+        # samples that are explained, or null, come last
+        odds = ~np.isin(np.arange(n), factor.index) * np.clip(odds_of(factor), least, None)
         factor = factor.extended(rng.choice(n, size, replace=False, p=odds / odds.sum()))
         yield factor
 

@@ -100,6 +100,13 @@ class Nystrom(Approximation):
             factor = _grown(factor, self.landmarks, rng)
         return LandmarkFeatures.of(kernel, rows_of(X, np.sort(factor.index)))
 
+    def rows(self, n: int, most: int) -> np.ndarray:
+        """Return evenly spaced samples; where landmarks are uniform, the landmarks themselves."""
+        if self.landmarks != "uniform" or self.n_components == "auto":
+            return super().rows(n, most)
+        rng = np.random.default_rng(self.random_state)
+        return np.sort(rng.choice(n, self.count(n), replace=False, p=np.full(n, 1 / n)))
+
     def count(self, n: int) -> int:
         """Return the number of landmarks, or that with which ``"auto"`` begins."""
         return min(n, _FIRST if self.n_components == "auto" else int(self.n_components))

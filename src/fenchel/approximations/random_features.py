@@ -96,8 +96,9 @@ class FourierFeatures(ScalarKernel):
 
     def features(self, X: Array) -> Array:
         """Return cosines and sines, (n, D)."""
-        X = check_array(X, "X")
-        xp, phases = namespace(X), X @ as_like(self.frequencies.T, X)
+        X = check_array(X, "X", takes_sparse=True)
+        phases = X @ as_like(self.frequencies.T, X)
+        xp = namespace(phases)
         return xp.concat([xp.cos(phases), xp.sin(phases)], axis=1) / math.sqrt(len(self.frequencies))
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
@@ -107,7 +108,8 @@ class FourierFeatures(ScalarKernel):
 
     def diag(self, X: Array) -> Array:
         """Return the squared norms of the features, which are one."""
-        return namespace(X).sum(self.features(X) ** 2, axis=1)
+        features = self.features(X)
+        return namespace(features).sum(features**2, axis=1)
 
 
 def _normals(shape: tuple[int, int], orthogonal: bool, rng: np.random.Generator) -> np.ndarray:

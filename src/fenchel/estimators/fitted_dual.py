@@ -36,6 +36,7 @@ __all__ = [
     "KernelExpansion",
     "as_fitted",
     "expose",
+    "expose_certificate",
     "expose_solution",
     "fit_dual",
     "fit_refined",
@@ -89,10 +90,12 @@ class KernelExpansion:
         cls, training_set: TrainingSet, support: np.ndarray, coef: Array, columns: np.ndarray | None
     ) -> "KernelExpansion":
         """Return the expansion over samples of a training set."""
-        X = namespace(training_set.X).take(training_set.X, as_index(support, training_set.X), axis=0)
         kernel: Any = training_set.kernel
-        features_coef = None
-        if is_thin(training_set.ridge.gram) and coef.shape[0] > 0:
+        X, features_coef = training_set.X, None
+        has_features = is_thin(training_set.ridge.gram)
+        if not (has_features and len(support) == X.shape[0]):  # features predict without the inputs: no copy is made
+            X = namespace(X).take(X, as_index(support, X), axis=0)
+        if has_features and coef.shape[0] > 0:
             features_coef = kernel.terms[0][0].features(X).T @ coef
         is_plain = training_set.is_exact and columns is None and features_coef is None
         tells_far = is_plain and len(getattr(kernel, "terms", ())) == 1 and len(support) == training_set.n_samples
@@ -379,9 +382,19 @@ def expose(estimator: Any, fitted: FittedDual) -> None:
 def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:
     """Set the fitted attributes that say what was solved, and how well."""
     n = duals.coef.shape[0]
+    expose_certificate(estimator, solution)
     estimator.dual_coef_ = duals.coef
     estimator.support_ = duals.support
     estimator.sparsity_ = (n - len(duals.support)) / n
+    scores = {"outlier_score_": duals.outlier_score, "point_outlier_score_": duals.point_outlier_score}
+    for name, values in scores.items():
+        estimator.__dict__.pop(name, None)  # of an earlier fit with another loss
+        if values is not None:
+            setattr(estimator, name, values)
+
+
+def expose_certificate(estimator: Any, solution: Solution) -> None:
+    """Set the fitted attributes of a solution that are numbers."""
     estimator.primal_objective_ = solution.certificate.primal
     estimator.dual_objective_ = solution.certificate.dual
     estimator.duality_gap_ = solution.certificate.relative_gap
@@ -389,11 +402,6 @@ def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:
     estimator.status_ = solution.status.value
     estimator.history_ = [(n_iter, certificate.relative_gap) for n_iter, certificate in solution.history]
     estimator.solver_info_ = _solver_info(solution)
-    scores = {"outlier_score_": duals.outlier_score, "point_outlier_score_": duals.point_outlier_score}
-    for name, values in scores.items():
-        estimator.__dict__.pop(name, None)  # of an earlier fit with another loss
-        if values is not None:
-            setattr(estimator, name, values)
 
 
 def _solver_info(solution: Solution) -> dict[str, Any]:

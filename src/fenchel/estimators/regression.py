@@ -7,10 +7,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel import representations as representation_room
 from fenchel._array import Array, host, namespace
 from fenchel._check import Options, check_parameter
+from fenchel.estimators.dask_fit import fit_chunks, is_chunked, predict_chunks
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.training_set import TrainingSet, encode
@@ -184,6 +186,10 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
             The fitted model.
         """
         settings = self._settings()
+        if is_chunked(X):
+            kernel = as_operator_kernel(self.kernel, self.operator).validate()
+            fit_chunks(self, X, y, sample_weight, kernel, settings)
+            return self
         encoding = partial(self._encode, X, y, sample_weight, settings)
         return self._expose(*fit_refined(encoding, settings))
 
@@ -200,6 +206,9 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         y : array of shape (m,) or (m, p)
             Predictions.
         """
+        if is_chunked(X):
+            check_is_fitted(self)
+            return predict_chunks(self, X)
         X = new_inputs(self, X)
         decoded = self.representation_.decode(self._expansion.predict_coordinates(X))
         if self.center_ is not None:
@@ -260,6 +269,7 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         try:
             tags.regressor_tags.poor_score = not self._settings().loss.fits_targets
             tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise

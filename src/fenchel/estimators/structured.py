@@ -10,9 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 
+from fenchel import approximations as approximation_room
 from fenchel import decoders as decoder_room
 from fenchel._array import Array, as_like, as_objects, host, is_host, is_numpy, namespace
 from fenchel._check import check_array
+from fenchel.approximations import Approximation
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
@@ -74,6 +76,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         Most iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    output_approximation : Approximation or None, default=None
+        ``Nystrom(500)`` projects the outputs on 500 features of their kernel, which are the coordinates then.
 
     Attributes
     ----------
@@ -120,6 +124,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         tol: float = 1e-6,
         max_iter: int | None = None,
         approximation: Any = None,
+        output_approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -132,6 +137,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.approximation = approximation
+        self.output_approximation = output_approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
@@ -268,12 +274,17 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         """Return checked data, with the outputs in their feature space."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, kernel = training_inputs(self, X, as_operator_kernel(self.kernel, self.operator).validate(), double)
+        X, kernel = training_inputs(self, X, as_operator_kernel(self.kernel, self.operator).validate(), double, True)
         outputs = self._outputs(y, X)
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(outputs)}.")
         output_kernel = as_scalar_kernel(self.output_kernel)
-        representation = KernelOutputs(output_kernel, center=self.center).validate()
+        output_approximation = self.output_approximation
+        if output_approximation is not None:
+            output_approximation = part_of(
+                output_approximation, approximation_room, "output_approximation", Approximation
+            )
+        representation = KernelOutputs(output_kernel, None, self.center, output_approximation).validate()
         decoder = part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         if output_kernel.is_pairwise and sample_weights(sample_weight, X)[1] is not None:
             raise ValueError(
@@ -312,7 +323,9 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False  # one output is a vector of one entry
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
             tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise
         return tags

@@ -76,6 +76,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     scoring : str, callable or None, default=None
         As for ``OperatorKernelRegressorCV``, of decoded outputs, instead of a task loss: a name such as
         ``"f1_samples"``, or a scorer such as ``fenchel.metrics.label_scorer("f1")``.
+    output_approximation : Approximation or None, default=None
+        As for ``StructuredPredictor``.
 
     Attributes
     ----------
@@ -116,6 +118,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         progress: Progress | None = None,
         approximation: Any = None,
         scoring: str | Callable[..., Any] | None = None,
+        output_approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -133,6 +136,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self.progress = progress
         self.approximation = approximation
         self.scoring = scoring
+        self.output_approximation = output_approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
@@ -269,10 +273,12 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             is_auto(self.kernel) if isinstance(self.center, str) else self.center,
             tol=self.tol,
             approximation=self.approximation,
+            output_approximation=self.output_approximation,
         )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = self._estimator("square", 1.0).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        tags.input_tags.sparse = not is_auto(self.kernel)  # which is one of standardised inputs
         return tags

@@ -20,6 +20,7 @@ from fenchel import solvers as solver_room
 from fenchel._array import Array, Outputs, as_like, host, is_host, namespace
 from fenchel._check import Interval, check_array, check_finite, check_parameter
 from fenchel._component import from_name
+from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.approximations import Approximation
 from fenchel.kernels import OperatorKernel, ScalarKernel
 from fenchel.losses import Loss
@@ -160,14 +161,15 @@ def is_regular(y: Outputs) -> bool:
 def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
     """Return ``X``, or ``X`` and ``y``, as scikit-learn checks them; entries of ``X`` that are not finite are named."""
     checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
-    check_finite(checked[0] if len(data) == 2 else checked, "X")
-    return checked
+    X, *rest = checked if len(data) == 2 else (checked,)
+    X = check_finite(as_rows(X) if is_sparse(X) else X, "X")
+    return (X, *rest) if rest else X
 
 
-def training_inputs(estimator: Any, X: Array, kernel: K, double: bool) -> tuple[Array, K]:
+def training_inputs(estimator: Any, X: Array, kernel: K, double: bool, takes_sparse: bool = False) -> tuple[Array, K]:
     """Return training inputs, of which the estimator keeps the features, and the kernel that knows their names."""
     if is_host(X):
-        X = validated(estimator, X)
+        X = validated(estimator, X, accept_sparse="csr" if takes_sparse else False)
     else:
         X = check_array(X, "X")
         estimator.n_features_in_ = int(X.shape[1])
@@ -179,7 +181,7 @@ def training_inputs(estimator: Any, X: Array, kernel: K, double: bool) -> tuple[
 def training_vectors(estimator: Any, X: Array, y: Outputs, double: bool) -> tuple[Array, Array]:
     """Return training inputs and vector outputs as arrays of one floating dtype, float64 with ``double``."""
     if is_host(X):
-        X, y = validated(estimator, X, y, multi_output=True, y_numeric=True)
+        X, y = validated(estimator, X, y, multi_output=True, y_numeric=True, accept_sparse="csr")
         y = np.asarray(y, dtype=X.dtype)
     else:
         X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
@@ -195,7 +197,13 @@ def training_vectors(estimator: Any, X: Array, y: Outputs, double: bool) -> tupl
 def new_inputs(estimator: Any, X: Array) -> Array:
     """Return inputs to predict for, with the features that the estimator was fitted with; raise if it is not."""
     check_is_fitted(estimator)
-    X = validated(estimator, X, reset=False) if is_host(X) else check_array(X, "X")
+    if is_host(X):
+        X = validated(estimator, X, reset=False, accept_sparse="csr")
+        has_sparse = is_sparse(getattr(estimator, "X_fit_", None))
+        if is_sparse(X) != has_sparse:  # in the form of the training inputs
+            X = as_rows(X) if has_sparse else dense(X)
+    else:
+        X = check_array(X, "X")
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {estimator.n_features_in_}.")
     return X

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.special import gammaln, kve
 
 from fenchel._array import Array, as_index, device, host, is_numpy, namespace
+from fenchel._sparse import dense, is_sparse
 from fenchel._statistics import weighted_median
 
 __all__: list[str] = []
@@ -102,11 +103,15 @@ def squared_norms(X: Array) -> Array:
     """Return the squared Euclidean norms of the rows, shape (n,)."""
     if is_numpy(X):
         return np.einsum("ij,ij->i", X, X)
+    if is_sparse(X):
+        return X.multiply(X).sum(axis=1)
     return namespace(X).sum(X * X, axis=1)
 
 
 def inner_products(X: Array, Z: Array | None) -> Array:
     """Return the inner products of the rows in a new array, symmetric to the bit when ``Z`` is None."""
+    if is_sparse(X):
+        return dense(X @ (X if Z is None else Z).T)
     if Z is not None:
         return X @ Z.T
     if is_numpy(X):  # NumPy sees one operand twice and fills both triangles from one
@@ -118,8 +123,8 @@ def inner_products(X: Array, Z: Array | None) -> Array:
 
 def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
     """Return exp(-gamma |x_i - z_j|^2), by a matrix product of the centred data where that loses no digits."""
-    xp = namespace(X)
-    center, scale = xp.mean(X, axis=0, keepdims=True), math.sqrt(2 * gamma)
+    xp, scale = namespace(X), math.sqrt(2 * gamma)
+    center = 0 if is_sparse(X) else xp.mean(X, axis=0, keepdims=True)  # zeros would not stay zeros
     left = (X - center) * scale
     right = left if Z is None else (Z - center) * scale
     halves = [squared_norms(rows) / 2 for rows in (left, right)]
@@ -128,7 +133,7 @@ def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
     products = inner_products(left, None if Z is None else right)
     if Z is None:  # to the bit the norms in the products, so that the diagonal is one
         halves = [xp.linalg.diagonal(products) / 2] * 2
-    if not is_numpy(X):
+    if not is_numpy(products):
         return xp.exp(xp.clip(products - (halves[0][:, None] + halves[1][None, :]), max=0.0))
     for rows in row_blocks(products.shape, products.itemsize, _CACHE_BYTES):
         block = products[rows]
@@ -153,7 +158,7 @@ def tanimoto(X: Array, Z: Array | None) -> Array:
         left = right = namespace(X).linalg.diagonal(products) * 1.0
     else:
         left, right = squared_norms(X), squared_norms(Z)
-    if not is_numpy(X):
+    if not is_numpy(products):
         return ratios(products, left[:, None] + right[None, :] - products)
     for rows in row_blocks(products.shape, products.itemsize, _CACHE_BYTES):
         products[rows] = ratios(products[rows], left[rows, None] + right - products[rows])
@@ -283,6 +288,8 @@ def distances(X: Array, Z: Array | None, metric: str) -> Array:
     if is_numpy(X):
         distances = squareform(pdist(X, metric)) if Z is None else cdist(X, Z, metric)
         return distances.astype(X.dtype, copy=False)
+    if is_sparse(X):
+        return sparse_distances(X, X if Z is None else Z, metric)
     xp = namespace(X)
     Z = X if Z is None else Z
     d, itemsize = X.shape[1], xp.finfo(X.dtype).bits // 8
@@ -295,6 +302,17 @@ def distances(X: Array, Z: Array | None, metric: str) -> Array:
         for rows in row_blocks((X.shape[0], width * d), itemsize, budget)
     ]
     return xp.concat(out, axis=0)
+
+
+def sparse_distances(X: Array, Z: Array, metric: str) -> np.ndarray:
+    """Return the distances of the rows of sparse matrices, of which blocks are dense at a time."""
+    out = np.empty((X.shape[0], Z.shape[0]), dtype=X.dtype)
+    blocks = [list(row_blocks(points.shape, 8, _BLOCK_BYTES // 2)) for points in (X, Z)]
+    for rows in blocks[0]:
+        left = dense(X[rows])
+        for columns in blocks[1]:
+            out[rows, columns] = cdist(left, dense(Z[columns]), metric)
+    return out
 
 
 def absolute_sum(differences: Array) -> Array:

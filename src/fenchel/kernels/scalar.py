@@ -6,8 +6,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_like, host, namespace
+from fenchel._array import Array, as_like, device, host, namespace
 from fenchel._check import Interval, Options, check_array
+from fenchel._sparse import dense
 from fenchel.kernels._values import (
     check_non_negative,
     distances,
@@ -81,10 +82,10 @@ class _VectorKernel(ScalarKernel, ABC):
 
     def _diagonal(self, X: Array) -> Array:
         """Return the diagonal for a checked argument; one for every row unless overridden."""
-        return namespace(X).ones_like(X[:, 0])
+        return namespace(X).ones(X.shape[0], dtype=X.dtype, device=device(X))
 
     def _check_points(self, points: Array, name: str) -> Array:
-        points = check_array(points, name)
+        points = check_array(points, name, takes_sparse=True)
         if points.shape[1] == 0:
             raise ValueError(f"{name} must have at least one column. Got shape {tuple(points.shape)} instead.")
         return points
@@ -111,8 +112,8 @@ class Linear(_VectorKernel):
         return True
 
     def features(self, X: Array) -> Array:
-        """Return the points themselves."""
-        return self._check_points(X, "X")
+        """Return the points themselves, dense."""
+        return dense(self._check_points(X, "X"))
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         return inner_products(X, Z)

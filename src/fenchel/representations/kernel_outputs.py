@@ -20,6 +20,7 @@ from fenchel._array import (
     triangular_solve,
 )
 from fenchel._check import check_psd
+from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
 from fenchel.kernels.base import OutputOperator, ScalarKernel
@@ -80,6 +81,9 @@ class KernelOutputs(Representation):
         As for ``GramFactor``.
     center : bool, default=False
         Whether the coordinates are those of the outputs less their mean in the feature space.
+    approximation : Approximation or None, default=None
+        ``Nystrom(500)`` takes 500 features of the kernel as coordinates: the outputs are projected, and no n × n matrix
+        is made. Norms of outputs stay those of the kernel, so that the distance of a prediction to an output is exact.
 
     Attributes
     ----------
@@ -91,23 +95,34 @@ class KernelOutputs(Representation):
         Coordinates of what was subtracted; zero unless the outputs are centred.
     kernel_ : ScalarKernel
         The kernel with its numbers filled in.
+    representation_error_ : float
+        Share of the squared norm of the training outputs that lies outside the span of an approximation: the problem
+        that is certified does not see it.
 
     References
     ----------
     [Laforgue2020]_, section 4.1 and Thm 4; [Brouard2016]_.
     """
 
-    def __init__(self, kernel: ScalarKernel | str = "linear", rtol: float | None = None, center: bool = False) -> None:
+    def __init__(
+        self,
+        kernel: ScalarKernel | str = "linear",
+        rtol: float | None = None,
+        center: bool = False,
+        approximation: Approximation | None = None,
+    ) -> None:
         self.kernel = kernel
         self.rtol = rtol
         self.center = center
+        self.approximation = approximation
 
     def fit(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Self:
         """Find the coordinates of the training outputs."""
         self.weights_ = weights
         self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y, weights)
         self.outputs_ = Y
-        features = self.kernel_.features(Y)
+        self._feature_kernel = self.kernel_ if self.approximation is None else self._approximated(self.approximation)
+        features = self._feature_kernel.features(Y)
         self._factor: _Pivots | GramFactor | None = None
         if features is None:
             K = self.kernel_(Y)
@@ -115,6 +130,7 @@ class KernelOutputs(Representation):
                 raise ValueError(f"The output Gram matrix must be square. Got shape {tuple(K.shape)} instead.")
             self._factor = _Pivots(K, self.rtol) if is_numpy(K) else GramFactor(self.rtol).fit(K)
             features = self._factor.targets_
+        self.representation_error_ = 0.0 if self.approximation is None else self._lost(features)
         xp = namespace(features)
         counts = xp.ones_like(features[:, 0]) if weights is None else weights
         mean = (counts[None, :] @ features) / xp.sum(counts)
@@ -122,10 +138,25 @@ class KernelOutputs(Representation):
         self.targets_ = features - self.mean_ if self.center else features
         return self
 
+    def _approximated(self, approximation: Approximation) -> ScalarKernel:
+        """Return the kernel of the features that stand for the outputs."""
+        if self.is_pairwise or approximation.n_components == "auto":
+            raise IncompatibleError(
+                f"{approximation!r} cannot approximate {self.kernel_!r} of the outputs. Use a kernel on the outputs "
+                "themselves and a number of components, such as Nystrom(500)."
+            )
+        return approximation.approximate(self.kernel_, self.outputs_, self.weights_)
+
+    def _lost(self, features: Array) -> float:
+        """Return the share of the squared norm of the outputs that their features do not have."""
+        total = float(np.sum(host(self.kernel_.diag(self.outputs_))))
+        kept = float(namespace(features).sum(features**2))
+        return max(0.0, 1 - kept / total) if total > 0 else 0.0
+
     @property
     def has_points(self) -> bool:  # type: ignore[override]
         """Whether coordinates are features of the outputs, such as their entries."""
-        return as_scalar_kernel(self.kernel).has_features
+        return self.approximation is None and as_scalar_kernel(self.kernel).has_features
 
     @property
     def is_pairwise(self) -> bool:
@@ -267,7 +298,7 @@ class KernelOutputs(Representation):
         return Y[:, pivots] if self.is_pairwise else self.kernel_(Y, self.outputs_[pivots])
 
     def _features(self, Y: Outputs) -> Array:
-        features = self.kernel_.features(Y)
+        features = self._feature_kernel.features(Y)
         if features is None or features.shape[1] != self.targets_.shape[1]:
             raise ValueError(
                 f"Outputs must have {self.targets_.shape[1]} columns, as the training outputs have. "

@@ -6,7 +6,7 @@ import numpy as np
 
 from fenchel._array import Array, as_like, eps, is_numpy, namespace
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "mixing_weights"]
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,27 @@ class Memory:
         """Return the combination of the images whose residual is least, slightly regularised."""
         if len(self.moves) == 1:
             return self.images[-1]
-        xp, P = namespace(self.products), self.products
-        k = len(self.moves) - 1
-        # products of the changes (last move - move i), zero where they do not count
-        last, counts = P[k, :k, :], self.valid[:k, :]
-        cross = P[k, k, :] - last[:, None, :] - last[None, :, :] + P[:k, :k, :]
-        matrix = xp.permute_dims(counts[:, None, :] * counts[None, :, :] * cross, (2, 0, 1))  # (B, k, k)
-        right = (counts * (P[k, k, :] - last)).T  # (B, k)
-        trace = xp.linalg.trace(matrix)[:, None, None]
-        tiny = 1e12 * float(xp.finfo(matrix.dtype).smallest_normal)
-        shift = max(1e-8, 16 * eps(matrix)) / k * trace + xp.astype(trace <= tiny, matrix.dtype)
-        matrix = matrix + shift * as_like(np.eye(k), matrix)
-        weights = xp.linalg.solve(matrix, right[:, :, None])[:, :, 0]  # (B, k)
-        combined = (1 - xp.sum(weights, axis=1))[None, :, None] * self.images[-1]
-        for i in range(k):
+        weights = mixing_weights(self.products, self.valid)
+        combined = (1 - namespace(weights).sum(weights, axis=1))[None, :, None] * self.images[-1]
+        for i in range(len(self.moves) - 1):
             combined += weights[None, :, i, None] * self.images[i]  # an array of our own
         return combined
+
+
+def mixing_weights(products: Array, valid: Array) -> Array:
+    """Return the weights (B, k) of all images but the last in each problem, from the products of k + 1 moves."""
+    xp, P = namespace(products), products
+    k = products.shape[0] - 1
+    # products of the changes (last move - move i), zero where they do not count
+    last, counts = P[k, :k, :], valid[:k, :]
+    cross = P[k, k, :] - last[:, None, :] - last[None, :, :] + P[:k, :k, :]
+    matrix = xp.permute_dims(counts[:, None, :] * counts[None, :, :] * cross, (2, 0, 1))  # (B, k, k)
+    right = (counts * (P[k, k, :] - last)).T  # (B, k)
+    trace = xp.linalg.trace(matrix)[:, None, None]
+    tiny = 1e12 * float(xp.finfo(matrix.dtype).smallest_normal)
+    shift = max(1e-8, 16 * eps(matrix)) / k * trace + xp.astype(trace <= tiny, matrix.dtype)
+    matrix = matrix + shift * as_like(np.eye(k), matrix)
+    return xp.linalg.solve(matrix, right[:, :, None])[:, :, 0]
 
 
 def products_of(a: Array, b: Array) -> Array:

@@ -176,7 +176,7 @@ class DouglasRachford(IterativeSolver[_State]):
                 rhos[k] = standing.rho
                 continue
             sigma = problem.curvature
-            rhos[k] = (0.3 if sigma else 0.03) * math.sqrt(1 + top * problem.scale)
+            rhos[k] = first_rho(sigma, top * problem.scale)
             is_cold = start is None or isinstance(start, Warm)
             begin: Array = ridge(problem.scale) if is_cold else start
             fitted = problem.predictions(begin)
@@ -240,11 +240,7 @@ class DouglasRachford(IterativeSolver[_State]):
         prox = state.batch.prox_remainder(image, state.rhos)
         force = image - prox
         arrays = (state.solved - state.prox, prox, state.solved, prox - state.prox, force)
-        sums = host(xp.stack([xp.sum(array**2, axis=(0, 2)) for array in arrays]))
-        primal, size, other, dual, pull = np.sqrt(sums.astype(float)) + 1e-150
-        with np.errstate(all="ignore"):
-            ratio = (primal / np.maximum(size, other)) / (dual / pull)
-            factor = np.where(np.isfinite(ratio), np.clip(np.sqrt(ratio), 0.1, 10.0), 1.0)
+        factor = rebalancing(host(xp.stack([xp.sum(array**2, axis=(0, 2)) for array in arrays])))
         factor[np.abs(np.log(factor)) < state.linear.slack] = 1.0
         rhos = state.rhos * factor
         z = prox + force / state.batch.column(factor)
@@ -301,6 +297,20 @@ class DouglasRachford(IterativeSolver[_State]):
     def standing(self, state: _State, place: int) -> Warm:
         """Return where the iteration stands for one problem."""
         return Warm(state.z[:, place, :], float(state.rhos[place]), state.prox[:, place, :])
+
+
+def rebalancing(sums: np.ndarray) -> np.ndarray:
+    """Return the factor of rho (B,) from squared norms (5, B) of A - B, B, A, the change of B, and z - B."""
+    primal, size, other, dual, pull = np.sqrt(sums.astype(float)) + 1e-150
+    with np.errstate(all="ignore"):
+        ratio = (primal / np.maximum(size, other)) / (dual / pull)
+        factor: np.ndarray = np.where(np.isfinite(ratio), np.clip(np.sqrt(ratio), 0.1, 10.0), 1.0)
+    return factor
+
+
+def first_rho(sigma: float, norm: float) -> float:
+    """Return the penalty to begin with, from the curvature of the conjugate and the norm of H."""
+    return (0.3 if sigma else 0.03) * math.sqrt(1 + norm)
 
 
 def _scaled_inside(problem: DualProblem, solved: Array) -> Point:
