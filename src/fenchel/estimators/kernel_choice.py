@@ -14,7 +14,7 @@ from fenchel.kernels import Constant, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
 
-__all__ = ["KernelChoice", "choose_kernel", "encoded_for_search", "is_auto", "is_robust"]
+__all__ = ["KernelChoice", "choose_kernel", "encoded_for_search", "is_auto", "is_robust", "trial_table"]
 
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
@@ -150,9 +150,14 @@ def _units(encoded: Encoded) -> Any:
 def _choice(
     encoded: Encoded, search: KernelSearch, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
 ) -> KernelChoice:
+    return KernelChoice(encoded, search, list(losses), robust, trial_table(searches))
+
+
+def trial_table(searches: dict[bool, KernelSearch]) -> dict[str, list[Any]]:
+    """Return what searches tried, robust ones and others: a dict of lists with one entry for each trial."""
     rows = [
         {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
-        for is_robust, one in searches.items()
-        for trial in one.trials
+        for is_robust, search in searches.items()
+        for trial in search.trials
     ]
-    return KernelChoice(encoded, search, list(losses), robust, {name: [row[name] for row in rows] for name in rows[0]})
+    return {name: [row[name] for row in rows] for name in rows[0]}
