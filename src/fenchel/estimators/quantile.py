@@ -136,7 +136,8 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     factorisation, each with the lam of its least leave-one-out error: mean and log spread of the output with the
     quantiles of standardised residuals; the same for its normal scores; the distribution function at thirty thresholds,
     or all values of an output that has fewer. :math:`q_0` is their weighted mean with the least leave-one-out pinball
-    loss, and s the spread of the first. In the problem that is solved and certified, :math:`q_0` and s at :math:`x_i`
+    loss, the weights being pulled a little towards equal ones unless most values of the output recur, and s is the
+    spread of the first. In the problem that is solved and certified, :math:`q_0` and s at :math:`x_i`
     are the predictions without sample i.
 
     Outputs that are curves are several outputs: give the values of a kernel at pairs of points as ``coupling``.

@@ -23,6 +23,7 @@ _THRESHOLDS = 30  # at which a distribution function is estimated
 _LEAST_SPREAD = 0.05  # of a residual, relative to the median: the logarithm of a smaller one says nothing
 _NOTHING = 1e-9  # a correction of so much of the spread is none
 _SHARES = 10  # weights of the pilots are multiples of one tenth
+_EQUAL = 20  # samples that equal weights count as: few samples do not tell which pilot is best
 
 
 class Pilot(Protocol):
@@ -267,6 +268,8 @@ class _Preparation:
         pilots: tuple[Pilot, ...] = (location, *others)
         parts = [pilot.quantiles(part, levels) for pilot, part in zip(pilots, own, strict=True)]
         shares = _best_shares(self.y, self.weights, parts, levels, level_weights)
+        if len(self.scores.values) > len(self.y) / 2:  # else a mean of pilots would miss the values that recur
+            shares = (len(self.y) * shares + _EQUAL / len(shares)) / (len(self.y) + _EQUAL)
         return OutputPilot(float(self.target_scale.scale[0]), location, others, columns, shares)
 
 
