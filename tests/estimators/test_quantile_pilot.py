@@ -71,7 +71,7 @@ class TestDefault:
 
 
 class TestUnits:
-    @settings(max_examples=4)
+    @settings(max_examples=3)
     @given(inputs=st.tuples(UNITS, UNITS), unit=st.floats(-6, 6).map(lambda power: 10**power))
     def test_predictions_do_not_depend_on_units(self, inputs, unit):
         X, y, _, _ = data(50)
