@@ -203,20 +203,23 @@ def fit_pilot(training_set: TrainingSet, levels: np.ndarray, level_weights: np.n
 
     The targets of the training set are the outputs.
     """
-    Y, weights = np.asarray(host(training_set.targets), dtype=np.float64), training_set.counts
-    ridge = _Ridges(training_set.ridge)
-    prepared = [_Preparation.of(y, weights) for y in Y.T]
-    first = [ridge.fit(group) for one in prepared for group in one.groups()]
-    logs = [spread for k, one in enumerate(prepared) for spread in one.spreads(first[3 * k : 3 * k + 2])]
-    second = [ridge.fit(spread) for spread in logs]
-    fits, ends = [*first, *second], np.cumsum([0, *(fit.left_out.shape[1] for fit in (*first, *second))])
-    left_out = np.hstack([fit.left_out for fit in fits])
+    ridges, fits = _Ridges(training_set.ridge), list[_Fit]()
+
+    def fitted(columns: np.ndarray) -> np.ndarray:
+        """Add regressions, and return the places of their columns."""
+        first = sum(fit.left_out.shape[1] for fit in fits)
+        fits.append(ridges.fit(columns))
+        return np.arange(first, first + columns.shape[1])
+
     outputs = []
-    for k, one in enumerate(prepared):
-        places = [np.arange(ends[j], ends[j + 1]) for j in (3 * k, 3 * k + 1, 3 * k + 2)]
-        spread = [np.arange(ends[j], ends[j + 1]) for j in (len(first) + 2 * k, len(first) + 2 * k + 1)]
-        columns = (np.append(places[0], spread[0]), np.append(places[1], spread[1]), places[2])
-        outputs.append(one.finished(left_out, columns, logs[2 * k : 2 * k + 2], levels, level_weights))
+    for y in np.asarray(host(training_set.targets), dtype=np.float64).T:
+        one = _Preparation.of(y, training_set.counts)
+        places = [fitted(group) for group in one.groups()]
+        spreads = one.spreads(fits[-3:-1])
+        of_spreads = [fitted(spread) for spread in spreads]
+        columns = (*(np.append(*pair) for pair in zip(places, of_spreads, strict=False)), places[2])
+        left_out = np.hstack([fit.left_out for fit in fits])
+        outputs.append(one.finished(left_out, columns, spreads, levels, level_weights))
     coef = as_like(np.hstack([fit.coef for fit in fits]), training_set.X)
     support = np.arange(training_set.n_samples)
     given = support if training_set.index is None else training_set.index
@@ -257,14 +260,14 @@ class _Preparation:
         self,
         left_out: np.ndarray,
         columns: tuple[np.ndarray, ...],
-        logs: Sequence[np.ndarray],
+        spreads: Sequence[np.ndarray],
         levels: np.ndarray,
         level_weights: np.ndarray,
     ) -> OutputPilot:
         """Return the pilots with their weights."""
         own, (y, scores, _) = [left_out[:, places] for places in columns], self.groups()
-        location = LocationScale.of(own[0], y[:, 0], logs[0], self.weights, self.target_scale)
-        others = (LocationScale.of(own[1], scores[:, 0], logs[1], self.weights, self.scores), self.distribution)
+        location = LocationScale.of(own[0], y[:, 0], spreads[0], self.weights, self.target_scale)
+        others = (LocationScale.of(own[1], scores[:, 0], spreads[1], self.weights, self.scores), self.distribution)
         pilots: tuple[Pilot, ...] = (location, *others)
         parts = [pilot.quantiles(part, levels) for pilot, part in zip(pilots, own, strict=True)]
         shares = _best_shares(self.y, self.weights, parts, levels, level_weights)
@@ -304,7 +307,7 @@ class _Ridges:
     def _left_out(self, lam: float, rows: np.ndarray) -> np.ndarray:
         """Return the left-out residuals times the root of the weights; lam counts for the samples that are kept."""
         n = len(rows)
-        scale = 1 / (lam * self.diagonal * self.problem.total * (n - 1) / n)
+        scale = 1 / (lam * self.diagonal * self.problem.total * max(n - 1, 1) / n)
         duals = as_like(self._duals(scale, rows), self.problem.targets)
         return host(self.basis.left_out(lambda values: 1 / (1 + scale * values), duals))
 
