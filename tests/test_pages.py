@@ -130,7 +130,7 @@ def test_the_page_on_adding_a_part_runs():
 
 
 def test_the_page_on_defaults_runs():
-    names = names_after("defaults.rst", blocks_of("defaults.rst", 5))
+    names = names_after("defaults.rst", blocks_of("defaults.rst", 6))
     assert names["model"].score(names["X"], names["Y"]) > 0.9
     assert names["curves"].predict(names["data"].X[:, :, None]).shape == names["data"].Y.shape
     assert isinstance(names["named"].best_loss_.epsilon, float)

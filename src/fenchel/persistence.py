@@ -63,6 +63,7 @@ _FEATURE_SCORES = tuple(
 _HELPERS = {
     "fenchel.conformal.samples.vectors",
     "fenchel.representations.kernel_outputs._Pivots",
+    "fenchel.target_scale.TargetScale",
     "fenchel.task_losses.base.TaskSpace",
 }
 

@@ -16,7 +16,7 @@ from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
 from fenchel.solvers import Auto
 
-__all__ = ["KernelChoice", "choose_kernel", "encoded_for_search", "is_auto", "is_robust"]
+__all__ = ["KernelChoice", "choose_kernel", "encoded_for_search", "is_auto", "is_robust", "trial_table"]
 
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
@@ -39,13 +39,7 @@ class KernelChoice:
         cls, encoded: Any, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
     ) -> "KernelChoice":
         """Return the choice of one of the searches, by whether it was a robust one, with what all of them tried."""
-        rows = [
-            {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
-            for is_robust, search in searches.items()
-            for trial in search.trials
-        ]
-        trials = {name: [row[name] for row in rows] for name in rows[0]}
-        return cls(encoded, searches[robust], list(losses), robust, trials)
+        return cls(encoded, searches[robust], list(losses), robust, trial_table(searches))
 
     def resolved_losses(self) -> list[Loss]:
         """Return the losses with numbers for thresholds that are relative to the residuals of the search."""
@@ -196,3 +190,13 @@ def _squared_errors(encoded: Encoded, search: KernelSearch, other: Encoded) -> n
 def _units(encoded: Encoded) -> Any:
     """Return the units of the coordinates, a number for all of them or one for each."""
     return getattr(encoded, "units", 1.0)
+
+
+def trial_table(searches: dict[bool, KernelSearch]) -> dict[str, list[Any]]:
+    """Return what searches tried, robust ones and others: a dict of lists with one entry for each trial."""
+    rows = [
+        {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
+        for is_robust, search in searches.items()
+        for trial in search.trials
+    ]
+    return {name: [row[name] for row in rows] for name in rows[0]}

@@ -15,7 +15,15 @@ from fenchel.estimators.validation import DualSettings
 from fenchel.kernels import Constant, IntegralOperator, OperatorKernel, ScalarKernel, Separable, as_scalar_kernel
 from fenchel.representations import Spline
 
-__all__ = ["LevelSet", "as_levels", "encode_levels", "interpolation", "level_quadrature", "values_at_levels"]
+__all__ = [
+    "LevelSet",
+    "as_levels",
+    "encode_levels",
+    "input_kernel",
+    "interpolation",
+    "level_quadrature",
+    "values_at_levels",
+]
 
 _QUADRATURES = Options(("gauss_legendre", "uniform"))
 _INTERCEPT = Interval(0, float("inf"), "left")
@@ -77,13 +85,15 @@ def encode_levels(
     check_parameter(type(estimator).__name__, "intercept", estimator.intercept, _INTERCEPT)
     levels, weights = level_quadrature(estimator)
     operator = IntegralOperator(as_scalar_kernel(level_kernel).validate(), coupling).validate()
-    kernel, curves = Separable(_input_kernel(estimator), operator), Curves(levels, values)
-    training_set = encode(X, curves, kernel, Spline(weights), settings, sample_weight, operator)
+    kernel, curves = input_kernel(estimator), Curves(levels, values)
+    if estimator.intercept > 0:
+        kernel = kernel + Constant(estimator.intercept)
+    training_set = encode(X, curves, Separable(kernel, operator), Spline(weights), settings, sample_weight, operator)
     return LevelSet(training_set, operator, levels, weights)
 
 
-def _input_kernel(estimator: LevelEstimator) -> ScalarKernel:
-    """Return the kernel of the inputs, with the constant that gives the model an intercept."""
+def input_kernel(estimator: LevelEstimator) -> ScalarKernel:
+    """Return the kernel of the inputs, without the constant that gives the model an intercept."""
     if isinstance(estimator.kernel, OperatorKernel):
         raise TypeError(
             f"The 'kernel' parameter must be a scalar kernel of the inputs; that of the levels is 'level_kernel'. "
@@ -92,7 +102,7 @@ def _input_kernel(estimator: LevelEstimator) -> ScalarKernel:
     kernel = as_scalar_kernel(estimator.kernel).validate()
     if hasattr(estimator, "feature_names_in_"):
         kernel = kernel.named(estimator.feature_names_in_)
-    return kernel + Constant(estimator.intercept) if estimator.intercept > 0 else kernel
+    return kernel
 
 
 def values_at_levels(estimator: LevelEstimator, X: Array, levels: np.ndarray) -> Array:

@@ -18,12 +18,15 @@ from fenchel.estimators.level_models import (
     LevelSet,
     as_levels,
     encode_levels,
+    input_kernel,
     interpolation,
     level_quadrature,
     values_at_levels,
 )
+from fenchel.estimators.marginal_quantiles import MarginalQuantiles
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.training_set import TrainingSet
+from fenchel.estimators.quantile_pilot import QuantilePilot, fit_pilot, pinball
+from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
     DualSettings,
     all_or_nothing,
@@ -31,9 +34,10 @@ from fenchel.estimators.validation import (
     sample_counts,
     training_vectors,
 )
-from fenchel.kernels import Laplacian, as_scalar_kernel
+from fenchel.kernels import Laplacian, as_operator_kernel, as_scalar_kernel
 from fenchel.kernels.base import ScalarKernel
 from fenchel.losses import Loss, Pinball
+from fenchel.representations import Euclidean
 from fenchel.solvers import Solver
 
 __all__ = ["QuantileFunctionRegressor"]
@@ -44,40 +48,13 @@ _SAMPLES = Interval(1, float("inf"), "left", integer=True)
 
 
 @dataclass(frozen=True)
-class MarginalQuantiles:
-    """The quantile function of the outputs alone: exact at the levels of a model, linear between them.
-
-    At level 0 it is the least value and at level 1 the greatest, so it never falls.
-    """
-
-    levels: np.ndarray
-    values: np.ndarray  # (levels, c)
-
-    @classmethod
-    def of(cls, y: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> "MarginalQuantiles":
-        """Return the weighted quantiles of each column of y (n, c)."""
-        order = np.argsort(y, axis=0, kind="stable")
-        ordered = np.take_along_axis(y, order, axis=0)
-        mass = np.cumsum(weights[order], axis=0)
-        knots = np.concatenate([[0.0], levels, [1.0]])
-        values = np.empty((len(knots), y.shape[1]))
-        for c in range(y.shape[1]):
-            places = np.searchsorted(mass[:, c], knots * mass[-1, c] * (1 - 1e-12), "left")
-            values[:, c] = ordered[np.minimum(places, len(y) - 1), c]
-        return cls(knots, values)
-
-    def __call__(self, levels: np.ndarray) -> np.ndarray:
-        """Return the quantiles at some levels, (levels, c)."""
-        return np.stack([np.interp(levels, self.levels, column) for column in self.values.T], axis=1)
-
-
-@dataclass(frozen=True)
 class EncodedQuantiles:
-    """Outputs at every level, less their marginal quantiles."""
+    """Outputs at every level, less their marginal quantiles or what a pilot predicts."""
 
     level_set: LevelSet
     marginal: MarginalQuantiles
     outputs: Array  # with a positive weight, (n,) or (n, d)
+    pilot: QuantilePilot | None = None
 
     @property
     def training_set(self) -> TrainingSet:
@@ -122,6 +99,9 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         Most iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    pilot : bool, default=False
+        Whether :math:`q_0` is a quantile function :math:`q_0(x, \theta)` of the inputs too, from regressions with the
+        same kernel in closed form, and residuals are in units of a spread :math:`s(x)`; see Notes.
 
     Attributes
     ----------
@@ -132,6 +112,8 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         is below the other; counted before predictions are put in order.
     marginal_ : callable
         The quantile function of the training outputs alone: takes levels and gives values, (levels, d).
+    pilot_ : QuantilePilot or None
+        The pilot.
     dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, history_
         As for ``OperatorKernelRegressor``.
 
@@ -148,6 +130,15 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     In order (``non_crossing=True``) is by rearrangement: the values at 201 equally spaced levels and at those of the
     model are sorted, and interpolated. Where they were in order already nothing changes, and the result does not depend
     on which levels are asked for.
+
+    With ``pilot=True`` the loss is :math:`\rho_\theta((y_i - q_0(x_i, \theta)) / s(x_i) - h(x_i)(\theta))` and
+    predictions are :math:`q_0(x, \theta) + s(x) \, h(x)(\theta)`. Three pilots are made of ridge regressions on one
+    factorisation, each with the lam of its least leave-one-out error: mean and log spread of the output with the
+    quantiles of standardised residuals; the same for its normal scores; the distribution function at thirty thresholds,
+    or all values of an output that has fewer. :math:`q_0` is their weighted mean with the least leave-one-out pinball
+    loss, the weights being pulled a little towards equal ones unless most values of the output recur, and s is the
+    spread of the first. In the problem that is solved and certified, :math:`q_0` and s at :math:`x_i`
+    are the predictions without sample i.
 
     Outputs that are curves are several outputs: give the values of a kernel at pairs of points as ``coupling``.
 
@@ -186,6 +177,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         tol: float = 1e-6,
         max_iter: int | None = None,
         approximation: Approximation | None = None,
+        pilot: bool = False,
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -199,6 +191,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self.tol = tol
         self.max_iter = max_iter
         self.approximation = approximation
+        self.pilot = pilot
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -323,14 +316,14 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
 
     def _integrated(self, residuals: np.ndarray) -> np.ndarray:
         """Return the loss of residuals (n, levels, d)."""
-        root = np.repeat(np.sqrt(self.level_weights_), residuals.shape[2])
-        rows = residuals.reshape(len(residuals), -1) * root
-        return np.asarray(Pinball(self.levels_).bind(rows, root).value(rows))
+        return np.sum(pinball(residuals, self.levels_, self.level_weights_), axis=1)
 
     def _quantiles(self, X: Array, levels: np.ndarray) -> Array:
         """Return the quantiles as the model has them, (n, levels, d)."""
         values = values_at_levels(self, X, levels)
-        return values + as_like(self.marginal_(levels), values)
+        if self.pilot_ is None:
+            return values + as_like(self.marginal_(levels), values)
+        return self.pilot_.corrected(self.pilot_.columns(X), values, levels)
 
     def _ordered(self, X: Array) -> tuple[np.ndarray, Array]:
         """Return fine levels, and sorted quantiles at them, (n, levels, d)."""
@@ -341,7 +334,8 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     def _in_order(self, X: Array, levels: np.ndarray) -> Array:
         """Return quantiles that never fall with the level, (n, levels, d)."""
         grid, values = self._ordered(X)
-        xp = namespace(values)
+        xp, near = namespace(values), grid[np.argmin(np.abs(grid - levels[:, None]), axis=1)]
+        levels = np.where(np.abs(near - levels) < 1e-12, near, levels)  # values that recur are kept to the last bit
         turned = xp.permute_dims(values, (0, 2, 1)) @ interpolation(grid, levels, values)
         return xp.permute_dims(turned, (0, 2, 1))
 
@@ -356,7 +350,8 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     ) -> EncodedQuantiles:
         """Return checked data in coordinates: the output at every level, less its marginal quantile."""
         name = type(self).__name__
-        check_parameter(name, "non_crossing", self.non_crossing, Options((True, False)))
+        for parameter in ("non_crossing", "pilot"):
+            check_parameter(name, parameter, getattr(self, parameter), Options((True, False)))
         if y is None:
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         X, y = training_vectors(self, X, y, double)
@@ -364,19 +359,31 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         levels, _ = level_quadrature(self)
         counts = sample_counts(sample_weight, X)
         marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), counts, levels)
-        values = outputs[:, None, :] - as_like(marginal(levels), outputs)
+        values, pilot = outputs[:, None, :] - as_like(marginal(levels), outputs), None
+        if self.pilot:
+            values, pilot = self._rest(X, outputs, sample_weight, settings)
         kernel = Laplacian(2.0) if self.level_kernel is None else self.level_kernel
         level_set = encode_levels(self, X, values, kernel, self.coupling, sample_weight, settings)
         index = level_set.training_set.index
         kept = y if index is None else namespace(y).take(y, as_index(index, y), axis=0)
-        return EncodedQuantiles(level_set, marginal, kept)
+        return EncodedQuantiles(level_set, marginal, kept, pilot)
+
+    def _rest(
+        self, X: Array, outputs: Array, sample_weight: Array | None, settings: DualSettings
+    ) -> tuple[Array, QuantilePilot]:
+        """Return what a pilot leaves of the outputs at every level, in units of their spread, and the pilot."""
+        kernel = as_operator_kernel(input_kernel(self))
+        training_set = encode(X, outputs, kernel, Euclidean(), settings, sample_weight)
+        pilot = fit_pilot(training_set, *level_quadrature(self))
+        rest = pilot.rest(host(training_set.targets), level_quadrature(self)[0])
+        return training_set.given(as_like(rest, outputs)), pilot
 
     def _expose(self, encoded: EncodedQuantiles, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
         expose(self, fitted)
         level_set = encoded.level_set
         self._operator, self.levels_, self.level_weights_ = level_set.operator, level_set.levels, level_set.weights
-        self._is_flat, self.marginal_ = encoded.outputs.ndim == 1, encoded.marginal
+        self._is_flat, self.marginal_, self.pilot_ = encoded.outputs.ndim == 1, encoded.marginal, encoded.pilot
         self.crossing_rate_ = self._crossings(fitted)
         return self
 
@@ -384,7 +391,10 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         """Return the share of neighbouring levels that cross in the training sample."""
         predictions = fitted.problem.unscale(fitted.solution.predictions)
         values = host(fitted.training_set.representation.decode(predictions))
-        values = values + self.marginal_(self.levels_)
+        if self.pilot_ is None:
+            values = values + self.marginal_(self.levels_)
+        else:
+            values = self.pilot_.corrected(self.pilot_.left_out, values, self.levels_)
         falls = np.diff(values, axis=1)
         round_off = 64 * eps(fitted.problem.targets) * np.max(np.abs(values), initial=0.0)
         return float(np.mean(falls < -round_off)) if falls.size else 0.0

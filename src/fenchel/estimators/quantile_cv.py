@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,39 +14,61 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, as_index, namespace
-from fenchel._check import Interval, check_parameter
+from fenchel._array import Array, as_index, as_like, host, namespace
+from fenchel._check import Interval, Options, check_parameter
 from fenchel.approximations import Approximation
+from fenchel.estimators.kernel_choice import is_auto, trial_table
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.quantile import EncodedQuantiles, QuantileFunctionRegressor
+from fenchel.estimators.quantile_pilot import pilot_targets, pinball
 from fenchel.estimators.regularization_path import path
 from fenchel.estimators.search import PairErrors, Search, SearchResult, expose_best
 from fenchel.estimators.validation import all_or_nothing
+from fenchel.held_out import held_out
+from fenchel.kernel_search import search_kernel
+from fenchel.kernels import Constant
 from fenchel.kernels.base import ScalarKernel
 from fenchel.losses import Loss
 
 __all__ = ["QuantileFunctionRegressorCV"]
 
-_FITTED = ("crossing_rate_", "level_weights_", "levels_", "marginal_")  # of the best estimator, beside the common ones
+_LAMS = [1e15, *np.logspace(1, -3, 9).tolist()]  # of the remainder of a pilot; the first leaves it as it is
+_FITTED = (
+    "crossing_rate_",
+    "level_weights_",
+    "levels_",
+    "marginal_",
+    "pilot_",
+)  # of the best estimator, beside the common ones
 
 
 class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """``QuantileFunctionRegressor`` with lam, and if asked for the kernels, chosen by cross-validation.
+    """``QuantileFunctionRegressor`` with kernel and lam chosen by cross-validation.
 
-    The error of a held-out sample is its pinball loss, integrated over the levels. Each fold is a path of its own: one
-    factorisation serves every lam. So the marginal quantiles are those of the training part: taken from all samples
-    they would favour models that are nothing else.
+    With no argument nothing has to be known of the data. The kernel is found by leave-one-out in closed form
+    (``fenchel.kernel_search``) for three regressions at once: of the output, of its normal scores and of its
+    distribution function. A pilot made of them, with left-out predictions, gives a quantile function and a spread for
+    each input; what it leaves of the outputs, in units of the spread, is fitted by the certified pinball problem.
+    Predictions do not depend on the units of inputs and outputs.
+
+    The error of a held-out sample is its pinball loss, integrated over the levels. With a given kernel there is no
+    pilot, and each fold is a path of its own: one factorisation serves every lam, and the marginal quantiles are those
+    of the training part: taken from all samples they would favour models that are nothing else.
 
     Parameters
     ----------
-    kernel : kernel, str, callable, or list of these, default="gaussian"
-        Kernel of the inputs; of a list the best one is taken.
+    kernel : "auto", kernel, str, callable, or list of these, default="auto"
+        Kernel of the inputs; of a list the best one is taken. ``"auto"`` searches for a kernel of the columns of X, on
+        2000 samples at most.
     level_kernel : kernel, str, callable, None, or list of these, default=None
         Kernel of the levels; of a list the best one is taken.
-    levels, quadrature, intercept, coupling, non_crossing, tol
+    levels, quadrature, intercept, coupling, tol
         As for ``QuantileFunctionRegressor``.
     lams : sequence of float or None, default=None
-        Regularisation weights; ``None`` is 13 values from 1e-6 to 1.
+        Regularisation weights; ``None`` is 13 values from 1e-6 to 1, and with a pilot 1e15, which leaves the pilot as
+        it is, and 9 values from 10 to 1e-3.
+    non_crossing : bool or "auto", default="auto"
+        As for ``QuantileFunctionRegressor``; ``"auto"`` puts predictions in order if there is a pilot.
     cv, aggregate
         As for ``OperatorKernelRegressorCV``.
     cv_tol : float, default=1e-3
@@ -56,17 +78,22 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         Threads over the folds.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    pilot : bool or "auto", default="auto"
+        As for ``QuantileFunctionRegressor``; ``"auto"`` has a pilot for ``kernel="auto"``.
 
     Attributes
     ----------
     best_lam_ : float
-        The chosen lam.
+        The chosen lam: that of the least error, or with a pilot the largest one whose error is larger by at most .1 %.
     best_kernel_, best_level_kernel_ : kernel, str or callable
         The chosen kernels.
+    search_ : dict of lists or None
+        What the kernel search tried, as for ``OperatorKernelRegressorCV``; ``None`` for a given kernel.
     lams_ : list
         The grid.
     cv_errors_ : array of shape (1, n_lams)
-        Integrated pinball losses of held-out samples for the chosen kernels, aggregated over folds.
+        Integrated pinball losses of held-out samples for the chosen kernels, aggregated over folds; with a pilot, those
+        of each output are in units of its mean spread.
     fold_errors_ : array of shape (1, n_lams, n_folds)
         The same for each fold.
     cv_gaps_ : array of shape (1, n_lams)
@@ -84,6 +111,12 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (80, 1))
     >>> y = X[:, 0] + 0.2 * rng.standard_normal(80)
+    >>> low, high = QuantileFunctionRegressorCV().fit(X, y).predict_interval(X, 0.9).T
+    >>> bool(0.85 < np.mean((low <= y) & (y <= high)) < 0.98)
+    True
+
+    Parts that are named mean what they mean elsewhere:
+
     >>> model = QuantileFunctionRegressorCV([Gaussian(0.3), Gaussian(300.0)], lams=[1e-4, 1e-2]).fit(X, y)
     >>> model.best_kernel_, model.kernel_errors_.shape
     (Gaussian(gamma=0.3), (2, 2))
@@ -91,20 +124,21 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
 
     def __init__(
         self,
-        kernel: ScalarKernel | str = "gaussian",
+        kernel: ScalarKernel | str = "auto",
         level_kernel: ScalarKernel | str | None = None,
         lams: ArrayLike | None = None,
         levels: int | ArrayLike = 20,
         quadrature: str = "gauss_legendre",
         intercept: float = 1.0,
         coupling: Array | None = None,
-        non_crossing: bool = False,
+        non_crossing: bool | str = "auto",
         cv: object = 5,
         aggregate: str = "mean",
         tol: float = 1e-6,
         cv_tol: float = 1e-3,
         n_jobs: int | None = None,
         approximation: Approximation | None = None,
+        pilot: bool | str = "auto",
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -120,6 +154,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         self.cv_tol = cv_tol
         self.n_jobs = n_jobs
         self.approximation = approximation
+        self.pilot = pilot
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -135,22 +170,28 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         self : QuantileFunctionRegressorCV
             The fitted model.
         """
-        check_parameter(type(self).__name__, "cv_tol", self.cv_tol, Interval(0, float("inf")))
+        name = type(self).__name__
+        check_parameter(name, "cv_tol", self.cv_tol, Interval(0, float("inf")))
+        for parameter in ("pilot", "non_crossing"):
+            check_parameter(name, parameter, getattr(self, parameter), Options((True, False, "auto")))
         errors, best = [], None
         for kernel, level_kernel in self._kernels():
-            estimator = self._estimator(kernel, level_kernel)
-            search = Search.of(self, [estimator._settings().loss])
-            search = replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
+            estimator, trials = self._estimator(kernel, level_kernel), None
+            search = self._search(estimator)
+            if is_auto(kernel):
+                kernel, trials = _found_kernel(estimator, search, X, y, sample_weight)
+                estimator.set_params(kernel=kernel)
             estimator.set_params(lam=min(search.lams))  # which needs most features
             encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
-            result = self._searched(search, estimator, encoded)
+            pilot = encoded.pilot
+            result = self._searched(search, estimator, encoded) if pilot is None else _searched_rest(search, encoded)
             errors.append(result.cv_errors[0])
             if best is None or result.cv_errors.min() < best[0].cv_errors.min():
-                best, chosen = (result, estimator, encoded), (kernel, level_kernel)
+                best, chosen = (result, estimator, encoded), (kernel, level_kernel, trials)
         assert best is not None  # _kernels has looked
         self.kernel_errors_ = np.stack(errors)
         expose_best(self, best[1], best[2], best[0], _FITTED)
-        self.best_kernel_, self.best_level_kernel_ = chosen
+        self.best_kernel_, self.best_level_kernel_, self.search_ = chosen
         return self
 
     def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
@@ -183,6 +224,13 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
                 raise ValueError(f"The {name!r} parameter must hold at least one kernel. Got none.")
         return list(product(*lists))
 
+    def _search(self, estimator: QuantileFunctionRegressor) -> Search:
+        """Return the search over lam, on a grid that depends on whether there is a pilot."""
+        search = Search.of(self, [estimator._settings().loss])
+        if estimator.pilot and self.lams is None:
+            search = replace(search, lams=_LAMS)
+        return replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
+
     def _searched(
         self, search: Search, estimator: QuantileFunctionRegressor, encoded: EncodedQuantiles
     ) -> SearchResult:
@@ -203,8 +251,8 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         def errors(losses: list[Loss]) -> Iterator[PairErrors]:
             parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fold_errors)(fold) for fold in folds)
             values = np.full((len(lams), n), np.nan)
-            for fold, (held_out, _) in zip(folds, parts, strict=True):
-                values[:, fold] = held_out
+            for fold, (losses_out, _) in zip(folds, parts, strict=True):
+                values[:, fold] = losses_out
             gaps = np.max([gaps for _, gaps in parts], axis=0)
             yield from (PairErrors(0, k, values[k], float(gaps[k])) for k in range(len(lams)))
 
@@ -213,6 +261,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
     def _estimator(
         self, kernel: ScalarKernel | str, level_kernel: ScalarKernel | str | None
     ) -> QuantileFunctionRegressor:
+        pilot = is_auto(kernel) if is_auto(self.pilot) else bool(self.pilot)
         return QuantileFunctionRegressor(
             clone(kernel, safe=False),
             clone(level_kernel, safe=False),
@@ -220,9 +269,10 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
             quadrature=self.quadrature,
             intercept=self.intercept,
             coupling=self.coupling,
-            non_crossing=self.non_crossing,
+            non_crossing=pilot if is_auto(self.non_crossing) else bool(self.non_crossing),
             tol=self.tol,
             approximation=self.approximation,
+            pilot=pilot,
         )
 
     def __sklearn_tags__(self) -> Tags:
@@ -230,6 +280,42 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         inner = QuantileFunctionRegressor(self._kernels()[0][0]).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
+
+
+def _found_kernel(
+    estimator: QuantileFunctionRegressor, search: Search, X: Array, y: Array, sample_weight: Array | None
+) -> tuple[ScalarKernel, dict[str, list[Any]]]:
+    """Return the kernel with the least leave-one-out error of the regressions of a pilot, and what was tried."""
+    plain = clone(estimator).set_params(kernel=Constant(), pilot=False, approximation=None)
+    encoded = plain._encode(X, y, sample_weight, plain._settings().swept(), double=True)
+    training_set = encoded.training_set
+    search.folds(training_set)  # raises if there are too few samples
+    outputs = host(encoded.outputs).reshape(training_set.n_samples, -1)
+    targets = pilot_targets(outputs, training_set.counts)
+    result = search_kernel(training_set.X, targets, training_set.weights)
+    return result.kernel, trial_table({False: result})
+
+
+def _searched_rest(search: Search, encoded: EncodedQuantiles) -> SearchResult:
+    """Return the errors of models of what a pilot has left, whose own predictions are left out already.
+
+    Spreads are in units of their means: outputs of different units count alike.
+    """
+    training_set, level_set, pilot = encoded.training_set, encoded.level_set, encoded.pilot
+    assert pilot is not None
+    folds, scale = search.folds(training_set), pilot.scale(pilot.left_out)
+    scale = scale / np.mean(scale, axis=0)
+    decode = training_set.representation.decode
+    targets = host(decode(training_set.targets)).reshape(len(scale), -1, scale.shape[2])
+
+    def errors(losses: list[Loss]) -> Iterator[PairErrors]:
+        for pair in held_out(training_set.ridge, losses, search.lams, folds, search.tol):
+            values = host(decode(as_like(pair.predictions, training_set.targets)))
+            residuals = scale * (targets - values.reshape(targets.shape))
+            found = pinball(residuals, level_set.levels, level_set.weights)
+            yield PairErrors(pair.loss, pair.lam, np.sum(found, axis=1), pair.gap)
+
+    return replace(search.collect(training_set, folds, errors), is_cautious=True)
 
 
 def _rows(encoded: EncodedQuantiles, rows: np.ndarray, columns: np.ndarray) -> tuple[Array, Array]:

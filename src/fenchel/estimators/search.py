@@ -79,11 +79,16 @@ class SearchResult:
     cv_errors: np.ndarray  # (losses, lams)
     fold_errors: np.ndarray  # (losses, lams, folds)
     cv_gaps: np.ndarray  # (losses, lams)
+    is_cautious: bool = False  # whether the largest lam whose error is nearly the least is taken
 
     @property
     def best(self) -> tuple[int, int]:
         """The places, in the grid, of the loss and the lam with the least error."""
-        return divmod(int(np.argmin(self.cv_errors)), len(self.lams))
+        i, j = divmod(int(np.argmin(self.cv_errors)), len(self.lams))
+        if self.is_cautious:
+            near = np.flatnonzero(self.cv_errors[i] <= (1 + _FLAT) * self.cv_errors[i, j])
+            j = int(near[np.argmax(np.asarray(self.lams)[near])])
+        return i, j
 
     def beyond(self) -> float | None:
         """Return the next lam beyond the end of the grid that the best point is at, ``None`` if it is inside."""
@@ -102,11 +107,11 @@ class SearchResult:
         """Return the result with the lams of another of the same losses."""
         lams = np.array(self.lams + other.lams)
         order = np.argsort(lams)
-        parts = [
+        errors, fold_errors, gaps = (
             np.concatenate([getattr(self, name), getattr(other, name)], axis=1)[:, order]
             for name in ("cv_errors", "fold_errors", "cv_gaps")
-        ]
-        return SearchResult(self.losses, lams[order].tolist(), *parts)
+        )
+        return replace(self, lams=lams[order].tolist(), cv_errors=errors, fold_errors=fold_errors, cv_gaps=gaps)
 
     def warn_at_end(self) -> None:
         """Warn if the best lam of a grid of several is its smallest or its largest, and the error falls towards it."""
