@@ -17,9 +17,10 @@ from fenchel._check import check_memory
 from fenchel._component import from_name
 from fenchel.decoders import Decoder
 from fenchel.estimators.fitted_dual import FITTED, FittedDual, KernelExpansion, expose, fit_refined
+from fenchel.estimators.memory import check_fits
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.search import SEARCHED, Search, decoded_task_loss, expose_best
-from fenchel.estimators.training_set import TrainingSet, check_fits, encode
+from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
     DualSettings,
     all_or_nothing,

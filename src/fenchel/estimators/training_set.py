@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fenchel._array import Array, as_index, device, host, namespace
-from fenchel._check import check_memory
+from fenchel._array import Array, as_index, host, namespace
 from fenchel.approximations import Approximation
+from fenchel.estimators.memory import check_fits, is_streamed, preconditioner
 from fenchel.estimators.validation import DualSettings, sample_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel
@@ -15,12 +15,8 @@ from fenchel.losses import Loss, Square
 from fenchel.operators import Operator, scaled
 from fenchel.problem import DualProblem
 from fenchel.representations import Representation
-from fenchel.solvers import APGD
 
-__all__ = ["BoundKernel", "Encoded", "TrainingSet", "check_fits", "check_loss", "encode", "with_kernel"]
-
-_FEATURES = 500  # of an approximation that an error suggests
-_ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
+__all__ = ["BoundKernel", "Encoded", "TrainingSet", "check_loss", "encode", "with_kernel"]
 
 
 class BoundKernel(Protocol):
@@ -128,12 +124,16 @@ def _bound(
 ) -> tuple[BoundKernel, DualProblem]:
     """Return the kernel bound to the sample, and the problem of the square loss at lam = 1."""
     bound: Any = kernel.bind(X, representation)
+    targets = representation.targets_
     if settings.approximation is not None:
         bound = _approximated(bound, settings.approximation, kernel, X, weights)
-    gram = bound.gram(X)
+    if is_streamed(X, kernel, settings, targets.shape[1]):
+        features = preconditioner(X, settings, targets.shape[1])
+        gram = bound.streamed(X, lambda scalar: features.approximate(scalar, X, weights))
+    else:
+        gram = bound.gram(X)
     if representation.row_scale_ is not None:
         gram = scaled(gram, representation.row_scale_)
-    targets = representation.targets_
     ridge = DualProblem.build(
         gram, targets, Square(), 1.0, weights, representation.point_scale, representation.observed_
     )
@@ -147,26 +147,6 @@ def check_loss(loss: Loss, representation: Representation) -> None:
             f"{loss!r} looks at single values, and {type(representation).__name__} has none. Use p=2, or for "
             "curves representation='spline'."
         )
-
-
-def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> None:
-    """Raise if the Gram matrix, its factorisation and the iterates do not fit in memory."""
-    if not str(device(X)).startswith("cpu"):
-        return
-    n, width, gram_copies = X.shape[0], kernel.width(X), settings.solver.gram_copies
-    if settings.approximation is not None:
-        width = min(width, settings.approximation.n_components)
-
-    def needed(width: int, copies: float) -> int:
-        return int(8 * n * (width * copies + n_outputs * _ITERATES))
-
-    lighter = {}
-    if "approximation" in settings.adjustable and not kernel.is_pairwise:
-        lighter[f"approximation=Nystrom({_FEATURES})"] = needed(min(width, _FEATURES), gram_copies)
-    if "solver" in settings.adjustable:
-        lighter["solver='apgd'"] = needed(width, APGD.gram_copies)
-    what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
-    check_memory(needed(width, gram_copies), what, "Fit on a part of the sample", lighter)
 
 
 def _approximated(

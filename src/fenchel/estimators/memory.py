@@ -1,0 +1,80 @@
+"""What a fit allocates: planned before it starts, and answered with the ways that fit."""
+
+import math
+
+from fenchel._array import Array, device
+from fenchel._check import check_memory, free_memory
+from fenchel.approximations import Approximation, Nystrom
+from fenchel.estimators.validation import DualSettings
+from fenchel.kernels import OperatorKernel
+from fenchel.solvers import APGD, Krylov
+from fenchel.solvers.costs import FLOPS
+
+__all__ = ["check_fits", "is_streamed", "preconditioner"]
+
+_FEATURES = 500  # of an approximation that an error suggests
+_ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
+_STREAMED_ITERATES = 32  # the same where the Gram matrix is not stored
+_BASES = 3  # arrays of features that a preconditioner needs
+_CERTAIN = 3.0  # times that streaming must be cheaper by estimate to be preferred to a matrix that fits
+
+
+def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> None:
+    """Raise if the Gram operator, its factorisation and the iterates do not fit in memory."""
+    n, copies = X.shape[0], settings.solver.gram_copies
+    width = _width(X, kernel, settings)
+    lighter = {}
+    if "approximation" in settings.adjustable and not kernel.is_pairwise:
+        size = min(width, _FEATURES)
+        lighter[f"approximation=Nystrom({size})"] = _stored(n, size, copies, n_outputs)
+    if "solver" in settings.adjustable:
+        lighter["solver='apgd'"] = _stored(n, width, APGD.gram_copies, n_outputs)
+    what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
+    needed = _stored(n, width, copies, n_outputs)
+    if is_streamed(X, kernel, settings, n_outputs):
+        needed = _streamed(n, _least(n), n_outputs)
+    check_memory(needed, what, "Fit on a part of the sample", lighter, X)
+
+
+def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> bool:
+    """Whether the Gram matrix is computed in tiles and dropped: asked for, or it does not fit, or it does not pay."""
+    n, solver = X.shape[0], settings.solver
+    if settings.approximation is not None or not kernel.has_points_only or kernel.width(X) < n:
+        return False
+    if solver.streams:
+        return True
+    is_free = solver.chooses and {"approximation", "solver"} <= set(settings.adjustable)
+    if not is_free or Krylov().why_not_loss(settings.loss) is not None:
+        return False
+    free = free_memory(X)
+    if free is not None and _stored(n, n, solver.gram_copies, n_outputs) > free:
+        return True
+    inverses = 2 * n**3 / FLOPS  # of the cheapest solve with a stored matrix
+    seconds = Krylov().estimate(n, n_outputs, settings.loss).seconds
+    return str(device(X)).startswith("cpu") and _CERTAIN * seconds < inverses
+
+
+def preconditioner(X: Array, settings: DualSettings, n_outputs: int) -> Approximation:
+    """Return the features that precede the exact solve, as many as the solver wants and the memory holds."""
+    n, free = X.shape[0], free_memory(X)
+    solver = settings.solver if isinstance(settings.solver, Krylov) else Krylov()
+    room = math.inf if free is None else (0.5 * free - _streamed(n, 0, n_outputs)) / (8 * n * _BASES)
+    return Nystrom(int(max(min(n, _least(n)), min(solver.n_features(n), room))), landmarks="uniform")
+
+
+def _least(n: int) -> int:
+    """Return the fewest features that are worth having."""
+    return int(math.sqrt(n))
+
+
+def _width(X: Array, kernel: OperatorKernel, settings: DualSettings) -> int:
+    width = kernel.width(X)
+    return width if settings.approximation is None else min(width, settings.approximation.n_components)
+
+
+def _stored(n: int, width: int, copies: float, n_outputs: int) -> int:
+    return int(8 * n * (width * copies + n_outputs * _ITERATES))
+
+
+def _streamed(n: int, n_features: int, n_outputs: int) -> int:
+    return int(8 * n * (n_features * _BASES + n_outputs * _STREAMED_ITERATES))
