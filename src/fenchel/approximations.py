@@ -22,6 +22,7 @@ class Approximation(Component, ABC):
     """Replaces a kernel by one that has few features."""
 
     n_components: int
+    is_projection: ClassVar[bool] = False  # features span a part of the kernel's space: the exact gap can be computed
 
     @abstractmethod
     def approximate(self, kernel: ScalarKernel, X: Array, weights: Array | None = None) -> ScalarKernel:
@@ -66,6 +67,8 @@ class Nystrom(Approximation):
     >>> model.certificate_, bool(model.duality_gap_ <= 1e-6), bool(model.score(X, np.sin(X[:, 0])) > 0.9999)
     ('approximate', True, True)
     """
+
+    is_projection = True
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "n_components": Interval(1, math.inf, "left", integer=True),

@@ -1,6 +1,14 @@
 """Exceptions and warnings of the library; a run that stopped early is scikit-learn's ``ConvergenceWarning``."""
 
-__all__ = ["FenchelError", "IncompatibleError", "IndefiniteError", "ModelFileError", "NotFeasibleError", "ScaleWarning"]
+__all__ = [
+    "FenchelError",
+    "IncompatibleError",
+    "IndefiniteError",
+    "ModelFileError",
+    "NotFeasibleError",
+    "ScaleWarning",
+    "SlowFitWarning",
+]
 
 
 class FenchelError(Exception):
@@ -21,6 +29,10 @@ class NotFeasibleError(FenchelError, MemoryError):
 
 class ModelFileError(FenchelError, ValueError):
     """A file is not a saved model, or one that cannot be loaded here."""
+
+
+class SlowFitWarning(UserWarning):
+    """A fit that will take minutes, and that another choice would make short."""
 
 
 class ScaleWarning(UserWarning):

@@ -217,11 +217,17 @@ class DualProblem:
 def certificate_of_sums(problem: DualProblem, value: float, gain: float, gap: float, quadratic: float) -> Certificate:
     """Return the certificate from four sums over the samples."""
     primal, dual = (value + quadratic / 2) / problem.total, (gain + quadratic / 2) / problem.total
-    gap, zero = gap / problem.total, problem.value_at_zero
+    gap = gap / problem.total
+    return Certificate(primal, dual, gap, relative_gap(problem, primal, gap))
+
+
+def relative_gap(problem: DualProblem, primal: float, gap: float) -> float:
+    """Return a gap over the primal value, or over a tiny share of that of the zero model."""
+    zero = problem.value_at_zero
     size = max(abs(primal), 1e-10 * abs(zero) if math.isfinite(zero) else 0.0)
     if size > 0 and math.isfinite(size):
-        return Certificate(primal, dual, gap, gap / size)
-    return Certificate(primal, dual, gap, 0.0 if gap == 0 else math.inf)
+        return gap / size
+    return 0.0 if gap == 0 else math.inf
 
 
 def has_gaps(problem: DualProblem) -> bool:

@@ -15,6 +15,9 @@ from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, Norm, Square
 from fenchel.operators import Streamed, kronecker, products, scaled
 from fenchel.problem import DualProblem
 from fenchel.solvers import DouglasRachford, Krylov, watched
+from tests.contracts.test_solvers import GAMMA, LAM, Case, is_true, refuses
+from tests.contracts.test_solvers import MATRIX as FULL
+from tests.parts import LOSSES
 
 N, P = 23, 3
 MATRIX = np.array([[1.0, 0.4, 0.0], [0.4, 0.8, -0.2], [0.0, -0.2, 0.0]]) + 0.3 * np.eye(3)
@@ -124,6 +127,17 @@ class TestKrylov:
         bound = np.sqrt(2 * 1.01e-6 * size / 1e-3 * (1.0 if operator is None else np.abs(operator).sum()))
         assert np.abs(model.predict(X) - stored.predict(X)).max() <= bound
 
+    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    def test_every_loss_gets_a_true_certificate(self, loss):
+        case = Case("euclidean")
+        features = Nystrom(5).approximate(Gaussian(GAMMA), case.X).features(case.X)
+        scalar = Streamed(Gaussian(GAMMA), case.X, features=lambda: features)
+        problem = DualProblem.build(kronecker(scalar, FULL), case.targets, loss, LAM)
+        if not refuses(Krylov(), problem):
+            solution = Krylov().solve(problem)
+            assert solution.certificate.relative_gap <= 1e-6
+            is_true(case, loss, problem, solution)
+
     def test_single_tiles_and_the_state_of_an_earlier_solve(self, sample):
         X, Y = sample
         gram = Streamed(Gaussian(0.3), X, features=lambda: Nystrom(20).approximate(Gaussian(0.3), X).features(X))
@@ -174,7 +188,7 @@ class TestKrylov:
 
     def test_refusals(self, sample):
         X, Y = sample
-        with pytest.raises(IncompatibleError, match="Gram matrix is not stored"):
+        with pytest.raises(IncompatibleError, match="of one kernel on points"):
             OperatorKernelRegressor("precomputed", loss="huber", solver="krylov").fit(Gaussian(0.3)(X), Y)
         with pytest.raises(IncompatibleError, match="infinite outside a ball"):
             OperatorKernelRegressor(loss=Ball(2.0), solver="krylov").fit(X, Y)

@@ -66,6 +66,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     scale : bool, "robust" or "auto", default="auto"
         As for ``FunctionalRegressor``. ``"auto"`` divides each output channel by its scale with ``kernel="auto"``,
         unless a threshold of a loss is a number or ``channels`` couples them. Held-out errors are in these units.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -115,6 +117,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         progress: Progress | None = None,
         approximation: Any = None,
         scale: bool | str = "auto",
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -132,6 +135,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self.progress = progress
         self.approximation = approximation
         self.scale = scale
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
@@ -236,6 +240,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             channels=self.channels,
             tol=self.tol,
             approximation=self.approximation,
+            certificate=self.certificate,
             scale=(is_free and ("robust" if is_robust else True)) if is_auto(self.scale) else self.scale,
         )
 

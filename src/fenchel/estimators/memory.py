@@ -5,12 +5,13 @@ import math
 from fenchel._array import Array, device
 from fenchel._check import check_memory, free_memory
 from fenchel.approximations import Approximation, Nystrom
-from fenchel.estimators.validation import DualSettings
+from fenchel.estimators.validation import DualSettings, warn_user
+from fenchel.exceptions import SlowFitWarning
 from fenchel.kernels import OperatorKernel
 from fenchel.solvers import APGD, Krylov
 from fenchel.solvers.costs import FLOPS
 
-__all__ = ["check_fits", "is_streamed", "preconditioner"]
+__all__ = ["check_fits", "is_streamed", "preconditioner", "warn_of_time"]
 
 _FEATURES = 500  # of an approximation that an error suggests
 _ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
@@ -25,8 +26,10 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outpu
     width = _width(X, kernel, settings)
     lighter = {}
     if "approximation" in settings.adjustable and not kernel.is_pairwise:
-        size = min(width, _FEATURES)
+        size = min(width, _FEATURES, _room(X, copies, n_outputs))
         lighter[f"approximation=Nystrom({size})"] = _stored(n, size, copies, n_outputs)
+    if "solver" in settings.adjustable and kernel.has_points_only and kernel.width(X) == n:
+        lighter["solver='krylov'"] = _streamed(n, _least(n), n_outputs)
     if "solver" in settings.adjustable:
         lighter["solver='apgd'"] = _stored(n, width, APGD.gram_copies, n_outputs)
     what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
@@ -54,6 +57,19 @@ def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outp
     return str(device(X)).startswith("cpu") and _CERTAIN * seconds < inverses
 
 
+def warn_of_time(X: Array, settings: DualSettings, n_outputs: int) -> None:
+    """Warn about a fit without a stored matrix that nobody asked for, if it takes more than a minute by estimate."""
+    n, solver = X.shape[0], Krylov()
+    minutes = solver.estimate(n, n_outputs, settings.loss).seconds / 60
+    if settings.solver.chooses and minutes > 1 and str(device(X)).startswith("cpu"):
+        warn_user(
+            f"The Gram matrix of {n} samples is not stored: the exact fit computes it in tiles, many times, and takes "
+            f"about {minutes:.0f} minutes. approximation=Nystrom({_FEATURES}) takes seconds. The logger 'fenchel' "
+            "tells how far it is; solver='krylov' asks for it without this warning.",
+            SlowFitWarning,
+        )
+
+
 def preconditioner(X: Array, settings: DualSettings, n_outputs: int) -> Approximation:
     """Return the features that precede the exact solve, as many as the solver wants and the memory holds."""
     n, free = X.shape[0], free_memory(X)
@@ -65,6 +81,13 @@ def preconditioner(X: Array, settings: DualSettings, n_outputs: int) -> Approxim
 def _least(n: int) -> int:
     """Return the fewest features that are worth having."""
     return int(math.sqrt(n))
+
+
+def _room(X: Array, copies: float, n_outputs: int) -> int:
+    """Return the largest number of features whose fit the memory holds, in tens; 10 where it holds none."""
+    free = free_memory(X)
+    room = _FEATURES if free is None else (free / (8 * X.shape[0]) - n_outputs * _ITERATES) / copies
+    return max(10, int(room) // 10 * 10)
 
 
 def _width(X: Array, kernel: OperatorKernel, settings: DualSettings) -> int:

@@ -56,6 +56,8 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         Threads over the folds.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -105,6 +107,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         cv_tol: float = 1e-3,
         n_jobs: int | None = None,
         approximation: Approximation | None = None,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -120,6 +123,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         self.cv_tol = cv_tol
         self.n_jobs = n_jobs
         self.approximation = approximation
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -222,6 +226,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
             non_crossing=self.non_crossing,
             tol=self.tol,
             approximation=self.approximation,
+            certificate=self.certificate,
         )
 
     def __sklearn_tags__(self) -> Tags:

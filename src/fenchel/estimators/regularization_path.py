@@ -113,7 +113,7 @@ def path(
     estimator = clone(estimator)
     settings = estimator._settings()
     checked, lams = as_losses([settings.loss] if losses is None else losses), as_lams(lams)
-    encoded = estimator._encode(X, y, sample_weight, settings, True, **({} if grid is None else {"grid": grid}))
+    encoded = estimator._encode(X, y, sample_weight, settings.swept(), True, **({} if grid is None else {"grid": grid}))
     shape = (len(checked), len(lams))
     gaps, primal, dual, sparsity = (np.full(shape, np.nan) for _ in range(4))
     n_iter = np.zeros(shape, dtype=int)

@@ -71,6 +71,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         Most iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -117,6 +119,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         tol: float = 1e-6,
         max_iter: int | None = None,
         approximation: Any = None,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -129,6 +132,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.approximation = approximation
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:

@@ -51,6 +51,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         the squared distance in the output space before decoding.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -88,6 +90,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         checkpoint: Any = None,
         progress: Progress | None = None,
         approximation: Any = None,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -104,6 +107,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.progress = progress
         self.approximation = approximation
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
@@ -184,6 +188,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             is_auto(self.kernel) if isinstance(self.center, str) else self.center,
             tol=self.tol,
             approximation=self.approximation,
+            certificate=self.certificate,
         )
 
     def __sklearn_tags__(self) -> Tags:

@@ -7,7 +7,7 @@ import numpy as np
 
 from fenchel._array import Array, as_index, host, namespace
 from fenchel.approximations import Approximation
-from fenchel.estimators.memory import check_fits, is_streamed, preconditioner
+from fenchel.estimators.memory import check_fits, is_streamed, preconditioner, warn_of_time
 from fenchel.estimators.validation import DualSettings, sample_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel
@@ -41,7 +41,12 @@ class TrainingSet:
     index: np.ndarray | None  # places of the samples among those given; None: all
     n_given: int  # samples given, those of weight zero among them
     is_pairwise: bool  # inputs are a Gram matrix
-    is_exact: bool  # the kernel is not approximated
+    exact_gram: Operator | None  # that of the kernel itself, made in tiles, where the kernel is approximated
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the kernel is not approximated."""
+        return self.exact_gram is None
 
     @property
     def n_samples(self) -> int:
@@ -106,28 +111,32 @@ def encode(
     check_fits(X, kernel, settings)
     targets = representation.fit(y, weights, operator).targets_
     check_fits(X, kernel, settings, targets.shape[1])
-    bound, ridge = _bound(X, kernel, representation, settings, weights)
-    is_exact = settings.approximation is None
-    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, is_exact)
+    bound, ridge, exact_gram = _bound(X, kernel, representation, settings, weights)
+    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, exact_gram)
 
 
 def with_kernel(training_set: TrainingSet, kernel: OperatorKernel, settings: DualSettings) -> TrainingSet:
     """Return the training set with another kernel on points."""
     X, representation = training_set.X, training_set.representation
     check_fits(X, kernel, settings, training_set.targets.shape[1])
-    bound, ridge = _bound(X, kernel, representation, settings, training_set.weights)
-    return replace(training_set, kernel=bound, ridge=ridge, is_exact=settings.approximation is None)
+    bound, ridge, exact_gram = _bound(X, kernel, representation, settings, training_set.weights)
+    return replace(training_set, kernel=bound, ridge=ridge, exact_gram=exact_gram)
 
 
 def _bound(
     X: Array, kernel: OperatorKernel, representation: Representation, settings: DualSettings, weights: Array | None
-) -> tuple[BoundKernel, DualProblem]:
-    """Return the kernel bound to the sample, and the problem of the square loss at lam = 1."""
+) -> tuple[BoundKernel, DualProblem, Operator | None]:
+    """Return the kernel bound to the sample, the problem of the square loss at lam = 1, and what was approximated."""
     bound: Any = kernel.bind(X, representation)
-    targets = representation.targets_
+    targets, exact_gram = representation.targets_, None
     if settings.approximation is not None:
-        bound = _approximated(bound, settings.approximation, kernel, X, weights)
+        _check_certificate(settings.approximation, settings.certificate)
+        approximated = _approximated(bound, settings.approximation, kernel, X, weights)
+        bound, exact_gram = approximated, bound.streamed(X)
+        for root in (representation.row_scale_, None if weights is None else namespace(X).sqrt(weights)[:, None]):
+            exact_gram = exact_gram if root is None else scaled(exact_gram, root)
     if is_streamed(X, kernel, settings, targets.shape[1]):
+        warn_of_time(X, settings, targets.shape[1])
         features = preconditioner(X, settings, targets.shape[1])
         gram = bound.streamed(X, lambda scalar: features.approximate(scalar, X, weights))
     else:
@@ -137,7 +146,16 @@ def _bound(
     ridge = DualProblem.build(
         gram, targets, Square(), 1.0, weights, representation.point_scale, representation.observed_
     )
-    return bound, ridge
+    return bound, ridge, exact_gram
+
+
+def _check_certificate(approximation: Approximation, certificate: str) -> None:
+    """Raise if the gap of the kernel is asked for, and only that of the approximation can be had."""
+    if certificate != "approximate" and not approximation.is_projection:
+        raise IncompatibleError(
+            f"certificate={certificate!r} needs an approximation that is a projection in the space of the kernel, as "
+            f"Nystrom is. Got {approximation!r}. Use certificate='approximate'."
+        )
 
 
 def check_loss(loss: Loss, representation: Representation) -> None:

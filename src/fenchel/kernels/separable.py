@@ -55,10 +55,14 @@ class BoundTerms:
         grams = [kronecker(scalar_gram(kernel, X, Z), operator) for kernel, operator in self.terms]
         return grams[0] if len(grams) == 1 else Sum(grams)
 
-    def streamed(self, X: Array, approximate: Callable[[ScalarKernel], ScalarKernel]) -> Operator:
-        """Return the Gram operator of one term without its matrix; ``approximate`` gives a kernel with features."""
-        ((kernel, operator),) = self.terms
-        return kronecker(Streamed(kernel, X, features=lambda: approximate(kernel).features(X)), operator)
+    def streamed(self, X: Array, approximate: Callable[[ScalarKernel], ScalarKernel] | None = None) -> Operator:
+        """Return the Gram operator without its matrix; ``approximate`` gives a kernel with features."""
+
+        def features(kernel: ScalarKernel) -> Callable[[], Array] | None:
+            return None if approximate is None else lambda: approximate(kernel).features(X)
+
+        grams = [kronecker(Streamed(kernel, X, features=features(kernel)), operator) for kernel, operator in self.terms]
+        return grams[0] if len(grams) == 1 else Sum(grams)
 
     def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "BoundTerms":
         """Return the sum with other scalar kernels."""
