@@ -49,8 +49,9 @@ class ConjugateGradients:
         self._precondition = self._basis.function(lambda eigenvalues: 1 / (shift + scale * eigenvalues))
         self._point: tuple[Array, Array] | None = None if before is None else before._point
 
-    def begin(self, A: Array, product: Array) -> None:
-        """Start the next solve at A, whose product with K (without M) is known."""
+    def begin(self, gram: Operator, A: Array, product: Array) -> None:
+        """Start the next solve at A, whose product with K (without M) is known; products come from ``gram`` from now on."""
+        self.gram, self._scalar = gram, gram.terms[0][0]
         self._point = self._turned(A), self._turned(product)
 
     def product(self) -> Array:

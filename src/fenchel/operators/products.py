@@ -33,7 +33,8 @@ def kernel_product(kernel: PointKernel, X: Array, Z: Array | None, A: Array, til
     xp, size = namespace(A), tile or (_TILE if is_numpy(X) else _TILE_OF_DEVICE)
     rows = tiles(X.shape[0], size)
     columns = rows if Z is None else tiles(Z.shape[0], size)
-    short = xp.astype(A, X.dtype, copy=False)
+    is_number = hasattr(X, "dtype") and namespace(A).isdtype(X.dtype, "real floating")  # points may be any objects
+    short = xp.astype(A, X.dtype, copy=False) if is_number else A
 
     def add_strip(out: Array, k: int) -> None:
         here = rows[k]

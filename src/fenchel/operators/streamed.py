@@ -83,7 +83,7 @@ class Streamed(ScalarOperator):
     @cached_property
     def thin(self) -> Thin:
         """The matrix with the products of the features in its place."""
-        return Thin(self.basis.left * namespace(self.X).sqrt(self.basis.left_values))
+        return Thin(self.basis.left * namespace(self.basis.left).sqrt(self.basis.left_values))
 
     def rounded(self) -> "Streamed":
         """Return the operator with tiles in float32."""

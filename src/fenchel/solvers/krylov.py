@@ -178,8 +178,10 @@ class Krylov(ProblemwiseSolver[State]):
         predictions = problem.scale * output.times(product)
         certificate = problem.certificate(duals, predictions)
         if state.age == 0:
-            linear.gradients.begin(duals, product)
+            linear.gradients.begin(linear.gradients.gram, duals, product)
             linear.gradients.rtol = _tightness(problem, certificate.relative_gap, tol)
+        elif not certificate.relative_gap <= max(tol, 2 * gap):  # float32 tiles are too coarse
+            linear.gradients.begin(problem.gram, duals, product)
         linear.marks.append(Mark(state.age, time.perf_counter(), certificate.relative_gap))
         passes = {id(each): each.n_passes for each in (streamed(problem.gram), streamed(linear.gradients.gram)) if each}
         _LOG.info(_progress(linear.marks, sum(passes.values()), tol))
