@@ -28,9 +28,9 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outpu
     if "approximation" in settings.adjustable and not kernel.is_pairwise:
         size = min(width, _FEATURES, _room(X, copies, n_outputs))
         lighter[f"approximation=Nystrom({size})"] = _stored(n, size, copies, n_outputs)
-    if "solver" in settings.adjustable and kernel.has_points_only and kernel.width(X) == n:
-        lighter["solver='krylov'"] = _streamed(n, _least(n), n_outputs)
     if "solver" in settings.adjustable:
+        if _can_stream(X, kernel, settings):
+            lighter["solver='krylov'"] = _streamed(n, _least(n), n_outputs)
         lighter["solver='apgd'"] = _stored(n, width, APGD.gram_copies, n_outputs)
     what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
     needed = _stored(n, width, copies, n_outputs)
@@ -42,11 +42,11 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outpu
 def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> bool:
     """Whether the Gram matrix is computed in tiles and dropped: asked for, or it does not fit, or it does not pay."""
     n, solver = X.shape[0], settings.solver
-    if settings.approximation is not None or not kernel.has_points_only or kernel.width(X) < n:
+    if not _can_stream(X, kernel, settings):
         return False
     if solver.streams:
         return True
-    is_free = solver.chooses and {"approximation", "solver"} <= set(settings.adjustable)
+    is_free = solver.chooses and "solver" in settings.adjustable
     if not is_free or Krylov().why_not_loss(settings.loss) is not None:
         return False
     free = free_memory(X)
@@ -55,6 +55,12 @@ def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outp
     inverses = 2 * n**3 / FLOPS  # of the cheapest solve with a stored matrix
     seconds = Krylov().estimate(n, n_outputs, settings.loss).seconds
     return str(device(X)).startswith("cpu") and _CERTAIN * seconds < inverses
+
+
+def _can_stream(X: Array, kernel: OperatorKernel, settings: DualSettings) -> bool:
+    """Whether the estimator and the kernel do without a stored matrix, and the kernel has no features of its own."""
+    is_plain = settings.approximation is None and "approximation" in settings.adjustable
+    return is_plain and kernel.has_points_only and kernel.width(X) == X.shape[0]
 
 
 def warn_of_time(X: Array, settings: DualSettings, n_outputs: int) -> None:

@@ -50,7 +50,7 @@ class ConjugateGradients:
         self._point: tuple[Array, Array] | None = None if before is None else before._point
 
     def begin(self, gram: Operator, A: Array, product: Array) -> None:
-        """Start the next solve at A, whose product with K (without M) is known; products come from ``gram`` from now on."""
+        """Start the next solve at A, whose product with K (without M) is known; ``gram`` gives the next products."""
         self.gram, self._scalar = gram, gram.terms[0][0]
         self._point = self._turned(A), self._turned(product)
 
