@@ -1,6 +1,8 @@
 """The array-API seam: every array library is met here and nowhere else."""
 
+import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -26,7 +28,9 @@ __all__ = [
     "device",
     "eps",
     "few_threads",
+    "free_device_memory",
     "host",
+    "in_threads",
     "indicator",
     "is_cuda_torch",
     "is_host",
@@ -124,6 +128,21 @@ def host(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
+def free_device_memory(array: Array) -> int | None:
+    """Return the free bytes of the accelerator that an array is on, ``None`` for arrays of the host."""
+    if is_numpy(array) or str(device(array)).startswith("cpu"):
+        return None
+    library = sys.modules[type(array).__module__.partition(".")[0]]
+    if is_torch_namespace(namespace(array)):
+        if array.device.type != "cuda":
+            return None
+        held = library.cuda.memory_reserved(array.device) - library.cuda.memory_allocated(array.device)
+        return int(library.cuda.mem_get_info(array.device)[0] + held)  # what torch holds, it gives again
+    if hasattr(library, "cuda"):  # CuPy
+        return int(library.cuda.runtime.memGetInfo()[0] + library.get_default_memory_pool().free_bytes())
+    return None
+
+
 def joined(parts: Sequence[Any]) -> Any:
     """Return arrays, or lists, one after the other."""
     if not hasattr(parts[0], "shape"):
@@ -140,6 +159,23 @@ def few_threads(array: Array, inner: int) -> AbstractContextManager[object]:
         return nullcontext()
     context: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="blas")
     return context
+
+
+def in_threads(work: Callable[[range], Array], count: int, like: Array) -> list[Array]:
+    """Return what ``work`` makes of 0, ..., count - 1, dealt to as many threads as BLAS would take, each taking one.
+
+    NumPy's functions of single entries run in one thread, so that a loop of small products and of such functions gains
+    from threads of its own. Arrays of other libraries are left to these.
+    """
+    if not is_numpy(like):
+        return [work(range(count))]
+    blas = [pool["num_threads"] for pool in _thread_pools().info() if pool["user_api"] == "blas"]
+    threads = max(1, min([count, *blas]))
+    with _thread_pools().limit(limits=1, user_api="blas"):
+        if threads == 1:
+            return [work(range(count))]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(work, (range(k, count, threads) for k in range(threads))))
 
 
 @cache

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from fenchel._array import Array, host, namespace
+from fenchel._array import Array, free_device_memory, host, namespace
 from fenchel._optional import require
 from fenchel._sparse import is_sparse
 from fenchel.exceptions import IndefiniteError, NotFeasibleError
@@ -21,6 +21,7 @@ __all__ = [
     "check_no_overflow",
     "check_parameter",
     "check_psd",
+    "free_memory",
     "require",
 ]
 
@@ -152,15 +153,23 @@ def check_no_overflow(matrix: Array, name: str) -> None:
         raise ValueError(f"{name} must be finite. Entries exceed {largest:.1e} ({matrix.dtype}): scale the inputs.")
 
 
-def check_memory(wanted: int, what: str, advice: str, lighter: Mapping[str, int] | None = None) -> None:
-    """Raise before an allocation that the free memory cannot hold, and name the lighter ways that it can."""
-    free = _free_memory()
+def check_memory(
+    wanted: int, what: str, advice: str, lighter: Mapping[str, int] | None = None, like: Array | None = None
+) -> None:
+    """Raise before an allocation that the free memory, where ``like`` is, cannot hold; name the lighter ways."""
+    free = free_memory(like)
     if free is not None and wanted > free:
         ways = {way: size for way, size in (lighter or {}).items() if size <= free}
         advice += "".join(f", or use {way}, which needs {size / 2**30:.2g} GiB" for way, size in ways.items())
         raise NotFeasibleError(
             f"{what} needs about {wanted / 2**30:.1f} GiB; {free / 2**30:.1f} GiB of memory are free. {advice}."
         )
+
+
+def free_memory(like: Array | None = None) -> int | None:
+    """Return the bytes that can still be allocated where an array is, or ``None`` where the system does not tell."""
+    on_device = None if like is None else free_device_memory(like)
+    return _free_memory() if on_device is None else on_device
 
 
 def _free_memory() -> int | None:

@@ -8,6 +8,7 @@ __all__ = [
     "ModelFileError",
     "NotFeasibleError",
     "ScaleWarning",
+    "SlowFitWarning",
 ]
 
 
@@ -29,6 +30,10 @@ class NotFeasibleError(FenchelError, MemoryError):
 
 class ModelFileError(FenchelError, ValueError):
     """A file is not a saved model, or one that cannot be loaded here."""
+
+
+class SlowFitWarning(UserWarning):
+    """A fit that will take minutes, and that another choice would make short."""
 
 
 class ScaleWarning(UserWarning):

@@ -225,10 +225,15 @@ def certificate_of_sums(
     """Return the certificate from the total weight, P(0) and the four sums over the samples."""
     primal, dual = (value + quadratic / 2) / total, (gain + quadratic / 2) / total
     gap = gap / total
+    return Certificate(primal, dual, gap, relative_gap(zero, primal, gap))
+
+
+def relative_gap(zero: float, primal: float, gap: float) -> float:
+    """Return a gap over the primal value, or over a tiny share of that of the zero model."""
     size = max(abs(primal), 1e-10 * abs(zero) if math.isfinite(zero) else 0.0)
     if size > 0 and math.isfinite(size):
-        return Certificate(primal, dual, gap, gap / size)
-    return Certificate(primal, dual, gap, 0.0 if gap == 0 else math.inf)
+        return gap / size
+    return 0.0 if gap == 0 else math.inf
 
 
 def has_gaps(problem: DualProblem) -> bool:

@@ -17,9 +17,11 @@ from fenchel import (
     _check,
 )
 from fenchel.approximations import Nystrom, PSparsified, RandomFeatures
-from fenchel.exceptions import IncompatibleError, NotFeasibleError
+from fenchel.estimators import memory
+from fenchel.exceptions import IncompatibleError, NotFeasibleError, SlowFitWarning
 from fenchel.kernels import Aligned, Gaussian, Laplacian, Linear, Polynomial, ScalarKernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+from fenchel.solvers.costs import Cost
 
 N = 40
 
@@ -139,8 +141,8 @@ def test_no_gram_matrix_is_made(rng, monkeypatch):
     monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 3000**2 // 5)
     X = rng.uniform(-1, 1, (3000, 2))
     y = np.sin(3 * X[:, 0])
-    with pytest.raises(NotFeasibleError, match="A fit of 3000 samples"):
-        OperatorKernelRegressor().fit(X, y)
+    with pytest.raises(NotFeasibleError, match=r"A fit of 3000 samples.*Nystrom\(80\).*solver='krylov'"):
+        OperatorKernelRegressor(solver="douglas_rachford").fit(X, y)
     model = OperatorKernelRegressor(Gaussian(1.0), loss="huber", lam=1e-6, approximation=Nystrom(40)).fit(X, y)
     assert model.score(X, y) > 0.999
     assert model._expansion.features_coef.shape[0] <= 40
@@ -306,3 +308,39 @@ def test_refusals_of_output_approximations(sample):
         StructuredPredictor(output_kernel=Gaussian(), output_approximation=Nystrom("auto")).fit(X, Y)
     with pytest.raises(IncompatibleError, match="looks at single values"):
         StructuredPredictor(loss=Huber(1.0, p=1), output_approximation=Nystrom(2)).fit(X, Y)
+
+
+class TestMemory:
+    """What a fit allocates is planned, with the free memory of the machine as a number."""
+
+    @pytest.fixture
+    def large(self, rng):
+        X = rng.uniform(-1, 1, (1500, 2))
+        return X, np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(1500)
+
+    @pytest.mark.parametrize("loss", ["square", Huber(0.1)], ids=repr)
+    def test_a_matrix_that_does_not_fit_is_not_stored(self, large, loss, monkeypatch):
+        """Room for a fifth of the matrix: the default is the exact model, and predictions are made in blocks."""
+        stored = OperatorKernelRegressor(Gaussian(2.0), loss=loss, lam=1e-4).fit(*large)
+        monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 1500**2 // 5)
+        model = OperatorKernelRegressor(Gaussian(2.0), loss=loss, lam=1e-4).fit(*large)
+        assert model.solver_info_["solver"] == "Krylov" and "not stored" in model.solver_info_["reason"]
+        assert model.certificate_ == "exact" and model.duality_gap_ <= 1e-6
+        assert model.primal_objective_ == pytest.approx(stored.primal_objective_, rel=3e-6)
+        assert len(list(model._expansion._blocks(large[0]))) > 5
+        assert_allclose(model.predict(large[0]), stored.predict(large[0]), rtol=0, atol=1e-2)
+
+    def test_what_fits_nowhere_is_answered_with_what_would(self, large, monkeypatch):
+        monkeypatch.setattr(_check, "_free_memory", lambda: 2 * 10**5)
+        with pytest.raises(NotFeasibleError, match=r"A fit of 1500 samples needs .* Fit on a part of the sample\.$"):
+            OperatorKernelRegressor().fit(*large)
+        monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 1500**2)
+        with pytest.raises(NotFeasibleError, match=r"or use approximation=Nystrom\(210\)"):
+            OperatorKernelRegressorCV(lams=[1e-3], losses=["huber"]).fit(*large)
+
+    def test_a_long_fit_is_announced(self, large, monkeypatch):
+        monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 1500**2 // 5)
+        monkeypatch.setattr(memory.Krylov, "estimate", lambda *args: Cost(600.0, 0.0, 1.0))
+        with pytest.warns(SlowFitWarning, match=r"about 10 minutes\. approximation=Nystrom\(500\) takes seconds"):
+            OperatorKernelRegressor(Gaussian(2.0)).fit(*large)
+        OperatorKernelRegressor(Gaussian(2.0), solver="krylov").fit(*large)

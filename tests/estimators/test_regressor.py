@@ -420,16 +420,16 @@ def test_bad_data(sample):
         OperatorKernelRegressor(loss="huber", solver="closed_form").fit(X, Y)
 
 
-NYSTROM, APGD_NAME = "approximation=Nystrom(500)", "solver='apgd'"
+NYSTROM, KRYLOV_NAME, APGD_NAME = "approximation=Nystrom(500)", "solver='krylov'", "solver='apgd'"
 
 
 @pytest.mark.parametrize(
     ("model", "free", "ways"),
     [
         (OperatorKernelRegressor(), 0.01, []),
-        (OperatorKernelRegressor(), 1.5, [NYSTROM]),
-        (OperatorKernelRegressor(), 3, [NYSTROM, APGD_NAME]),
-        (OperatorKernelRegressor(solver="apgd"), 1.5, [NYSTROM]),
+        (OperatorKernelRegressor(solver="douglas_rachford"), 1.5, [NYSTROM, KRYLOV_NAME]),
+        (OperatorKernelRegressor(solver="closed_form"), 3, [NYSTROM, KRYLOV_NAME, APGD_NAME]),
+        (OperatorKernelRegressor(solver="apgd"), 1.5, [NYSTROM, KRYLOV_NAME]),
         (OperatorKernelRegressor("precomputed"), 3, [APGD_NAME]),
         (OperatorKernelRegressorCV(lams=[1.0]), 3, [NYSTROM]),
         (LossTrickPredictor("gaussian", "zero_one", surrogate="huber"), 1.5, []),
@@ -452,7 +452,7 @@ def test_the_number_of_outputs_is_named_where_it_counts(sample, monkeypatch):
     X, Y = sample
     monkeypatch.setattr(_check, "_free_memory", lambda: 8 * (7 * 40**2 + 24 * 40))
     with pytest.raises(MemoryError, match="A fit of 40 samples and 4 outputs needs"):
-        OperatorKernelRegressor().fit(X, Y)
+        OperatorKernelRegressor(solver="closed_form").fit(X, Y)
 
 
 def test_the_memory_of_a_factorisation_counts_before_the_gram_matrix_is_made(sample, monkeypatch):

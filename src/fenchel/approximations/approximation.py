@@ -1,6 +1,7 @@
 """What an approximation of a kernel is."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ class Approximation(Component, ABC):
     """Replaces a kernel by one that has few features."""
 
     n_components: int | str
+    is_projection: ClassVar[bool] = False  # features span a part of the kernel's space: the exact gap can be computed
 
     @abstractmethod
     def approximate(

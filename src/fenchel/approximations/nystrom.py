@@ -76,6 +76,8 @@ class Nystrom(Approximation):
     ('approximate', True, True)
     """
 
+    is_projection = True
+
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "n_components": Interval(1, math.inf, "left", integer=True, also=("auto",)),
         "landmarks": Options(tuple(RULES)),

@@ -45,6 +45,8 @@ class PSparsified(Approximation):
     [ElAhmad2023]_, Def. 4.
     """
 
+    is_projection = True
+
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "n_components": Interval(1, math.inf, "left", integer=True),
         "density": Interval(0, 1, "right", also=(None,)),

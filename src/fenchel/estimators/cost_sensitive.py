@@ -78,6 +78,8 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         Most iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -124,6 +126,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         tol: float = 1e-6,
         max_iter: int | None = None,
         approximation: Approximation | None = None,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -135,6 +138,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.approximation = approximation
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:

@@ -11,6 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, as_index, as_like, device, eps, host, is_single, joined, namespace
+from fenchel._check import free_memory
+from fenchel.estimators.certificates import exact_certificate, sampled_certificate
 from fenchel.estimators.scale_warnings import (
     n_far,
     warn_of_clipping,
@@ -54,6 +56,7 @@ FITTED = (  # attributes that every fitted estimator of one dual problem has, or
     "dual_coef_",
     "dual_objective_",
     "duality_gap_",
+    "duality_gap_standard_error_",
     "feature_names_in_",
     "history_",
     "loss_",
@@ -122,7 +125,9 @@ class KernelExpansion:
         if self.columns is not None:
             X = xp.take(X, as_index(self.columns, X), axis=1)
         width = (self.coef if self.features_coef is None else self.features_coef).shape[0]
-        rows = max(1, _BLOCK_BYTES // (8 * max(1, width)))
+        free = free_memory(X)
+        budget = _BLOCK_BYTES if free is None else min(_BLOCK_BYTES, free // 8)  # a kernel holds a few such arrays
+        rows = max(1, budget // (8 * max(1, width)))
         for first in range(0, X.shape[0], rows):
             yield X[first : min(first + rows, X.shape[0]), ...]
 
@@ -370,13 +375,29 @@ def warn_of_scales(fitted: FittedDual) -> None:
 
 def expose(estimator: Any, fitted: FittedDual) -> None:
     """Set the fitted attributes that every estimator of one dual problem has, those of ``FITTED``."""
-    expose_solution(estimator, fitted.solution, fitted.duals)
+    solution = _certified_for(estimator, fitted)
+    expose_solution(estimator, solution, fitted.duals)
     estimator.loss_ = clone(fitted.problem.loss)
     estimator._expansion = fitted.expansion
     estimator.X_fit_ = fitted.expansion.X
     estimator.representation_ = fitted.training_set.representation
-    estimator.certificate_ = "exact" if fitted.training_set.is_exact else "approximate"
     estimator.approximation_ = fitted.training_set.approximation
+
+
+def _certified_for(estimator: Any, fitted: FittedDual) -> Solution:
+    """Return the solution with the certificate that an estimator asks for, and set what says which it is."""
+    gram, solution = fitted.training_set.exact_gram, fitted.solution
+    estimator.__dict__.pop("duality_gap_standard_error_", None)
+    kind = "exact" if gram is None else getattr(estimator, "certificate", "approximate")
+    estimator.certificate_ = kind
+    if gram is None or kind == "approximate":
+        return solution
+    arguments = fitted.problem, gram, solution.certificate, (solution.duals, solution.predictions)
+    with arithmetic(fitted.problem):
+        if kind == "exact":
+            return replace(solution, certificate=exact_certificate(*arguments))
+        certificate, estimator.duality_gap_standard_error_ = sampled_certificate(*arguments)
+        return replace(solution, certificate=certificate)
 
 
 def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:

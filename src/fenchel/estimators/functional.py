@@ -106,6 +106,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         Most iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features: no n × n matrix is made.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -164,6 +166,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         max_iter: int | None = None,
         approximation: Any = None,
         scale: bool | str = False,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -178,6 +181,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         self.max_iter = max_iter
         self.approximation = approximation
         self.scale = scale
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:

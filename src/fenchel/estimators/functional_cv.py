@@ -70,6 +70,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     scoring : str, callable or None, default=None
         As for ``OperatorKernelRegressorCV``, of curves at the points of the grid, (n, m) or (n, m, c). Curves with gaps
         have no scores by name: use ``fenchel.metrics.curve_scorer``.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -120,6 +122,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         approximation: Any = None,
         scale: bool | str = "auto",
         scoring: str | Callable[..., Any] | None = None,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -138,6 +141,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self.approximation = approximation
         self.scale = scale
         self.scoring = scoring
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
@@ -248,6 +252,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             channels=self.channels,
             tol=self.tol,
             approximation=self.approximation,
+            certificate=self.certificate,
             scale=(is_free and ("robust" if is_robust else True)) if is_auto(self.scale) else self.scale,
         )
 

@@ -19,9 +19,10 @@ from fenchel.decoders import Decoder
 from fenchel.estimators.decoder_choice import DecoderChoice
 from fenchel.estimators.fitted_dual import FITTED, FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.kernel_choice import KernelChoice, is_auto
+from fenchel.estimators.memory import check_fits
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.search import SEARCHED, Search, expose_best
-from fenchel.estimators.training_set import TrainingSet, check_fits, encode
+from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
     DualSettings,
     all_or_nothing,

@@ -102,6 +102,8 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     pilot : bool, default=False
         Whether :math:`q_0` is a quantile function :math:`q_0(x, \theta)` of the inputs too, from regressions with the
         same kernel in closed form, and residuals are in units of a spread :math:`s(x)`; see Notes.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -178,6 +180,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         max_iter: int | None = None,
         approximation: Approximation | None = None,
         pilot: bool = False,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -192,6 +195,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self.max_iter = max_iter
         self.approximation = approximation
         self.pilot = pilot
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:

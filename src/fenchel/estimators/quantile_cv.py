@@ -80,6 +80,8 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     pilot : bool or "auto", default="auto"
         As for ``QuantileFunctionRegressor``; ``"auto"`` has a pilot for ``kernel="auto"``.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -139,6 +141,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         n_jobs: int | None = None,
         approximation: Approximation | None = None,
         pilot: bool | str = "auto",
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -155,6 +158,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         self.n_jobs = n_jobs
         self.approximation = approximation
         self.pilot = pilot
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -273,6 +277,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
             tol=self.tol,
             approximation=self.approximation,
             pilot=pilot,
+            certificate=self.certificate,
         )
 
     def __sklearn_tags__(self) -> Tags:

@@ -81,6 +81,9 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         Whether each output is divided by its standard deviation, and predictions multiplied by it. Thresholds of the
         loss, ``dual_coef_`` and the objectives are then in these units. ``"robust"`` takes a quantile of the distances
         to the median instead.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        The gap of a model with an approximation: that of the approximate kernel; that of the kernel itself, estimated
+        from 2000 of its rows; or the same computed in one pass over the kernel. Without an approximation it is exact.
 
     Attributes
     ----------
@@ -96,8 +99,10 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         Their difference, relative: :math:`(P - D) / \max(|P|, 10^{-10} P(0))`.
     n_iter_ : int
         Iterations of the solver.
-    certificate_ : {"exact", "approximate"}
-        Whether the gap is that of the kernel or of its approximation.
+    certificate_ : {"exact", "sampled", "approximate"}
+        Whether the gap is that of the kernel, an estimate of it, or that of the approximation.
+    duality_gap_standard_error_ : float
+        Of an estimated gap.
     status_ : str
         How the solve ended.
     support_ : array of int
@@ -154,6 +159,7 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         approximation: Any = None,
         center: bool | str = False,
         scale: bool | str = False,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -166,6 +172,7 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         self.approximation = approximation
         self.center = center
         self.scale = scale
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:

@@ -72,6 +72,8 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         As for ``OperatorKernelRegressor``. ``"auto"`` centres the outputs with ``kernel="auto"``, robustly for a robust
         loss, and divides each by its scale unless a threshold of a loss is a number, an operator acts on the outputs or
         there is a representation. Held-out errors are in these units.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -127,6 +129,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         scoring: str | Callable[..., Any] | None = None,
         center: bool | str = "auto",
         scale: bool | str = "auto",
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -143,6 +146,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self.scoring = scoring
         self.center = center
         self.scale = scale
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -206,6 +210,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
             tol=self.tol,
             representation=self.representation,
             approximation=self.approximation,
+            certificate=self.certificate,
             center=(center and standard) if is_auto(self.center) else self.center,
             scale=(center and scaled and standard) if is_auto(self.scale) else self.scale,
         )

@@ -113,7 +113,7 @@ def path(
     estimator = clone(estimator)
     settings = estimator._settings()
     checked, lams = as_losses([settings.loss] if losses is None else losses), as_lams(lams)
-    settings = replace(settings, lam=min(lams))  # which needs most features
+    settings = replace(settings.swept(), lam=min(lams))  # which needs most features
     encoded = estimator._encode(X, y, sample_weight, settings, True, **({} if grid is None else {"grid": grid}))
     shape = (len(checked), len(lams))
     gaps, primal, dual, sparsity = (np.full(shape, np.nan) for _ in range(4))

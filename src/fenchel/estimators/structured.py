@@ -78,6 +78,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     output_approximation : Approximation or None, default=None
         ``Nystrom(500)`` projects the outputs on 500 features of their kernel, which are the coordinates then.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -125,6 +127,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         max_iter: int | None = None,
         approximation: Any = None,
         output_approximation: Any = None,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -138,6 +141,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         self.max_iter = max_iter
         self.approximation = approximation
         self.output_approximation = output_approximation
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:

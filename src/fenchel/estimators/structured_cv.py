@@ -78,6 +78,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         ``"f1_samples"``, or a scorer such as ``fenchel.metrics.label_scorer("f1")``.
     output_approximation : Approximation or None, default=None
         As for ``StructuredPredictor``.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
+        As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
@@ -119,6 +121,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         approximation: Any = None,
         scoring: str | Callable[..., Any] | None = None,
         output_approximation: Any = None,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -137,6 +140,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self.approximation = approximation
         self.scoring = scoring
         self.output_approximation = output_approximation
+        self.certificate = certificate
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
@@ -274,6 +278,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             tol=self.tol,
             approximation=self.approximation,
             output_approximation=self.output_approximation,
+            certificate=self.certificate,
         )
 
     def __sklearn_tags__(self) -> Tags:

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array, as_index, device, host, namespace
-from fenchel._check import check_memory
+from fenchel._array import Array, as_index, host, namespace
 from fenchel.approximations import Approximation
+from fenchel.estimators.memory import check_fits, is_streamed, preconditioner, warn_of_time
 from fenchel.estimators.validation import DualSettings, sample_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel
@@ -17,12 +17,8 @@ from fenchel.losses import Loss, Square
 from fenchel.operators import Operator, scaled
 from fenchel.problem import DualProblem
 from fenchel.representations import Representation
-from fenchel.solvers import APGD
 
-__all__ = ["BoundKernel", "Encoded", "TrainingSet", "check_fits", "check_loss", "encode", "with_kernel"]
-
-_FEATURES = 500  # of an approximation that an error suggests
-_ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
+__all__ = ["BoundKernel", "Encoded", "TrainingSet", "check_loss", "encode", "with_kernel"]
 
 
 class BoundKernel(Protocol):
@@ -48,6 +44,7 @@ class TrainingSet:
     n_given: int  # samples given, those of weight zero among them
     is_pairwise: bool  # inputs are a Gram matrix
     approximation: Approximation | None  # of the kernel, with the number of features that it has
+    exact_gram: Operator | None  # that of the kernel itself, made in tiles, where the kernel is approximated
 
     @property
     def n_samples(self) -> int:
@@ -117,34 +114,55 @@ def encode(
     check_fits(X, kernel, settings)
     targets = representation.fit(y, weights, operator).targets_
     check_fits(X, kernel, settings, targets.shape[1])
-    bound, ridge = _bound(X, kernel, representation, settings, weights)
+    bound, ridge, exact_gram = _bound(X, kernel, representation, settings, weights)
     approximation = _resolved(settings.approximation, bound, X)
-    return TrainingSet(X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, approximation)
+    return TrainingSet(
+        X, bound, representation, ridge, weights, index, n, kernel.is_pairwise, approximation, exact_gram
+    )
 
 
 def with_kernel(training_set: TrainingSet, kernel: OperatorKernel, settings: DualSettings) -> TrainingSet:
     """Return the training set with another kernel on points."""
     X, representation = training_set.X, training_set.representation
     check_fits(X, kernel, settings, training_set.targets.shape[1])
-    bound, ridge = _bound(X, kernel, representation, settings, training_set.weights)
-    return replace(training_set, kernel=bound, ridge=ridge, approximation=_resolved(settings.approximation, bound, X))
+    bound, ridge, exact_gram = _bound(X, kernel, representation, settings, training_set.weights)
+    approximation = _resolved(settings.approximation, bound, X)
+    return replace(training_set, kernel=bound, ridge=ridge, approximation=approximation, exact_gram=exact_gram)
 
 
 def _bound(
     X: Array, kernel: OperatorKernel, representation: Representation, settings: DualSettings, weights: Array | None
-) -> tuple[BoundKernel, DualProblem]:
-    """Return the kernel bound to the sample, and the problem of the square loss at lam = 1."""
+) -> tuple[BoundKernel, DualProblem, Operator | None]:
+    """Return the kernel bound to the sample, the problem of the square loss at lam = 1, and what was approximated."""
     bound: Any = kernel.bind(X, representation)
+    targets, exact_gram = representation.targets_, None
     if settings.approximation is not None:
-        bound = _approximated(bound, settings.approximation, kernel, X, weights, settings.lam)
-    gram = bound.gram(X)
+        _check_certificate(settings.approximation, settings.certificate)
+        approximated = _approximated(bound, settings.approximation, kernel, X, weights, settings.lam)
+        bound, exact_gram = approximated, bound.streamed(X)
+        for root in (representation.row_scale_, None if weights is None else namespace(X).sqrt(weights)[:, None]):
+            exact_gram = exact_gram if root is None else scaled(exact_gram, root)
+    if is_streamed(X, kernel, settings, targets.shape[1]):
+        warn_of_time(X, settings, targets.shape[1])
+        features = preconditioner(X, settings, targets.shape[1])
+        gram = bound.streamed(X, lambda scalar: features.approximate(scalar, X, weights))
+    else:
+        gram = bound.gram(X)
     if representation.row_scale_ is not None:
         gram = scaled(gram, representation.row_scale_)
-    targets = representation.targets_
     ridge = DualProblem.build(
         gram, targets, Square(), 1.0, weights, representation.point_scale, representation.observed_
     )
-    return bound, ridge
+    return bound, ridge, exact_gram
+
+
+def _check_certificate(approximation: Approximation, certificate: str) -> None:
+    """Raise if the gap of the kernel is asked for, and only that of the approximation can be had."""
+    if certificate != "approximate" and not approximation.is_projection:
+        raise IncompatibleError(
+            f"certificate={certificate!r} needs an approximation that is a projection in the space of the kernel, as "
+            f"Nystrom is. Got {approximation!r}. Use certificate='approximate'."
+        )
 
 
 def check_loss(loss: Loss, representation: Representation) -> None:
@@ -154,26 +172,6 @@ def check_loss(loss: Loss, representation: Representation) -> None:
             f"{loss!r} looks at single values, and {type(representation).__name__} has none. Use p=2, or for "
             "curves representation='spline'."
         )
-
-
-def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> None:
-    """Raise if the Gram matrix, its factorisation and the iterates do not fit in memory."""
-    if not str(device(X)).startswith("cpu"):
-        return
-    n, width, gram_copies = X.shape[0], kernel.width(X), settings.solver.gram_copies
-    if settings.approximation is not None:
-        width = min(width, settings.approximation.count(n))
-
-    def needed(width: int, copies: float) -> int:
-        return int(8 * n * (width * copies + n_outputs * _ITERATES))
-
-    lighter = {}
-    if "approximation" in settings.adjustable and not kernel.is_pairwise:
-        lighter[f"approximation=Nystrom({_FEATURES})"] = needed(min(width, _FEATURES), gram_copies)
-    if "solver" in settings.adjustable:
-        lighter["solver='apgd'"] = needed(width, APGD.gram_copies)
-    what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
-    check_memory(needed(width, gram_copies), what, "Fit on a part of the sample", lighter)
 
 
 def _approximated(

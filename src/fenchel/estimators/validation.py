@@ -18,7 +18,7 @@ from fenchel import approximations as approximation_room
 from fenchel import losses as loss_room
 from fenchel import solvers as solver_room
 from fenchel._array import Array, Outputs, as_like, host, is_host, namespace
-from fenchel._check import Interval, check_array, check_finite, check_parameter
+from fenchel._check import Interval, Options, check_array, check_finite, check_parameter
 from fenchel._component import from_name
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.approximations import Approximation
@@ -52,6 +52,9 @@ _LIMITS = {
     "tol": Interval(0, float("inf")),
     "max_iter": Interval(1, float("inf"), "left", integer=True, also=(None,)),
 }
+
+
+_CERTIFICATES = Options(("approximate", "sampled", "exact"))
 
 
 def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[E, P], E]:
@@ -99,6 +102,7 @@ class DualSettings:
     solver: Solver
     tol: float
     approximation: Approximation | None
+    certificate: str  # of an approximate kernel: that of the approximation, or of the kernel
     adjustable: tuple[str, ...]  # parameters that an error may suggest to change where memory is short
 
     @classmethod
@@ -115,7 +119,9 @@ class DualSettings:
         if approximation is not None:
             approximation = part_of(approximation, approximation_room, "approximation", Approximation).validate()
         adjustable = tuple(name for name in ("approximation", "solver") if name in parameters)
-        return cls(checked, estimator.lam, solver.validate(), estimator.tol, approximation, adjustable)
+        certificate = parameters.get("certificate", "approximate")
+        check_parameter(type(estimator).__name__, "certificate", certificate, _CERTIFICATES)
+        return cls(checked, estimator.lam, solver.validate(), estimator.tol, approximation, certificate, adjustable)
 
     def swept(self) -> "DualSettings":
         """Return the settings of a search, which solves on a factorisation whatever the solver."""

@@ -167,6 +167,11 @@ class OperatorKernel(Component, ABC):
         return int(X.shape[0])
 
     @property
+    def has_points_only(self) -> bool:
+        """Whether it is one scalar kernel on points times an operator, whose Gram matrix need not be stored."""
+        return False
+
+    @property
     @abstractmethod
     def is_pairwise(self) -> bool:
         """Whether inputs are Gram matrices rather than points."""

@@ -13,7 +13,7 @@ from fenchel.kernels.base import OperatorKernel, OutputOperator, OutputSpace, Sc
 from fenchel.kernels.combined import as_scalar_kernel
 from fenchel.kernels.operators import as_operator
 from fenchel.kernels.scalar import Gaussian
-from fenchel.operators import Dense, Operator, ScalarOperator, Sum, Thin, kronecker
+from fenchel.operators import Dense, Operator, ScalarOperator, Streamed, Sum, Thin, kronecker
 
 __all__ = ["Separable", "SeparableSum", "as_operator_kernel"]
 
@@ -53,6 +53,15 @@ class BoundTerms:
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the Gram operator; terms that share an operator share one matrix."""
         grams = [kronecker(scalar_gram(kernel, X, Z), operator) for kernel, operator in self.terms]
+        return grams[0] if len(grams) == 1 else Sum(grams)
+
+    def streamed(self, X: Array, approximate: Callable[[ScalarKernel], ScalarKernel] | None = None) -> Operator:
+        """Return the Gram operator without its matrix; ``approximate`` gives a kernel with features."""
+
+        def features(kernel: ScalarKernel) -> Callable[[], Array] | None:
+            return None if approximate is None else lambda: approximate(kernel).features(X)
+
+        grams = [kronecker(Streamed(kernel, X, features=features(kernel)), operator) for kernel, operator in self.terms]
         return grams[0] if len(grams) == 1 else Sum(grams)
 
     def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "BoundTerms":
@@ -98,6 +107,12 @@ class Separable(OperatorKernel):
     def width(self, X: Array) -> int:
         """Return the numbers that a Gram operator stores for each sample."""
         return int(min(features_of(as_scalar_kernel(self.kernel), X), X.shape[0]))
+
+    @property
+    def has_points_only(self) -> bool:
+        """Whether the scalar kernel is on points, and positive semidefinite without a look at its matrix."""
+        kernel = as_scalar_kernel(self.kernel)
+        return kernel.is_trusted and not kernel.is_pairwise
 
     @property
     def is_pairwise(self) -> bool:

@@ -1,6 +1,7 @@
 """Gram operators: linear operators on n × p arrays, and their factorisations."""
 
 from fenchel.operators.blocks import Blocks
+from fenchel.operators.conjugate import ConjugateGradients
 from fenchel.operators.dense import Dense
 from fenchel.operators.directional import Anchored, Directional
 from fenchel.operators.eigenbasis import Eigenbasis
@@ -8,12 +9,14 @@ from fenchel.operators.kronecker import Kronecker, entries, kronecker
 from fenchel.operators.operator import Operator, ScalarOperator, is_thin, scaled, width
 from fenchel.operators.output import Output
 from fenchel.operators.rotation import Rotation, rotation_of
+from fenchel.operators.streamed import Streamed, streamed
 from fenchel.operators.sum import Sum
 from fenchel.operators.thin import Thin
 
 __all__ = [
     "Anchored",
     "Blocks",
+    "ConjugateGradients",
     "Dense",
     "Directional",
     "Eigenbasis",
@@ -22,6 +25,7 @@ __all__ = [
     "Output",
     "Rotation",
     "ScalarOperator",
+    "Streamed",
     "Sum",
     "Thin",
     "entries",
@@ -29,5 +33,6 @@ __all__ = [
     "kronecker",
     "rotation_of",
     "scaled",
+    "streamed",
     "width",
 ]

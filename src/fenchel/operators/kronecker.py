@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fenchel._array import Array
+from fenchel.operators.conjugate import ConjugateGradients
 from fenchel.operators.eigenbasis import Eigenbasis
 from fenchel.operators.operator import Index, Operator, ScalarOperator, scaled
 from fenchel.operators.output import Output, columns_of, in_order
@@ -46,6 +47,8 @@ class Kronecker(Operator):
 
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
         """Use the eigenbases, or if the shifts differ one system for each distinct eigenvalue of M."""
+        if isinstance(shift, float | int) and self.why_not_factorize is not None:
+            return ConjugateGradients(self, scale, shift)
         if isinstance(shift, float | int):
             return self.factorize().function(lambda values: 1 / (shift + scale * values))
         groups, right = self.output.groups, self.output.eigh[1]

@@ -97,9 +97,13 @@ def _section(title: str, content: str) -> str:
 def _verdict(facts: ModelFacts) -> str:
     gap, tol = max(facts.estimator.duality_gap_, 0.0), facts.estimator.tol
     if facts.is_certified:
-        is_exact = getattr(facts.estimator, "certificate_", "exact") == "exact"
-        of = "" if is_exact else f" It is that of the approximate kernel, {facts.estimator.approximation!r}."
-        text = f"✓ Certified: the relative duality gap {gap:.1e} is within tol {tol:g}.{of}"
+        kind = getattr(facts.estimator, "certificate_", "exact")
+        approximation = getattr(facts.estimator, "approximation", None)
+        of = {
+            "approximate": f" It is that of the approximate kernel, {approximation!r}.",
+            "sampled": " It is estimated from some rows of the kernel.",
+        }
+        text = f"✓ Certified: the relative duality gap {gap:.1e} is within tol {tol:g}.{of.get(kind, '')}"
         return f'<p class="verdict">{escape(text)}</p>'
     text = f"✗ Not certified: the relative duality gap {gap:.1e} is above tol {tol:g}. {facts.estimator.status_}"
     return f'<p class="verdict bad">{escape(text)}</p>'

@@ -1,11 +1,12 @@
 """Solvers of the dual problem; all stop on the relative duality gap."""
 
-from fenchel.solvers import auto, box, closed_form, coordinate, newton, proximal, splitting
+from fenchel.solvers import auto, box, closed_form, coordinate, krylov, newton, proximal, splitting
 from fenchel.solvers.auto import *  # noqa: F403
 from fenchel.solvers.base import Solution, Solver, Status, watched
 from fenchel.solvers.box import *  # noqa: F403
 from fenchel.solvers.closed_form import *  # noqa: F403
 from fenchel.solvers.coordinate import *  # noqa: F403
+from fenchel.solvers.krylov import *  # noqa: F403
 from fenchel.solvers.loop import IterativeSolver, ProblemwiseSolver
 from fenchel.solvers.newton import *  # noqa: F403
 from fenchel.solvers.proximal import *  # noqa: F403
@@ -16,6 +17,7 @@ __all__ = [
     *box.__all__,
     *closed_form.__all__,
     *coordinate.__all__,
+    *krylov.__all__,
     *newton.__all__,
     *proximal.__all__,
     *splitting.__all__,

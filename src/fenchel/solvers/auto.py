@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 
 from fenchel._array import is_single, namespace
 from fenchel.feasibility import round_off
+from fenchel.operators import streamed
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Stage, Status
 from fenchel.solvers.box import BoxNewton
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.costs import Cost, Known, Shares, trace
+from fenchel.solvers.krylov import Krylov
 from fenchel.solvers.newton import RowNewton
 from fenchel.solvers.proximal import APGD
 from fenchel.solvers.splitting import DouglasRachford
@@ -31,13 +33,13 @@ class Auto(Solver):
 
     Notes
     -----
-    The square loss has a closed form. For other losses each solver estimates its cost from the sizes, the norm of the
-    Gram operator, the share of samples outside the insensitive zone and at their bound in the zero model, and whether
-    the eigenbasis is there. A solver hands over when it has stalled or has cost three times the estimate of the next
-    one, which goes on from the best point so far. The prices of those that have run are what they were allowed, so that
-    their turn comes again with a larger allowance. A solver that is good only near the solution (``BoxNewton``) is
-    preceded by the cheapest one that is not, until the gap is small enough. A problem whose solution is zero is
-    answered at once. ``Solution.stages`` tells who ran, and why.
+    The square loss has a closed form. A Gram matrix that is not stored is for ``Krylov``. For other losses each solver
+    estimates its cost from the sizes, the norm of the Gram operator, the share of samples outside the insensitive zone
+    and at their bound in the zero model, and whether the eigenbasis is there. A solver hands over when it has stalled
+    or has cost three times the estimate of the next one, which goes on from the best point so far. The prices of those
+    that have run are what they were allowed, so that their turn comes again with a larger allowance. A solver that is
+    good only near the solution (``BoxNewton``) is preceded by the cheapest one that is not, until the gap is small
+    enough. A problem whose solution is zero is answered at once. ``Solution.stages`` tells who ran, and why.
     """
 
     chooses = True
@@ -55,8 +57,9 @@ class Auto(Solver):
 
     def choose(self, problem: DualProblem) -> tuple[Solver, str]:
         """Return the solver that runs first, and why."""
-        if ClosedForm().why_not(problem) is None:
-            return ClosedForm(), "the square loss has a closed form"
+        alone = self._alone(problem)
+        if alone is not None:
+            return alone
         queue = _Queue(problem, self._candidates())
         offer = queue.pop(math.inf)
         assert offer is not None  # APGD takes every problem
@@ -70,8 +73,9 @@ class Auto(Solver):
         if zero is not None:
             return zero
         relay = _Relay(problem, start, tol, callback)
-        if ClosedForm().why_not(problem) is None:
-            relay.run(*self.choose(problem), tol)
+        alone = self._alone(problem)
+        if alone is not None:
+            relay.run(*alone, tol)
             return relay.solution()
         queue = _Queue(problem, self._candidates())
         while not relay.is_over and (offer := queue.pop(relay.gap)) is not None:
@@ -86,6 +90,15 @@ class Auto(Solver):
             elif status is Status.CONVERGED and not relay.is_over:
                 queue.put(offer)
         return relay.solution()
+
+    def _alone(self, problem: DualProblem) -> tuple[Solver, str] | None:
+        """Return the solver that has no rival on this problem, and why."""
+        if ClosedForm().why_not(problem) is None:
+            return ClosedForm(), "the square loss has a closed form"
+        krylov = Krylov() if self.max_iter is None else Krylov(max_iter=self.max_iter)
+        if streamed(problem.gram) is not None and krylov.why_not(problem) is None:
+            return krylov, "the Gram matrix is not stored"
+        return None
 
     def _candidates(self) -> list[Solver]:
         if self.max_iter is None:

@@ -66,7 +66,7 @@ class Status(Enum):
     MAX_ITER = "not converged: stopped at max_iter"
     STALLED = "not converged: no progress, the round-off of this dtype is reached"
     INFEASIBLE = "not converged: no finite primal value was found; the loss may admit no solution"
-    INTERRUPTED = "not converged: interrupted by the callback"
+    INTERRUPTED = "not converged: interrupted, this is the best point that was certified"
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,7 @@ class Solver(Component, ABC):
     """Solves dual problems to a relative gap, or says why it cannot."""
 
     gram_copies: ClassVar[float] = 7.0  # peak memory over that of the Gram matrix, factorisation and its work included
+    streams: ClassVar[bool] = False  # wants a Gram matrix that is not stored
     chooses: ClassVar[bool] = False  # leaves the work to solvers of its choice
     most_shared: float = 0.0  # problems that it solves side by side from one eigendecomposition; 0: it needs none
     start_gap: ClassVar[float] = math.inf  # largest gap of a start from which this solver is worth its cost

@@ -4,11 +4,18 @@ import math
 from collections.abc import Callable
 
 from fenchel._array import Array
+from fenchel.losses.base import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known, Shares
 
 __all__ = ["ClosedForm"]
+
+
+def is_square(loss: Loss) -> bool:
+    """Whether a loss is half the squared norm."""
+    profile = loss.profile
+    return profile is not None and profile.curvature == 1 and profile.remainder().radius == 0
 
 
 class ClosedForm(Solver):
@@ -29,8 +36,7 @@ class ClosedForm(Solver):
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the loss is not the square loss, or the kernel too large to factorise."""
-        profile = problem.loss.profile
-        if profile is None or profile.curvature != 1 or profile.remainder().radius != 0:
+        if not is_square(problem.loss):
             return f"{problem.loss!r} is not the square loss. Use APGD() or Auto()."
         if problem.mask is not None:
             return "samples are held out or partly observed. Use DouglasRachford() or Auto()."

@@ -1,14 +1,18 @@
-"""The linear systems of the splitting: in the eigenbasis for many problems, by an explicit inverse for one."""
+"""The linear systems of the splitting: in the eigenbasis for many problems, by an inverse or by products for one."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from fenchel._array import Array, namespace, spd_inverse
+from fenchel.operators import ConjugateGradients, Operator
 from fenchel.operators.dense import shifted
 from fenchel.side_by_side import Batch
 
-__all__ = ["Eigen", "Inverse"]
+__all__ = ["LOOSE", "Conjugate", "Eigen", "Inverse", "Mark"]
+
+LOOSE = 0.3  # share of the first residual at which conjugate gradients end while the gap is large
 
 
 class Eigen:
@@ -23,6 +27,10 @@ class Eigen:
     def __call__(self, right: Array) -> Array:
         """Return A for B of shape (n, B, p)."""
         return self._solve(right)
+
+    def at(self, batch: Batch, rhos: np.ndarray) -> "Eigen":
+        """Return the solver of other problems or another rho."""
+        return Eigen(batch, rhos)
 
     @staticmethod
     def largest(batch: Batch) -> float:
@@ -51,6 +59,10 @@ class Inverse:
         """Return A for B of shape (n, 1, p)."""
         return (self.matrix @ right[:, 0, :])[:, None, :]
 
+    def at(self, batch: Batch, rhos: np.ndarray) -> "Inverse":
+        """Return the solver of other problems or another rho."""
+        return Inverse(batch, rhos)
+
     @staticmethod
     def largest(batch: Batch) -> float:
         """Return the largest eigenvalue of the Gram operator."""
@@ -61,3 +73,32 @@ class Inverse:
         """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
         problem = batch.first
         return lambda scale: problem.gram.solver(scale, 1.0)(problem.targets)
+
+
+class Conjugate:
+    """Solves the same for one problem by conjugate gradients from the last solution; no matrix is stored."""
+
+    slack = 0.3  # a new rho makes the last solution a worse start
+
+    def __init__(self, batch: Batch, rhos: np.ndarray, gram: Operator, before: "Conjugate | None" = None) -> None:
+        self.gradients: ConjugateGradients
+        self.marks: list[Mark] = [] if before is None else before.marks
+        problem, shift = batch.first, batch.first.curvature + float(rhos[0])
+        last, rtol = (None, LOOSE) if before is None else (before.gradients, before.gradients.rtol)
+        self.gradients = ConjugateGradients(gram, problem.scale, shift, rtol, last)
+
+    def __call__(self, right: Array) -> Array:
+        """Return A for B of shape (n, 1, p)."""
+        return self.gradients(right[:, 0, :])[:, None, :]
+
+    def at(self, batch: Batch, rhos: np.ndarray) -> "Conjugate":
+        """Return the solver of another rho, which goes on from the last solution."""
+        return Conjugate(batch, rhos, self.gradients.gram, self)
+
+
+class Mark(NamedTuple):
+    """A certificate on the way: after how many steps and seconds, and its gap."""
+
+    age: int
+    seconds: float
+    gap: float

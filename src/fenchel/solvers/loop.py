@@ -57,6 +57,11 @@ class Run:
         return self.status is not Status.MAX_ITER
 
     @property
+    def has_point(self) -> bool:
+        """Whether a point has been certified."""
+        return bool(self._best)
+
+    @property
     def _idle(self) -> int:
         """The number of certificates since the gap last fell by a tenth."""
         return len(self.history) - self._progress[0]
@@ -101,6 +106,7 @@ class IterativeSolver(Solver, ABC, Generic[S]):
 
     max_iter: int
     check_every: int
+    is_interruptible: ClassVar[bool] = False  # ``KeyboardInterrupt`` ends a solve with the best point
     patience: float = math.inf  # certificates in a row without progress before giving up
 
     @abstractmethod
@@ -172,7 +178,16 @@ class IterativeSolver(Solver, ABC, Generic[S]):
         ]
 
     def _iterate(self, runs: list[Run], state: S, callback: Callback | None) -> None:
-        """Step until every run has ended."""
+        """Step until every run has ended; an interrupt ends those that have a point, if the solver is a slow one."""
+        try:
+            self._step_all(runs, state, callback)
+        except KeyboardInterrupt:
+            if not (self.is_interruptible and all(run.has_point for run in runs)):
+                raise
+            for run in runs:
+                run.status = Status.INTERRUPTED if run.status is Status.MAX_ITER else run.status
+
+    def _step_all(self, runs: list[Run], state: S, callback: Callback | None) -> None:
         n_iter = 0
         while runs:
             problems = [run.problem for run in runs]

@@ -19,7 +19,7 @@ from fenchel.side_by_side import Batch
 from fenchel.solvers.anderson import Memory
 from fenchel.solvers.base import Solution, Solver
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
-from fenchel.solvers.linear import Eigen, Inverse
+from fenchel.solvers.linear import Conjugate, Eigen, Inverse
 from fenchel.solvers.loop import IterativeSolver, Point, comparable
 
 __all__ = ["DouglasRachford"]
@@ -48,11 +48,11 @@ class Warm:
 
 
 @dataclass(frozen=True)
-class _State:
+class State:
     batch: Batch
     z: Array  # (n, B, p)
     rhos: np.ndarray  # (B,)
-    linear: Eigen | Inverse
+    linear: Eigen | Inverse | Conjugate
     prox: Array  # B, always in the domain of the conjugate
     plain: Array  # the unaccelerated image of the last z
     solved: Array  # A
@@ -63,7 +63,7 @@ class _State:
     rebalance_at: int = 5
 
 
-class DouglasRachford(IterativeSolver[_State]):
+class DouglasRachford(IterativeSolver[State]):
     r"""Douglas–Rachford splitting in the eigenbasis of the kernel, with Anderson acceleration.
 
     .. math:: B = \operatorname{prox}_{g / \rho}(z), \quad
@@ -161,7 +161,7 @@ class DouglasRachford(IterativeSolver[_State]):
         is_shared = all(problem.gram is turned[0].gram for problem in turned)  # not with a pointwise loss among them
         return turned if is_shared else list(problems)
 
-    def init(self, problems: Sequence[DualProblem], starts: Sequence[object]) -> _State:
+    def init(self, problems: Sequence[DualProblem], starts: Sequence[object]) -> State:
         """Start from given duals, from where an earlier solve stood, or from the solution of the square loss."""
         batch, targets = Batch(tuple(problems)), problems[0].targets
         xp = namespace(targets)
@@ -184,11 +184,16 @@ class DouglasRachford(IterativeSolver[_State]):
                 factor = _shortening(problem, begin, fitted)
                 begin, fitted = factor * begin, factor * fitted
             columns.append(begin + (targets - fitted - sigma * begin) / float(rhos[k]))
-        z = xp.stack(columns, axis=1)
-        prox = batch.prox_remainder(z, rhos)
-        least = xp.sum(z, axis=(0, 2)) * 0 + math.inf
         is_guess = all(isinstance(start, Warm) and start.prox is None for start in starts)
-        return _State(batch, z, rhos, kind(batch, rhos), prox, z, prox, least, Memory(self.memory), is_guess)
+        return self.begun(batch, xp.stack(columns, axis=1), rhos, kind(batch, rhos), is_guess)
+
+    def begun(
+        self, batch: Batch, z: Array, rhos: np.ndarray, linear: Eigen | Inverse | Conjugate, is_guess: bool = False
+    ) -> State:
+        """Return the state that begins at z."""
+        prox = batch.prox_remainder(z, rhos)
+        least = namespace(z).sum(z, axis=(0, 2)) * 0 + math.inf
+        return State(batch, z, rhos, linear, prox, z, prox, least, Memory(self.memory), is_guess)
 
     def _kind(self, batch: Batch) -> type[Eigen] | type[Inverse]:
         """Return how linear systems are solved."""
@@ -202,7 +207,7 @@ class DouglasRachford(IterativeSolver[_State]):
             return Eigen if self.factorization == "eigen" else Inverse
         return Inverse if can_invert and not first.shared.is_factorized else Eigen
 
-    def step(self, problems: Sequence[DualProblem], state: _State) -> _State:
+    def step(self, problems: Sequence[DualProblem], state: State) -> State:
         """Take one splitting step in every problem and combine it with the last ones."""
         xp, batch = namespace(state.z), state.batch
         rho = batch.column(state.rhos)
@@ -231,10 +236,10 @@ class DouglasRachford(IterativeSolver[_State]):
         plain = xp.where(is_bad[None, :, None], state.plain, image)
         return self._moved(replace(state, plain=plain, least=least, memory=memory), accelerated)
 
-    def _moved(self, state: _State, z: Array) -> _State:
+    def _moved(self, state: State, z: Array) -> State:
         return replace(state, z=z, prox=state.batch.prox_remainder(z, state.rhos), age=state.age + 1)
 
-    def _rebalanced(self, state: _State, image: Array) -> _State:
+    def _rebalanced(self, state: State, image: Array) -> State:
         """Change rho by the square root of the ratio of the residuals; the subgradient at the prox point is kept."""
         xp = namespace(image)
         prox = state.batch.prox_remainder(image, state.rhos)
@@ -247,7 +252,7 @@ class DouglasRachford(IterativeSolver[_State]):
         fresh = replace(
             state,
             rhos=rhos,
-            linear=state.linear if np.all(factor == 1) else type(state.linear)(state.batch, rhos),
+            linear=state.linear if np.all(factor == 1) else state.linear.at(state.batch, rhos),
             plain=z,
             least=xp.zeros_like(state.least) + math.inf,
             memory=Memory(self.memory),
@@ -255,7 +260,7 @@ class DouglasRachford(IterativeSolver[_State]):
         )
         return self._moved(fresh, z)
 
-    def certify(self, problems: Sequence[DualProblem], state: _State, tol: float) -> Sequence[Point | None]:
+    def certify(self, problems: Sequence[DualProblem], state: State, tol: float) -> Sequence[Point | None]:
         """Certify the prox points, then the linear-solve points where those fail.
 
         At small lam a change of the duals is magnified by 1 / lam in the predictions. Scaling is not: it changes duals
@@ -278,7 +283,7 @@ class DouglasRachford(IterativeSolver[_State]):
             points.append(point)
         return points
 
-    def taken(self, state: _State, places: Sequence[int]) -> _State:
+    def taken(self, state: State, places: Sequence[int]) -> State:
         """Return the state of the problems that go on."""
         xp = namespace(state.z)
         batch, index = state.batch.take(places), as_index(np.asarray(places), state.z)
@@ -288,13 +293,13 @@ class DouglasRachford(IterativeSolver[_State]):
             state,
             batch=batch,
             rhos=rhos,
-            linear=type(state.linear)(batch, rhos),
+            linear=state.linear.at(batch, rhos),
             least=xp.take(state.least, index, axis=0),
             memory=state.memory.taken(index),
             **arrays,
         )
 
-    def standing(self, state: _State, place: int) -> Warm:
+    def standing(self, state: State, place: int) -> Warm:
         """Return where the iteration stands for one problem."""
         return Warm(state.z[:, place, :], float(state.rhos[place]), state.prox[:, place, :])
 

@@ -1,0 +1,63 @@
+"""The gap of the exact problem at a solution with an approximate kernel."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from fenchel._array import Array, as_index, host, namespace
+from fenchel.operators import Operator
+from fenchel.problem import Certificate, DualProblem, relative_gap
+
+__all__ = ["exact_certificate", "sampled_certificate"]
+
+_ROWS = 2000  # of the kernel matrix that an estimate looks at
+
+
+def exact_certificate(
+    problem: DualProblem, gram: Operator, certificate: Certificate, pair: tuple[Array, Array]
+) -> Certificate:
+    r"""Return the certificate of a solution of the approximate problem in the exact one, by one pass over the kernel.
+
+    .. math:: \text{gap} = \widehat{\text{gap}} + \frac{1}{2 \lambda n^2} \operatorname{tr} A^\top (K - \hat K) A,
+
+    as long as the approximation is a projection in the space of the kernel. ``pair`` are duals and predictions.
+    """
+    duals, predictions = pair
+    excess = float(namespace(duals).sum(duals * (problem.scale * gram.matmul(duals) - predictions)))
+    return _widened(problem, certificate, excess)
+
+
+def sampled_certificate(
+    problem: DualProblem,
+    gram: Operator,
+    certificate: Certificate,
+    pair: tuple[Array, Array],
+    n_rows: int = _ROWS,
+    random_state: int = 0,
+) -> tuple[Certificate, float]:
+    """Return an estimate of the same from some rows of the kernel, and the standard error of its relative gap."""
+    duals, predictions = pair
+    n, xp = duals.shape[0], namespace(duals)
+    if n <= n_rows:
+        return exact_certificate(problem, gram, certificate, pair), 0.0
+    chosen = np.sort(np.random.default_rng(random_state).choice(n, n_rows, replace=False))
+    rows = as_index(chosen, duals)
+    products = problem.scale * gram.block(rows, slice(None)).matmul(duals)
+    some, thin = xp.take(duals, rows, axis=0), xp.take(predictions, rows, axis=0)
+    terms = host(xp.sum(some * (products - thin), axis=1)).astype(np.float64)
+    widened = _widened(problem, certificate, max(0.0, n * float(terms.mean())))
+    error = n * float(terms.std(ddof=1)) * math.sqrt((1 - n_rows / n) / n_rows)
+    return widened, relative_gap(problem.value_at_zero, widened.primal, error / (2 * problem.total))
+
+
+def _widened(problem: DualProblem, certificate: Certificate, excess: float) -> Certificate:
+    """Return a certificate with a dual value that is lower by half an excess of the quadratic term."""
+    loss = excess / (2 * problem.total)
+    gap = certificate.gap + loss
+    return replace(
+        certificate,
+        dual=certificate.dual - loss,
+        gap=gap,
+        relative_gap=relative_gap(problem.value_at_zero, certificate.primal, gap),
+    )

@@ -1,0 +1,111 @@
+"""What a fit allocates: planned before it starts, and answered with the ways that fit."""
+
+import math
+
+from fenchel._array import Array, device
+from fenchel._check import check_memory, free_memory
+from fenchel.approximations import Approximation, Nystrom
+from fenchel.estimators.validation import DualSettings, warn_user
+from fenchel.exceptions import SlowFitWarning
+from fenchel.kernels import OperatorKernel
+from fenchel.solvers import APGD, Krylov
+from fenchel.solvers.costs import FLOPS
+
+__all__ = ["check_fits", "is_streamed", "preconditioner", "warn_of_time"]
+
+_FEATURES = 500  # of an approximation that an error suggests
+_ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
+_STREAMED_ITERATES = 32  # the same where the Gram matrix is not stored
+_BASES = 3  # arrays of features that a preconditioner needs
+# times that streaming must be cheaper by estimate to be preferred to a matrix that fits, which is at n = 10 000 for
+# five outputs; at n = 5000, Huber's loss and lam = 1e-5 it takes 6.3 s, the stored matrix 17 s
+_CERTAIN = 3.0
+
+
+def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> None:
+    """Raise if the Gram operator, its factorisation and the iterates do not fit in memory."""
+    n, copies = X.shape[0], settings.solver.gram_copies
+    width = _width(X, kernel, settings)
+    lighter = {}
+    if "approximation" in settings.adjustable and not kernel.is_pairwise:
+        size = min(width, _FEATURES, _room(X, copies, n_outputs))
+        lighter[f"approximation=Nystrom({size})"] = _stored(n, size, copies, n_outputs)
+    if "solver" in settings.adjustable:
+        if _can_stream(X, kernel, settings):
+            lighter["solver='krylov'"] = _streamed(n, _least(n), n_outputs)
+        lighter["solver='apgd'"] = _stored(n, width, APGD.gram_copies, n_outputs)
+    what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
+    needed = _stored(n, width, copies, n_outputs)
+    if is_streamed(X, kernel, settings, n_outputs):
+        needed = _streamed(n, _least(n), n_outputs)
+    check_memory(needed, what, "Fit on a part of the sample", lighter, X)
+
+
+def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> bool:
+    """Whether the Gram matrix is computed in tiles and dropped: asked for, or it does not fit, or it does not pay."""
+    n, solver = X.shape[0], settings.solver
+    if not _can_stream(X, kernel, settings):
+        return False
+    if solver.streams:
+        return True
+    is_free = solver.chooses and "solver" in settings.adjustable
+    if not is_free or Krylov().why_not_loss(settings.loss) is not None:
+        return False
+    free = free_memory(X)
+    if free is not None and _stored(n, n, solver.gram_copies, n_outputs) > free:
+        return True
+    inverses = 2 * n**3 / FLOPS  # of the cheapest solve with a stored matrix
+    seconds = Krylov().estimate(n, n_outputs, settings.loss).seconds
+    return str(device(X)).startswith("cpu") and _CERTAIN * seconds < inverses
+
+
+def _can_stream(X: Array, kernel: OperatorKernel, settings: DualSettings) -> bool:
+    """Whether the estimator and the kernel do without a stored matrix, and the kernel has no features of its own."""
+    is_plain = settings.approximation is None and "approximation" in settings.adjustable
+    return is_plain and kernel.has_points_only and kernel.width(X) == X.shape[0]
+
+
+def warn_of_time(X: Array, settings: DualSettings, n_outputs: int) -> None:
+    """Warn about a fit without a stored matrix that nobody asked for, if it takes more than a minute by estimate."""
+    n, solver = X.shape[0], Krylov()
+    minutes = solver.estimate(n, n_outputs, settings.loss).seconds / 60
+    if settings.solver.chooses and minutes > 1 and str(device(X)).startswith("cpu"):
+        warn_user(
+            f"The Gram matrix of {n} samples is not stored: the exact fit computes it in tiles, many times, and takes "
+            f"about {minutes:.0f} minutes. approximation=Nystrom({_FEATURES}) takes seconds. The logger 'fenchel' "
+            "tells how far it is; solver='krylov' asks for it without this warning.",
+            SlowFitWarning,
+        )
+
+
+def preconditioner(X: Array, settings: DualSettings, n_outputs: int) -> Approximation:
+    """Return the features that precede the exact solve, as many as the solver wants and the memory holds."""
+    n, free = X.shape[0], free_memory(X)
+    solver = settings.solver if isinstance(settings.solver, Krylov) else Krylov()
+    room = math.inf if free is None else (0.5 * free - _streamed(n, 0, n_outputs)) / (8 * n * _BASES)
+    return Nystrom(int(max(min(n, _least(n)), min(solver.n_features(n), room))), landmarks="uniform")
+
+
+def _least(n: int) -> int:
+    """Return the fewest features that are worth having."""
+    return int(math.sqrt(n))
+
+
+def _room(X: Array, copies: float, n_outputs: int) -> int:
+    """Return the largest number of features whose fit the memory holds, in tens; 10 where it holds none."""
+    free = free_memory(X)
+    room = _FEATURES if free is None else (free / (8 * X.shape[0]) - n_outputs * _ITERATES) / copies
+    return max(10, int(room) // 10 * 10)
+
+
+def _width(X: Array, kernel: OperatorKernel, settings: DualSettings) -> int:
+    width = kernel.width(X)
+    return width if settings.approximation is None else min(width, settings.approximation.count(X.shape[0]))
+
+
+def _stored(n: int, width: int, copies: float, n_outputs: int) -> int:
+    return int(8 * n * (width * copies + n_outputs * _ITERATES))
+
+
+def _streamed(n: int, n_features: int, n_outputs: int) -> int:
+    return int(8 * n * (n_features * _BASES + n_outputs * _STREAMED_ITERATES))

@@ -1,0 +1,102 @@
+"""Preconditioned conjugate gradients: linear systems from products alone, all columns at once."""
+
+from dataclasses import replace
+from typing import Any
+
+from fenchel._array import Array, eps, namespace
+from fenchel.operators.operator import Operator
+
+__all__ = ["ConjugateGradients"]
+
+_RTOL = 1e-12  # of a system that is solved once
+_STEPS = 200  # at most
+
+
+class ConjugateGradients:
+    r"""Solves (shift + scale K ⊗ M) A = B, in the eigenbasis of M: as many systems as columns, one product for all.
+
+    The preconditioner is the inverse of the same operator with the features of K in its place. The last solution and
+    its product are kept, and the next solve starts there; they do not depend on scale and shift.
+
+    Parameters
+    ----------
+    gram : Operator
+        A ``Streamed`` operator, or its Kronecker product with an operator of the outputs.
+    scale, shift : float
+        Both positive.
+    rtol : float
+        The solve ends at this share of the first residual.
+    before : ConjugateGradients or None
+        The solver of another scale and shift, whose last solution is the start.
+    """
+
+    def __init__(
+        self,
+        gram: Operator,
+        scale: float,
+        shift: float,
+        rtol: float = _RTOL,
+        before: "ConjugateGradients | None" = None,
+    ) -> None:
+        scalar: Any = gram.terms[0][0]
+        self.gram = gram
+        self.rtol = rtol
+        self._scalar = scalar
+        values, self._right = gram.terms[0][1].eigh
+        self._scales = scale if values is None else scale * values
+        self._shift = shift
+        self._basis = replace(scalar.basis, right_values=values)
+        self._precondition = self._basis.function(lambda eigenvalues: 1 / (shift + scale * eigenvalues))
+        self._point: tuple[Array, Array] | None = None if before is None else before._point
+
+    def begin(self, gram: Operator, A: Array, product: Array) -> None:
+        """Start the next solve at A, whose product with K (without M) is known; ``gram`` gives the next products."""
+        self.gram, self._scalar = gram, gram.terms[0][0]
+        self._point = self._turned(A), self._turned(product)
+
+    def product(self) -> Array:
+        """Return the product of K with the last solution times M."""
+        assert self._point is not None  # a solve has ended
+        values = self.gram.terms[0][1].eigh[0]
+        return self._back(self._point[1] if values is None else self._point[1] * values)
+
+    def thin_product(self, A: Array) -> Array:
+        """Return the product with the features in place of K, times M."""
+        return self._back(self._basis.function(lambda values: values)(self._turned(A)))
+
+    def __call__(self, B: Array) -> Array:
+        """Return A."""
+        xp, right = namespace(B), self._turned(B)
+        if self._point is None:
+            x = self._precondition(right)
+            self._point = x, self._scalar.matmul(x)
+        x, Kx = self._point
+        residual = right - self._shift * x - self._scales * Kx
+        least = 16 * eps(right) * float(xp.linalg.vector_norm(right))
+        stop = max(least, self.rtol * float(xp.linalg.vector_norm(residual)))
+        step = self._precondition(residual)
+        slope = xp.sum(residual * step, axis=0)
+        for _ in range(_STEPS):
+            if float(xp.linalg.vector_norm(residual)) <= stop:
+                break
+            product = self._scalar.matmul(step)
+            image = self._shift * step + self._scales * product
+            length = _ratio(slope, xp.sum(step * image, axis=0))
+            x, Kx, residual = x + length * step, Kx + length * product, residual - length * image
+            image = self._precondition(residual)
+            slope, last = xp.sum(residual * image, axis=0), slope
+            step = image + _ratio(slope, last) * step
+        self._point = x, Kx
+        return self._back(x)
+
+    def _turned(self, rows: Array) -> Array:
+        return rows if self._right is None else rows @ self._right
+
+    def _back(self, rows: Array) -> Array:
+        return rows if self._right is None else rows @ self._right.T
+
+
+def _ratio(a: Array, b: Array) -> Array:
+    """Return a / b, zero where b is: a column that is solved stays."""
+    xp = namespace(a)
+    return xp.where(b > 0, a / xp.where(b > 0, b, xp.ones_like(b)), xp.zeros_like(a))

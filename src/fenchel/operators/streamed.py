@@ -1,0 +1,158 @@
+"""The Gram matrix of a kernel on a sample, never stored."""
+
+from collections.abc import Callable
+from functools import cached_property
+
+from fenchel._array import Array, namespace
+from fenchel._check import check_memory
+from fenchel.exceptions import IncompatibleError
+from fenchel.operators.conjugate import ConjugateGradients
+from fenchel.operators.eigenbasis import KroneckerBasis
+from fenchel.operators.operator import Index, Operator, ScalarOperator, scaled, taken
+from fenchel.operators.products import PointKernel, kernel_product
+from fenchel.operators.thin import Thin
+
+__all__ = ["Streamed", "streamed"]
+
+_LEAST = 1e-12  # eigenvalues of the features, over the largest, that round-off in their products leaves
+
+
+class Streamed(ScalarOperator):
+    """The matrix k(X, Z), of which tiles are computed, used and dropped in each product.
+
+    Parameters
+    ----------
+    kernel : callable
+        A scalar kernel with its numbers filled in.
+    X, Z : array
+        Points of the rows and of the columns; ``Z=None`` means those of the rows.
+    features : callable or None, default=None
+        Returns features (n, D) whose products approximate the matrix, the preconditioner of ``solver``.
+    roots : tuple of array or None, default=(None, None)
+        Factors of the rows and of the columns, (n, 1) and (m, 1).
+    is_single : bool, default=False
+        Whether tiles are computed in float32; vectors and sums stay what they are.
+    tile : int or None, default=None
+        Rows and columns of a tile.
+    """
+
+    why_not_factorize = "the Gram matrix is not stored. Use solver='krylov' or 'auto', or an approximation."
+
+    def __init__(
+        self,
+        kernel: PointKernel,
+        X: Array,
+        Z: Array | None = None,
+        features: Callable[[], Array] | None = None,
+        roots: tuple[Array | None, Array | None] = (None, None),
+        is_single: bool = False,
+        tile: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.X = X
+        self.Z = Z
+        self.n_passes = 0  # products so far
+        self.is_single = is_single
+        self.tile = tile
+        self._features = features
+        self._roots = roots
+        self.shape = (X.shape[0], (X if Z is None else Z).shape[0])
+        self.width = self.shape[1]
+
+    @property
+    def matrix(self) -> Array:
+        """The matrix, if the memory has room for it."""
+        check_memory(16 * self.shape[0] * self.shape[1], f"A matrix of shape {self.shape}", "Use solver='krylov'")
+        matrix = self._rooted(self.kernel(self.X, self.Z), 0)
+        return matrix if self._roots[1] is None else matrix * self._roots[1].T
+
+    @cached_property
+    def basis(self) -> KroneckerBasis:
+        """The eigenbasis of the products of the features, from their D × D moments."""
+        if self._features is None:
+            raise IncompatibleError("This operator has no features to make a preconditioner of.")
+        features = self._rooted(self._features(), 0)
+        xp = namespace(features)
+        values, vectors = xp.linalg.eigh(features.T @ features)
+        first = int(xp.sum(xp.astype(values <= _LEAST * float(values[-1]), xp.int64)))
+        first = min(first, values.shape[0] - 1)
+        values = xp.clip(values[first:], min=float(xp.finfo(values.dtype).smallest_normal))
+        return KroneckerBasis(features @ (vectors[:, first:] / xp.sqrt(values)), values)
+
+    @cached_property
+    def thin(self) -> Thin:
+        """The matrix with the products of the features in its place."""
+        return Thin(self.basis.left * namespace(self.basis.left).sqrt(self.basis.left_values))
+
+    def rounded(self) -> "Streamed":
+        """Return the operator with tiles in float32."""
+        other = Streamed(self.kernel, self.X, self.Z, self._features, self._roots, True, self.tile)
+        if "basis" in self.__dict__:
+            other.__dict__.update(basis=self.basis)
+        return other
+
+    def matmul(self, A: Array) -> Array:
+        """Return K A: one pass over the kernel."""
+        self.n_passes += 1
+        xp = namespace(A)
+        flat = A if A.ndim == 2 else xp.reshape(A, (A.shape[0], -1))
+        product = self._rooted(kernel_product(self.kernel, *self._points, self._rooted(flat, 1), self.tile), 0)
+        return product if A.ndim == 2 else xp.reshape(product, (-1, *A.shape[1:]))
+
+    def diag(self) -> Array:
+        """Return k(x_i, x_i), scaled."""
+        values = self.kernel.diag(self.X)
+        return values if self._roots[0] is None else values * self._roots[0][:, 0] ** 2
+
+    def block(self, rows: Index, columns: Index | None = None) -> "Streamed":
+        """Return the matrix between some samples and others, not stored either."""
+        X, (left, right) = taken(self.X, rows), self._roots
+        root = None if left is None else taken(left, rows)
+        if columns is None and self.Z is None:
+            features = self._features
+            some = None if features is None else lambda: taken(features(), rows)
+            return Streamed(self.kernel, X, None, some, (root, root), self.is_single, self.tile)
+        columns = rows if columns is None else columns
+        Z = taken(self.X if self.Z is None else self.Z, columns)
+        other = None if right is None else taken(right, columns)
+        return Streamed(self.kernel, X, Z, None, (root, other), self.is_single, self.tile)
+
+    def factorize(self) -> KroneckerBasis:
+        """Raise: there is nothing to factorise."""
+        raise IncompatibleError(self.why_not_factorize)
+
+    def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
+        """Use conjugate gradients, preconditioned by the features."""
+        if isinstance(shift, float | int):
+            return ConjugateGradients(self, scale, shift)
+        root = shift[:, None] ** -0.5
+        inner = scaled(self, root).solver(scale, 1.0)
+        return lambda B: root * inner(root * B)
+
+    @cached_property
+    def _points(self) -> tuple[Array, Array | None]:
+        """The points, in the dtype of the tiles."""
+        if not self.is_single:
+            return self.X, self.Z
+        xp = namespace(self.X)
+        return xp.astype(self.X, xp.float32), None if self.Z is None else xp.astype(self.Z, xp.float32)
+
+    def _rooted(self, rows: Array, side: int) -> Array:
+        root = self._roots[side]
+        return rows if root is None else rows * root
+
+
+@scaled.register
+def _scaled(operator: Streamed, root: Array) -> Streamed:
+    old = operator._roots[0]
+    new = root if old is None else old * root
+    return Streamed(
+        operator.kernel, operator.X, None, operator._features, (new, new), operator.is_single, operator.tile
+    )
+
+
+def streamed(operator: Operator) -> Streamed | None:
+    """Return the scalar part of an operator if its matrix is not stored, else ``None``."""
+    scalar = operator.terms[0][0] if len(operator.terms) == 1 else None
+    return scalar if isinstance(scalar, Streamed) else None
