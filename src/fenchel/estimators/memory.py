@@ -17,8 +17,8 @@ _FEATURES = 500  # of an approximation that an error suggests
 _ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
 _STREAMED_ITERATES = 32  # the same where the Gram matrix is not stored
 _BASES = 3  # arrays of features that a preconditioner needs
-# times that streaming must be cheaper by estimate to be preferred to a matrix that fits, which is at n = 10 000 for five
-# outputs; at n = 5000, Huber's loss and lam = 1e-5 it takes 6.3 s, the stored matrix 17 s
+# Times that streaming must be cheaper by estimate to be preferred to a matrix that fits: from n = 10 000 on for five
+# outputs. At n = 5000, Huber's loss and lam = 1e-5, it takes 6.3 s and the stored matrix 17 s.
 _CERTAIN = 3.0
 
 
