@@ -3,7 +3,7 @@
 python benchmarks/large.py cuda 1e6 1000 200     device, samples, landmarks, outputs
 python benchmarks/large.py cpu 1e5 500 50        to a gap of 1e-4, the exact gap estimated from rows
 python benchmarks/large.py exact 3e4 1000 5      the kernel in tiles, never stored, to an exact gap of 1e-4
-python benchmarks/large.py exact:cuda 1e5 2000 20
+python benchmarks/large.py exact:cuda 1e5 2000 20 1e-5 float32      to a gap of 1e-5, tiles in float32
 """
 
 import json
@@ -49,12 +49,12 @@ def agreement(as_array: Any) -> None:
                 difference=np.abs(here - there).max(), gap=model.duality_gap_)  # fmt: skip
 
 
-def exact(as_array: Any, wait: Any, n: int, size: int, p: int, tiles: str = "float32") -> None:
+def exact(as_array: Any, wait: Any, n: int, size: int, p: int, tol: float = 1e-4, tiles: str = "float32") -> None:
     """Solve one exact problem whose Gram matrix is never stored; the logger tells passes and gaps."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     X, Y, _ = sample(n, p)
     model = OperatorKernelRegressor(
-        Gaussian(0.02), loss=Huber((p / 20) ** 0.5), lam=1e-5, tol=1e-4, solver=Krylov(n_components=size, tiles=tiles)
+        Gaussian(0.02), loss=Huber((p / 20) ** 0.5), lam=1e-5, tol=tol, solver=Krylov(n_components=size, tiles=tiles)
     )
     arrays, start, cpu = (as_array(X), as_array(Y)), time.perf_counter(), time.process_time()
     model.fit(*arrays)
@@ -102,7 +102,7 @@ def main() -> None:
         return torch.as_tensor(values, device=device)
 
     if kind == "exact":
-        exact(as_array, torch.cuda.synchronize, n, size, p)
+        exact(as_array, torch.cuda.synchronize, n, size, p, *map(float, sys.argv[5:6]), *sys.argv[6:7])
         say(part="memory", device_gib=torch.cuda.max_memory_allocated() / 2**30)
         return
     agreement(as_array)

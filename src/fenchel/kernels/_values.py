@@ -130,6 +130,8 @@ def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
     halves = [squared_norms(rows) / 2 for rows in (left, right)]
     if cancels(*halves):
         return exp(distances(X, Z, "sqeuclidean"), -gamma)
+    if Z is not None and not is_numpy(X):
+        return exp_of_inner(_lengthened(left, -halves[0], 1.0), _lengthened(right, 1.0, -halves[1]))
     products = inner_products(left, None if Z is None else right)
     if Z is None:  # to the bit the norms in the products, so that the diagonal is one
         halves = [xp.linalg.diagonal(products) / 2] * 2
@@ -141,6 +143,19 @@ def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
         np.minimum(block, 0, out=block)
         np.exp(block, out=block)
     return products
+
+
+def _lengthened(rows: Array, *columns: Array | float) -> Array:
+    """Return rows with columns after them, arrays (n,) or numbers."""
+    xp, zero = namespace(rows), 0 * rows[:, :1]
+    return xp.concat([rows, *(zero + (c if isinstance(c, float) else c[:, None]) for c in columns)], axis=1)
+
+
+def exp_of_inner(left: Array, right: Array) -> Array:
+    """Return exp(min(<x_i, z_j>, 0)) for arrays of a device, in one buffer: its memory is slower than its flops."""
+    xp, products = namespace(left), left @ right.T
+    xp.clip(products, max=0.0, out=products)
+    return xp.exp(products, out=products)
 
 
 def cancels(left: Array, right: Array) -> bool:

@@ -84,6 +84,12 @@ class ScalarKernel(Component, ABC):
             "approximation=Nystrom(500)."
         )
 
+    def product(self, X: Array, Z: Array | None, A: Array) -> Array | None:
+        """Return k(X, Z) A with the kernel in float32, by a program of the device, ``None`` where there is none."""
+        from fenchel.kernels.fused import fused_product  # which knows the kernels
+
+        return fused_product(self, X, Z, A)
+
     def slope(self, X: Array, Z: Array) -> Array:
         """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
         raise self._no_derivative()

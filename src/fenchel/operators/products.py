@@ -16,6 +16,9 @@ class PointKernel(Protocol):
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j)."""
 
+    def product(self, X: Array, Z: Array | None, A: Array) -> Array | None:
+        """Return k(X, Z) A by a program of the device, ``None`` where there is none."""
+
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""
 

@@ -97,7 +97,7 @@ class Streamed(ScalarOperator):
         self.n_passes += 1
         xp = namespace(A)
         flat = A if A.ndim == 2 else xp.reshape(A, (A.shape[0], -1))
-        product = self._rooted(kernel_product(self.kernel, *self._points, self._rooted(flat, 1), self.tile), 0)
+        product = self._rooted(self._product(self._rooted(flat, 1)), 0)
         return product if A.ndim == 2 else xp.reshape(product, (-1, *A.shape[1:]))
 
     def diag(self) -> Array:
@@ -129,6 +129,11 @@ class Streamed(ScalarOperator):
         root = shift[:, None] ** -0.5
         inner = scaled(self, root).solver(scale, 1.0)
         return lambda B: root * inner(root * B)
+
+    def _product(self, A: Array) -> Array:
+        """Return the product by a program of the device, if tiles are in float32 and there is one, or tile by tile."""
+        fused = self.kernel.product(self.X, self.Z, A) if self.is_single else None
+        return kernel_product(self.kernel, *self._points, A, self.tile) if fused is None else fused
 
     @cached_property
     def _points(self) -> tuple[Array, Array | None]:
