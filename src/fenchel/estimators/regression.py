@@ -234,7 +234,7 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
     ) -> _Encoded:
         """Return checked data in coordinates."""
         kernel = as_operator_kernel(self.kernel, self.operator).validate()
-        X, y = training_vectors(self, X, y, double)
+        X, y = training_vectors(self, X, y, double, takes_sparse=True)
         if hasattr(self, "feature_names_in_"):
             kernel = kernel.named(self.feature_names_in_)
         given = "euclidean" if self.representation is None else self.representation

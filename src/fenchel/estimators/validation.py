@@ -184,10 +184,13 @@ def training_inputs(estimator: Any, X: Array, kernel: K, double: bool, takes_spa
     return (namespace(X).astype(X, namespace(X).float64) if double else X), kernel
 
 
-def training_vectors(estimator: Any, X: Array, y: Outputs, double: bool) -> tuple[Array, Array]:
+def training_vectors(
+    estimator: Any, X: Array, y: Outputs, double: bool, takes_sparse: bool = False
+) -> tuple[Array, Array]:
     """Return training inputs and vector outputs as arrays of one floating dtype, float64 with ``double``."""
     if is_host(X):
-        X, y = validated(estimator, X, y, multi_output=True, y_numeric=True, accept_sparse="csr")
+        accepted = "csr" if takes_sparse else False
+        X, y = validated(estimator, X, y, multi_output=True, y_numeric=True, accept_sparse=accepted)
         y = np.asarray(y, dtype=X.dtype)
     else:
         X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
