@@ -32,10 +32,10 @@ __all__ = [
     "host",
     "in_threads",
     "indicator",
-    "is_cuda_torch",
     "is_host",
     "is_numpy",
     "is_single",
+    "is_torch",
     "joined",
     "namespace",
     "pivoted_cholesky",
@@ -73,9 +73,9 @@ def is_numpy(array: Array) -> bool:
     return type(array) is np.ndarray or bool(is_numpy_namespace(namespace(array)))
 
 
-def is_cuda_torch(array: Array) -> bool:
-    """Whether the array is torch's, on a device with CUDA."""
-    return bool(is_torch_namespace(namespace(array))) and array.device.type == "cuda"
+def is_torch(array: Array) -> bool:
+    """Whether the array is torch's."""
+    return bool(is_torch_namespace(namespace(array)))
 
 
 def is_host(X: object) -> bool:

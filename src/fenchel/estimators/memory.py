@@ -2,12 +2,15 @@
 
 import math
 
+import numpy as np
+
 from fenchel._array import Array, device
 from fenchel._check import check_memory, free_memory
 from fenchel.approximations import Approximation, Nystrom
 from fenchel.estimators.validation import DualSettings, warn_user
 from fenchel.exceptions import SlowFitWarning
 from fenchel.kernels import OperatorKernel
+from fenchel.losses import Loss
 from fenchel.solvers import APGD, Krylov
 from fenchel.solvers.costs import FLOPS
 
@@ -49,13 +52,13 @@ def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outp
     if solver.streams:
         return True
     is_free = solver.chooses and "solver" in settings.adjustable
-    if not is_free or Krylov().why_not_loss(settings.loss) is not None:
+    if not is_free or Krylov().why_not_loss(_known(settings.loss)) is not None:
         return False
     free = free_memory(X)
     if free is not None and _stored(n, n, solver.gram_copies, n_outputs) > free:
         return True
     inverses = 2 * n**3 / FLOPS  # of the cheapest solve with a stored matrix
-    seconds = Krylov().estimate(n, n_outputs, settings.loss).seconds
+    seconds = Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds
     return str(device(X)).startswith("cpu") and _CERTAIN * seconds < inverses
 
 
@@ -68,7 +71,7 @@ def _can_stream(X: Array, kernel: OperatorKernel, settings: DualSettings) -> boo
 def warn_of_time(X: Array, settings: DualSettings, n_outputs: int) -> None:
     """Warn about a fit without a stored matrix that nobody asked for, if it takes more than a minute by estimate."""
     n, solver = X.shape[0], Krylov()
-    minutes = solver.estimate(n, n_outputs, settings.loss).seconds / 60
+    minutes = solver.estimate(n, n_outputs, _known(settings.loss)).seconds / 60
     if settings.solver.chooses and minutes > 1 and str(device(X)).startswith("cpu"):
         warn_user(
             f"The Gram matrix of {n} samples is not stored: the exact fit computes it in tiles, many times, and takes "
@@ -84,6 +87,11 @@ def preconditioner(X: Array, settings: DualSettings, n_outputs: int) -> Approxim
     solver = settings.solver if isinstance(settings.solver, Krylov) else Krylov()
     room = math.inf if free is None else (0.5 * free - _streamed(n, 0, n_outputs)) / (8 * n * _BASES)
     return Nystrom(int(max(min(n, _least(n)), min(solver.n_features(n), room))), landmarks="uniform")
+
+
+def _known(loss: Loss) -> Loss:
+    """Return the loss with some number for a threshold that is relative to the residuals, which are not known yet."""
+    return loss.resolve(np.ones(1)) if loss.is_relative else loss
 
 
 def _least(n: int) -> int:

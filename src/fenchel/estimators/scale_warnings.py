@@ -69,9 +69,7 @@ def warn_of_duplicates(training_set: TrainingSet) -> None:
     is_unit_vectors = targets.shape[1] >= n  # such as the targets of the loss trick, which always differ
     if n < _FEWEST or not is_numpy(X) or training_set.is_pairwise or is_unit_vectors:
         return
-    rows = np.ascontiguousarray(X.reshape(n, -1))
-    _, group = np.unique(rows.view(np.dtype((np.void, rows[0].nbytes))), return_inverse=True)
-    group = group.reshape(n)
+    _, group = np.unique([hash(row.tobytes()) for row in X], return_inverse=True)
     if np.max(group) == n - 1:
         return
     counts, values = training_set.counts, host(targets).astype(np.float64)

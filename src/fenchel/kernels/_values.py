@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.special import gammaln, kve
 
-from fenchel._array import Array, as_index, device, host, is_numpy, namespace
+from fenchel._array import Array, as_index, device, host, is_numpy, is_torch, namespace
 from fenchel._sparse import dense, is_sparse
 from fenchel._statistics import weighted_median
 
@@ -130,7 +130,7 @@ def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
     halves = [squared_norms(rows) / 2 for rows in (left, right)]
     if cancels(*halves):
         return exp(distances(X, Z, "sqeuclidean"), -gamma)
-    if Z is not None and not is_numpy(X):
+    if Z is not None and is_torch(X):
         return exp_of_inner(_lengthened(left, -halves[0], 1.0), _lengthened(right, 1.0, -halves[1]))
     products = inner_products(left, None if Z is None else right)
     if Z is None:  # to the bit the norms in the products, so that the diagonal is one
@@ -152,7 +152,7 @@ def _lengthened(rows: Array, *columns: Array | float) -> Array:
 
 
 def exp_of_inner(left: Array, right: Array) -> Array:
-    """Return exp(min(<x_i, z_j>, 0)) for arrays of a device, in one buffer: its memory is slower than its flops."""
+    """Return exp(min(<x_i, z_j>, 0)) for torch, in one buffer: the memory of a device is slower than its flops."""
     xp, products = namespace(left), left @ right.T
     xp.clip(products, max=0.0, out=products)
     return xp.exp(products, out=products)

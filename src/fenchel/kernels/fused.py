@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from typing import Any
 
-from fenchel._array import Array, is_cuda_torch, namespace
+from fenchel._array import Array, is_torch, namespace
 from fenchel.kernels.distance_terms import DistanceTerm, distance_terms
 
 __all__ = ["fused_product"]
@@ -20,7 +20,7 @@ def fused_product(kernel: Any, X: Array, Z: Array | None, A: Array) -> Array | N
     There is one for torch arrays on CUDA where Triton is installed, and for sums of Gaussian, Laplacian, Matérn
     (1/2, 3/2, 5/2) and linear kernels of vectors.
     """
-    if not is_cuda_torch(A) or X.ndim != 2 or find_spec("triton") is None:
+    if not is_torch(A) or A.device.type != "cuda" or X.ndim != 2 or find_spec("triton") is None:
         return None
     left = distance_terms(kernel, X)
     right = left if Z is None else distance_terms(kernel, Z)
