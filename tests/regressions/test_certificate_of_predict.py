@@ -64,7 +64,7 @@ def problems(draw):
 
 
 @given(problems())
-@settings(max_examples=120)
+@settings(max_examples=50)
 def test_of_any_fit(problem):
     X, Y, loss, kernel, lam, weights = problem
     with warnings.catch_warnings(record=True) as caught:

@@ -27,6 +27,7 @@ __all__ = ["FunctionalRegressorCV"]
 _SHARES = (0.05, 0.1, 0.2, 0.5)  # lengths of the output kernel over that of the domain
 _FEWEST_POINTS = 3  # of curves whose output kernel is searched for
 _MOST_SAMPLES = 2000  # above, the output kernel is not searched for
+_PILOT_TOL = 1e-4  # gap to which candidates for the output kernel are solved
 _DECADES = 10.0 ** np.arange(-4, 2)  # lam, relative to that of the kernel search without an output kernel
 _STEPS = 10.0 ** np.array([-0.5, 0.0, 0.5])  # lam, relative to the best of these
 _FITTED = ("grid_", "representation_error_")  # of the best estimator, beside the common ones
@@ -206,6 +207,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         estimator.set_params(kernel=choice.search.kernel, approximation=self.approximation, lam=lam)
         lams = choice.search.lam * _DECADES if self.lams is None else search.lams
         pilot, trials = search.pilot([Square()], lams), list[Any]()
+        pilot = replace(pilot, is_open=self.lams is None, tol=max(self.tol, _PILOT_TOL))
         for share in self._output_lengths(choice.encoded.training_set):
             candidate = clone(estimator).set_params(output_kernel=_laplacian(share, choice.encoded.training_set))
             encoded = self._encoded(candidate, X, y, sample_weight, grid)
