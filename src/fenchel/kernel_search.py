@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from fenchel.kernels import (
     FunctionalLaplacian,
     FunctionalLinear,
     Gaussian,
+    IntegralLaplacian,
     Laplacian,
     Linear,
     Matern,
@@ -45,11 +46,14 @@ _LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of residual norms, and tha
 
 @dataclass(frozen=True)
 class Family:
-    """A function of a distance, and the kernel that it is: of points and of curves."""
+    """A function of a distance, and the kernel that it is: of points and of curves.
+
+    The mean over the points of a curve of a function of the distance there has ``"pointwise"`` for its metric.
+    """
 
     metric: str
-    profile: Callable[[np.ndarray], np.ndarray]  # of distances over the width
-    of_points: Callable[[float], ScalarKernel]  # from the width
+    profile: Callable[[np.ndarray], np.ndarray] | None = None  # of distances over the width
+    of_points: Callable[[float], ScalarKernel] | None = None  # from the width
     of_curves: Callable[[float, ArrayLike | None], ScalarKernel] | None = None  # from the width and the grid
 
 
@@ -67,6 +71,7 @@ FAMILIES: dict[str, Family] = {
         lambda width, grid: FunctionalLaplacian(1 / width, grid),
     ),
     "laplacian": Family("cityblock", lambda t: np.exp(-t), lambda width: Laplacian(1 / width)),
+    "integral": Family("pointwise", of_curves=lambda width, grid: IntegralLaplacian(1 / width, grid)),
 }
 
 
@@ -117,7 +122,9 @@ class KernelSearch:
 
 def dictionary(families: Sequence[str] = tuple(FAMILIES), curves: bool = False) -> list[Candidate]:
     """Return the candidates: families, widths and linear parts."""
-    known = [name for name in families if not curves or FAMILIES[name].of_curves is not None]
+    known = [
+        name for name in families if (FAMILIES[name].of_curves if curves else FAMILIES[name].of_points) is not None
+    ]
     return [Candidate(name, width, linear) for name in known for width in WIDTHS for linear in LINEAR]
 
 
@@ -247,6 +254,8 @@ class _Inputs:
     size: float  # what it was divided by
     distances: dict[str, np.ndarray]
     medians: dict[str, float]
+    curves: np.ndarray | None  # the inputs themselves
+    means: dict[tuple[str, float, int], np.ndarray] = field(default_factory=dict)  # kernels that are means over points
 
     @classmethod
     def of(
@@ -254,6 +263,7 @@ class _Inputs:
     ) -> "_Inputs":
         mean, scale = moments(X, counts, is_curves)
         rows = ((X[order] - mean) / scale).astype(np.float64)
+        curves = rows if is_curves else None
         if is_curves:
             m = X.shape[1]
             roots = np.sqrt(np.full(m, 1 / m) if grid is None else trapezoid_weights(grid))
@@ -264,23 +274,38 @@ class _Inputs:
         pairs = {name: pdist(rows, name) for name in ("euclidean", *([] if is_curves else ["cityblock"]))}
         medians = {name: float(np.median(one[one > 0])) if np.any(one > 0) else 1.0 for name, one in pairs.items()}
         distances = {name: squareform(one) for name, one in pairs.items()}
-        return cls(mean, scale, grid, is_curves, products / size, size, distances, medians)
+        if curves is not None:
+            medians["pointwise"] = 1 / IntegralLaplacian("median", grid).resolve(curves).gamma
+        return cls(mean, scale, grid, is_curves, products / size, size, distances, medians, curves)
 
     def matrix(self, candidate: Candidate, n: int) -> np.ndarray:
         """Return the Gram matrix of the first n samples, whose mean diagonal is 1 up to the choice of the samples."""
         family, weight = FAMILIES[candidate.family], candidate.linear
         width = candidate.width * self.medians[family.metric]
-        values = family.profile(self.distances[family.metric][:n, :n] / width)
+        if family.profile is None:
+            values = self._mean_over_points(candidate, width, n)
+        else:
+            values = family.profile(self.distances[family.metric][:n, :n] / width)
         return (values + weight * self.products[:n, :n]) / (1 + weight) if weight else values
+
+    def _mean_over_points(self, candidate: Candidate, width: float, n: int) -> np.ndarray:
+        """Return the Gram matrix of a kernel that is a mean over points, made once for all linear parts."""
+        key, of_curves = (candidate.family, width, n), FAMILIES[candidate.family].of_curves
+        if key not in self.means:
+            assert self.curves is not None and of_curves is not None  # the dictionary of points has no such family
+            self.means[key] = of_curves(width, self.grid)(self.curves[:n])
+        return self.means[key]
 
     def kernel(self, candidate: Candidate) -> ScalarKernel:
         """Return the kernel as a component, with numbers for everything that depends on the sample."""
         family, weight = FAMILIES[candidate.family], candidate.linear
         width = candidate.width * self.medians[family.metric]
-        inner = family.of_points(width)
         if self.is_curves:
             assert family.of_curves is not None  # the dictionary of curves has no other
             inner = family.of_curves(width, self.grid)
+        else:
+            assert family.of_points is not None
+            inner = family.of_points(width)
         if weight:
             linear: ScalarKernel = FunctionalLinear(self.grid) if self.is_curves else Linear()
             inner = Scaled(inner, 1 / (1 + weight)) + Scaled(linear, weight / (1 + weight) / self.size)

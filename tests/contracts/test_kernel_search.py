@@ -145,3 +145,17 @@ def test_scales_of_targets():
         other = standardized_targets(np.repeat(Y, counts, axis=0), robust=is_robust)
         assert_allclose(one.center, other.center, atol=1e-12)
         assert_allclose(one.scale, other.scale)
+
+
+@pytest.mark.parametrize("linear", [0.0, 1.0])
+def test_means_over_the_points_of_curves(linear):
+    rng = np.random.default_rng(0)
+    X = 1e3 * (rng.normal(size=(25, 2)) @ rng.normal(size=(2, 12)))[..., None]
+    Y = np.sin(X[:, ::4, 0] / 1e3) + 0.1 * rng.normal(size=(25, 3))
+    Y = Y - Y.mean(axis=0)
+    search = search_kernel(X, Y, candidates=[Candidate("integral", 1.0, linear)])
+    K, rest = search.kernel(X), np.arange(25) != 4
+    duals = np.linalg.solve(K[np.ix_(rest, rest)] + search.lam * 24 * np.eye(24), Y[rest])
+    assert_allclose(search.left_out[4], Y[4] - K[4, rest] @ duals, atol=1e-9)
+    assert any(candidate.family == "integral" for candidate in dictionary(curves=True))
+    assert not any(candidate.family == "integral" for candidate in dictionary())

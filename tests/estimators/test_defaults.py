@@ -89,7 +89,7 @@ class TestChoiceForCurves:
         model = curves[-1]
         assert isinstance(model.best_kernel_, Standardized)
         assert model.best_kernel_.by == "channel"
-        assert set(model.search_["family"]) == {"gaussian", "exponential"}
+        assert set(model.search_["family"]) == {"gaussian", "exponential", "integral"}
         assert model.best_estimator_.output_kernel.gamma in (20.0, 10.0, 5.0, 2.0)
         assert model.score(*curves[:2]) > 0.9
 

@@ -219,4 +219,5 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         tags = super().__sklearn_tags__()
         inner = OperatorKernelRegressor(self.kernel, self.operator).__sklearn_tags__()
         tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.sparse = not is_auto(self.kernel)  # which is one of standardised inputs
         return tags
