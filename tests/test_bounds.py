@@ -49,7 +49,11 @@ def test_constants_are_the_published_ones(loss, largest, lipschitz):
     found = generalization_bound(fitted(loss)[0], 0.1, MY)
     assert found.largest_loss == pytest.approx(largest, rel=1e-12)
     assert found.lipschitz == pytest.approx(lipschitz, rel=1e-12)
-    assert found.stability == pytest.approx(lipschitz**2 * 2 / (LAM * 40), rel=1e-12)
+    stability = lipschitz**2 * 2 / (LAM * 40)
+    assert found.stability == pytest.approx(stability, rel=1e-12)
+    deviation = (4 * 40 * stability + largest) * math.sqrt(math.log(10) / 80)  # delta = 0.1, n = 40
+    wanted = found.training_risk + 2 * stability + deviation + found.optimization_error
+    assert found.bound == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
