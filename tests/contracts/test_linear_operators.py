@@ -1,5 +1,7 @@
 """Gram operators against the full matrix, which the test builds by loops."""
 
+import weakref
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -19,6 +21,7 @@ from fenchel.operators import (
     scaled,
     width,
 )
+from fenchel.operators.thin import orthogonal_features
 from tests.matrices import apply, close, flatten, full_matrix, psd
 
 EPS = np.finfo(np.float64).eps
@@ -382,3 +385,30 @@ class TestThin:
         assert basis.left.shape == (20_000, 2)
         wanted = np.linalg.svd(features.astype(float), compute_uv=False) ** 2
         assert_allclose(basis.left_values, wanted, rtol=1e-3)
+
+
+def test_orthogonal_features(rng):
+    """Of a condition number beyond round-off: the same matrix, columns orthogonal to the last digit, and a basis."""
+    left, right = (np.linalg.qr(rng.standard_normal((n, 30)))[0] for n in (400, 30))
+    features = left @ (np.logspace(0, -9, 30)[:, None] * right.T)
+    turned, values, turn = orthogonal_features(features)
+    assert_allclose(turned @ turned.T, features @ features.T, rtol=0, atol=1e-12)
+    assert_allclose(features @ turn, turned, rtol=0, atol=1e-12)
+    units = turned / np.sqrt(values)
+    assert 15 < len(values) < 30
+    assert_allclose(units.T @ units, np.eye(len(values)), rtol=0, atol=1e-12)
+    B = rng.standard_normal((400, 2))
+    solve = Thin(turned, None, values).solver(1e6, 1.0)
+    assert_allclose(solve(B), Thin(features).solver(1e6, 1.0)(B), rtol=0, atol=1e-5)  # 1e6 times what was left out
+    out = Thin(turned, None, values).factorize().left_out(lambda v: 1 / (1 + v), B)
+    assert_allclose(out, Thin(features).factorize().left_out(lambda v: 1 / (1 + v), B), rtol=1e-10)
+
+
+@pytest.mark.parametrize("operator", [Dense(np.eye(4)), Thin(np.ones((4, 2)))], ids=lambda each: type(each).__name__)
+def test_a_gram_operator_goes_with_its_last_name(operator):
+    """No cycle holds its memory until the garbage collector comes."""
+    fresh = Dense(operator.matrix) if isinstance(operator, Dense) else Thin(operator.left)
+    assert fresh.terms[0][0] is fresh
+    gone = weakref.ref(fresh)
+    del fresh
+    assert gone() is None

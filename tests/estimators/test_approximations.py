@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 import fenchel
 from fenchel import (
@@ -19,8 +20,9 @@ from fenchel import (
 from fenchel.approximations import Nystrom, PSparsified, RandomFeatures
 from fenchel.estimators import memory
 from fenchel.exceptions import IncompatibleError, NotFeasibleError, SlowFitWarning
-from fenchel.kernels import Aligned, Gaussian, Laplacian, Linear, Polynomial, ScalarKernel
+from fenchel.kernels import Aligned, Diagonal, Gaussian, Laplacian, Linear, Polynomial, ScalarKernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+from fenchel.operators import thin
 from fenchel.solvers.costs import Cost
 
 N = 40
@@ -344,3 +346,17 @@ class TestMemory:
         with pytest.warns(SlowFitWarning, match=r"about 10 minutes\. approximation=Nystrom\(500\) takes seconds"):
             OperatorKernelRegressor(Gaussian(2.0)).fit(*large)
         OperatorKernelRegressor(Gaussian(2.0), solver="krylov").fit(*large)
+
+
+@pytest.mark.parametrize("weights", [None, np.r_[np.zeros(3), np.linspace(0.5, 2, N - 3)]], ids=["plain", "weighted"])
+@pytest.mark.parametrize("kernel", [Gaussian(0.3), Gaussian(0.3) * Diagonal([2.0, 0.5])], ids=repr)
+def test_many_features_are_made_orthogonal(sample, kernel, weights, monkeypatch):
+    """A large fit works in other coordinates of the features; model and certificate are the same."""
+    X, Y = sample
+    model = OperatorKernelRegressor(kernel, loss=Huber(0.2), lam=1e-3, tol=1e-10, approximation=Nystrom(9))
+    small = clone(model).fit(X, Y, sample_weight=weights)
+    monkeypatch.setattr(thin, "_LARGE", 0)
+    large = model.fit(X, Y, sample_weight=weights)
+    assert large.duality_gap_ <= 1e-10
+    assert_allclose(large.predict(X[:7] + 0.1), small.predict(X[:7] + 0.1), rtol=0, atol=1e-5)
+    assert large.primal_objective_ == pytest.approx(small.primal_objective_, rel=1e-9)

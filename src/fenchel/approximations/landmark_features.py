@@ -2,7 +2,7 @@
 
 import math
 
-from fenchel._array import Array, as_index, as_like, eps, namespace
+from fenchel._array import Array, as_index, as_like, device, eps, namespace
 from fenchel.kernels import ScalarKernel
 from fenchel.kernels._values import row_blocks
 
@@ -39,6 +39,10 @@ class LandmarkFeatures(ScalarKernel):
         """Return the features, (n, D), computed in blocks of rows."""
         return kernel_product(self.kernel, X, as_like(self.points, X), self.transform)
 
+    def turned(self, turn: Array) -> "LandmarkFeatures":
+        """Return the kernel with features in other coordinates, the columns of an orthogonal matrix (D, r)."""
+        return LandmarkFeatures(self.kernel, self.points, self.transform @ turn)
+
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the products of the features."""
         left = self.features(X)
@@ -52,12 +56,17 @@ class LandmarkFeatures(ScalarKernel):
 
 def kernel_product(kernel: ScalarKernel, X: Array, points: Array, matrix: Array) -> Array:
     """Return k(X, points) times a matrix, in blocks of rows of X."""
-    blocks = []
     width = max(points.shape[0], math.prod(X.shape[1:]))  # a kernel may copy the inputs of a block
+    product = None
     for rows in row_blocks((X.shape[0], width), 8, _BLOCK_BYTES):
         values = kernel(X[rows, ...], points)
-        blocks.append(values @ as_like(matrix, values))
-    return blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks)
+        part = values @ as_like(matrix, values)
+        if rows.stop == X.shape[0] and rows.start == 0:
+            return part
+        if product is None:
+            product = namespace(part).empty((X.shape[0], part.shape[1]), dtype=part.dtype, device=device(part))
+        product[rows, :] = part
+    return product
 
 
 def inverse_root(matrix: Array, size: float | None = None) -> Array:

@@ -90,15 +90,20 @@ class KernelExpansion:
 
     @classmethod
     def over(
-        cls, training_set: TrainingSet, support: np.ndarray, coef: Array, columns: np.ndarray | None
+        cls,
+        training_set: TrainingSet,
+        support: np.ndarray,
+        coef: Array,
+        columns: np.ndarray | None,
+        features_coef: Array | None = None,
     ) -> "KernelExpansion":
-        """Return the expansion over samples of a training set."""
+        """Return the expansion over samples of a training set; the coefficients of features follow unless given."""
         kernel: Any = training_set.kernel
-        X, features_coef = training_set.X, None
+        X = training_set.X
         has_features = is_thin(training_set.ridge.gram)
         if not (has_features and len(support) == X.shape[0]):  # features predict without the inputs: no copy is made
             X = namespace(X).take(X, as_index(support, X), axis=0)
-        if has_features and coef.shape[0] > 0:
+        if features_coef is None and has_features and coef.shape[0] > 0:
             features_coef = kernel.terms[0][0].features(X).T @ coef
         is_plain = training_set.is_exact and columns is None and features_coef is None
         tells_far = is_plain and len(getattr(kernel, "terms", ())) == 1 and len(support) == training_set.n_samples
@@ -323,7 +328,12 @@ def _expansion(training_set: TrainingSet, problem: DualProblem, solution: Soluti
     if training_set.representation.row_scale_ is not None:
         weighted = weighted * training_set.representation.row_scale_
     coef = namespace(duals).take(weighted, as_index(support, duals), axis=0) / (problem.lam * problem.total)
-    return KernelExpansion.over(training_set, support, coef, support if training_set.is_pairwise else None)
+    features_coef = None
+    if is_thin(problem.gram) and len(support):
+        thin: Any = problem.gram.terms[0][0]  # its rows are scaled as the duals of the solver are
+        features_coef = thin.left.T @ solution.duals / (problem.lam * problem.total)
+    columns = support if training_set.is_pairwise else None
+    return KernelExpansion.over(training_set, support, coef, columns, features_coef)
 
 
 def _joined(blocks: list[Array]) -> Array:

@@ -14,7 +14,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel
 from fenchel.kernels.separable import features_of
 from fenchel.losses import Loss, Square
-from fenchel.operators import Operator, scaled
+from fenchel.operators import Operator, is_thin, kronecker, orthogonal, scaled
 from fenchel.problem import DualProblem
 from fenchel.representations import Representation
 
@@ -153,7 +153,19 @@ def _bound(
     ridge = DualProblem.build(
         gram, targets, Square(), 1.0, weights, representation.point_scale, representation.observed_
     )
-    return bound, ridge, exact_gram
+    return *_orthogonal(bound, ridge), exact_gram
+
+
+def _orthogonal(bound: Any, ridge: DualProblem) -> tuple[BoundKernel, DualProblem]:
+    """Return both in the coordinates in which a large number of features is orthogonal, its own factorisation."""
+    if not (is_thin(ridge.gram) and hasattr(bound.terms[0][0], "turned")):
+        return bound, ridge
+    scalar, output = ridge.gram.terms[0]
+    found = orthogonal(scalar)  # type: ignore[arg-type]  # thin operators are of one kind
+    if found is None:
+        return bound, ridge
+    thin, turn = found
+    return bound.mapped(lambda kernel: kernel.turned(turn)), replace(ridge, gram=kronecker(thin, output.matrix))
 
 
 def _check_certificate(approximation: Approximation, certificate: str) -> None:

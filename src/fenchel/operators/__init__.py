@@ -11,7 +11,7 @@ from fenchel.operators.output import Output
 from fenchel.operators.rotation import Rotation, rotation_of
 from fenchel.operators.streamed import Streamed, streamed
 from fenchel.operators.sum import Sum
-from fenchel.operators.thin import Thin
+from fenchel.operators.thin import Thin, orthogonal
 
 __all__ = [
     "Anchored",
@@ -31,6 +31,7 @@ __all__ = [
     "entries",
     "is_thin",
     "kronecker",
+    "orthogonal",
     "rotation_of",
     "scaled",
     "streamed",

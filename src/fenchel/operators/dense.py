@@ -15,7 +15,6 @@ class Dense(ScalarOperator):
     """A matrix, (n, m)."""
 
     def __init__(self, matrix: Array) -> None:
-        super().__init__()
         self._matrix = matrix
         self.shape = (matrix.shape[0], matrix.shape[1])
         self.width = matrix.shape[1]

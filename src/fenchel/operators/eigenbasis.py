@@ -52,6 +52,7 @@ class KroneckerBasis(Eigenbasis):
     left_values: Array  # (r,)
     right: Array | None = None  # (p, p); None: the columns themselves
     right_values: Array | None = None  # (p,); None: all one
+    left_squares: Array | None = None  # (r,), squared norms of the columns on the left; None: all one
 
     @property
     def values(self) -> Array:
@@ -66,7 +67,7 @@ class KroneckerBasis(Eigenbasis):
         if self.left.shape[1] == self.left.shape[0]:
             return lambda B: self._back(weights * self._turned(B))
         at_zero = f(namespace(values).zeros_like(values[:1, :1]))
-        weights = weights - at_zero
+        weights = self._normed(weights - at_zero)
         return lambda B: at_zero * B + self._back(weights * self._turned(B))
 
     def left_out(self, f: Function, duals: Array) -> Array:
@@ -74,7 +75,7 @@ class KroneckerBasis(Eigenbasis):
         values = self.values
         at_zero = f(namespace(values).zeros_like(values[:1, :1]))
         a = duals if self.right is None else duals @ self.right
-        residuals = a / (at_zero + self.left**2 @ (f(values) - at_zero))
+        residuals = a / (at_zero + self.left**2 @ self._normed(f(values) - at_zero))
         return residuals if self.right is None else residuals @ self.right.T
 
     def images(self, cross: Factor, B: Array) -> Callable[[Function], Array]:
@@ -83,10 +84,15 @@ class KroneckerBasis(Eigenbasis):
         turned = turned if self.right_values is None else turned * self.right_values
 
         def image(f: Function) -> Array:
-            found = products @ (f(self.values) * turned)
+            found = products @ (self._normed(f(self.values)) * turned)
             return found if self.right is None else found @ self.right.T
 
         return image
+
+    def _normed(self, weights: Array) -> Array:
+        if self.left_squares is None:
+            return weights
+        return weights / namespace(weights).reshape(self.left_squares, (-1, *(1,) * (weights.ndim - 1)))
 
     def _turned(self, B: Array) -> Array:
         turned = times(self.left.T, B)

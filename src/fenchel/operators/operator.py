@@ -60,8 +60,10 @@ class ScalarOperator(Operator, ABC):
 
     width: int  # numbers that are stored for each row
 
-    def __init__(self) -> None:
-        self.terms = ((self, Output(None)),)
+    @property
+    def terms(self) -> tuple[tuple["ScalarOperator", Output], ...]:  # type: ignore[override]  # a cycle would hold memory
+        """The operator itself, times the identity."""
+        return ((self, Output(None)),)
 
     @property
     @abstractmethod

@@ -10,11 +10,9 @@ from fenchel.operators.conjugate import ConjugateGradients
 from fenchel.operators.eigenbasis import KroneckerBasis
 from fenchel.operators.operator import Index, Operator, ScalarOperator, scaled, taken
 from fenchel.operators.products import PointKernel, kernel_product
-from fenchel.operators.thin import Thin
+from fenchel.operators.thin import Thin, orthogonal_features
 
 __all__ = ["Streamed", "streamed"]
-
-_LEAST = 1e-12  # eigenvalues of the features, over the largest, that round-off in their products leaves
 
 
 class Streamed(ScalarOperator):
@@ -48,7 +46,6 @@ class Streamed(ScalarOperator):
         is_single: bool = False,
         tile: int | None = None,
     ) -> None:
-        super().__init__()
         self.kernel = kernel
         self.X = X
         self.Z = Z
@@ -72,18 +69,13 @@ class Streamed(ScalarOperator):
         """The eigenbasis of the products of the features, from their D × D moments."""
         if self._features is None:
             raise IncompatibleError("This operator has no features to make a preconditioner of.")
-        features = self._rooted(self._features(), 0)
-        xp = namespace(features)
-        values, vectors = xp.linalg.eigh(features.T @ features)
-        first = int(xp.sum(xp.astype(values <= _LEAST * float(values[-1]), xp.int64)))
-        first = min(first, values.shape[0] - 1)
-        values = xp.clip(values[first:], min=float(xp.finfo(values.dtype).smallest_normal))
-        return KroneckerBasis(features @ (vectors[:, first:] / xp.sqrt(values)), values)
+        features, values, _ = orthogonal_features(self._rooted(self._features(), 0))
+        return KroneckerBasis(features, values, left_squares=values)
 
     @cached_property
     def thin(self) -> Thin:
         """The matrix with the products of the features in its place."""
-        return Thin(self.basis.left * namespace(self.basis.left).sqrt(self.basis.left_values))
+        return Thin(self.basis.left, None, self.basis.left_values)
 
     def rounded(self) -> "Streamed":
         """Return the operator with tiles in float32."""

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 
-from fenchel._array import Array, eps, namespace
+from fenchel._array import Array, eps, is_single, namespace
 from fenchel.operators.dense import Dense
 from fenchel.operators.eigenbasis import KroneckerBasis, times
 from fenchel.operators.operator import Index, ScalarOperator, is_thin, scaled, taken
 
-__all__ = ["Thin"]
+__all__ = ["Thin", "orthogonal", "orthogonal_features"]
+
+_LARGE = 2**23  # numbers in features from which on their products are factorised instead of themselves
+_LEAST = 1e-12  # eigenvalues, over the largest, that round-off in the products of the features leaves
+_BLOCK = 2**14  # rows that are turned at a time
 
 
 class Thin(ScalarOperator):
@@ -19,10 +23,12 @@ class Thin(ScalarOperator):
         Features :math:`\Phi` of the rows.
     right : array of shape (m, D) or None, default=None
         Features :math:`\Psi` of the columns; ``None`` means those of the rows.
+    values : array of shape (D,) or None, default=None
+        Squared norms of the features over the sample, if these are known to be orthogonal.
     """
 
-    def __init__(self, left: Array, right: Array | None = None) -> None:
-        super().__init__()
+    def __init__(self, left: Array, right: Array | None = None, values: Array | None = None) -> None:
+        self.values = values
         self.left = left
         self.right = left if right is None else right
         self.shape = (left.shape[0], self.right.shape[0])
@@ -39,7 +45,7 @@ class Thin(ScalarOperator):
 
     def diag(self) -> Array:
         """Return the products of the rows of both."""
-        return namespace(self.left).sum(self.left * self.right, axis=1)
+        return namespace(self.left).linalg.vecdot(self.left, self.right)
 
     def block(self, rows: Index, columns: Index | None = None) -> "Thin":
         """Return the features of some rows and of some columns."""
@@ -50,6 +56,8 @@ class Thin(ScalarOperator):
 
     def factorize(self) -> KroneckerBasis:
         """Return the squared singular values of the features that are not null, and the left singular vectors."""
+        if self.values is not None:
+            return KroneckerBasis(self.left, self.values, left_squares=self.values)
         xp = namespace(self.left)
         Q, R = xp.linalg.qr(self.left, mode="reduced")
         U, singular, _ = xp.linalg.svd(R, full_matrices=False)
@@ -71,3 +79,33 @@ class Thin(ScalarOperator):
 @scaled.register
 def _scaled(operator: Thin, root: Array) -> Thin:
     return Thin(operator.left * root)
+
+
+def orthogonal_features(features: Array) -> tuple[Array, Array, Array]:
+    """Return features in the coordinates in which they are orthogonal, their squared norms, and those coordinates.
+
+    They come from the D × D moments, in a fifth of the time of a QR. Round-off in the moments hides what is below
+    ``_LEAST``, and leaves vectors near it that are not quite orthogonal: a Cholesky factor of their own moments makes
+    them so.
+    """
+    xp = namespace(features)
+    values, vectors = xp.linalg.eigh(features.T @ features)
+    first = int(xp.sum(xp.astype(values <= _LEAST * float(values[-1]), xp.int64)))
+    first = min(first, values.shape[0] - 1)
+    roots = xp.sqrt(xp.clip(values[first:], min=float(xp.finfo(values.dtype).smallest_normal)))
+    inner = vectors[:, first:] / roots
+    turned = features @ inner
+    lower = xp.linalg.cholesky(turned.T @ turned)
+    _, singular, turn = xp.linalg.svd(roots[:, None] * lower, full_matrices=False)
+    last = xp.linalg.solve(lower.T, turn.T) * singular
+    for start in range(0, turned.shape[0], _BLOCK):
+        turned[start : start + _BLOCK, :] = turned[start : start + _BLOCK, :] @ last
+    return turned, singular**2, inner @ last
+
+
+def orthogonal(operator: Thin) -> tuple[Thin, Array] | None:
+    """Return a large operator with orthogonal features, and their coordinates; ``None`` for a small one."""
+    if operator.shape[0] * operator.width <= _LARGE or is_single(operator.left):
+        return None
+    turned, values, turn = orthogonal_features(operator.left)
+    return Thin(turned, None, values), turn

@@ -1,5 +1,6 @@
 """Anderson acceleration of a fixed-point map, in many problems at once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -7,6 +8,8 @@ import numpy as np
 from fenchel._array import Array, as_like, eps, is_numpy, namespace
 
 __all__ = ["Memory", "mixing_weights"]
+
+_CACHED = 2**18  # bytes of a part of an array that a processor keeps at hand
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,24 @@ class Memory:
         if len(self.moves) == 1:
             return self.images[-1]
         weights = mixing_weights(self.products, self.valid)
-        combined = (1 - namespace(weights).sum(weights, axis=1))[None, :, None] * self.images[-1]
-        for i in range(len(self.moves) - 1):
-            combined += weights[None, :, i, None] * self.images[i]  # an array of our own
+        xp, images = namespace(weights), (self.images[-1], *self.images[:-1])
+        weights = xp.concat([1 - xp.sum(weights, axis=1, keepdims=True), weights], axis=1)
+        if not is_numpy(weights):
+            return _sum_of(weights, images)
+        combined = np.empty_like(images[0])
+        step = max(1, _CACHED // (8 * combined[0].size))
+        for start in range(0, combined.shape[0], step):
+            rows = slice(start, start + step)
+            combined[rows] = _sum_of(weights, [image[rows] for image in images])
         return combined
+
+
+def _sum_of(weights: Array, images: Sequence[Array]) -> Array:
+    """Return the sum of images (n, B, p) with the weights (B, k)."""
+    total = weights[None, :, 0, None] * images[0]
+    for i in range(1, len(images)):
+        total += weights[None, :, i, None] * images[i]  # an array of our own
+    return total
 
 
 def mixing_weights(products: Array, valid: Array) -> Array:

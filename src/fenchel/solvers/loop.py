@@ -170,25 +170,25 @@ class IterativeSolver(Solver, ABC, Generic[S]):
         forward = [_forward(*each) for each in zip(problems, turned, starts, strict=True)]
         runs = [Run(problem, tol, self._patience_for(problem)) for problem in turned]
         if runs:
-            self._iterate(runs, self.init(turned, forward), callback)
+            self._iterate(runs, forward, callback)
         solutions = [run.solution(type(self).__name__) for run in runs]
         return [
             solution if inner is problem else _turned_back(solution, problem, tol)
             for solution, problem, inner in zip(solutions, problems, turned, strict=True)
         ]
 
-    def _iterate(self, runs: list[Run], state: S, callback: Callback | None) -> None:
+    def _iterate(self, runs: list[Run], starts: Sequence[object], callback: Callback | None) -> None:
         """Step until every run has ended; an interrupt ends those that have a point, if the solver is a slow one."""
         try:
-            self._step_all(runs, state, callback)
+            self._step_all(runs, starts, callback)
         except KeyboardInterrupt:
             if not (self.is_interruptible and all(run.has_point for run in runs)):
                 raise
             for run in runs:
                 run.status = Status.INTERRUPTED if run.status is Status.MAX_ITER else run.status
 
-    def _step_all(self, runs: list[Run], state: S, callback: Callback | None) -> None:
-        n_iter = 0
+    def _step_all(self, runs: list[Run], starts: Sequence[object], callback: Callback | None) -> None:
+        state, n_iter = self.init([run.problem for run in runs], starts), 0
         while runs:
             problems = [run.problem for run in runs]
             stay = []

@@ -216,6 +216,7 @@ class DouglasRachford(IterativeSolver[State]):
         right *= rho
         right += batch.first.targets[:, None, :]
         solved = state.linear(right)
+        del right  # large samples: what is not needed goes at once
         move = solved - state.prox
         move *= self.relaxation
         image = state.z + move
