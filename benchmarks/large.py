@@ -2,6 +2,9 @@
 
 python benchmarks/large.py cuda 1e6 1000 200     device, samples, landmarks, outputs
 python benchmarks/large.py cpu 1e5 500 50        to a gap of 1e-4, the exact gap estimated from rows
+python benchmarks/large.py peer 1e5 500 50       the same beside Nystroem and one HuberRegressor for each output
+python benchmarks/large.py grows cpu             seconds against the number of samples, thin and exact
+python benchmarks/large.py shares cuda           products of fits, of what the device can do
 python benchmarks/large.py exact 3e4 1000 5      the kernel in tiles, never stored, to an exact gap of 1e-4
 python benchmarks/large.py exact:cuda 1e5 2000 20 1e-5 float32      to a gap of 1e-5, tiles in float32
 """
@@ -14,8 +17,11 @@ import time
 from typing import Any
 
 import numpy as np
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import HuberRegressor
 
 from fenchel import OperatorKernelRegressor
+from fenchel._array import host
 from fenchel.approximations import Nystrom
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
@@ -24,6 +30,16 @@ from fenchel.solvers import Krylov
 
 def say(**fields: Any) -> None:
     print(json.dumps(fields, default=float), flush=True)
+
+
+def memory() -> dict[str, float]:
+    """Return the most that the process, and torch on a device, have held."""
+    found = {"host_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        found["device_gib"] = torch.cuda.max_memory_allocated() / 2**30
+        torch.cuda.reset_peak_memory_stats()
+    return found
 
 
 def sample(n: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -44,7 +60,7 @@ def agreement(as_array: Any) -> None:
             model = OperatorKernelRegressor(kernel, loss=loss, lam=1e-4, tol=1e-9, approximation=approximation)
             here = model.fit(X, Y).predict(X)
             there = model.fit(as_array(X), as_array(Y)).predict(as_array(X))
-            there = there.cpu().numpy() if hasattr(there, "cpu") else there
+            there = host(there)
             say(part="agreement", loss=repr(loss), kernel=repr(kernel), thin=approximation is not None,
                 difference=np.abs(here - there).max(), gap=model.duality_gap_)  # fmt: skip
 
@@ -61,7 +77,7 @@ def exact(as_array: Any, wait: Any, n: int, size: int, p: int, tol: float = 1e-4
     wait()
     say(part="exact", n=n, landmarks=size, outputs=p, tiles=tiles, seconds=time.perf_counter() - start,
         cpu=time.process_time() - cpu, gap=model.duality_gap_, certificate=model.certificate_, status=model.status_,
-        host_gib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)  # fmt: skip
+        **memory())  # fmt: skip
 
 
 def timing(as_array: Any, wait: Any, n: int, size: int, p: int, **options: Any) -> None:
@@ -80,35 +96,120 @@ def timing(as_array: Any, wait: Any, n: int, size: int, p: int, **options: Any) 
     start = time.perf_counter()
     predicted = model.predict(X[:20000])
     wait()
-    predicted = predicted.cpu().numpy() if hasattr(predicted, "cpu") else predicted
-    error = np.sqrt(np.mean((predicted - truth[:20000]) ** 2) / np.mean(truth**2))
+    error = np.sqrt(np.mean((host(predicted) - truth[:20000]) ** 2) / np.mean(truth**2))
     say(part="thin", n=n, landmarks=size, outputs=p, seconds=seconds, cpu=cpu, gap=model.duality_gap_,
         certificate=model.certificate_, standard_error=getattr(model, "duality_gap_standard_error_", 0.0),
         thin_gap=model.history_[-1][1], n_iter=model.n_iter_,
         status=model.status_, error=error, predict=time.perf_counter() - start,
-        host_gib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)  # fmt: skip
+        **memory())  # fmt: skip
+
+
+def peer(n: int, size: int, p: int, measured: int = 2) -> None:
+    """Fit on wrong and on clean outputs, then scikit-learn's own way for some outputs; errors are on new samples."""
+    X, Y, truth = sample(n + 20_000, p)
+    rng = np.random.default_rng(1)
+    clean = truth + 0.1 * rng.standard_normal(truth.shape)
+    train, test = slice(0, n), slice(n, None)
+
+    def error(predicted: np.ndarray) -> float:
+        some = truth[test, : predicted.shape[1]]
+        return float(np.sqrt(np.mean((predicted - some) ** 2) / np.mean(some**2)))
+
+    for name, outputs in (("a tenth wrong", Y), ("clean", clean)):
+        model = OperatorKernelRegressor(
+            Gaussian(0.02), loss=Huber(p**0.5 / 2), lam=1e-6, tol=1e-4,
+            approximation=Nystrom(size, "uniform"), certificate="sampled",
+        )  # fmt: skip
+        start, cpu = time.perf_counter(), time.process_time()
+        model.fit(X[train], outputs[train])
+        say(part="ours", data=name, seconds=time.perf_counter() - start, cpu=time.process_time() - cpu,
+            thin_gap=model.history_[-1][1], error=error(model.predict(X[test])),
+            first=error(model.predict(X[test])[:, :measured]))  # fmt: skip
+    start, cpu = time.perf_counter(), time.process_time()
+    features = Nystroem(gamma=0.02, n_components=size, random_state=0).fit(X[train])
+    F = features.transform(X[train])
+    seconds, own = time.perf_counter() - start, time.process_time() - cpu
+    F_test, predicted = features.transform(X[test]), []
+    for column in range(measured):
+        start, cpu = time.perf_counter(), time.process_time()
+        other = HuberRegressor(alpha=1e-6 * n, max_iter=100).fit(F, Y[train, column])
+        say(part="one HuberRegressor", seconds=time.perf_counter() - start, cpu=time.process_time() - cpu,
+            n_iter=other.n_iter_)  # fmt: skip
+        seconds += (time.perf_counter() - start) * p / measured
+        own += (time.process_time() - cpu) * p / measured
+        predicted.append(other.predict(F_test))
+    say(part="scikit-learn", outputs=p, measured=measured, seconds=seconds, cpu=own,
+        first=error(np.stack(predicted, axis=1)))  # fmt: skip
+
+
+def grows(device: str) -> None:
+    """Time fits at doubled numbers of samples."""
+    as_array, wait = arrays_on(device)
+    first, last = (15_625, 4) if device == "cpu" else (31_250, 6)
+    for n in (first * 2**k for k in range(last)):
+        timing(as_array, wait, n, 500, 20, tol=1e-4)
+    for n in (first // 2 * 2**k for k in range(last - 2)):
+        exact(as_array, wait, n, 1000, 5)
+
+
+def shares(device: str) -> None:
+    """Measure what the device can do, and what the products of a thin and of an exact fit do of it."""
+    import torch
+
+    def seconds(work: Any, count: int = 3) -> float:
+        work()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(count):
+            work()
+        torch.cuda.synchronize()
+        return (time.perf_counter() - start) / count
+
+    for dtype in (torch.float64, torch.float32):
+        A = torch.randn(8192, 8192, device=device, dtype=dtype)
+        say(part="peak", dtype=str(dtype), tera_flops=2 * 8192**3 / seconds(lambda A=A: A @ A) / 1e12)
+    A = torch.randn(2**29, device=device, dtype=torch.float64)
+    say(part="peak", giga_bytes=2 * 8 * 2**29 / seconds(lambda: A.clone()) / 1e9)
+    n, D, p = 1_000_000, 1000, 200
+    F, B = (torch.randn(n, m, device=device, dtype=torch.float64) for m in (D, p))
+    for name, took in (("F'B", seconds(lambda: F.T @ B)), ("F C", seconds(lambda: F @ B[:D]))):
+        say(part="thin product", what=name, seconds=took, tera_flops=2 * n * D * p / took / 1e12,
+            giga_bytes=8 * n * (D + p) / took / 1e9)  # fmt: skip
+    n, d, p = 200_000, 20, 20
+    X, A = (torch.randn(n, m, device=device, dtype=torch.float64) for m in (d, p))
+    took = seconds(lambda: Gaussian(0.02).product(X, None, A))
+    say(part="exact product", seconds=took, tera_flops=2 * n**2 * (d + p) / took / 1e12, tera_exp=n**2 / took / 1e12)
+
+
+def arrays_on(device: str) -> tuple[Any, Any]:
+    """Return how arrays get to a device, and how to wait for it."""
+    if device in ("", "cpu"):
+        return np.asarray, lambda: None
+    if device == "cupy":
+        import cupy
+
+        return cupy.asarray, cupy.cuda.Device().synchronize
+    import torch
+
+    return lambda values: torch.as_tensor(values, device=device), torch.cuda.synchronize
 
 
 def main() -> None:
-    device, n, size, p = sys.argv[1], *(int(float(text)) for text in sys.argv[2:5])
-    kind, _, device = device.partition(":") if device.startswith("exact") else ("thin", "", device)
-    if device in ("", "cpu"):
-        arguments = np.asarray, lambda: None, n, size, p
-        exact(*arguments) if kind == "exact" else timing(*arguments, tol=1e-4, certificate="sampled")
-        return
-    import torch
-
-    def as_array(values: np.ndarray) -> Any:
-        return torch.as_tensor(values, device=device)
-
+    kind, rest = sys.argv[1], sys.argv[2:]
+    if kind in ("grows", "shares"):
+        return {"grows": grows, "shares": shares}[kind](*rest)
+    n, size, p = (int(float(text)) for text in rest[:3])
+    if kind == "peer":
+        return peer(n, size, p)
+    kind, _, device = kind.partition(":") if kind.startswith("exact") else ("thin", "", kind)
+    as_array, wait = arrays_on(device)
     if kind == "exact":
-        exact(as_array, torch.cuda.synchronize, n, size, p, *map(float, sys.argv[5:6]), *sys.argv[6:7])
-        say(part="memory", device_gib=torch.cuda.max_memory_allocated() / 2**30)
-        return
+        return exact(as_array, wait, n, size, p, *map(float, rest[3:4]), *rest[4:5])
+    if device == "cpu":
+        return timing(as_array, wait, n, size, p, tol=1e-4, certificate="sampled")
     agreement(as_array)
     for count in (n // 10, n):
-        timing(as_array, torch.cuda.synchronize, count, size, p)
-        say(part="memory", device_gib=torch.cuda.max_memory_allocated() / 2**30)
+        timing(as_array, wait, count, size, p)
 
 
 if __name__ == "__main__":

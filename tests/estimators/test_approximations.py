@@ -18,7 +18,7 @@ from fenchel import (
     _check,
 )
 from fenchel.approximations import Nystrom, PSparsified, RandomFeatures
-from fenchel.estimators import memory
+from fenchel.estimators import kernel_choice, memory
 from fenchel.exceptions import IncompatibleError, NotFeasibleError, SlowFitWarning
 from fenchel.kernels import Aligned, Diagonal, Gaussian, Laplacian, Linear, Polynomial, ScalarKernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
@@ -360,3 +360,12 @@ def test_many_features_are_made_orthogonal(sample, kernel, weights, monkeypatch)
     assert large.duality_gap_ <= 1e-10
     assert_allclose(large.predict(X[:7] + 0.1), small.predict(X[:7] + 0.1), rtol=0, atol=1e-5)
     assert large.primal_objective_ == pytest.approx(small.primal_objective_, rel=1e-9)
+
+
+def test_a_search_that_does_not_fit_says_so_before_it_begins(sample, monkeypatch):
+    """The kernel is not even looked for."""
+    X, Y = sample
+    monkeypatch.setattr(kernel_choice, "search_kernel", None)
+    monkeypatch.setattr(_check, "_free_memory", lambda: 8 * N * 60)
+    with pytest.raises(NotFeasibleError, match=r"A fit of 40 samples.*approximation=Nystrom"):
+        OperatorKernelRegressorCV().fit(X, Y)

@@ -8,10 +8,11 @@ import numpy as np
 
 from fenchel._array import Array, as_like, host
 from fenchel.estimators.fitted_dual import fit_dual
+from fenchel.estimators.memory import check_fits
 from fenchel.estimators.training_set import Encoded, TrainingSet, with_kernel
 from fenchel.estimators.validation import as_losses
 from fenchel.kernel_search import KernelSearch, search_kernel
-from fenchel.kernels import Constant, as_operator_kernel
+from fenchel.kernels import Constant, Gaussian, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
 from fenchel.solvers import Auto
@@ -143,6 +144,8 @@ def encoded_for_search(
         estimator = estimators[is_robust].set_params(kernel=Constant())
         encoded = estimator._encode(X, y, sample_weight, without_kernel, double=True)
         check(encoded.training_set)
+        points, n_outputs = encoded.training_set.X, encoded.training_set.targets.shape[1]
+        check_fits(points, as_operator_kernel(Gaussian()), settings, n_outputs)  # before the search, not after
         return encoded
 
     choice = choose_kernel(encode, losses)
