@@ -145,11 +145,14 @@ def peer(n: int, size: int, p: int, measured: int = 2) -> None:
 def grows(device: str) -> None:
     """Time fits at doubled numbers of samples."""
     as_array, wait = arrays_on(device)
-    first, last = (15_625, 4) if device == "cpu" else (31_250, 6)
-    for n in (first * 2**k for k in range(last)):
-        timing(as_array, wait, n, 500, 20, tol=1e-4)
-    for n in (first // 2 * 2**k for k in range(last - 2)):
-        exact(as_array, wait, n, 1000, 5)
+    n, size, p, exact_n, exact_size = (
+        (12_500, 500, 20, 3_750, 500) if device == "cpu" else (125_000, 1000, 200, 62_500, 2000)
+    )
+    for k in range(4):
+        timing(as_array, wait, n * 2**k, size, p, tol=1e-4)
+    exact(as_array, wait, exact_n, exact_size, 20)  # to warm up
+    for k in range(4):
+        exact(as_array, wait, exact_n * 2**k, exact_size, 20)
 
 
 def shares(device: str) -> None:
