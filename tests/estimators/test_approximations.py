@@ -143,7 +143,7 @@ def test_no_gram_matrix_is_made(rng, monkeypatch):
     monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 3000**2 // 5)
     X = rng.uniform(-1, 1, (3000, 2))
     y = np.sin(3 * X[:, 0])
-    with pytest.raises(NotFeasibleError, match=r"A fit of 3000 samples.*Nystrom\(80\).*solver='krylov'"):
+    with pytest.raises(NotFeasibleError, match=r"A fit of 3000 samples.*Nystrom\(140\).*solver='krylov'"):
         OperatorKernelRegressor(solver="douglas_rachford").fit(X, y)
     model = OperatorKernelRegressor(Gaussian(1.0), loss="huber", lam=1e-6, approximation=Nystrom(40)).fit(X, y)
     assert model.score(X, y) > 0.999
@@ -337,7 +337,7 @@ class TestMemory:
         with pytest.raises(NotFeasibleError, match=r"A fit of 1500 samples needs .* Fit on a part of the sample\.$"):
             OperatorKernelRegressor().fit(*large)
         monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 1500**2)
-        with pytest.raises(NotFeasibleError, match=r"or use approximation=Nystrom\(210\)"):
+        with pytest.raises(NotFeasibleError, match=r"or use approximation=Nystrom\(360\)"):
             OperatorKernelRegressorCV(lams=[1e-3], losses=["huber"]).fit(*large)
 
     def test_a_long_fit_is_announced(self, large, monkeypatch):

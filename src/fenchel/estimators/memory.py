@@ -19,6 +19,7 @@ __all__ = ["check_fits", "is_streamed", "preconditioner", "warn_of_time"]
 _FEATURES = 500  # of an approximation that an error suggests
 _ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
 _STREAMED_ITERATES = 32  # the same where the Gram matrix is not stored
+_THIN = 4  # arrays of features that a fit from features holds at once, two where they are many
 _BASES = 3  # arrays of features that a preconditioner needs
 # times that streaming must be cheaper by estimate to be preferred to a matrix that fits, which is at n = 10 000 for
 # five outputs; at n = 5000, Huber's loss and lam = 1e-5 it takes 6.3 s, the stored matrix 17 s
@@ -31,7 +32,7 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outpu
     width = _width(X, kernel, settings)
     lighter = {}
     if "approximation" in settings.adjustable and not kernel.is_pairwise:
-        size = min(width, _FEATURES, _room(X, copies, n_outputs))
+        size = min(width, _FEATURES, _room(X, n_outputs))
         lighter[f"approximation=Nystrom({size})"] = _stored(n, size, copies, n_outputs)
     if "solver" in settings.adjustable:
         if _can_stream(X, kernel, settings):
@@ -99,10 +100,10 @@ def _least(n: int) -> int:
     return int(math.sqrt(n))
 
 
-def _room(X: Array, copies: float, n_outputs: int) -> int:
+def _room(X: Array, n_outputs: int) -> int:
     """Return the largest number of features whose fit the memory holds, in tens; 10 where it holds none."""
     free = free_memory(X)
-    room = _FEATURES if free is None else (free / (8 * X.shape[0]) - n_outputs * _ITERATES) / copies
+    room = _FEATURES if free is None else (free / (8 * X.shape[0]) - n_outputs * _ITERATES) / _THIN
     return max(10, int(room) // 10 * 10)
 
 
@@ -112,7 +113,7 @@ def _width(X: Array, kernel: OperatorKernel, settings: DualSettings) -> int:
 
 
 def _stored(n: int, width: int, copies: float, n_outputs: int) -> int:
-    return int(8 * n * (width * copies + n_outputs * _ITERATES))
+    return int(8 * n * (width * (copies if width >= n else min(copies, _THIN)) + n_outputs * _ITERATES))
 
 
 def _streamed(n: int, n_features: int, n_outputs: int) -> int:
