@@ -35,8 +35,8 @@ thin = OperatorKernelRegressor(Laplacian(10.0), approximation=Nystrom(12), certi
 print(f"12 landmarks: gap {thin.history_[-1][1]:.1e} with its own kernel, {thin.duality_gap_:.1e} with the exact one")
 
 # %%
-# The exact fit begins with 6 √n landmarks of its own. At level INFO it tells how many passes it has made and how long it
-# will take.
+# The exact fit begins with 6 √n landmarks of its own. At level INFO it tells how many passes it has made and how long
+# it will take.
 
 logging.getLogger("fenchel").setLevel(logging.INFO)
 logging.getLogger("fenchel").addHandler(logging.StreamHandler())
