@@ -5,15 +5,18 @@ python benchmarks/large.py cpu 1e5 500 50        to a gap of 1e-4, the exact gap
 python benchmarks/large.py peer 1e5 500 50       the same beside Nystroem and one HuberRegressor for each output
 python benchmarks/large.py grows cpu             seconds against the number of samples, thin and exact
 python benchmarks/large.py shares cuda           products of fits, of what the device can do
+python benchmarks/large.py families              the problems of the other benchmarks, in tiles and with a stored matrix
 python benchmarks/large.py exact 3e4 1000 5      the kernel in tiles, never stored, to an exact gap of 1e-4
 python benchmarks/large.py exact:cuda 1e5 2000 20 1e-5 float32      to a gap of 1e-5, tiles in float32
 """
 
 import json
 import logging
+import os
 import resource
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +26,11 @@ from sklearn.linear_model import HuberRegressor
 from fenchel import OperatorKernelRegressor
 from fenchel._array import host
 from fenchel.approximations import Nystrom
+from fenchel.approximations.landmark_features import inverse_root
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
-from fenchel.solvers import Krylov
+from fenchel.operators import Streamed, kronecker
+from fenchel.solvers import Auto, Krylov
 
 
 def say(**fields: Any) -> None:
@@ -184,6 +189,43 @@ def shares(device: str) -> None:
     say(part="exact product", seconds=took, tera_flops=2 * n**2 * (d + p) / took / 1e12, tera_exp=n**2 / took / 1e12)
 
 
+class Lookup:
+    """A kernel on places in a matrix, so that any Gram matrix can be streamed."""
+
+    def __init__(self, K: np.ndarray) -> None:
+        self.K = K
+
+    def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+        rows = X[:, 0].astype(int)
+        return self.K[np.ix_(rows, rows if Z is None else Z[:, 0].astype(int))]
+
+    def diag(self, X: np.ndarray) -> np.ndarray:
+        return np.diag(self.K)[X[:, 0].astype(int)]
+
+    def product(self, X: np.ndarray, Z: np.ndarray | None, A: np.ndarray) -> None:
+        return None
+
+
+def families(tol: float = 1e-6) -> None:
+    """Solve the members of the benchmark families in tiles, and compare objectives with those of a stored matrix."""
+    sys.path.insert(0, os.path.dirname(__file__))
+    from families import build, specs
+
+    for spec in specs():
+        member = build(spec)
+        problem, K = member.problem(), member.K
+        best = Auto().solve(problem, 1e-10).certificate
+        places = np.arange(len(K), dtype=float)[:, None]
+        some = np.random.default_rng(0).choice(len(K), max(1, len(K) // 4), replace=False)
+        features = K[:, some] @ inverse_root(K[np.ix_(some, some)])
+        gram = kronecker(Streamed(Lookup(K), places, features=lambda features=features: features), member.operator)
+        cpu = time.process_time()
+        found = Krylov().solve(replace(problem, gram=gram), tol)
+        say(part="family", member=str(spec), gap=found.certificate.relative_gap, status=found.status.name,
+            excess=(found.certificate.primal - best.primal) / abs(best.primal), best_gap=best.relative_gap,
+            passes=gram.terms[0][0].n_passes, cpu=time.process_time() - cpu)  # fmt: skip
+
+
 def arrays_on(device: str) -> tuple[Any, Any]:
     """Return how arrays get to a device, and how to wait for it."""
     if device in ("", "cpu"):
@@ -199,8 +241,8 @@ def arrays_on(device: str) -> tuple[Any, Any]:
 
 def main() -> None:
     kind, rest = sys.argv[1], sys.argv[2:]
-    if kind in ("grows", "shares"):
-        return {"grows": grows, "shares": shares}[kind](*rest)
+    if kind in ("families", "grows", "shares"):
+        return {"families": families, "grows": grows, "shares": shares}[kind](*rest)
     n, size, p = (int(float(text)) for text in rest[:3])
     if kind == "peer":
         return peer(n, size, p)

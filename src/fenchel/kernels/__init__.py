@@ -6,6 +6,7 @@ from fenchel.kernels import (
     columns,
     combined,
     constant,
+    equivariant,
     functional,
     operators,
     scalar,
@@ -18,6 +19,7 @@ from fenchel.kernels.blocks import *  # noqa: F403
 from fenchel.kernels.columns import *  # noqa: F403
 from fenchel.kernels.combined import *  # noqa: F403
 from fenchel.kernels.constant import *  # noqa: F403
+from fenchel.kernels.equivariant import *  # noqa: F403
 from fenchel.kernels.functional import *  # noqa: F403
 from fenchel.kernels.operators import *  # noqa: F403
 from fenchel.kernels.scalar import *  # noqa: F403
@@ -30,6 +32,7 @@ __all__ = [
     *columns.__all__,
     *combined.__all__,
     *constant.__all__,
+    *equivariant.__all__,
     *functional.__all__,
     *operators.__all__,
     *scalar.__all__,

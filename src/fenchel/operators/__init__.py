@@ -2,6 +2,7 @@
 
 from fenchel.operators.blocks import Blocks
 from fenchel.operators.conjugate import ConjugateGradients
+from fenchel.operators.cyclic import Cyclic
 from fenchel.operators.dense import Dense
 from fenchel.operators.directional import Anchored, Directional
 from fenchel.operators.eigenbasis import Eigenbasis
@@ -17,6 +18,7 @@ __all__ = [
     "Anchored",
     "Blocks",
     "ConjugateGradients",
+    "Cyclic",
     "Dense",
     "Directional",
     "Eigenbasis",
