@@ -222,7 +222,7 @@ def families(tol: float = 1e-6) -> None:
         cpu = time.process_time()
         found = Krylov().solve(replace(problem, gram=gram), tol)
         say(part="family", member=str(spec), gap=found.certificate.relative_gap, status=found.status.name,
-            excess=(found.certificate.primal - best.primal) / abs(best.primal), best_gap=best.relative_gap,
+            excess=(found.certificate.primal - best.primal) / max(abs(best.primal), 1e-10 * problem.value_at_zero), best_gap=best.relative_gap,
             passes=gram.terms[0][0].n_passes, cpu=time.process_time() - cpu)  # fmt: skip
 
 

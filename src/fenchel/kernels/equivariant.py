@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from fenchel._array import Array, as_like, host, namespace
-from fenchel._check import Interval, Options
+from fenchel._check import Interval, Options, check_array
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Matern
@@ -190,6 +190,7 @@ class Filtered(ScalarKernel):
         return [cls(Gaussian(0.5), 1.0), cls(Matern(nu=1.5), -0.5)]
 
     def _filtered(self, X: Array) -> Array:
+        X = check_array(X, "X", ndim=(2, 3))
         xp, m = namespace(X), X.shape[1]
         weights = as_like((1.0 + np.arange(m // 2 + 1)) ** -self.decay, X)
         weights = weights if X.ndim == 2 else weights[:, None]

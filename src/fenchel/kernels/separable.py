@@ -33,7 +33,7 @@ def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Scala
         return Dense(gram_matrix(kernel, X, Z))
     with np.errstate(over="ignore", invalid="ignore"):
         gram = Thin(kernel.features(X), None if Z is None else kernel.features(Z))
-        diagonal = gram.diag()
+        diagonal = namespace(gram.left).linalg.vecdot(gram.left, gram.left)
     check_no_overflow(diagonal, f"The Gram matrix of {kernel!r}")
     return gram
 
