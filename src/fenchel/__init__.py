@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         StructuredPredictorCV,
         path,
     )
+    from fenchel.frequency_search import FrequencySearch, learn_frequencies
     from fenchel.persistence import load, save
 
 __version__ = "0.1.0"
@@ -31,6 +32,7 @@ __all__ = [
     "ConformalRegressor",
     "CostCurve",
     "CostSensitiveClassifier",
+    "FrequencySearch",
     "FunctionalRegressor",
     "FunctionalRegressorCV",
     "GeneralizationBound",
@@ -49,6 +51,7 @@ __all__ = [
     "decoders",
     "generalization_bound",
     "kernels",
+    "learn_frequencies",
     "load",
     "losses",
     "metrics",
@@ -79,6 +82,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"fenchel.{name}")
     if name in ("load", "save"):
         return getattr(import_module("fenchel.persistence"), name)
+    if name in ("FrequencySearch", "learn_frequencies"):
+        return getattr(import_module("fenchel.frequency_search"), name)
     if name in ("GeneralizationBound", "generalization_bound"):
         return getattr(import_module("fenchel.bounds"), name)
     if name in ("ConformalRegressor", "PredictionBand"):

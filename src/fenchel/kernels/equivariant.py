@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,7 +11,9 @@ from fenchel._array import Array, as_like, host, namespace
 from fenchel._check import Interval, Options, check_array
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
-from fenchel.kernels.scalar import Gaussian, Matern
+from fenchel.kernels.combined import Sum
+from fenchel.kernels.rational import RationalQuadratic
+from fenchel.kernels.scalar import Gaussian, Linear, Matern
 from fenchel.operators import Operator
 from fenchel.operators.cyclic import Cyclic
 
@@ -35,6 +38,8 @@ class Equivariant(OperatorKernel):
     n_frequencies : int or None, default=None
         How many frequencies of the outputs are predicted, from the constant on; the others are those of the centre,
         or zero. ``None`` takes all p // 2 + 1.
+    gains : array of shape (frequencies,) or None, default=None
+        Positive weights of the frequencies of the outputs: lam is divided by them. ``None`` weighs all alike.
 
     Notes
     -----
@@ -56,9 +61,12 @@ class Equivariant(OperatorKernel):
         "n_frequencies": Interval(1, math.inf, "left", integer=True, also=(None,))
     }
 
-    def __init__(self, kernel: ScalarKernel | None = None, n_frequencies: int | None = None) -> None:
+    def __init__(
+        self, kernel: ScalarKernel | None = None, n_frequencies: int | None = None, gains: Array = None
+    ) -> None:
         self.kernel = kernel
         self.n_frequencies = n_frequencies
+        self.gains = gains
 
     def bind(self, X: Array, representation: OutputSpace) -> "BoundEquivariant":
         """Return the kernel with its numbers filled in; raise if it is not invariant."""
@@ -72,7 +80,7 @@ class Equivariant(OperatorKernel):
                 f"Equivariant needs signals of as many points as the outputs have, or a multiple. Got inputs of shape "
                 f"{tuple(X.shape)} and outputs of {p} points."
             )
-        bound = BoundEquivariant(kernel.resolve(X), p, self._count(p))
+        bound = BoundEquivariant(kernel.resolve(X), p, self._count(p), self._gains(self._count(p)))
         bound.check(X)
         return bound
 
@@ -91,6 +99,14 @@ class Equivariant(OperatorKernel):
         """Return kernels with all frequencies, and with some."""
         return [cls(Gaussian(0.1)), cls(Matern(2.0, nu=1.5), 1)]
 
+    def _gains(self, count: int) -> np.ndarray | None:
+        if self.gains is None:
+            return None
+        gains = np.asarray(self.gains, dtype=float)
+        if gains.shape != (count,) or not np.all((gains > 0) & np.isfinite(gains)):
+            raise ValueError(f"The 'gains' parameter of Equivariant must be {count} positive numbers. Got {gains!r}.")
+        return gains
+
     def _count(self, p: int) -> int:
         return p // 2 + 1 if self.n_frequencies is None else min(self.n_frequencies, p // 2 + 1)
 
@@ -102,6 +118,7 @@ class BoundEquivariant:
     kernel: ScalarKernel
     n_outputs: int
     n_frequencies: int
+    gains: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -110,16 +127,16 @@ class BoundEquivariant:
 
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the transform of k(x_i, T_g z_j) over the shifts, in blocks of rows."""
-        xp, p = namespace(X), self.n_outputs
+        xp, p, blocks = namespace(X), self.n_outputs, []
         others = X if Z is None else Z
-        step = max(1, _BLOCK_BYTES // (8 * p * others.shape[0]))
-        shifted = [xp.roll(others, g * (X.shape[1] // p), axis=1) for g in range(p)]
-        blocks = []
+        step = max(1, _BLOCK_BYTES // (8 * X.shape[1] * others.shape[0]))
         for first in range(0, X.shape[0], step):
-            rows = X[first : first + step, ...]
-            values = xp.stack([self.kernel(rows, other) for other in shifted], axis=2)
+            values = shifted_values(self.kernel, X[first : first + step, ...], others, p)
             blocks.append(xp.permute_dims(xp.fft.rfft(values)[:, :, : self.n_frequencies] / p, (2, 0, 1)))
-        return Cyclic(blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1), p)
+        matrices = blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
+        if self.gains is not None:
+            matrices = matrices * as_like(self.gains, X)[:, None, None]
+        return Cyclic(matrices, p)
 
     def check(self, X: Array) -> None:
         """Raise if the kernel changes when both of its arguments are shifted."""
@@ -133,17 +150,50 @@ class BoundEquivariant:
             )
 
 
+@singledispatch
+def shifted_values(kernel: ScalarKernel, X: Array, Z: Array, p: int) -> Array:
+    """Return k(x_i, T_g z_j) for p shifts g of whole points, (n, m, p)."""
+    xp, step = namespace(X), X.shape[1] // p
+    return xp.stack([kernel(X, xp.roll(Z, g * step, axis=1)) for g in range(p)], axis=2)
+
+
+@shifted_values.register
+def _of_a_sum(kernel: Sum, X: Array, Z: Array, p: int) -> Array:
+    return shifted_values(kernel.left, X, Z, p) + shifted_values(kernel.right, X, Z, p)
+
+
+@shifted_values.register
+def _of_squared_distances(kernel: RationalQuadratic, X: Array, Z: Array, p: int) -> Array:
+    xp = namespace(X)
+    sizes = xp.sum(X**2, axis=1)[:, None, None] + xp.sum(Z**2, axis=1)[None, :, None]
+    return kernel.profile(xp.clip(sizes - 2 * correlations(X, Z, p), min=0.0))
+
+
+@shifted_values.register
+def _of_products(kernel: Linear, X: Array, Z: Array, p: int) -> Array:
+    return correlations(X, Z, p)
+
+
+def correlations(X: Array, Z: Array, p: int) -> Array:
+    """Return the products of x_i with p shifts of z_j, (n, m, p), by Fourier transforms."""
+    xp, m = namespace(X), X.shape[1]
+    spectra = xp.fft.rfft(X)[:, None, :] * xp.conj(xp.fft.rfft(Z))[None, :, :]
+    return xp.fft.irfft(spectra, n=m)[:, :, :: m // p]
+
+
 class Filtered(ScalarKernel):
     r"""A kernel on periodic signals whose frequencies are weighted first.
 
-    .. math:: k(x, z) = k_1(w * x, \; w * z), \qquad \hat w_f = (1 + f)^{-s} .
+    .. math:: k(x, z) = k_1(w * x, \; w * z) .
 
     Parameters
     ----------
     kernel : ScalarKernel
         The kernel :math:`k_1`.
-    decay : float, default=1.0
-        The exponent s. A positive one makes the kernel look at slow variation, a negative one at fast variation.
+    decay : float or array of shape (m // 2 + 1,), default=1.0
+        The weights :math:`\hat w_f` of the frequencies f = 0, 1, ..., or the exponent s of
+        :math:`\hat w_f = (1 + f)^{-s}`: a positive one makes the kernel look at slow variation, a negative one at fast
+        variation.
 
     Examples
     --------
@@ -154,9 +204,7 @@ class Filtered(ScalarKernel):
     0.0625
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"decay": Interval(-math.inf, math.inf, "neither")}
-
-    def __init__(self, kernel: ScalarKernel, decay: float = 1.0) -> None:
+    def __init__(self, kernel: ScalarKernel, decay: float | Array = 1.0) -> None:
         self.kernel = kernel
         self.decay = decay
 
@@ -192,6 +240,18 @@ class Filtered(ScalarKernel):
     def _filtered(self, X: Array) -> Array:
         X = check_array(X, "X", ndim=(2, 3))
         xp, m = namespace(X), X.shape[1]
-        weights = as_like((1.0 + np.arange(m // 2 + 1)) ** -self.decay, X)
+        decay = np.asarray(host(self.decay) if hasattr(self.decay, "shape") else self.decay, dtype=float)
+        weights = decay if decay.ndim else (1.0 + np.arange(m // 2 + 1)) ** -decay
+        if weights.shape != (m // 2 + 1,) or not np.all(np.isfinite(weights)):
+            raise ValueError(
+                f"The 'decay' parameter of Filtered must be a number, or {m // 2 + 1} weights for {m} points. "
+                f"Got {self.decay!r}."
+            )
+        weights = as_like(weights, X)
         weights = weights if X.ndim == 2 else weights[:, None]
         return xp.fft.irfft(xp.fft.rfft(X, axis=1) * weights, n=m, axis=1)
+
+
+@shifted_values.register
+def _of_filtered_signals(kernel: Filtered, X: Array, Z: Array, p: int) -> Array:
+    return shifted_values(kernel.kernel, kernel._filtered(X), kernel._filtered(Z), p)
