@@ -32,6 +32,11 @@ class Certificate:
     gap: float
     relative_gap: float
 
+    @property
+    def distance(self) -> float:
+        """Size of the relative gap: a gap that round-off has made negative certifies no more than a positive one."""
+        return abs(self.relative_gap)
+
 
 class Shared:
     """What problems with one Gram operator and the same targets have in common; each is computed when first needed."""
