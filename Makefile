@@ -5,6 +5,7 @@
 #   make test PYTEST_ARGS="-k huber" a part of the tests
 #   make test WORKERS=4              more processes
 #   make test-all TORCH=1            every case of every test
+#   make fuzz CASES=500              fewer cases of hostile input
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -22,7 +23,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint bench docs clean distclean
+.PHONY: help demo test test-all fuzz lint bench docs clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +36,9 @@ test: $(STAMPS)/test $(if $(TORCH),$(STAMPS)/torch) ## run the tests (TORCH=1: o
 
 test-all: CASES := --exhaustive
 test-all: test ## run every case of every test; make test takes those that can fail apart
+
+fuzz: $(STAMPS)/test ## hostile input: 10 000 cases in about 20 minutes (CASES=500 for fewer)
+	$(ONE_THREAD) $(BIN)/python -m tests.fuzz --cases $(or $(CASES),10000) --workers $(WORKERS)
 
 lint: $(STAMPS)/lint,cli,plot ## style, types and the direction of imports
 	$(BIN)/ruff check .

@@ -215,7 +215,8 @@ def progress(done, total):
     if len(sys.argv) > 2 and done == 4:
         time.sleep(600)
 losses = [Huber(kappa) for kappa in (0.1, 0.3, 1.0)]
-model = OperatorKernelRegressorCV("gaussian", lams=[1e-2, 1e-1], losses=losses, checkpoint=sys.argv[1], progress=progress)
+model = OperatorKernelRegressorCV("gaussian", lams=[1e-2, 1e-1], losses=losses, checkpoint=sys.argv[1])
+model.set_params(progress=progress)
 print(model.fit(X, Y).cv_errors_.tolist())
 """
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from fenchel.kernels import as_scalar_kernel
+from fenchel.kernels import FunctionalGaussian, Gaussian, Laplacian, as_scalar_kernel
 
 
 @dataclass
@@ -22,6 +22,8 @@ class Claim:
     spread: np.ndarray  # (n, p), size of the numbers that a residual is the difference of
     gram: np.ndarray | None = None  # (n, n), of the inputs, by the kernel's public call
     operator: np.ndarray | None = None  # (p, p); None is the identity
+    is_exact: bool = True  # whether the Gram matrix is that of the model, not that which is approximated
+    rounding: float | np.ndarray = 0.0  # (n, p), of predictions at points
 
     @property
     def residuals(self):
@@ -49,7 +51,22 @@ def claim(model, X, y, sample_weight):
         "KernelAutoencoder": _codes,
     }[name]
     found = gather(model, X, y, weights)
-    return None if found is None else _cut(found, weights > 0)
+    if found is None:
+        return None
+    found.is_exact = getattr(model, "approximation", None) is None
+    found = _cut(found, weights > 0)
+    if name in ("FunctionalRegressor", "QuantileFunctionRegressor", "CostSensitiveClassifier"):
+        found.rounding = _rounding(found, model)
+    return found
+
+
+def _rounding(found, model):
+    """Return what round-off may change in K a / (lam n), zero where the kernel is not known."""
+    if found.gram is None or found.operator is None:
+        return 0.0
+    eps = float(np.finfo(np.asarray(model.dual_coef_).dtype).eps)
+    sizes = np.abs(found.gram) @ np.abs(found.duals * found.weights[:, None]) @ np.abs(found.operator)
+    return eps * len(sizes) * sizes / (found.lam * found.weights.sum())
 
 
 def _cut(found, kept):
@@ -61,15 +78,18 @@ def _cut(found, kept):
 
 def _gram(model, X, weights, constant=0.0):
     """Return the kernel matrix of the samples with a positive weight; ``None`` of an approximation or a search."""
-    if getattr(model, "approximation", None) is not None or not hasattr(model, "lam") or sparse.issparse(X):
+    if not hasattr(model, "lam") or sparse.issparse(X):
         return None
-    kernel = model.kernel
-    kept = weights > 0
+    kernel, kept = model.kernel, weights > 0
     dense = numbers(X)[kept]
-    if kernel is None or (
-        isinstance(kernel, str) and kernel == "auto" and type(model).__name__ == "FunctionalRegressor"
+    if kernel is None:
+        kernel = FunctionalGaussian("median")
+    if (
+        isinstance(kernel, str)
+        and kernel == "auto"
+        and type(model).__name__ in ("FunctionalRegressor", "LossTrickPredictor")
     ):
-        return None  # depends on how the inputs are read
+        return None  # found by a search, or of curves
     kernel = as_scalar_kernel(kernel).resolve(dense, None if np.all(weights == 1) else weights[kept])
     return np.asarray(kernel(dense), dtype=np.float64) + constant
 
@@ -111,9 +131,9 @@ def _curves(model, X, y, weights):
     row = w.sum() / np.maximum((seen * w).sum(axis=1, keepdims=True), 1e-300)
     roots = np.sqrt(seen * w * row)
     gram, operator = None, None
-    if seen.all() and model.output_kernel is not None:
-        gram = _gram(model, X, weights)
-        operator = np.sqrt(w)[:, None] * model.output_kernel(grid[:, None]) * np.sqrt(w)
+    if seen.all():
+        kernel = Laplacian(10.0) if model.output_kernel is None else model.output_kernel
+        gram, operator = _gram(model, X, weights), np.sqrt(w)[:, None] * kernel(grid[:, None]) * np.sqrt(w)
     rows = (np.nan_to_num(Y) * roots, H * roots, A, roots)
     return Claim(*rows, weights, _lam(model), model.loss_, spread * roots, gram, operator)
 
@@ -147,25 +167,25 @@ def _quantiles(model, X, y, weights):
     roots = np.broadcast_to(np.sqrt(w)[:, None], marginal.shape).reshape(1, -1) * np.ones((len(weights), 1))
     parts = [(part - marginal).reshape(len(weights), -1) * roots for part in (np.broadcast_to(Y, H.shape), H)]
     spread = (np.abs(Y) + np.abs(H) + np.abs(marginal)).reshape(len(weights), -1) * roots
-    gram, operator = _of_levels(model, X, weights, Y.shape[2])
+    gram, operator = _of_levels(model, X, weights, Laplacian(2.0), Y.shape[2])
     return Claim(*parts, numbers(model.dual_coef_), roots, weights, _lam(model), model.loss_, spread, gram, operator)
 
 
-def _of_levels(model, X, weights, n_outputs):
-    """Return the Gram matrix of the inputs and the operator of the levels, where the level kernel is given."""
-    if getattr(model, "level_kernel", None) is None or n_outputs > 1:
-        return None, None
+def _of_levels(model, X, weights, kernel, n_outputs=1):
+    """Return the Gram matrix of the inputs, with the intercept, and the operator of the levels."""
     root = np.sqrt(model.level_weights_)
-    operator = root[:, None] * model.level_kernel(model.levels_[:, None]) * root
-    return _gram(model, X, weights, model.intercept), operator
+    kernel = kernel if model.level_kernel is None else model.level_kernel
+    operator = root[:, None] * kernel(model.levels_[:, None]) * root
+    return _gram(model, X, weights, model.intercept), np.kron(operator, np.eye(n_outputs))
 
 
 def _costs(model, X, y, weights):
     root = np.sqrt(model.level_weights_)
     signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)[:, None]
     H, roots = numbers(model.decision_function(X, model.levels_)), root * np.ones_like(signs)
-    spread = (1 + np.abs(H)) * root
-    return Claim(signs * root, H * root, numbers(model.dual_coef_), roots, weights, _lam(model), model.loss_, spread)
+    spread, A = (1 + np.abs(H)) * root, numbers(model.dual_coef_)
+    gram, operator = _of_levels(model, X, weights, Gaussian(10.0))
+    return Claim(signs * root, H * root, A, roots, weights, _lam(model), model.loss_, spread, gram, operator)
 
 
 def _weights_of_outputs(model, X, y, weights):

@@ -74,7 +74,8 @@ def contained(rng, array, takes_sparse=False):
     elif kind == "read-only":
         array.flags.writeable = False
     elif kind == "memmap" and dtype != "object" and array.size:
-        kept = np.memmap(tempfile.TemporaryFile(), dtype, "w+", shape=array.shape)
+        with tempfile.TemporaryFile() as file:
+            kept = np.memmap(file, dtype, "w+", shape=array.shape)
         kept[...] = array
         array = kept
     elif kind == "list":
@@ -86,11 +87,12 @@ def contained(rng, array, takes_sparse=False):
     return array, f"{dtype} {kind}"
 
 
-def sample(rng, outputs, takes_sparse=False):
+def sample(rng, outputs, takes_sparse=False, is_positive=False):
     """Return the data of a case; ``outputs`` is "flat", "vectors", "curves", "labels", "sets" or "none"."""
     n, d = int(pick(rng, *_SIZES)), int(pick(rng, 1, 2, 3, 5))
     X, kind = table(rng, n, d)
     factor = scale(rng)
+    X = np.abs(X) if is_positive else X
     X, container = contained(rng, X * factor, takes_sparse)
     words = [f"X: {kind} ({n}, {d}) times {factor:g}, {container}"]
     y, about = drawn_outputs(rng, outputs, n)
@@ -101,7 +103,7 @@ def sample(rng, outputs, takes_sparse=False):
         data.words.append(f"sample_weight: {weights.min():.2g} to {weights.max():.2g}")
         if not np.any(weights > 0):
             data.faults.append("all weights are zero")
-    if chance(rng, 0.2):
+    if chance(rng, 0.12):
         spoil(rng, data, outputs)
     return data
 

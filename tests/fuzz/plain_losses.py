@@ -6,6 +6,7 @@ Functions take rows of orthonormal coordinates (n, p) and ``roots`` (n, p), the 
 """
 
 import math
+import re
 
 import numpy as np
 
@@ -45,120 +46,138 @@ def projected(rows, roots, radius, q):
     if math.isinf(q):
         return np.sign(rows) * roots * np.minimum(values, radius)
 
-    def shrunk(multiplier):
-        if q == 1:
-            return np.maximum(values - multiplier, 0.0)
-        low, high = np.zeros_like(values), values.copy()
-        for _ in range(_STEPS):  # v + multiplier v^(q-1) = |value|
-            middle = (low + high) / 2
-            is_high = middle + multiplier * middle ** (q - 1) > values
-            low, high = np.where(is_high, low, middle), np.where(is_high, middle, high)
-        return (low + high) / 2
-
-    low = np.zeros((len(rows), 1))
     largest = values.max(axis=1, initial=0.0, keepdims=True)
-    high = np.maximum(largest, largest ** (2 - q) if q > 1 else largest) * 1e6 + 1.0
+    shrunk, high = (_soft(values, largest), largest) if q == 1 else (_powers(values, q), _most(largest, radius, q))
+    low = np.zeros((len(rows), 1))
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        is_outside = (norms(shrunk(middle) * roots, roots, q) > radius)[:, None]
-        low, high = np.where(is_outside, middle, low), np.where(is_outside, high, middle)
+        is_inside = (norms(shrunk(middle) * roots, roots, q) <= radius)[:, None]
+        low, high = np.where(is_inside, middle, low), np.where(is_inside, high, middle)
     inside = (norms(rows, roots, q) <= radius)[:, None]
-    return np.where(inside, rows, np.sign(rows) * roots * shrunk(high))
+    return np.where(inside, rows, np.sign(rows) * roots * shrunk(low))
+
+
+def _soft(values, largest):
+    """Return the soft threshold that leaves a given amount of the largest value."""
+    return lambda left: np.maximum(values - largest + left, 0.0)
+
+
+def _powers(values, q):
+    """Return the solutions v of v + v^(q - 1) / parameter = value."""
+
+    def solved(parameter):
+        low, high = np.zeros_like(values), values.copy()
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            is_high = middle + middle ** (q - 1) / np.maximum(parameter, 1e-300) > values
+            low, high = np.where(is_high, low, middle), np.where(is_high, middle, high)
+        return low
+
+    return solved
+
+
+def _most(largest, radius, q):
+    """Return a parameter for which the solution leaves the ball, if the values do: the multiplier is tiny."""
+    return 1e20 * np.maximum(largest, radius) ** (q - 2)
 
 
 class Plain:
-    """A loss of ``fenchel`` by its public parameters, on given targets (n, p)."""
+    """A loss of ``fenchel`` by its public parameters, on given targets (n, p), known to ``errors`` (n, p)."""
 
-    def __init__(self, loss, targets, roots, eps):
+    def __init__(self, loss, targets, roots, eps, errors=0.0):
         self.loss, self.targets, self.roots, self.eps = loss, targets, roots, eps
-        self.name = type(loss).__name__
+        self.errors = np.broadcast_to(errors, targets.shape)
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(loss).__name__).lower()
+        self._form = getattr(self, f"_{name}", None)
 
     @property
     def is_known(self):
-        return hasattr(self, f"_{self.name}")
+        return self._form is not None
 
     def value(self, rows):
-        return getattr(self, f"_{self.name}")(rows, None)
+        return self._form(rows, None)
 
     def conjugate(self, duals):
         """Return the conjugate; infinity outside its domain, round-off apart."""
-        return getattr(self, f"_{self.name}")(None, duals)
+        return self._form(None, duals)
 
     def _within(self, sizes, bound, values):
         return np.where(sizes <= bound * (1 + _SLACK * self.eps), values, np.inf)
 
-    def _Square(self, r, a):
+    def _square(self, r, a):
         rows = r if a is None else a
         return np.sum(rows**2, axis=1) / 2
 
-    def _Huber(self, r, a):
+    def _huber(self, r, a):
         kappa, q = self.loss.kappa, conjugate_exponent(self.loss.p)
         if a is not None:
             return self._within(norms(a, self.roots, q), kappa, np.sum(a**2, axis=1) / 2)
         nearest = projected(r, self.roots, kappa, q)
         return np.sum(nearest * (r - nearest / 2), axis=1)
 
-    def _EpsilonRidge(self, r, a):
+    def _epsilon_ridge(self, r, a):
         epsilon, p = self.loss.epsilon, self.loss.p
         if a is not None:
             return np.sum(a**2, axis=1) / 2 + epsilon * norms(a, self.roots, conjugate_exponent(p))
         return np.sum((r - projected(r, self.roots, epsilon, p)) ** 2, axis=1) / 2
 
-    def _EpsilonSVR(self, r, a):
+    def _epsilon_svr(self, r, a):
         epsilon, p = self.loss.epsilon, self.loss.p
         if a is not None:
             size = norms(a, self.roots, conjugate_exponent(p))
             return self._within(size, 1.0, epsilon * size)
         return np.maximum(norms(r, self.roots, p) - epsilon, 0.0)
 
-    def _Norm(self, r, a):
+    def _norm(self, r, a):
         if a is not None:
             return self._within(norms(a, self.roots, 2), self.loss.scale, np.zeros(len(a)))
         return self.loss.scale * norms(r, self.roots, 2)
 
-    def _Power(self, r, a):
+    def _power(self, r, a):
         scale, eta = self.loss.scale, self.loss.eta
         if a is not None:
             other = conjugate_exponent(eta)
             return scale / other * (norms(a, self.roots, 2) / scale) ** other
         return scale / eta * norms(r, self.roots, 2) ** eta
 
-    def _Exponential(self, r, a):
+    def _exponential(self, r, a):
         scale = self.loss.scale
         if a is not None:
             size = np.maximum(norms(a, self.roots, 2), scale)
             return size * np.log(size / scale) - size + scale
         return scale * np.expm1(norms(r, self.roots, 2))
 
-    def _NormLog(self, r, a):
+    def _norm_log(self, r, a):
         scale = self.loss.scale
         if a is not None:
             return scale * np.exp(norms(a, self.roots, 2) / scale - 1)
         size = np.maximum(norms(r, self.roots, 2), 1 / math.e)
         return scale * size * np.log(size)
 
-    def _Ball(self, r, a):
+    def _ball(self, r, a):
         if a is not None:
             return self.loss.radius * norms(a, self.roots, 2)
         return self._within(norms(r, self.roots, 2), self.loss.radius, np.zeros(len(r)))
 
-    def _MaxMargin(self, r, a):
-        y = self.targets
+    def _max_margin(self, r, a):
+        y = np.where(np.abs(self.targets) <= self.errors, 0.0, self.targets)
         squared = np.sum(y**2, axis=1)
         if a is None:
             return np.maximum(0.0, 1 - np.sum((y - r) * y, axis=1))
         t = np.where(squared > 0, np.sum(a * y, axis=1) / np.where(squared > 0, squared, 1.0), 1.0)
-        off = norms(a - t[:, None] * y, self.roots, 2) / np.where(squared > 0, np.sqrt(squared), 1.0)
-        is_on = (off <= _SLACK * self.eps) & (t >= -_SLACK * self.eps) & (t <= 1 + _SLACK * self.eps)
+        off = norms(a - t[:, None] * y, self.roots, 2)
+        slack = _SLACK * self.eps * np.sqrt(squared) + 8 * norms(self.errors, self.roots, 2)
+        share = np.where(squared > 0, slack / np.where(squared > 0, np.sqrt(squared), 1.0), 0.0)
+        is_on = (off <= slack) & (t >= -share) & (t <= 1 + share)
         return np.where(is_on, t * (squared - 1), np.inf)
 
-    def _Pinball(self, r, a):
+    def _pinball(self, r, a):
         levels = self._levels()
         if a is None:
             return np.sum(self.roots * np.maximum(levels * r, (levels - 1) * r), axis=1)
         return self._in_box(a, (levels - 1) * self.roots, levels * self.roots, 0 * a)
 
-    def _CostSensitiveHinge(self, r, a):
+    def _cost_sensitive_hinge(self, r, a):
         seen = np.where(self.roots > 0, self.roots, 1.0)
         y = self.targets / seen
         weight = np.where(y < 0, 1 - self._levels(), self._levels())
@@ -168,12 +187,12 @@ class Plain:
         slope = self.roots * (y - 1 / np.where(y == 0, 1.0, y))
         return self._in_box(a, np.minimum(end, 0), np.maximum(end, 0), slope * a)
 
-    def _IntegralLoss(self, r, a):  # of the asymmetric square
+    def _integral_loss(self, r, a):  # of the asymmetric square
         rows, levels = (r if a is None else a), self._levels()
         weight = np.where(rows < 0, 1 - levels, levels)
         return np.sum(weight * r**2 if a is None else a**2 / (4 * weight), axis=1)
 
-    def _InfimalConvolution(self, r, a):
+    def _infimal_convolution(self, r, a):
         parts = [Plain(part, self.targets, self.roots, self.eps) for part in (self.loss.f, self.loss.g)]
         if a is not None:
             return parts[0].conjugate(a) + parts[1].conjugate(a)

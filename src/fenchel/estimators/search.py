@@ -99,7 +99,8 @@ class SearchResult:
         if len(lams) < 2 or 0 < place < len(lams) - 1:
             return None
         neighbour = 1 if place == 0 else len(lams) - 2
-        if not errors[neighbour] - errors[place] > _FLAT * abs(errors[neighbour]):
+        is_finite = np.isfinite(errors[[place, neighbour]]).all()
+        if not is_finite or not errors[neighbour] - errors[place] > _FLAT * abs(errors[neighbour]):
             return None  # flat: a further point would say no more
         return float(lams[place] ** 2 / lams[neighbour])
 

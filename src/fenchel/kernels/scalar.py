@@ -319,6 +319,7 @@ class Matern(_VectorKernel):
         """Return the kernel of smoothness nu at scaled distances, whose buffer may be used again."""
         if nu == 0.5:
             return exp(t, -1.0)
+        t = namespace(t).clip(t, max=1e4)  # whose exponential is zero: the square of a longer distance may overflow
         if nu == 1.5:
             return (1 + t) * exp(t, -1.0)
         if nu == 2.5:
