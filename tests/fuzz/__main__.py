@@ -10,7 +10,8 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 _CHUNK = 20
-_LIMIT = 60  # seconds of wall time after which a case is given up
+SLOW = 10  # seconds of CPU of a case that is shown
+_LIMIT = 90  # seconds of CPU after which a case is given up
 
 
 class _TimeOut(BaseException):
@@ -25,8 +26,8 @@ def run(number):
     def give_up(*_):
         raise _TimeOut
 
-    signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(_LIMIT)
+    signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, _LIMIT)
     try:
         drawn = case(number)
         return judged(drawn), str(drawn)
@@ -35,7 +36,7 @@ def run(number):
     except Exception:
         return Verdict(DEFECT, f"the judge failed: {traceback.format_exc()}"), f"case {number}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def run_all(numbers):
@@ -62,12 +63,16 @@ def main():
             for _, verdict, shown in done.result():
                 counts.update([verdict.kind, *(["recomputed"] if verdict.is_recomputed else [])])
                 seconds += verdict.seconds
+                if verdict.seconds > SLOW:
+                    counts["slow"] += 1
+                    print(f"{shown}\n    slow: {verdict.seconds:.0f} s, {verdict.reason}", flush=True)
                 if verdict.kind == "defect":
                     print(f"{shown}\n    DEFECT: {verdict.reason}", flush=True)
     print(f"{len(numbers)} cases in {time.monotonic() - started:.0f} s ({seconds:.0f} s of CPU)")
     for kind in ("certified", "not converged and said so", "refused with a clear error", "defect"):
         print(f"{counts[kind]:7d} {kind}")
     print(f"{counts['recomputed']:7d} certificates were recomputed")
+    print(f"{counts['slow']:7d} cases took more than {SLOW:.0f} s of CPU")
     sys.exit(counts["defect"] > 0)
 
 

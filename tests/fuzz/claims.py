@@ -90,6 +90,8 @@ def _gram(model, X, weights, constant=0.0):
         and type(model).__name__ in ("FunctionalRegressor", "LossTrickPredictor")
     ):
         return None  # found by a search, or of curves
+    if isinstance(kernel, str) and kernel == "auto" and str(getattr(X, "dtype", "")) == "float32":
+        return None  # a column that is constant in float32 need not be so in float64
     kernel = as_scalar_kernel(kernel).resolve(dense, None if np.all(weights == 1) else weights[kept])
     return np.asarray(kernel(dense), dtype=np.float64) + constant
 

@@ -218,9 +218,15 @@ class FittedDual:
         """Return the predictions for checked inputs, in coordinates (m, p)."""
         return self.expansion.predict_coordinates(X)
 
-    def with_coefficients(self, coef: Array) -> "FittedDual":
-        """Return the fit with other coefficients of the support, (support, q): another function of the inputs."""
+    def with_coefficients(self, coef: Array, active: np.ndarray) -> "FittedDual":
+        """Return the fit with other coefficients, (active, q), of samples of the support: another function."""
         support = _support(self.problem.unscale(self.solution.duals))
+        if len(active) < len(support):  # the norm of a dual that is not null may be: the others have a row of zeros
+            xp = namespace(coef)
+            place = np.full(self.training_set.n_samples, len(active))
+            place[active] = np.arange(len(active))
+            zeros = xp.zeros((1, coef.shape[1]), dtype=coef.dtype, device=device(coef))
+            coef = xp.take(xp.concat([coef, zeros]), as_index(place[support], coef), axis=0)
         return replace(self, expansion=KernelExpansion.over(self.training_set, support, coef, self.expansion.columns))
 
 
