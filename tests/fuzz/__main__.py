@@ -9,6 +9,7 @@ import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
+KINDS = ("certified", "not converged and said so", "refused with a clear error", "defect")
 _CHUNK = 20
 SLOW = 10  # seconds of CPU of a case that is shown
 _LIMIT = 90  # seconds of CPU after which a case is given up
@@ -68,8 +69,10 @@ def main():
                     print(f"{shown}\n    slow: {verdict.seconds:.0f} s, {verdict.reason}", flush=True)
                 if verdict.kind == "defect":
                     print(f"{shown}\n    DEFECT: {verdict.reason}", flush=True)
+            if sum(map(counts.__getitem__, KINDS)) % 1000 == 0:
+                print({kind: counts[kind] for kind in KINDS}, f"{seconds:.0f} s of CPU", flush=True)
     print(f"{len(numbers)} cases in {time.monotonic() - started:.0f} s ({seconds:.0f} s of CPU)")
-    for kind in ("certified", "not converged and said so", "refused with a clear error", "defect"):
+    for kind in KINDS:
         print(f"{counts[kind]:7d} {kind}")
     print(f"{counts['recomputed']:7d} certificates were recomputed")
     print(f"{counts['slow']:7d} cases took more than {SLOW:.0f} s of CPU")
