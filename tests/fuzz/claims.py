@@ -24,6 +24,7 @@ class Claim:
     operator: np.ndarray | None = None  # (p, p); None is the identity
     is_exact: bool = True  # whether the Gram matrix is that of the model, not that which is approximated
     rounding: float | np.ndarray = 0.0  # (n, p), of predictions at points
+    products: np.ndarray | None = None  # (n, n), of the outputs, by the output kernel's public call
 
     @property
     def residuals(self):
@@ -155,8 +156,22 @@ def _features(model, X, y, weights):
     targets[weights > 0] = numbers(representation.targets_)
     H, A = numbers(model.embed(X)), numbers(model.dual_coef_)
     spread = np.abs(targets) + np.abs(H) + np.abs(mean)
-    roots = np.ones_like(targets)
-    return Claim(targets, H - mean, A, roots, weights, _lam(model), model.loss_, spread, _gram(model, X, weights))
+    roots, gram = np.ones_like(targets), _gram(model, X, weights)
+    found = Claim(targets, H - mean, A, roots, weights, _lam(model), model.loss_, spread, gram)
+    found.products = _output_products(model, y, weights)
+    return found
+
+
+def _output_products(model, y, weights):
+    """Return the kernel matrix of the outputs, centred if the model is; ``None`` of a search."""
+    if not hasattr(model, "lam"):
+        return None
+    outputs, s = numbers(y).reshape(len(weights), -1)[weights > 0], weights[weights > 0] / weights.sum()
+    kernel = as_scalar_kernel(model.output_kernel).resolve(
+        outputs, None if np.all(weights == 1) else weights[weights > 0]
+    )
+    K = numbers(kernel(outputs))
+    return K - (s @ K)[None, :] - (K @ s)[:, None] + s @ K @ s if model.center else K
 
 
 def _quantiles(model, X, y, weights):

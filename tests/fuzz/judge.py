@@ -143,7 +143,8 @@ def _recomputed(model, data):
         loss = Plain(found.loss, found.targets, found.roots, eps, 8 * eps * found.spread)
         if not loss.is_known:
             return "", False
-        return _gap_differs(model, found, loss, eps) or _expansion_differs(found, eps), True
+        wrong = _gap_differs(model, found, loss, eps) or _expansion_differs(found, eps) or _outputs_differ(found, eps)
+        return wrong, True
 
 
 def _dtypes(data):
@@ -188,6 +189,18 @@ def _round_off(found, loss, values, conjugates, eps):
     squares = np.sum(np.abs(found.duals) * (np.abs(found.targets) + np.abs(found.predictions)), axis=1)
     changes = rises + np.sum(np.abs(found.duals) * errors, axis=1) + (16 + width) * eps * (terms + squares)
     return float(np.sum(s * changes) / total)
+
+
+def _outputs_differ(found, eps):
+    """Return how the products of the outputs' coordinates differ from their kernel, or an empty string."""
+    if found.products is None or not np.all(np.isfinite(found.products)):
+        return ""
+    # the factor of a Gram matrix leaves out what is below the round-off of its largest entry
+    size = np.max(np.sum(found.spread**2, axis=1)) + np.max(np.abs(found.products))
+    off = np.max(np.abs(found.targets @ found.targets.T - found.products))
+    return (
+        "" if off <= 1e3 * len(found.products) * eps * size else f"outputs: products are off by {off:.2e} of {size:.2e}"
+    )
 
 
 def _expansion_differs(found, eps):
