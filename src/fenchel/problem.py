@@ -157,7 +157,8 @@ class DualProblem:
         xp = namespace(targets)
         root = xp.sqrt(weights)[:, None]
         total = float(xp.sum(weights))
-        return cls(scaled(gram, root), targets * root, bound, lam, root, total, observed, point_scale)
+        with np.errstate(over="ignore"):  # a float32 fit that overflows is done again in float64
+            return cls(scaled(gram, root), targets * root, bound, lam, root, total, observed, point_scale)
 
     def with_(self, loss: Loss | None = None, lam: float | None = None) -> "DualProblem":
         """Return the problem with another loss (bound as this one is) or another lam, on the same Gram operator."""

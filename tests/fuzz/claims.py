@@ -54,11 +54,28 @@ def claim(model, X, y, sample_weight):
     found = gather(model, X, y, weights)
     if found is None:
         return None
-    found.is_exact = getattr(model, "approximation", None) is None
+    found.is_exact = found.is_exact and getattr(model, "approximation", None) is None
     found = _cut(found, weights > 0)
+    if str(getattr(X, "dtype", "")) == "float32" and _is_far_from_zero(X):
+        found.is_exact = False  # distances in float32 hold no digit of those in float64
     if name in ("FunctionalRegressor", "QuantileFunctionRegressor", "CostSensitiveClassifier"):
         found.rounding = _rounding(found, model)
+    if isinstance(getattr(model, "kernel", None), str) and model.kernel == "rbf" and found.gram is not None:
+        found.rounding = found.rounding + _inconsistency(found, numbers(X)[weights > 0])
     return found
+
+
+def _is_far_from_zero(X):
+    X = numbers(X)
+    return np.max(np.abs(X), initial=0.0) > 1e3 * np.max(np.abs(X - X.mean(axis=0)), initial=0.0)
+
+
+def _inconsistency(found, X):
+    """Return what predictions change where a kernel of scikit-learn gives k(X, X) other values than k(X)."""
+    kernel = as_scalar_kernel("rbf").resolve(X)
+    off = np.abs(numbers(kernel(X)) - numbers(kernel(X, X.copy()))) @ np.abs(found.duals * found.weights[:, None])
+    off = off if found.operator is None else off @ np.abs(found.operator)
+    return off / (found.lam * found.weights.sum())
 
 
 def _rounding(found, model):
@@ -133,12 +150,12 @@ def _curves(model, X, y, weights):
     seen = ~np.isnan(Y)
     row = w.sum() / np.maximum((seen * w).sum(axis=1, keepdims=True), 1e-300)
     roots = np.sqrt(seen * w * row)
-    gram, operator = None, None
-    if seen.all():
-        kernel = Laplacian(10.0) if model.output_kernel is None else model.output_kernel
-        gram, operator = _gram(model, X, weights), np.sqrt(w)[:, None] * kernel(grid[:, None]) * np.sqrt(w)
+    kernel = Laplacian(10.0) if model.output_kernel is None else model.output_kernel
+    gram, operator = _gram(model, X, weights), np.sqrt(w)[:, None] * kernel(grid[:, None]) * np.sqrt(w) * row.max()
     rows = (np.nan_to_num(Y) * roots, H * roots, A, roots)
-    return Claim(*rows, weights, _lam(model), model.loss_, spread * roots, gram, operator)
+    found = Claim(*rows, weights, _lam(model), model.loss_, spread * roots, gram, operator)
+    found.is_exact = bool(seen.all())
+    return found
 
 
 def _trapezoid(grid):

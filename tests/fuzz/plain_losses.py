@@ -157,7 +157,9 @@ class Plain:
     def _ball(self, r, a):
         if a is not None:
             return self.loss.radius * norms(a, self.roots, 2)
-        return self._within(norms(r, self.roots, 2), self.loss.radius, np.zeros(len(r)))
+        return self._within(
+            norms(r, self.roots, 2), self.loss.radius + norms(self.errors, self.roots, 2), np.zeros(len(r))
+        )
 
     def _max_margin(self, r, a):
         y = np.where(np.abs(self.targets) <= self.errors, 0.0, self.targets)

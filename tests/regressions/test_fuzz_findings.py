@@ -17,7 +17,7 @@ from fenchel import (
 )
 from fenchel.estimators.search import SearchResult
 from fenchel.kernel_search import best_lam
-from fenchel.kernels import Gaussian, Laplacian, Matern
+from fenchel.kernels import Gaussian, Laplacian, Matern, Polynomial
 from fenchel.losses import Huber, InfimalConvolution, Norm, Power, Square
 from fenchel.losses.profile import _solve_increasing
 from fenchel.operators import Dense
@@ -152,3 +152,32 @@ def test_the_value_of_a_convolution_with_the_square(rng, other):
     expected = np.min(parts**2 / 2 + others, axis=1)
     np.testing.assert_allclose(values, expected, rtol=1e-4)
     assert np.all(values <= expected * (1 + 1e-12))
+
+
+def test_a_norm_that_overflows_float32():
+    """Lanczos gave LAPACK a matrix of NaN."""
+    huge = np.full((8, 8), 3e38, dtype=np.float32)
+    with np.errstate(all="ignore"):
+        assert Dense(huge).norm() == np.inf
+
+
+def test_a_kernel_near_the_end_of_float32(rng):
+    """The product of two diagonal entries overflowed where predictions look for inputs far from the sample."""
+    X = (1e6 + rng.standard_normal((4, 3))).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = OperatorKernelRegressor(Polynomial(3, 1.0, 0.0), loss="huber").fit(X, np.arange(4.0))
+        assert np.isfinite(model.predict(X)).all()
+        weights = np.array([1e-5, 1.0, 1e3, 1e5])
+        CostSensitiveClassifier(Polynomial(3, 1.0, 0.0), levels=2, solver="box_newton").fit(X, [0, 1, 0, 1], weights)
+
+
+def test_a_pilot_of_duplicated_inputs(rng):
+    """Left-out residuals are 0 / 0 at a tiny lam, and NumPy warned about it."""
+    X = np.repeat(rng.standard_normal((2, 2)), 4, axis=0).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = QuantileFunctionRegressor("auto", levels=1, pilot=True, lam=1e-9, tol=1e-9).fit(X, np.arange(8.0) / 100)
+    assert np.isfinite(model.predict(X)).all()
