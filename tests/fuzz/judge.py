@@ -159,7 +159,8 @@ def _gap_differs(model, found, loss, eps):
     quadratic = np.sum(s * np.sum(a * found.predictions, axis=1)) / total
     primal = np.sum(s * values) / total + quadratic / 2
     gap = np.sum(s * (values + conjugates - products)) / total
-    size = max(abs(primal), 1e-10 * abs(np.sum(s * loss.value(found.targets)) / total))
+    at_zero = abs(np.sum(s * loss.value(found.targets)) / total)
+    size = max(abs(primal), 1e-10 * at_zero if np.isfinite(at_zero) else 0.0)
     is_converged = abs(model.duality_gap_) <= model.tol
     if not np.isfinite([primal, gap, model.duality_gap_]).all():
         told = f"the objective is not finite (primal {primal:.3e}), duality_gap_ {model.duality_gap_:.2e}"
