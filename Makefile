@@ -5,12 +5,14 @@
 #   make test PYTEST_ARGS="-k huber" a part of the tests
 #   make test WORKERS=4              more processes
 #   make test-all TORCH=1            every case of every test
+#   make fuzz FUZZ_CASES=500         fewer cases of hostile input
 
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 TORCH ?=
 PYTEST_ARGS ?=
+FUZZ_CASES ?= 10000
 
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
@@ -22,7 +24,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint bench docs clean distclean
+.PHONY: help demo test test-all fuzz lint bench docs clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +37,9 @@ test: $(STAMPS)/test $(if $(TORCH),$(STAMPS)/torch) ## run the tests (TORCH=1: o
 
 test-all: CASES := --exhaustive
 test-all: test ## run every case of every test; make test takes those that can fail apart
+
+fuzz: $(STAMPS)/test ## hostile input: 10 000 cases in about 20 minutes (FUZZ_CASES=500 for fewer)
+	$(ONE_THREAD) $(BIN)/python -m tests.fuzz --cases $(FUZZ_CASES) --workers $(WORKERS)
 
 lint: $(STAMPS)/lint,cli,plot ## style, types and the direction of imports
 	$(BIN)/ruff check .

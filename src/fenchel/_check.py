@@ -7,7 +7,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from fenchel._array import Array, free_device_memory, host, namespace
+from fenchel._array import Array, as_like, free_device_memory, host, namespace
 from fenchel._optional import require
 from fenchel._sparse import is_sparse
 from fenchel.exceptions import IndefiniteError, NotFeasibleError
@@ -22,8 +22,11 @@ __all__ = [
     "check_parameter",
     "check_psd",
     "free_memory",
+    "outputs_like",
     "require",
 ]
+
+_MOST = 1e150  # whose square is a float64
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,25 @@ def check_finite(array: Array, name: str) -> Array:
     advice = "Impute missing values, or drop those samples." if is_nan.any() else "Correct it, or drop those samples."
     first = ", ".join(map(str, np.argwhere(places)[0]))
     raise ValueError(f"{name} must be finite. It contains {kind}, the first at index [{first}]. {advice}")
+
+
+def outputs_like(values: Array, like: Array, name: str) -> Array:
+    """Return outputs in the library and dtype of ``like``; raise if they overflow it, or their squares overflow.
+
+    Values that are not finite stay as they are.
+    """
+    xp, most = namespace(values), min(float(namespace(like).finfo(like.dtype).max), _MOST)
+    if not xp.isdtype(values.dtype, "real floating") or float(xp.finfo(values.dtype).max) <= most:
+        return as_like(values, like)
+    sizes = xp.abs(values)
+    is_over = xp.isfinite(sizes) & (sizes > most)
+    if bool(xp.any(is_over)):
+        largest = float(xp.max(xp.where(is_over, sizes, xp.zeros_like(sizes))))
+        raise ValueError(
+            f"{name} must hold numbers of at most {most:.1e} in size, the fit being in {like.dtype}. "
+            f"Got {largest:.1e}. Divide {name} by a constant."
+        )
+    return as_like(values, like)
 
 
 def check_psd(matrix: Array, name: str, rtol: float = 0.0) -> Array:

@@ -73,7 +73,7 @@ def nearly_held_out(
     bound, same = [bound_loss(problem, loss) for loss in losses], [float(lam) * (n - 1) / n for lam in lams]
     for i, j, solution in solve_grid(problem, losses, same, tol):
         predictions = approximate_loo(problem.with_(loss=bound[i], lam=same[j]), solution)
-        yield HeldOut(i, j, predictions, solution.certificate.relative_gap)
+        yield HeldOut(i, j, predictions, solution.certificate.distance)
 
 
 class _Folds(ABC):
@@ -130,7 +130,7 @@ class _Masked(_Folds):
                         predictions[fold] = self._expand(problem, solution, fold, everyone)
                     else:
                         predictions[fold] = host(self.problem.unscale(solution.predictions))[fold]
-                yield HeldOut(i, j, predictions, max(solution.certificate.relative_gap for solution in solutions))
+                yield HeldOut(i, j, predictions, max(solution.certificate.distance for solution in solutions))
 
 
 class _Cut(_Folds):
@@ -155,7 +155,7 @@ class _Cut(_Folds):
             predictions, gap = self._unknown(), 0.0
             i, j, _ = members[0]
             for f, (_, _, solution) in enumerate(members):
-                gap = max(gap, solution.certificate.relative_gap)
+                gap = max(gap, solution.certificate.distance)
                 fold, problem = self.folds[f], self.alone[f].with_(rows[f][i], float(lams[j]))
                 if self.expanded:
                     predictions[fold] = self._expand(problem, solution, fold, self.train[f])

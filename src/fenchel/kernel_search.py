@@ -414,18 +414,23 @@ def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
     Decades come first, beyond an end as long as the error falls there, then thirds of a decade around the best.
     """
     lams = _LAMS
-    found = errors(lams)
+    found = _with_infinity(errors(lams))
     for end, factor in ((0, 0.1), (len(_LAMS) - 1, 10.0)):
         for _ in range(_MOST_DECADES):
             if int(np.argmin(found)) != end or found[end] > (1 - _FLAT) * np.delete(found, end).min():
                 break
             beyond = np.array([lams[end] * factor])
-            lams, found, end = np.append(lams, beyond), np.append(found, errors(beyond)), len(lams)
+            lams, found, end = np.append(lams, beyond), np.append(found, _with_infinity(errors(beyond))), len(lams)
     fine = lams[int(np.argmin(found))] * 10.0 ** np.array([-2 / 3, -1 / 3, 1 / 3, 2 / 3])
-    lams, found = np.append(lams, fine), np.append(found, errors(fine))
+    lams, found = np.append(lams, fine), np.append(found, _with_infinity(errors(fine)))
     near = np.flatnonzero(found <= (1 + _FLAT) * np.min(found))
     at = int(near[np.argmax(lams[near])])
     return float(lams[at]), float(found[at])
+
+
+def _with_infinity(errors: np.ndarray) -> np.ndarray:
+    """Return errors, infinity where overflow has left no number."""
+    return np.where(np.isnan(errors), np.inf, errors)
 
 
 def _squares(residuals: np.ndarray, seen: np.ndarray | None) -> np.ndarray:

@@ -32,6 +32,11 @@ class Certificate:
     gap: float
     relative_gap: float
 
+    @property
+    def distance(self) -> float:
+        """Size of the relative gap: a gap that round-off has made negative certifies no more than a positive one."""
+        return abs(self.relative_gap)
+
 
 class Shared:
     """What problems with one Gram operator and the same targets have in common; each is computed when first needed."""
@@ -152,7 +157,8 @@ class DualProblem:
         xp = namespace(targets)
         root = xp.sqrt(weights)[:, None]
         total = float(xp.sum(weights))
-        return cls(scaled(gram, root), targets * root, bound, lam, root, total, observed, point_scale)
+        with np.errstate(over="ignore"):  # a float32 fit that overflows is done again in float64
+            return cls(scaled(gram, root), targets * root, bound, lam, root, total, observed, point_scale)
 
     def with_(self, loss: Loss | None = None, lam: float | None = None) -> "DualProblem":
         """Return the problem with another loss (bound as this one is) or another lam, on the same Gram operator."""

@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +28,7 @@ from fenchel._check import Interval, Options, check_array, check_memory, check_p
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
 from fenchel.estimators.fitted_dual import Duals, expose_solution, warn_unless_converged
-from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
+from fenchel.estimators.layers import INTERRUPTED, Layers, Network, Reduced, descend, first_layers
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.validation import (
     DualSettings,
@@ -36,12 +37,14 @@ from fenchel.estimators.validation import (
     new_inputs,
     part_of,
     training_inputs,
+    warn_user,
 )
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.representations import KernelOutputs
 from fenchel.solvers import Solver
+from fenchel.solvers.base import keeping_best
 
 __all__ = ["KernelAutoencoder"]
 
@@ -239,6 +242,8 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
             objective, layers, self.max_inner_iter, self.inner_tol
         )
         self.n_inner_iter_ = len(self.objective_history_) - 1
+        if self.inner_status_ == INTERRUPTED:
+            warn_user(f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for them.", ConvergenceWarning)
         self._fit_outer_layer(objective, layers, representation, decoder)
         return self
 
@@ -353,7 +358,8 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         codes = layers.codes(V)
         problem = objective.problem(layers.kernels[-1], codes[-1])
         objective.tol = self.tol
-        solution = objective.solve(problem)
+        with keeping_best():
+            solution = objective.solve(problem)
         duals = Duals.of(problem, solution)
         expose_solution(self, solution, duals)
         warn_unless_converged(solution, self.lam, self.tol)

@@ -41,6 +41,14 @@ class Checkpoint:
             self._n_done += 1
             return self._n_done
 
+    def account(self) -> str:
+        """Return in words what is done, and what of it is kept."""
+        done = f"{self._n_done} of {self.gaps.size} pairs of the grid were done."
+        if self.file is None:
+            return f"{done} Name a checkpoint to keep what a search has finished."
+        n_kept = int(np.sum(~np.isnan(self.errors).any(axis=(1, 2))))
+        return f"{done} {n_kept} of {len(self.errors)} losses are in the checkpoint {self.file}; fit again to go on."
+
     def save(self, loss: int) -> None:
         """Write the file if a loss is finished."""
         with self._lock:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -29,6 +28,7 @@ from fenchel.losses.base import row_saturation
 from fenchel.operators import Thin, is_thin, kronecker
 from fenchel.problem import Certificate, DualProblem, arithmetic
 from fenchel.solvers import Auto, Solution, Solver, Status
+from fenchel.solvers.base import keeping_best
 
 __all__ = [
     "FITTED",
@@ -223,9 +223,15 @@ class FittedDual:
         """Return the predictions for checked inputs, in coordinates (m, p)."""
         return self.expansion.predict_coordinates(X)
 
-    def with_coefficients(self, coef: Array) -> "FittedDual":
-        """Return the fit with other coefficients of the support, (support, q): another function of the inputs."""
+    def with_coefficients(self, coef: Array, active: np.ndarray) -> "FittedDual":
+        """Return the fit with other coefficients, (active, q), of samples of the support: another function."""
         support = _support(self.problem.unscale(self.solution.duals))
+        if len(active) < len(support):  # the norm of a dual that is not null may be: the others have a row of zeros
+            xp = namespace(coef)
+            place = np.full(self.training_set.n_samples, len(active))
+            place[active] = np.arange(len(active))
+            zeros = xp.zeros((1, coef.shape[1]), dtype=coef.dtype, device=device(coef))
+            coef = xp.take(xp.concat([coef, zeros]), as_index(place[support], coef), axis=0)
         return replace(self, expansion=KernelExpansion.over(self.training_set, support, coef, self.expansion.columns))
 
 
@@ -253,12 +259,15 @@ def fit_dual(
     """Solve the dual problem of a loss and a lam to a relative gap ``tol``; ``start`` are duals to begin from.
 
     A threshold that is relative to the residuals becomes a number, from those of the square loss at the same lam.
+    ``KeyboardInterrupt`` ends the solve with the best point that was certified, once there is one.
     """
     if loss.is_relative:
         pilot = fit_dual(training_set, Square(), lam, Auto(), tol)
+        if pilot.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # of the problem itself no point is known
         loss = loss.resolve(pilot.residuals, training_set.weights, training_set.representation.point_scale)
     problem = training_set.problem(loss, lam)
-    with arithmetic(problem):
+    with arithmetic(problem), keeping_best():
         solution = _finite(solver.solve(problem, tol=tol, start=start), problem)
     return as_fitted(training_set, problem, solution, tol)
 
@@ -271,11 +280,16 @@ def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E,
     how = settings.loss, settings.lam, settings.solver, settings.tol
     encoded = encode(False)
     fitted = fit_dual(encoded.training_set, *how)
-    if fitted.status is not Status.CONVERGED and is_single(encoded.training_set.targets):
-        with suppress(IndefiniteError):  # a matrix of float32 numbers holds no more digits
+    is_over = fitted.status in (Status.CONVERGED, Status.INTERRUPTED)
+    if not is_over and is_single(encoded.training_set.targets):
+        try:
             refined = encode(True)
             start = _usable_start(fitted.solution.duals, refined.training_set.targets)
             encoded, fitted = refined, fit_dual(refined.training_set, *how, start)
+        except IndefiniteError:
+            pass  # a matrix of float32 numbers holds no more digits
+        except KeyboardInterrupt:  # before the first point in float64: that in float32 is kept
+            fitted = replace(fitted, solution=replace(fitted.solution, status=Status.INTERRUPTED))
     warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     warn_of_scales(fitted)
     return encoded, fitted
@@ -313,7 +327,7 @@ def _recertified(
         solution = replace(solution, duals=duals)
         expansion = _expansion(training_set, problem, solution)
     status = solution.status
-    if abs(certificate.relative_gap) <= tol:
+    if certificate.distance <= tol:
         status = Status.CONVERGED
     elif status is Status.CONVERGED:
         status = Status.STALLED

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_host, is_numpy, namespace
-from fenchel._check import Options, check_array, check_memory, check_parameter
+from fenchel._check import Options, check_array, check_memory, check_parameter, outputs_like
 from fenchel.datasets.functional import Curves, as_curves, is_fdata, to_fdata
 from fenchel.estimators.curve_center import CurveCenter, channel_scales
 from fenchel.estimators.curve_scores import curve_score
@@ -282,7 +282,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(curves)}.")
         xp = namespace(X)
         X = xp.astype(X, xp.float64) if double else X
-        curves = given = Curves(curves.grid, as_like(curves.values, X))
+        curves = given = Curves(curves.grid, outputs_like(curves.values, X, "y"))
         _check_operator_fits(curves)
         representation = self._curve_representation()
         center = self._center_of(curves, sample_weight)

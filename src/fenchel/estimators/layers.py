@@ -13,7 +13,7 @@ from fenchel.operators import Dense
 from fenchel.problem import DualProblem, arithmetic
 from fenchel.solvers import ClosedForm, RowNewton, Solution, Solver, Status
 
-__all__ = ["Layers", "Network", "Reduced", "descend", "first_layers"]
+__all__ = ["INTERRUPTED", "Layers", "Network", "Reduced", "descend", "first_layers"]
 
 _NEAR = 12  # Newton steps from the duals of nearby codes, before the solver is asked that takes any start
 _ENDS = {
@@ -21,6 +21,7 @@ _ENDS = {
     1: "not converged: stopped at max_inner_iter",
     2: "stopped: no step along the gradient gains anything, to the accuracy of the outer solves",
 }
+INTERRUPTED = "not converged: interrupted, these are the best layers so far"
 _TOO_LONG = 1e3  # objective, over the first one, of codes that the outer layer cannot be solved for
 _LEAST, _MOST = 1e-6, 1e6  # multipliers of a start; a null dual has the largest
 _SHIFT = 1e-6  # ridge of the fit that gives deeper layers their first codes
@@ -206,7 +207,8 @@ class Reduced:
         if start is None or not self.solver.chooses or RowNewton().why_not(problem) is not None:
             return self.solver.solve(problem, self.tol, start)
         near = RowNewton(max_iter=_NEAR).solve(problem, self.tol, start)
-        return near if near.status is Status.CONVERGED else self.solver.solve(problem, self.tol, near.duals)
+        is_over = near.status in (Status.CONVERGED, Status.INTERRUPTED)
+        return near if is_over else self.solver.solve(problem, self.tol, near.duals)
 
     def __call__(self, layers: Layers) -> tuple[float, tuple[Array, ...]]:
         """Return the objective and its derivatives in the coefficients of the layers."""
@@ -251,5 +253,8 @@ def descend(
         history.append(first * float(intermediate_result.fun))
 
     options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-12, "maxcor": 20}
-    result = minimize(scaled, begin, jac=True, method="L-BFGS-B", callback=note, options=options)
+    try:
+        result = minimize(scaled, begin, jac=True, method="L-BFGS-B", callback=note, options=options)
+    except KeyboardInterrupt:
+        return best[1], history, INTERRUPTED
     return best[1], history, _ENDS.get(result.status, _ENDS[2])

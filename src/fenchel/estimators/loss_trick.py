@@ -362,7 +362,8 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
             if problem.root is not None:
                 rows = as_index(active, omega)
                 omega = omega * namespace(omega).take(problem.root, rows, axis=0) * problem.root.T
-            self._expansion = fitted.with_coefficients(_spread(omega * problem.scale, encoded.training_set)).expansion
+            coef = _spread(omega * problem.scale, encoded.training_set)
+            self._expansion = fitted.with_coefficients(coef, active).expansion
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,7 +1,7 @@
 """The whole quantile function of an output given an input, in one fit."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
@@ -38,7 +38,7 @@ from fenchel.kernels import Laplacian, as_operator_kernel, as_scalar_kernel
 from fenchel.kernels.base import ScalarKernel
 from fenchel.losses import Loss, Pinball
 from fenchel.representations import Euclidean
-from fenchel.solvers import Solver
+from fenchel.solvers import Auto, Solver
 
 __all__ = ["QuantileFunctionRegressor"]
 
@@ -377,7 +377,8 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     ) -> tuple[Array, QuantilePilot]:
         """Return what a pilot leaves of the outputs at every level, in units of their spread, and the pilot."""
         kernel = as_operator_kernel(input_kernel(self))
-        training_set = encode(X, outputs, kernel, Euclidean(), settings, sample_weight)
+        stored = replace(settings, solver=Auto())  # regressions in closed form need the Gram matrix
+        training_set = encode(X, outputs, kernel, Euclidean(), stored, sample_weight)
         pilot = fit_pilot(training_set, *level_quadrature(self))
         rest = pilot.rest(host(training_set.targets), level_quadrature(self)[0])
         return training_set.given(as_like(rest, outputs)), pilot

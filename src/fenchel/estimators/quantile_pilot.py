@@ -299,10 +299,11 @@ class _Ridges:
         if columns.shape[1] == 0:
             return _Fit(columns, columns, center)
         rows = (columns - center) * self.root
-        lam, _ = best_lam(lambda lams: np.array([float(np.sum(self._left_out(lam, rows) ** 2)) for lam in lams]))
-        scale = 1 / (lam * self.diagonal * self.problem.total)
-        coef = self._duals(scale, rows) * self.root * scale
-        return _Fit(columns - self._left_out(lam, rows) / self.root, coef, center, lam * self.diagonal)
+        with np.errstate(all="ignore"):  # a lam at which round-off leaves no number is not the best
+            lam, _ = best_lam(lambda lams: np.array([float(np.sum(self._left_out(lam, rows) ** 2)) for lam in lams]))
+            scale = 1 / (lam * self.diagonal * self.problem.total)
+            coef = self._duals(scale, rows) * self.root * scale
+            return _Fit(columns - self._left_out(lam, rows) / self.root, coef, center, lam * self.diagonal)
 
     def _left_out(self, lam: float, rows: np.ndarray) -> np.ndarray:
         """Return the left-out residuals times the root of the weights; lam counts for the samples that are kept."""

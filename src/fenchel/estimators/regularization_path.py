@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, Outputs, host, namespace
 from fenchel.estimators.fitted_dual import DualEstimator, as_fitted
 from fenchel.estimators.search import Progress, warn_gaps
 from fenchel.estimators.training_set import Encoded
-from fenchel.estimators.validation import as_lams, as_losses
+from fenchel.estimators.validation import as_lams, as_losses, warn_user
 from fenchel.losses import Loss
 from fenchel.problem import arithmetic
 from fenchel.solvers import Solution
@@ -49,6 +50,11 @@ class RegularizationPath:
 
     def model(self, loss: int, lam: int) -> Any:
         """Return the fitted estimator of one pair, by its indices in the grid."""
+        if (loss, lam) not in self._solutions:
+            raise ValueError(
+                f"The path has no solution of the pair ({loss}, {lam}): {len(self.losses)} losses, {len(self.lams)} "
+                f"lams, {len(self._solutions)} pairs are solved."
+            )
         solution = self._solutions[loss, lam]
         solution = replace(solution, stages=(solution.stage("one pair of a path"),))
         training_set = self._encoded.training_set
@@ -95,7 +101,8 @@ def path(
     Returns
     -------
     path : RegularizationPath
-        The solutions with their gaps; a pair that is not within ``tol`` is warned about and kept.
+        The solutions with their gaps; a pair that is not within ``tol`` is warned about and kept. After
+        ``KeyboardInterrupt``, those that are there; the numbers of the others are NaN.
 
     Examples
     --------
@@ -120,14 +127,20 @@ def path(
     n_iter = np.zeros(shape, dtype=int)
     solutions: dict[tuple[int, int], Solution] = {}
     problem = encoded.training_set.ridge
-    with arithmetic(problem):
-        for i, j, solution in solve_grid(problem, checked, lams, estimator.tol, settings.solver):
-            certificate = solution.certificate
-            gaps[i, j], primal[i, j], dual[i, j] = certificate.relative_gap, certificate.primal, certificate.dual
-            sparsity[i, j] = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))
-            n_iter[i, j] = solution.n_iter
-            solutions[i, j] = solution
-            if progress is not None:
-                progress(len(solutions), len(checked) * len(lams))
-    warn_gaps(gaps, estimator.tol)
+    try:
+        with arithmetic(problem):
+            for i, j, solution in solve_grid(problem, checked, lams, estimator.tol, settings.solver):
+                certificate = solution.certificate
+                gaps[i, j], primal[i, j], dual[i, j] = certificate.relative_gap, certificate.primal, certificate.dual
+                sparsity[i, j] = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))
+                n_iter[i, j] = solution.n_iter
+                solutions[i, j] = solution
+                if progress is not None:
+                    progress(len(solutions), gaps.size)
+    except KeyboardInterrupt:
+        if not solutions:
+            raise
+        text = f"Interrupted: {len(solutions)} of {gaps.size} pairs of the path are solved, the others are NaN."
+        warn_user(text, ConvergenceWarning)
+    warn_gaps(gaps[~np.isnan(gaps)] if solutions else gaps, estimator.tol)
     return RegularizationPath(checked, lams, gaps, primal, dual, sparsity, n_iter, estimator, encoded, solutions)

@@ -93,7 +93,7 @@ def n_far(scalar: Any, gram: Any, X: Array, Z: Array) -> int:
     if not is_numpy(X):
         return 0
     sums = np.abs(gram.matmul(np.ones((Z.shape[0], 1), dtype=X.dtype)))[:, 0]
-    least = _FAR * np.sqrt(np.abs(scalar.diag(X)) * np.max(np.abs(scalar.diag(Z))))
+    least = _FAR * np.sqrt(np.abs(scalar.diag(X))) * np.sqrt(np.max(np.abs(scalar.diag(Z))))
     suspects = np.flatnonzero((sums < Z.shape[0] * least) & (least > 0))
     if len(suspects) == 0:
         return 0

@@ -99,7 +99,8 @@ class SearchResult:
         if len(lams) < 2 or 0 < place < len(lams) - 1:
             return None
         neighbour = 1 if place == 0 else len(lams) - 2
-        if not errors[neighbour] - errors[place] > _FLAT * abs(errors[neighbour]):
+        is_finite = np.isfinite(errors[[place, neighbour]]).all()
+        if not is_finite or not errors[neighbour] - errors[place] > _FLAT * abs(errors[neighbour]):
             return None  # flat: a further point would say no more
         return float(lams[place] ** 2 / lams[neighbour])
 
@@ -288,7 +289,11 @@ class Search:
 
         with arithmetic(training_set.ridge):
             parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
-            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(record)(part) for part in parts)
+            try:
+                Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(record)(part) for part in parts)
+            except KeyboardInterrupt as interrupt:
+                interrupt.add_note(store.account())
+                raise
         warn_gaps(store.gaps, self.tol)
         return SearchResult(self.losses, self.lams, store.scores, store.errors, store.gaps)
 
@@ -342,7 +347,7 @@ def expose_best(
 
 def warn_gaps(gaps: np.ndarray, tol: float) -> None:
     """Warn about pairs of a grid whose gap is above ``tol``."""
-    over = int(np.sum(~(gaps <= tol)))
+    over = int(np.sum(~(np.abs(gaps) <= tol)))
     if over:
         warn_user(
             f"{over} of {gaps.size} pairs of the grid have a gap above tol {tol:g}, {np.nanmax(gaps):.1e} at most.",

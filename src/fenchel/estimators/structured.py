@@ -12,8 +12,8 @@ from sklearn.utils import Tags
 
 from fenchel import approximations as approximation_room
 from fenchel import decoders as decoder_room
-from fenchel._array import Array, as_like, as_objects, host, is_host, is_numpy, namespace
-from fenchel._check import check_array
+from fenchel._array import Array, as_objects, host, is_host, is_numpy, namespace
+from fenchel._check import check_array, outputs_like
 from fenchel.approximations import Approximation
 from fenchel.decoders import Candidates, Decoder
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
@@ -322,7 +322,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
                 return as_objects(y)
             y = numbers
         y = y[:, None] if y.ndim == 1 else y
-        return check_array(as_like(y, X), "y", ndim=tuple(range(2, y.ndim + 1)))
+        return check_array(outputs_like(y, X, "y"), "y", ndim=tuple(range(2, y.ndim + 1)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -18,7 +18,7 @@ from fenchel import approximations as approximation_room
 from fenchel import losses as loss_room
 from fenchel import solvers as solver_room
 from fenchel._array import Array, Outputs, as_like, host, is_host, namespace
-from fenchel._check import Interval, Options, check_array, check_finite, check_parameter
+from fenchel._check import Interval, Options, check_array, check_finite, check_parameter, outputs_like
 from fenchel._component import from_name
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.approximations import Approximation
@@ -166,10 +166,23 @@ def is_regular(y: Outputs) -> bool:
 
 def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
     """Return ``X``, or ``X`` and ``y``, as scikit-learn checks them; entries of ``X`` that are not finite are named."""
-    checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+    try:
+        checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(f"{' and '.join(('X', 'y')[: len(data)])} must hold numbers: {error}.") from error
     X, *rest = checked if len(data) == 2 else (checked,)
     X = check_finite(as_rows(X) if is_sparse(X) else X, "X")
     return (X, *rest) if rest else X
+
+
+def _as_floats(y: Outputs) -> np.ndarray:
+    """Return outputs as floats; raise if they are no numbers."""
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold numbers: {error}.") from error
 
 
 def training_inputs(estimator: Any, X: Array, kernel: K, double: bool, takes_sparse: bool = False) -> tuple[Array, K]:
@@ -191,9 +204,9 @@ def training_vectors(
     if is_host(X):
         accepted = "csr" if takes_sparse else False
         X, y = validated(estimator, X, y, multi_output=True, y_numeric=True, accept_sparse=accepted)
-        y = np.asarray(y, dtype=X.dtype)
+        y = outputs_like(y if y.dtype.kind in "biuf" else _as_floats(y), X.data if is_sparse(X) else X, "y")
     else:
-        X, y = check_array(X, "X"), check_array(as_like(y, X), "y", ndim=(1, 2))
+        X, y = check_array(X, "X"), check_array(outputs_like(as_like(y, X), X, "y"), "y", ndim=(1, 2))
         if X.shape[0] != y.shape[0]:
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
         estimator.n_features_in_ = int(X.shape[1])
@@ -223,7 +236,10 @@ def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.nd
     if weights is None:
         return None, None
     n = X.shape[0]
-    values = np.asarray(weights if is_host(weights) else host(weights), dtype=np.float64)
+    try:
+        values = np.asarray(weights if is_host(weights) else host(weights), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must hold finite non-negative numbers: {error}.") from error
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.shape != (n,):

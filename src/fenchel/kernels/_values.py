@@ -93,10 +93,17 @@ def positive_median(distances: np.ndarray, weights: np.ndarray | None = None) ->
     if not values.size:
         return 1.0
     if weights is None:
-        return float(np.median(values))
+        return _squarable(float(np.median(values)))
     first, second = np.triu_indices(len(weights), k=1)
     masses = np.broadcast_to(weights[first] * weights[second], distances.shape)[is_positive]
-    return float(weighted_median(values, masses))
+    return _squarable(float(weighted_median(values, masses)))
+
+
+def _squarable(distance: float) -> float:
+    """Return a distance; raise if its square is no float64."""
+    if not 1e-150 < distance < 1e150:
+        raise ValueError(f"The median distance of X must be in (1e-150, 1e150). Got {distance:.1e}: scale the inputs.")
+    return distance
 
 
 def squared_norms(X: Array) -> Array:

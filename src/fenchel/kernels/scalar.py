@@ -319,10 +319,11 @@ class Matern(_VectorKernel):
         """Return the kernel of smoothness nu at scaled distances, whose buffer may be used again."""
         if nu == 0.5:
             return exp(t, -1.0)
-        if nu == 1.5:
-            return (1 + t) * exp(t, -1.0)
-        if nu == 2.5:
-            return (1 + t + t**2 / 3) * exp(t, -1.0)
+        if nu in (1.5, 2.5):
+            t = namespace(t).clip(
+                t, max=1e4
+            )  # whose exponential is zero: a longer distance, or its square, may overflow
+            return (1 + t + (t**2 / 3 if nu == 2.5 else 0.0)) * exp(t, -1.0)
         return as_like(matern_of(host(t).astype(np.float64), nu), t)
 
     @classmethod

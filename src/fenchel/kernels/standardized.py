@@ -17,6 +17,7 @@ from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
 __all__ = ["Standardized"]
 
 _CONSTANT = 64  # a deviation of so many eps of the largest entry is round-off
+_MOST = 1e150  # whose square is a float64
 
 
 class Standardized(ScalarKernel):
@@ -185,7 +186,12 @@ def moments(X: Array, weights: Array | None, by_channel: bool) -> tuple[np.ndarr
     counts = xp.ones(n, dtype=xp.float64, device=device(X)) if weights is None else xp.astype(weights, xp.float64)
     shares = xp.reshape(counts / xp.sum(counts), (n, *([1] * (X.ndim - 1))))
     mean = xp.sum(shares * wide, axis=0)
-    variance, largest = host(xp.sum(shares * (wide - mean) ** 2, axis=0)), host(xp.max(xp.abs(wide), axis=0))
+    largest = host(xp.max(xp.abs(wide), axis=0))
+    if np.max(largest, initial=0.0) > _MOST:
+        raise ValueError(
+            f"X must hold numbers of at most {_MOST:g} in size to be standardised. Got {largest.max():.1e}."
+        )
+    variance = host(xp.sum(shares * (wide - mean) ** 2, axis=0))
     if by_channel:  # the points of a channel are one, and a curve (m,) has one channel
         variance, largest = np.mean(variance, axis=0, keepdims=True), np.max(largest, axis=0, keepdims=True)
     deviation = np.sqrt(variance)

@@ -17,6 +17,7 @@ Step = float | Array  # of a prox: one number, or an array with one for each row
 Prox = Callable[[Array, Step], Array]
 
 _HALVINGS = 120  # more than a bisection needs to close a bracket to the last bit of float64
+_FEW, _DECADES = 6, 1e3  # steps before a bracket whose ends have this ratio is halved in decades
 
 
 class Profile(ABC):
@@ -254,7 +255,9 @@ class Convolution(Profile):
         return namespace(t).where(t <= self.radius * (1 + 16 * eps(t)), inside, namespace(t).zeros_like(t) + math.inf)
 
     def _maximiser(self, t: Array) -> Array:
-        """Return the s that attains f(t) = s t - f*(s)."""
+        """Return the s that attains f(t) = s t - f*(s): a prox, if the conjugate has a quadratic part."""
+        if self.curvature > 0:
+            return self.remainder().prox(t / self.curvature, 1 / self.curvature)
         is_bounded = math.isfinite(self.bound)
         high = namespace(t).zeros_like(t) + self.bound if is_bounded else _grow(self.slope, t)
         return _solve_increasing(self.slope, t, high)
@@ -284,7 +287,8 @@ def _solve_increasing(function: Callable[[Array], Array], level: Array, high: Ar
     """Return the u in [0, high] with function(u) = level; 0 where function(0) >= level.
 
     Chandrupatla's method, on all entries at once: inverse quadratic steps where they are safe, halvings elsewhere, so
-    that a jump of the function costs no more than a bisection.
+    that a jump of the function costs no more than a bisection. A root that is still not found after a few steps in a
+    bracket of several decades is looked for in the middle of the decades.
     """
     xp = namespace(level)
     limit = float(xp.finfo(level.dtype).max) ** 0.25
@@ -297,8 +301,9 @@ def _solve_increasing(function: Callable[[Array], Array], level: Array, high: Ar
     is_zero = fa >= 0
     half = xp.zeros_like(level) + 0.5
     share = half
-    for _ in range(_HALVINGS):
+    for step in range(_HALVINGS):
         x = a + share * (b - a)
+        x = x if step < _FEW else _decades_halved(xp, x, a, b)
         fx = excess(x)
         same = (fx < 0) == (fa < 0)
         c, fc = xp.where(same, a, b), xp.where(same, fa, fb)
@@ -314,6 +319,12 @@ def _solve_increasing(function: Callable[[Array], Array], level: Array, high: Ar
         share = xp.minimum(xp.maximum(share, margin), 1 - margin)
     best = xp.where(xp.abs(fa) <= xp.abs(fb), a, b)
     return xp.where(is_zero, xp.zeros_like(best), best)
+
+
+def _decades_halved(xp: Namespace, x: Array, a: Array, b: Array) -> Array:
+    """Return x, or where the ends of the bracket are decades apart their geometric mean."""
+    low, high = xp.minimum(a, b), xp.maximum(a, b)
+    return xp.where(high > _DECADES * low, xp.sqrt(xp.maximum(low, eps(x) ** 2 * high)) * xp.sqrt(high), x)
 
 
 def _next_share(xp: Namespace, points: tuple[Array, ...], values: tuple[Array, ...], half: Array) -> Array:

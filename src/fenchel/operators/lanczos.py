@@ -29,6 +29,8 @@ def largest_eigenvalue(matmul: Callable[[Array], Array], shape: tuple[int, ...],
         for _ in range(2):  # twice is enough against the loss of orthogonality
             image = image - rows.T @ (rows @ image)
         beta = float(xp.linalg.vector_norm(image))
+        if not (math.isfinite(alphas[-1]) and math.isfinite(beta)):
+            return math.inf  # the norm overflows the dtype
         is_last = k + 1 == min(size, 80) or beta <= max(1e-12, 64 * eps(like)) * max(alphas)
         if is_last or (k >= 11 and k % 4 == 3):
             values, vectors = np.linalg.eigh(np.diag(alphas) + np.diag(betas, 1) + np.diag(betas, -1))

@@ -19,7 +19,7 @@ from fenchel._array import (
     row_norms,
     triangular_solve,
 )
-from fenchel._check import check_psd
+from fenchel._check import check_no_overflow, check_psd
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
@@ -128,6 +128,7 @@ class KernelOutputs(Representation):
             K = self.kernel_(Y)
             if K.shape[0] != K.shape[1]:
                 raise ValueError(f"The output Gram matrix must be square. Got shape {tuple(K.shape)} instead.")
+            check_no_overflow(K, f"The Gram matrix of {self.kernel_!r}")
             self._factor = _Pivots(K, self.rtol) if is_numpy(K) else GramFactor(self.rtol).fit(K)
             features = self._factor.targets_
         self.representation_error_ = 0.0 if self.approximation is None else self._lost(features)

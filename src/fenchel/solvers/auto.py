@@ -7,7 +7,7 @@ from fenchel._array import is_single, namespace
 from fenchel.feasibility import round_off
 from fenchel.operators import streamed
 from fenchel.problem import Certificate, DualProblem
-from fenchel.solvers.base import Callback, Solution, Solver, Stage, Status
+from fenchel.solvers.base import Callback, Solution, Solver, Stage, Status, keeps_best
 from fenchel.solvers.box import BoxNewton
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.costs import Cost, Known, Shares, trace
@@ -201,7 +201,7 @@ class _Relay:
     @property
     def gap(self) -> float:
         """The least gap so far, infinity where it is not a number."""
-        gap = math.inf if self._best is None else self._best.certificate.relative_gap
+        gap = math.inf if self._best is None else self._best.certificate.distance
         return math.inf if math.isnan(gap) else gap
 
     @property
@@ -228,13 +228,20 @@ class _Relay:
             self._is_interrupted = self._is_interrupted or is_stop
             return is_stop
 
-        solution = solver.solve(self.problem, tol, start, watch)
+        try:
+            solution = solver.solve(self.problem, tol, start, watch)
+        except KeyboardInterrupt:  # before its first point: that of an earlier one is kept
+            if self._best is None or not keeps_best():
+                raise
+            self._is_interrupted = True
+            return Status.INTERRUPTED
+        self._is_interrupted = self._is_interrupted or solution.status is Status.INTERRUPTED
         is_cut_short = is_limited and solution.n_iter >= getattr(solver, "max_iter", math.inf)
         if is_cut_short and solution.status is Status.INFEASIBLE:
             solution = replace(solution, status=Status.MAX_ITER)
         self._history += [(before + n_iter, certificate) for n_iter, certificate in solution.history]
         self._stages.append(solution.stage(reason))
-        if math.isinf(self.gap) or solution.certificate.relative_gap < self.gap:
+        if math.isinf(self.gap) or solution.certificate.distance < self.gap:
             self._best = solution
         return solution.status
 

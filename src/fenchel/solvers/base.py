@@ -15,12 +15,13 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.costs import Cost, Known
 
-__all__ = ["Callback", "Solution", "Solver", "Stage", "Status", "shown", "watched"]
+__all__ = ["Callback", "Solution", "Solver", "Stage", "Status", "keeping_best", "keeps_best", "shown", "watched"]
 
 Callback = Callable[[int, Certificate], bool | None]
 Watcher = Callable[[int, Certificate], None]
 
 _WATCHER: ContextVar[Watcher | None] = ContextVar("_WATCHER", default=None)
+_KEEPS_BEST: ContextVar[bool] = ContextVar("_KEEPS_BEST", default=False)
 
 
 @contextmanager
@@ -50,6 +51,24 @@ def watched(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _WATCHER.reset(token)
+
+
+@contextmanager
+def keeping_best() -> Iterator[None]:
+    """Let ``KeyboardInterrupt`` end the solves inside a ``with`` block with the best point that was certified.
+
+    Elsewhere it goes through: of a search, whose result is a choice among many solves, one point is of no use.
+    """
+    token = _KEEPS_BEST.set(True)
+    try:
+        yield
+    finally:
+        _KEEPS_BEST.reset(token)
+
+
+def keeps_best() -> bool:
+    """Whether an interrupted solve returns its best point."""
+    return _KEEPS_BEST.get()
 
 
 def shown(n_iter: int, certificate: Certificate) -> None:

@@ -67,14 +67,14 @@ class ClosedForm(Solver):
         predictions = problem.predictions(duals)
         certificate = problem.certificate(duals, predictions)
         history = [(1, certificate)]
-        while certificate.relative_gap > tol and len(history) < 4 and solve is not None:
+        while certificate.distance > tol and len(history) < 4 and solve is not None:
             refined = duals + solve(problem.targets - predictions - duals)
             trial = problem.predictions(refined)
             history.append((len(history) + 1, problem.certificate(refined, trial)))
-            if not history[-1][1].relative_gap < certificate.relative_gap:
+            if not history[-1][1].distance < certificate.distance:
                 break
             duals, predictions, certificate = refined, trial, history[-1][1]
         if callback is not None:
             callback(len(history), certificate)
-        status = Status.CONVERGED if certificate.relative_gap <= tol else Status.STALLED
+        status = Status.CONVERGED if certificate.distance <= tol else Status.STALLED
         return Solution(duals, predictions, certificate, len(history), status, type(self).__name__, history)

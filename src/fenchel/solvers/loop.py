@@ -11,7 +11,7 @@ from fenchel._check import Interval, Options
 from fenchel.derived_problems import rotation
 from fenchel.feasibility import pulled_inside, round_off
 from fenchel.problem import Certificate, DualProblem
-from fenchel.solvers.base import Callback, Solution, Solver, Status, shown
+from fenchel.solvers.base import Callback, Solution, Solver, Status, keeps_best, shown
 from fenchel.solvers.costs import Known
 
 __all__ = ["IterativeSolver", "Point", "ProblemwiseSolver"]
@@ -48,7 +48,7 @@ class Run:
 
     def is_done(self, callback: Callback | None) -> bool:
         """Whether to stop, and note why."""
-        if self._best[0][2].relative_gap <= self.tol:
+        if self._best[0][2].distance <= self.tol:
             self.status = Status.CONVERGED
         elif callback is not None and callback(*self.history[-1]):
             self.status = Status.INTERRUPTED
@@ -87,8 +87,8 @@ class Run:
 
 
 def comparable(point: Point) -> float:
-    """Return the gap of a point, infinity where it is not a number."""
-    gap = point[2].relative_gap
+    """Return the size of the gap of a point, infinity where it is not a number."""
+    gap = point[2].distance
     return math.inf if math.isnan(gap) else gap
 
 
@@ -106,7 +106,7 @@ class IterativeSolver(Solver, ABC, Generic[S]):
 
     max_iter: int
     check_every: int
-    is_interruptible: ClassVar[bool] = False  # ``KeyboardInterrupt`` ends a solve with the best point
+    is_interruptible: ClassVar[bool] = False  # ``KeyboardInterrupt`` ends every solve with the best point
     patience: float = math.inf  # certificates in a row without progress before giving up
 
     @abstractmethod
@@ -178,11 +178,11 @@ class IterativeSolver(Solver, ABC, Generic[S]):
         ]
 
     def _iterate(self, runs: list[Run], starts: Sequence[object], callback: Callback | None) -> None:
-        """Step until every run has ended; an interrupt ends those that have a point, if the solver is a slow one."""
+        """Step until every run has ended; an interrupt ends those that have a point, if that is to be kept."""
         try:
             self._step_all(runs, starts, callback)
         except KeyboardInterrupt:
-            if not (self.is_interruptible and all(run.has_point for run in runs)):
+            if not ((self.is_interruptible or keeps_best()) and all(run.has_point for run in runs)):
                 raise
             for run in runs:
                 run.status = Status.INTERRUPTED if run.status is Status.MAX_ITER else run.status
@@ -249,7 +249,7 @@ class ProblemwiseSolver(IterativeSolver[tuple[S, ...]], ABC, Generic[S]):
         for point in self.points(problem, state):
             duals, predictions = pulled_inside(problem, *point)
             candidates.append((duals, predictions, problem.certificate(duals, predictions)))
-            if candidates[-1][2].relative_gap <= tol:
+            if candidates[-1][2].distance <= tol:
                 return candidates[-1]
         return min(candidates, key=comparable)
 
@@ -267,6 +267,6 @@ def _turned_back(solution: Solution, problem: DualProblem, tol: float) -> Soluti
     duals = solution.duals if turn is None else turn.back(solution.duals)
     predictions = problem.predictions(duals)
     certificate = problem.certificate(duals, predictions)
-    is_lost = solution.status is Status.CONVERGED and not certificate.relative_gap <= tol
+    is_lost = solution.status is Status.CONVERGED and not certificate.distance <= tol
     status = Status.STALLED if is_lost else solution.status  # the change of coordinates can cost the last digit
     return replace(solution, duals=duals, predictions=predictions, certificate=certificate, status=status)

@@ -275,11 +275,11 @@ class DouglasRachford(IterativeSolver[State]):
         points: list[Point] = []
         for k, certificate in enumerate(state.batch.certificates(state.prox, predictions)):
             problem, point = problems[k], (state.prox[:, k, :], predictions[:, k, :], certificate)
-            if not certificate.relative_gap <= tol:
+            if not certificate.distance <= tol:
                 pair = pulled_inside(problem, *point[:2])
                 point = point if pair[0] is point[0] else (*pair, problem.certificate(*pair))
             is_patient = state.age == 0 or (problem.loss.sparse and state.age < _SPARSE_PATIENCE)
-            if not (point[2].relative_gap <= tol or is_patient):
+            if not (point[2].distance <= tol or is_patient):
                 point = min(point, _scaled_inside(problem, state.solved[:, k, :]), key=comparable)
             points.append(point)
         return points

@@ -1,0 +1,1 @@
+"""Hostile input, drawn at random: ``python -m tests.fuzz --cases 10000``."""

@@ -1,0 +1,62 @@
+"""300 of the cases that ``make fuzz`` runs, and the judge on models that are wrong."""
+
+import numpy as np
+import pytest
+
+from fenchel import OperatorKernelRegressor
+from fenchel import losses as l
+from fenchel.kernels import Gaussian
+from tests.fuzz.cases import Case, case
+from tests.fuzz.data import Sample
+from tests.fuzz.judge import CERTIFIED, DEFECT, judged
+from tests.fuzz.plain_losses import Plain
+
+_SLOW = {13, 33}  # ten seconds each: for ``make fuzz``
+_NUMBERS = [number for number in range(302) if number not in _SLOW]
+
+
+@pytest.mark.parametrize("batch", range(10))
+def test_cases(batch):
+    """``python -m tests.fuzz --case N`` runs one of them alone."""
+    verdicts = [(judged(drawn), drawn) for drawn in map(case, _NUMBERS[batch::10])]
+    assert not [f"{drawn}\n    {verdict.reason}" for verdict, drawn in verdicts if verdict.kind == DEFECT]
+
+
+def test_a_case_is_the_same_every_time():
+    assert str(case(7)) == str(case(7))
+    first, again = (case(7).data for _ in range(2))
+    np.testing.assert_array_equal(np.asarray(first.X, dtype=float), np.asarray(again.X, dtype=float))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda model: None, None),
+        (lambda model: setattr(model, "duality_gap_", 0.9e-6), "recomputed"),
+        (lambda model: setattr(model, "duality_gap_", 1e-5), "status_ is 'converged"),
+        (lambda model: setattr(model, "dual_coef_", model.dual_coef_ * 1.001), "recomputed"),
+        (lambda model: setattr(model, "primal_objective_", model.primal_objective_ * 1.001), "primal_objective_"),
+        (lambda model: setattr(model, "status_", "not converged: stopped at max_iter"), "status_ is 'not converged"),
+        (lambda model: setattr(model, "dual_coef_", model.dual_coef_ * np.nan), "dual_coef_ is not finite"),
+    ],
+)
+def test_the_judge_finds_what_is_wrong(rng, monkeypatch, spoil, reason):
+    X = rng.uniform(-2, 2, (20, 2))
+    fit = OperatorKernelRegressor.fit
+    monkeypatch.setattr(OperatorKernelRegressor, "fit", lambda model, X, y: spoil(fit(model, X, y)))
+    model = OperatorKernelRegressor(Gaussian(0.5), loss=l.Huber(0.3), tol=1e-6)
+    verdict = judged(Case(0, model, Sample(X, np.sin(2 * X)), []))
+    assert verdict.kind == (CERTIFIED if reason is None else DEFECT) and (reason or "") in verdict.reason
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3, np.inf])
+@pytest.mark.parametrize("kind", [l.Huber, l.EpsilonRidge, l.EpsilonSVR])
+def test_plain_losses_are_those_of_the_library(rng, kind, p):
+    roots = np.full((30, 4), 0.5)
+    for size in (1e-3, 1.0, 1e8):
+        residuals = size * rng.standard_normal((30, 4))
+        loss = kind(0.3, p)
+        bound, plain = loss.bind(residuals, roots[0]), Plain(loss, residuals, roots, 2e-16)
+        np.testing.assert_allclose(plain.value(residuals), bound.value(residuals), rtol=1e-9)
+        duals = 0.05 * residuals / size
+        np.testing.assert_allclose(plain.conjugate(duals), bound.conjugate(duals), rtol=1e-9)

@@ -1,0 +1,183 @@
+"""What the fuzz run found: each of these was an uncaught error, a warning of NumPy or a wrong status."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from fenchel import (
+    CostSensitiveClassifier,
+    FunctionalRegressor,
+    KernelAutoencoder,
+    LossTrickPredictor,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    QuantileFunctionRegressor,
+    StructuredPredictor,
+)
+from fenchel.estimators.search import SearchResult
+from fenchel.kernel_search import best_lam
+from fenchel.kernels import Gaussian, Laplacian, Matern, Polynomial
+from fenchel.losses import Huber, InfimalConvolution, Norm, Power, Square
+from fenchel.losses.profile import _solve_increasing
+from fenchel.operators import Dense
+from fenchel.problem import Certificate, DualProblem
+from fenchel.solvers.loop import Run
+
+REGRESSORS = [
+    OperatorKernelRegressor(),
+    FunctionalRegressor(),
+    StructuredPredictor(),
+    QuantileFunctionRegressor(levels=2),
+]
+
+
+def test_a_negative_gap_is_no_certificate():
+    """Round-off had made the primal value negative: the status was "converged" with a gap of -1."""
+    problem = DualProblem.build(Dense(np.eye(2)), np.ones((2, 1)), Huber(), 1.0)
+    run, point = Run(problem, 1e-6, np.inf), np.zeros((2, 1))
+    run.add(0, (point, point, Certificate(-1e28, -2e12, -1e28, -1.0)))
+    assert not run.is_done(None)
+    run.add(1, (point, point, Certificate(1.0, 0.9, 0.1, 0.1)))
+    assert run.solution("a solver").certificate.relative_gap == 0.1
+    run.add(2, (point, point, Certificate(1.0, 1.0, -1e-9, -1e-9)))
+    assert run.is_done(None)
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(("dtype", "most"), [(np.float32, r"3\.4e\+38"), (np.float64, r"1\.0e\+150")])
+def test_outputs_beyond_the_dtype(rng, model, dtype, most):
+    """Their squares, or the numbers themselves, overflowed: predictions were NaN."""
+    X, Y = rng.standard_normal((6, 2)).astype(dtype), rng.standard_normal((6, 3))
+    Y[2, 1] = 1e300
+    with pytest.raises(ValueError, match=rf"y must hold numbers of at most {most} .* Got 1\.0e\+300"):
+        model.fit(X, Y)
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda model: type(model).__name__)
+def test_text_is_named(rng, model):
+    X, Y = rng.standard_normal((6, 2)), rng.standard_normal((6, 3))
+    with pytest.raises(ValueError, match=r"X.* must hold numbers: could not convert"):
+        model.fit(np.full((6, 2), "a"), Y)
+    with pytest.raises(ValueError, match="sample_weight must hold finite non-negative numbers: could not convert"):
+        model.fit(X, Y, sample_weight=["a"] * 6)
+
+
+def test_text_outputs_are_named(rng):
+    with pytest.raises(ValueError, match="y must hold numbers: could not convert"):
+        OperatorKernelRegressor().fit(rng.standard_normal((6, 2)), np.full(6, "a"))
+
+
+def test_labels_of_any_size(rng):
+    """scikit-learn's check casts them to integers."""
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        CostSensitiveClassifier().fit(rng.standard_normal((4, 2)), [1e300, 0.0, 0.5, 1.0])
+
+
+@pytest.mark.parametrize("kernel", [Gaussian("median"), Laplacian("median"), "auto"], ids=str)
+def test_inputs_whose_squares_overflow(rng, kernel):
+    X = 1e200 * rng.standard_normal((6, 2))
+    with pytest.raises(ValueError, match=r"X must be in \(1e-150, 1e150\)|X must hold numbers of at most 1e\+150"):
+        OperatorKernelRegressor(kernel).fit(X, X[:, 0] / 1e200)
+
+
+@pytest.mark.parametrize("nu", [1.5, 2.5])
+def test_matern_far_away(nu):
+    """The kernel of a distance that overflows was infinity times zero."""
+    assert np.array_equal(Matern(1.0, nu)(np.array([[0.0], [1e300]])), np.eye(2))
+
+
+def test_the_gram_matrix_of_an_autoencoder_is_named(rng):
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(ValueError, match=r"The Gram matrix of Polynomial\(.*must be finite"),
+    ):
+        KernelAutoencoder(1, "polynomial").fit(1e120 * rng.standard_normal((6, 2)))
+
+
+def test_left_out_errors_that_are_no_numbers():
+    """A pilot of quantiles had them: the search for lam raised about an empty sequence."""
+    assert best_lam(lambda lams: np.full(len(lams), np.nan))[1] == np.inf
+    lam, error = best_lam(lambda lams: np.where(lams < 1e-3, np.nan, lams))
+    assert 1e-3 <= lam <= 1e-2 and error == lam
+
+
+def test_a_grid_of_infinite_errors():
+    """The difference of two infinite errors is no number, and NumPy warned about it."""
+    errors = np.full((1, 5), np.inf)
+    result = SearchResult([Square()], [1e-3, 1e-2, 0.1, 1.0, 10.0], errors, errors[:, :, None], errors)
+    assert result.beyond() is None and result.best == (0, 0)
+    X = np.array([[1e13], [1.0], [2.0], [3.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        OperatorKernelRegressorCV("polynomial", lams=[1e-3, 1e-1], losses=["square"], cv=2).fit(X, [1.0, 1e8, 0.0, 1.0])
+
+
+def test_a_pilot_beside_krylov(rng):
+    """The pilot needs the Gram matrix; the error said to use the solver that was in use."""
+    X = rng.uniform(-1, 1, (20, 1))
+    model = QuantileFunctionRegressor(levels=2, pilot=True, solver="krylov").fit(X, X[:, 0])
+    assert model.pilot_ is not None and model.duality_gap_ <= 1e-6
+
+
+def test_duals_whose_norm_underflows(rng):
+    """A dual of 1e-30 is not null, but its square is in float32: the weights of the loss trick had a row too few."""
+    X = 100 * rng.standard_normal((12, 3)).astype(np.float32)
+    y = np.array([0.0, 1.0, 2.0, -1.0] * 3)
+    settings = {"lam": 1e-12, "surrogate": "huber", "solver": "apgd", "max_iter": 300, "tol": 1e-3}
+    model = LossTrickPredictor(Matern(1.0, 0.5), **settings).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-3)
+
+
+def test_a_root_many_decades_below_its_bracket():
+    """It took as many steps as the bracket has binary digits: more than half of the time of a slow fit."""
+    calls = []
+
+    def cube(u):
+        calls.append(1)
+        return u**3
+
+    roots = _solve_increasing(cube, np.array([1e-30, 8.0, 0.0]), np.full(3, 1e20))
+    np.testing.assert_allclose(roots, [1e-10, 2.0, 0.0], rtol=1e-12)
+    assert len(calls) <= 40
+
+
+@pytest.mark.parametrize("other", [Norm(0.5), Power(1.5)], ids=str)
+def test_the_value_of_a_convolution_with_the_square(rng, other):
+    residuals = 10.0 ** rng.uniform(-6, 6, (20, 1))
+    values = InfimalConvolution(Square(), other).value(residuals)
+    parts = np.linspace(0, 1, 200001)[None, :] * residuals  # the part of the residual that the square takes
+    others = 0.5 * (residuals - parts) if isinstance(other, Norm) else (residuals - parts) ** 1.5 / 1.5
+    expected = np.min(parts**2 / 2 + others, axis=1)
+    np.testing.assert_allclose(values, expected, rtol=1e-4)
+    assert np.all(values <= expected * (1 + 1e-12))
+
+
+def test_a_norm_that_overflows_float32():
+    """Lanczos gave LAPACK a matrix of NaN."""
+    huge = np.full((8, 8), 3e38, dtype=np.float32)
+    with np.errstate(all="ignore"):
+        assert Dense(huge).norm() == np.inf
+
+
+def test_a_kernel_near_the_end_of_float32(rng):
+    """The product of two diagonal entries overflowed where predictions look for inputs far from the sample."""
+    X = (1e6 + rng.standard_normal((4, 3))).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = OperatorKernelRegressor(Polynomial(3, 1.0, 0.0), loss="huber").fit(X, np.arange(4.0))
+        assert np.isfinite(model.predict(X)).all()
+        weights = np.array([1e-5, 1.0, 1e3, 1e5])
+        CostSensitiveClassifier(Polynomial(3, 1.0, 0.0), levels=2, solver="box_newton").fit(X, [0, 1, 0, 1], weights)
+
+
+def test_a_pilot_of_duplicated_inputs(rng):
+    """Left-out residuals are 0 / 0 at a tiny lam, and NumPy warned about it."""
+    X = np.repeat(rng.standard_normal((2, 2)), 4, axis=0).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = QuantileFunctionRegressor("auto", levels=1, pilot=True, lam=1e-9, tol=1e-9).fit(X, np.arange(8.0) / 100)
+    assert np.isfinite(model.predict(X)).all()
