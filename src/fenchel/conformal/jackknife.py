@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 from sklearn.base import clone
 
-from fenchel._array import Array, as_like, host, namespace
+from fenchel._array import Array, as_like, host, is_numpy, namespace
 from fenchel._check import check_memory
 from fenchel.conformal.samples import Residuals, length, numbers, take
 from fenchel.derived_problems import holding_out
@@ -22,6 +23,7 @@ from fenchel.estimators.fitted_dual import (
 )
 from fenchel.estimators.training_set import BoundKernel, TrainingSet
 from fenchel.exceptions import IncompatibleError
+from fenchel.operators import Operator, is_thin
 from fenchel.operators.eigenbasis import KroneckerBasis
 from fenchel.operators.output import Output
 from fenchel.problem import DualProblem, arithmetic
@@ -227,7 +229,7 @@ def _solved(training_set: TrainingSet, settings: Any) -> tuple[FittedDual, LeftO
     is_plain = not loss.is_relative and training_set.weights is None
     is_closed = is_plain and ClosedForm().why_not(training_set.problem(loss, lam)) is None
     if is_closed and ridge.gram.n_outputs is None:
-        inverse = ridge.gram.solver(scale, 1.0)(as_like(np.eye(n), training_set.targets))
+        inverse = _inverse(ridge.gram, scale, training_set.targets)
         fitted = fit_dual(training_set, loss, lam, settings.solver, tol)
         return fitted, InverseLeftOut(scale, inverse, inverse @ training_set.targets)
     if is_closed:
@@ -238,6 +240,17 @@ def _solved(training_set: TrainingSet, settings: Any) -> tuple[FittedDual, LeftO
         return as_fitted(training_set, problem, solution, tol), EigenLeftOut(scale, *eigenbasis, training_set.targets)
     fitted = fit_dual(training_set, loss, lam, settings.solver, tol)
     return fitted, SolvedLeftOut(_solved_coefficients(training_set, fitted, tol))
+
+
+def _inverse(gram: Operator, scale: float, like: Array) -> Array:
+    """Return (I + scale K)^-1: of a dense matrix from its Cholesky factor, in a third of the time of n solves."""
+    n = gram.shape[0]
+    if is_thin(gram) or not is_numpy(like):
+        return gram.solver(scale, 1.0)(as_like(np.eye(n), like))
+    factor, _ = dpotrf(scale * gram.terms[0][0].matrix + np.eye(n), lower=1)
+    inverse, _ = dpotri(factor, lower=1)
+    lower = np.tril(inverse)
+    return lower + np.tril(lower, -1).T
 
 
 def _solved_coefficients(training_set: TrainingSet, fitted: FittedDual, tol: float) -> Array:
