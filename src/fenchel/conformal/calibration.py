@@ -87,6 +87,19 @@ class Calibration:
         return None
 
 
+def calibration_number(n: int, share: float, coverage: float) -> int:
+    """Return how many of n samples are set aside: the share, or up to half more if (m + 1) coverage is then whole.
+
+    Calibrated by m samples, a band covers with a probability of ceil((m + 1) coverage) / (m + 1).
+    """
+    least = math.ceil(n * share)
+    for m in range(least, min(least + least // 2, n - 1) + 1):
+        ranks = (m + 1) * coverage
+        if abs(ranks - round(ranks)) <= _ROUND_OFF * ranks:
+            return m
+    return least
+
+
 def checked_weights(weights: np.ndarray) -> np.ndarray:
     """Return the weights of the calibration sample, which must be non-negative and not all zero."""
     if not np.all((weights >= 0) & np.isfinite(weights)):

@@ -1,6 +1,7 @@
 """Models without some samples, and the bands of cross-conformal prediction that they give."""
 
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,8 +11,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fenchel.conformal.calibration import Calibration, checked_part
+from fenchel.conformal.jackknife import fit_left_out, has_closed_form
 from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, take
 from fenchel.conformal.widths import Widths
+from fenchel.exceptions import IncompatibleError
 
 __all__: list[str] = []
 
@@ -63,6 +66,16 @@ class Trainer:
         if self.weights is not None and has_fit_parameter(model, "sample_weight"):
             arguments["sample_weight"] = checked_part(self.weights, index, length(self.X), "sample_weight")
         return model.fit(inputs_for(model, self.X, index, index), take(self.y, index), **arguments)
+
+    def out_of_sample(self, model: Any, train: np.ndarray, cv: Any, random_state: Any) -> Residuals:
+        """Return residuals out of sample of the part that a model was fitted on; what a search has chosen is kept."""
+        estimator = getattr(model, "best_estimator_", self.estimator)
+        fixed = replace(self, estimator=clone(estimator))
+        if has_closed_form(estimator) and self.weights is None:
+            inputs, outputs = inputs_for(model, self.X, train, train), take(self.y, train)
+            with suppress(IncompatibleError):  # curves with gaps have none
+                return fit_left_out(fixed.estimator, inputs, outputs, only_closed=True, **self.arguments)[1].residuals
+        return fixed.fit_folds(train, cv, random_state).residuals
 
     def fit_folds(self, train: np.ndarray, cv: Any, random_state: Any) -> FoldModels:
         """Return the models of the folds of a part of the sample."""

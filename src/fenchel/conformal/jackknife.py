@@ -28,6 +28,7 @@ from fenchel.operators.eigenbasis import KroneckerBasis
 from fenchel.operators.output import Output
 from fenchel.problem import DualProblem, arithmetic
 from fenchel.solvers import ClosedForm, DouglasRachford
+from fenchel.solvers.closed_form import is_square
 from fenchel.surfaces import batch_size
 
 __all__: list[str] = []
@@ -100,7 +101,8 @@ class EigenLeftOut(LeftOut):
     @property
     def filters(self) -> np.ndarray:
         """Eigenvalues of G^-1, (r, p)."""
-        return np.asarray(1 / (1 + self.scale * host(self.values)))
+        filters = 1 / (1 + self.scale * host(self.values))
+        return np.broadcast_to(filters, (len(filters), self.targets.shape[1]))
 
     @property
     def turned(self) -> tuple[np.ndarray, np.ndarray]:
@@ -174,13 +176,14 @@ class LeftOutExpansion:
 
 
 def fit_left_out(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, **fit_arguments: Any
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, only_closed: bool = False, **fit_arguments: Any
 ) -> tuple[Any, LeftOutModels]:
     """Return the fitted estimator, and the models without one sample each.
 
     The square loss with complete outputs takes a closed form. Other losses, curves with gaps and weights take one solve
     for each sample, on one eigenbasis. What the estimator takes from the sample (a bandwidth, a threshold, the centre
-    and the scale of the outputs, what a cross-validation chooses) is taken from the whole of it.
+    and the scale of the outputs, what a cross-validation chooses) is taken from the whole of it. With ``only_closed``
+    an ``IncompatibleError`` is raised where there is no closed form.
     """
     if (n := length(X)) < 2:
         raise ValueError(f"method='jackknife+' needs at least 2 samples. Got n_samples = {n}.")
@@ -194,7 +197,7 @@ def fit_left_out(
     settings = machine._settings()
     encoded = machine._encode(X, y, sample_weight, settings, double=True, **fit_arguments)
     with arithmetic(encoded.training_set.ridge):
-        fitted, left_out = _solved(encoded.training_set, settings)
+        fitted, left_out = _solved(encoded.training_set, settings, only_closed)
     warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     warn_of_scales(fitted)
     machine._expose(encoded, fitted)
@@ -209,13 +212,21 @@ def fit_left_out(
     return (machine if search is None else search), models
 
 
+def has_closed_form(estimator: Any) -> bool:
+    """Whether leave-one-out of an estimator can have a closed form: it is a kernel machine with the square loss."""
+    if not _is_machine(estimator):
+        return False
+    loss = estimator._settings().loss
+    return not loss.is_relative and is_square(loss)
+
+
 def _is_machine(estimator: Any) -> bool:
     """Whether an estimator is one of one dual problem, and predicts points."""
     has_parts = all(hasattr(estimator, name) for name in ("_settings", "_encode", "_expose"))
     return has_parts and not hasattr(estimator, "predict_interval")
 
 
-def _solved(training_set: TrainingSet, settings: Any) -> tuple[FittedDual, LeftOut]:
+def _solved(training_set: TrainingSet, settings: Any, only_closed: bool) -> tuple[FittedDual, LeftOut]:
     """Return the fit of the whole sample, and the coefficients of those without one sample."""
     loss, lam, tol = settings.loss, float(settings.lam), settings.tol
     n = training_set.n_samples
@@ -228,7 +239,9 @@ def _solved(training_set: TrainingSet, settings: Any) -> tuple[FittedDual, LeftO
     scale = 1 / (lam * (n - 1))
     is_plain = not loss.is_relative and training_set.weights is None
     is_closed = is_plain and ClosedForm().why_not(training_set.problem(loss, lam)) is None
-    if is_closed and ridge.gram.n_outputs is None:
+    if only_closed and not is_closed:
+        raise IncompatibleError("Leave-one-out has a closed form for the square loss of complete outputs only.")
+    if is_closed and ridge.gram.n_outputs is None and not is_thin(ridge.gram):
         inverse = _inverse(ridge.gram, scale, training_set.targets)
         fitted = fit_dual(training_set, loss, lam, settings.solver, tol)
         return fitted, InverseLeftOut(scale, inverse, inverse @ training_set.targets)
@@ -245,7 +258,7 @@ def _solved(training_set: TrainingSet, settings: Any) -> tuple[FittedDual, LeftO
 def _inverse(gram: Operator, scale: float, like: Array) -> Array:
     """Return (I + scale K)^-1: of a dense matrix from its Cholesky factor, in a third of the time of n solves."""
     n = gram.shape[0]
-    if is_thin(gram) or not is_numpy(like):
+    if not is_numpy(like):
         return gram.solver(scale, 1.0)(as_like(np.eye(n), like))
     factor, _ = dpotrf(scale * gram.terms[0][0].matrix + np.eye(n), lower=1)
     inverse, _ = dpotri(factor, lower=1)

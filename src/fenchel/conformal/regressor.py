@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.conformal.band import PredictionBand
-from fenchel.conformal.calibration import Calibration, checked_part, labels_of
+from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
 from fenchel.conformal.jackknife import fit_left_out
 from fenchel.conformal.samples import (
@@ -28,13 +28,16 @@ from fenchel.conformal.samples import (
     take,
     vectors,
 )
-from fenchel.conformal.widths import Widths, constant, deviations, local
+from fenchel.conformal.widths import ENOUGH, Widths, constant, deviations, local
 from fenchel.datasets.functional import Curves, is_fdata, to_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.validation import all_or_nothing, warn_user
 from fenchel.exceptions import DataWarning
+from fenchel.kernels import Gaussian, Standardized
 
 __all__ = ["ConformalRegressor"]
+
+_SIZE_LAMS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of the model of the size of residuals, which need not be sharp
 
 
 class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
@@ -66,14 +69,16 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     modulation : {"constant", "std", "local"} or regressor, default="std"
         The width :math:`s`: the same everywhere; the deviation of the residuals at each output or point; or that times
         a factor of the input, from a model of the size of the residuals (a regressor is taken as that model).
-        Estimated from residuals out of sample on the training part.
+        Estimated from residuals out of sample on the training part (leave-one-out where it has a closed form, else
+        folds), or on 500 calibration samples if there are more than 1000 of them: no further fit is needed then.
     joint : bool, default=True
         Whether a band covers all outputs of a sample at once; ``False`` gives each output an interval of its own.
     contamination : float, default=0.0
         Share of the samples that may be grossly wrong. The largest scores, up to this share, are then taken for those
         of wrong samples, and the band covers *correct* outputs with the stated probability.
     calibration_size : float, default=0.25
-        Share of the sample that is set aside for the calibration.
+        Share of the sample that is set aside for the calibration. The number of samples m is rounded up, by a half at
+        most, to one for which ``(m + 1) * coverage`` is whole: a band from any other number is wider than it need be.
     cv : int or splitter, default=5
         Folds of ``"cv+"``, and of the residuals out of sample; a number is that many folds in random order.
     random_state : int, RandomState or None, default=0
@@ -164,14 +169,18 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         trainer = Trainer(estimator, X, y, sample_weight, fit_params)
         if self.method != "split":
             return self._fit_held_out(trainer, groups)
-        train, rest = train_test_split(everyone, test_size=self.calibration_size, random_state=self.random_state)
-        labels, weights = _parts(groups, sample_weight, rest, n)
-        self.estimator_ = trainer.fit_on(train)
-        widths = None
-        if self._needs_widths:
-            residuals = trainer.fit_folds(train, self.cv, self.random_state).residuals
+        size = calibration_number(n, self.calibration_size, self.coverage)
+        train, rest = train_test_split(everyone, test_size=size, random_state=self.random_state)
+        self.estimator_, widths = trainer.fit_on(train), None
+        if self._needs_widths and len(rest) > 2 * ENOUGH:
+            part, rest = rest[:ENOUGH], rest[ENOUGH:]
+            inputs = inputs_for(self.estimator_, X, part, train)
+            widths = self._widths(Residuals.of(self.estimator_, inputs, take(y, part)), inputs)
+        elif self._needs_widths:
+            residuals = trainer.out_of_sample(self.estimator_, train, self.cv, self.random_state)
             widths = self._widths(residuals, inputs_for(self.estimator_, X, train, train))
         calibration = inputs_for(self.estimator_, X, rest, train), take(y, rest)
+        labels, weights = _parts(groups, sample_weight, rest, n)
         self._keep(self._scores(self.estimator_, *calibration, widths), widths, labels, weights)
         return self._remember_inputs(train, n)
 
@@ -271,17 +280,17 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _widths(self, residuals: Residuals, X: Any) -> Widths:
         """Return the widths that ``modulation`` names."""
-        widths = deviations(residuals, self.contamination)
         if isinstance(self.modulation, str) and self.modulation == "std":
-            return widths
+            return deviations(residuals, self.contamination)
         model = self._size_model() if isinstance(self.modulation, str) else self.modulation
-        return local(widths, residuals, model, X, self.contamination)
+        return local(residuals, model, X, self.contamination)
 
     def _size_model(self) -> Any:
-        """Return the model of the size of residuals: a kernel machine on the inputs as vectors."""
-        if get_tags(self.estimator_).input_tags.pairwise:
-            return OperatorKernelRegressorCV("precomputed")
-        return make_pipeline(FunctionTransformer(vectors), OperatorKernelRegressorCV(losses=["square"]))
+        """Return the model of the size of residuals: a kernel machine on standardised vectors of the inputs."""
+        is_pairwise = get_tags(self.estimator_).input_tags.pairwise
+        kernel = "precomputed" if is_pairwise else Standardized(Gaussian("median"))
+        machine = OperatorKernelRegressorCV(kernel, lams=_SIZE_LAMS, losses=["square"], cv="loo")
+        return machine if is_pairwise else make_pipeline(FunctionTransformer(vectors), machine)
 
     def _remember_inputs(self, train: np.ndarray | None = None, n: int | None = None) -> Self:
         """Note the features, and of Gram matrices of new inputs with the whole sample the columns of the regressor."""

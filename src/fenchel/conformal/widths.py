@@ -11,6 +11,7 @@ from fenchel.conformal.samples import Residuals, at_points, columns_for, inputs_
 
 __all__: list[str] = []
 
+ENOUGH = 500  # samples for widths: the deviation of as many residuals is off by 3 %
 _LEAST = 0.1  # least factor of an input, in units of the median one
 _LEAST_OF_POINTS = 1e-3  # least width of a point of a curve, in units of the median one
 _ROUND_OFF = 1e-12  # the same for outputs in units of their own
@@ -50,11 +51,23 @@ def deviations(residuals: Residuals, contamination: float) -> Widths:
     return Widths(np.maximum(base, np.where(typical > 0, share * typical, 1.0)), residuals.grid, residuals.shape)
 
 
-def local(widths: Widths, residuals: Residuals, model: Any, X: Any, contamination: float) -> Widths:
+def local(residuals: Residuals, model: Any, X: Any, contamination: float) -> Widths:
+    """Return widths with a factor for each input; the deviations are those of the residuals over their factors.
+
+    Deviations of the residuals themselves would be those of the inputs with large ones.
+    """
+    uneven = _with_factors(deviations(residuals, contamination), residuals, model, X, contamination)
+    factors = uneven.local.at(X)[:, None] if uneven.local is not None else 1.0
+    even = replace(residuals, values=residuals.values / factors)
+    return _with_factors(deviations(even, contamination), residuals, model, X, contamination)
+
+
+def _with_factors(widths: Widths, residuals: Residuals, model: Any, X: Any, contamination: float) -> Widths:
     """Return widths with a factor for each input, from a model of the logarithms of the largest residuals."""
     sizes = largest(np.abs(residuals.values) / widths.at(X, residuals.grid))
     sizes = np.maximum(sizes, _LEAST * np.nanmedian(sizes))
     kept = np.flatnonzero(sizes <= np.nanquantile(sizes, 1 - contamination))
+    kept = kept[np.linspace(0, len(kept) - 1, min(ENOUGH, len(kept))).astype(int)]
     logs = np.log(sizes[kept])
     mean = float(logs.mean())
     fitted = clone(model).fit(inputs_for(model, X, kept, kept), logs - mean)
