@@ -97,19 +97,16 @@ def _dti() -> tuple[np.ndarray, np.ndarray]:
 
 def _lip() -> tuple[np.ndarray, np.ndarray]:
     data = load_lip_emg()
-    return data.X[:, :, None], data.Y
+    return data.X[:, ::4, None], data.Y[:, ::4]
 
 
-def _speech(channel: int) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
-    def found() -> tuple[np.ndarray, np.ndarray]:
-        data = load_speech()
-        return data.X, data.Y[..., channel]
-
-    return found
+def _speech(name: str) -> tuple[np.ndarray, np.ndarray]:
+    data = load_speech()
+    return data.X[:, ::3].astype(float), data.Y[name][:, ::3].astype(float)
 
 
 def real(replications: int, seed: int) -> None:
-    sets = {"DTI": _dti, "lip": _lip, **{f"speech {k}": _speech(k) for k in (0, 4)}}
+    sets = {"DTI": _dti, "lip": _lip, "speech, LA": partial(_speech, "LA"), "speech, GLO": partial(_speech, "GLO")}
     for name, load in sets.items():
         X, Y = load()
         found: dict[str, list[tuple[float, float]]] = {"split": [], "jackknife+": []}

@@ -6,13 +6,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, Options, check_parameter
-from fenchel.conformal.band import PredictionBand
+from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
 from fenchel.conformal.jackknife import fit_left_out
@@ -26,18 +24,14 @@ from fenchel.conformal.samples import (
     numbers,
     on_one_grid,
     take,
-    vectors,
 )
-from fenchel.conformal.widths import ENOUGH, Widths, constant, deviations, local
+from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model
 from fenchel.datasets.functional import Curves, is_fdata, to_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.validation import all_or_nothing, warn_user
 from fenchel.exceptions import DataWarning
-from fenchel.kernels import Gaussian, Standardized
 
 __all__ = ["ConformalRegressor"]
-
-_SIZE_LAMS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of the model of the size of residuals, which need not be sharp
 
 
 class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
@@ -71,8 +65,10 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         a factor of the input, from a model of the size of the residuals (a regressor is taken as that model).
         Estimated from residuals out of sample on the training part (leave-one-out where it has a closed form, else
         folds), or on 500 calibration samples if there are more than 1000 of them: no further fit is needed then.
-    joint : bool, default=True
-        Whether a band covers all outputs of a sample at once; ``False`` gives each output an interval of its own.
+    joint : bool or "ellipsoid", default=True
+        Whether a band covers all outputs of a sample at once, as a box; ``False`` gives each output an interval of its
+        own. ``"ellipsoid"`` takes the correlations of the residuals into account: ``lower`` and ``upper`` are then the
+        ends of the ellipsoid along each output, and ``contains`` asks for the ellipsoid itself.
     contamination : float, default=0.0
         Share of the samples that may be grossly wrong. The largest scores, up to this share, are then taken for those
         of wrong samples, and the band covers *correct* outputs with the stated probability.
@@ -113,7 +109,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "coverage": Interval(0, 1),
         "method": Options(("split", "cv+", "jackknife+")),
-        "joint": Options((True, False)),
+        "joint": Options((True, False, "ellipsoid")),
         "contamination": Interval(0, 0.5, "left"),
         "calibration_size": Interval(0, 1),
     }
@@ -124,7 +120,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         coverage: float = 0.9,
         method: str = "split",
         modulation: Any = "std",
-        joint: bool = True,
+        joint: bool | str = True,
         contamination: float = 0.0,
         calibration_size: float = 0.25,
         cv: Any = 5,
@@ -261,13 +257,23 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             warn_user(shortage, DataWarning)
         if is_fdata(template):
             ends = [to_fdata(Curves(grid, end)) for end in ends]
-        return PredictionBand(ends[0], ends[1], coverage, grid, self.joint)
+        ellipsoid = None
+        if self._is_ellipsoid and (widths := self._calibration_widths) is not None and widths.whitening is not None:
+            radii = self._calibration.quantiles(coverage, labels, new)[:, 0] * widths.factors(X)
+            ellipsoid = Ellipsoid(numbers(template), widths.whitening, radii)
+        return PredictionBand(ends[0], ends[1], coverage, grid, bool(self.joint), ellipsoid)
 
     def _validate(self) -> None:
         for name, limit in self._limits.items():
             check_parameter("ConformalRegressor", name, getattr(self, name), limit)
+        if self._is_ellipsoid and (self.method != "split" or self.modulation == "constant"):
+            raise ValueError("joint='ellipsoid' takes method='split', and modulation='std' or 'local'.")
         if isinstance(self.modulation, str):
             check_parameter("ConformalRegressor", "modulation", self.modulation, Options(("constant", "std", "local")))
+
+    @property
+    def _is_ellipsoid(self) -> bool:
+        return isinstance(self.joint, str)
 
     @property
     def _has_intervals(self) -> bool:
@@ -280,17 +286,12 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _widths(self, residuals: Residuals, X: Any) -> Widths:
         """Return the widths that ``modulation`` names."""
+        shape = correlated if self._is_ellipsoid else deviations
         if isinstance(self.modulation, str) and self.modulation == "std":
-            return deviations(residuals, self.contamination)
-        model = self._size_model() if isinstance(self.modulation, str) else self.modulation
-        return local(residuals, model, X, self.contamination)
-
-    def _size_model(self) -> Any:
-        """Return the model of the size of residuals: a kernel machine on standardised vectors of the inputs."""
+            return shape(residuals, self.contamination)
         is_pairwise = get_tags(self.estimator_).input_tags.pairwise
-        kernel = "precomputed" if is_pairwise else Standardized(Gaussian("median"))
-        machine = OperatorKernelRegressorCV(kernel, lams=_SIZE_LAMS, losses=["square"], cv="loo")
-        return machine if is_pairwise else make_pipeline(FunctionTransformer(vectors), machine)
+        model = size_model(is_pairwise) if isinstance(self.modulation, str) else self.modulation
+        return local(residuals, model, X, self.contamination, shape)
 
     def _remember_inputs(self, train: np.ndarray | None = None, n: int | None = None) -> Self:
         """Note the features, and of Gram matrices of new inputs with the whole sample the columns of the regressor."""
@@ -304,14 +305,14 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     def _scores(self, model: Any, X: Any, y: Any, widths: Widths | None) -> np.ndarray:
         """Return the score of each sample, (m, 1) for a joint band and else (m, q)."""
         if self._has_intervals:
+            if self._is_ellipsoid:
+                raise ValueError("joint='ellipsoid' is for predictions, not for intervals. Use joint=True.")
             lower, upper = self._own_ends(model, X, self.coverage)
             truth = numbers(y)
             excess = np.maximum(lower - truth, truth - upper).reshape(len(truth), -1)
-        else:
-            residuals = Residuals.of(model, X, y)
-            chosen = constant(residuals) if widths is None else widths
-            excess = np.abs(residuals.values) / chosen.at(X, residuals.grid)
-        return largest(excess)[:, None] if self.joint else excess
+            return largest(excess)[:, None] if self.joint else excess
+        residuals = Residuals.of(model, X, y)
+        return (constant(residuals) if widths is None else widths).scores(residuals, X, bool(self.joint))
 
     def _keep(
         self,
@@ -343,8 +344,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             models = trainer.fit_folds(np.arange(n), self.cv, self.random_state)
         residuals = models.residuals
         widths = self._widths(residuals, X) if self._needs_widths else constant(residuals)
-        excess = np.abs(residuals.values) / widths.at(X, residuals.grid)
-        self._keep(largest(excess)[:, None] if self.joint else excess, widths, labels, weights, models)
+        self._keep(widths.scores(residuals, X, bool(self.joint)), widths, labels, weights, models)
         return self._remember_inputs()
 
     def _ends(
