@@ -75,9 +75,9 @@ def simulated(replications: int, seed: int, sizes: tuple[int, ...] = (100, 300, 
             print(f"{n}, {name}: {' | '.join(summary(found[kind]) for kind in kinds)} | {ratio:.2f}", flush=True)
 
 
-def robust(replications: int, seed: int) -> None:
+def robust(replications: int, seed: int, sizes: tuple[int, ...] = (100, 300)) -> None:
     inner = FunctionalRegressor(Gaussian(1.0), loss=Huber(0.1), lam=1e-4, center="median", tol=1e-4)
-    for n in (100, 300):
+    for n in sizes:
         found: dict[float, list[tuple[float, float]]] = {0.0: [], 0.1: []}
         for k in range(replications):
             rng = np.random.default_rng([seed + k, n, 2])
@@ -113,9 +113,9 @@ def real(replications: int, seed: int) -> None:
         for k in range(replications):
             order = np.random.default_rng([seed + k, 3]).permutation(len(X))
             train, test = np.split(order, [len(order) * 3 // 4])
-            search = FunctionalRegressorCV(losses=["square"]).fit(X[train], Y[train])
             for method, pairs in found.items():
-                model = ConformalRegressor(search.best_estimator_, method=method, random_state=k, calibration_size=0.4)
+                search = FunctionalRegressorCV(losses=["square"])
+                model = ConformalRegressor(search, method=method, random_state=k, calibration_size=0.4)
                 pairs.append(band_of(model, (X[train], Y[train]), (X[test], Y[test])))
         print(f"{name}, n = {len(X)}: {'; '.join(f'{k} {summary(v)}' for k, v in found.items())}", flush=True)
 
@@ -187,9 +187,10 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="part", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--replications", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--sizes", type=int, nargs="+", default=(100, 300, 1000))
+    parser.add_argument("--sizes", type=int, nargs="+", help="of simulated and robust")
     arguments = parser.parse_args()
-    PARTS["simulated"] = partial(simulated, sizes=arguments.sizes)
+    if arguments.sizes:
+        PARTS.update({one.__name__: partial(one, sizes=arguments.sizes) for one in (simulated, robust)})
     warnings.simplefilter("ignore")
     for part in arguments.parts:
         print(part, flush=True)
