@@ -51,6 +51,17 @@ def test_bands_are_those_of_refits(kind):
     np.testing.assert_allclose(model.predict(X_new), clone(MACHINES[kind]).fit(X, Y).predict(X_new), rtol=1e-6)
 
 
+def test_whole_curves_are_covered():
+    shares = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, t = rng.uniform(-1, 1, (129, 2)), np.linspace(0, 1, POINTS)
+        Y = np.sin(2 * np.pi * t + 2 * X[:, :1]) + 0.1 * np.exp(X[:, :1]) * rng.standard_normal((129, POINTS))
+        model = ConformalRegressor(FunctionalRegressor(**PLAIN), method="jackknife+").fit(X[:49], Y[:49])
+        shares.append(model.predict_interval(X[49:]).contains(Y[49:]).mean())
+    assert abs(np.mean(shares) - 0.9) <= max(0.02, 4 * np.std(shares) / np.sqrt(30))
+
+
 def test_weights_count_in_every_model():
     X, y = sample("one output")
     weights = np.random.default_rng(2).uniform(0.2, 2.0, N)
