@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import ConformalPredictor, CostSensitiveClassifier, StructuredPredictor, load, save
 from fenchel.exceptions import DataWarning, IncompatibleError
@@ -22,14 +23,14 @@ def classes(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return X, np.array(["no", "yes"])[(X[:, 0] + rng.standard_normal(n) > 0).astype(int)]
 
 
-@pytest.mark.parametrize("score", ["margin", "distance"])
-def test_label_sets_are_covered_as_often_as_stated(score):
+@pytest.mark.parametrize("measure", ["margin", "distance"])
+def test_label_sets_are_covered_as_often_as_stated(measure):
     shares, sizes = [], []
     for seed in range(40):
         rng = np.random.default_rng(seed)
         (X, Y), (X_new, Y_new) = label_sets(116, rng), label_sets(50, rng)
         inner = StructuredPredictor(Gaussian(0.5), lam=1e-2)
-        sets = ConformalPredictor(inner, score=score).fit(X, Y, candidates=LABEL_SETS).predict_set(X_new)
+        sets = ConformalPredictor(inner, measure=measure).fit(X, Y, candidates=LABEL_SETS).predict_set(X_new)
         shares.append(sets.contains(Y_new).mean())
         sizes.append(sets.size.mean())
     assert abs(np.mean(shares) - 0.9) <= 4 * np.std(shares) / np.sqrt(40)  # 29 of 116 samples: exactly 0.9
@@ -40,7 +41,7 @@ def test_a_set_is_what_its_definition_says():
     rng = np.random.default_rng(0)
     (X, Y), (X_new, _) = label_sets(100, rng), label_sets(5, rng)
     inner = StructuredPredictor(Gaussian(0.5), lam=1e-2).fit(X[:50], Y[:50])
-    model = ConformalPredictor(inner, score="distance").conformalize(X[50:], Y[50:], candidates=LABEL_SETS)
+    model = ConformalPredictor(inner, measure="distance").conformalize(X[50:], Y[50:], candidates=LABEL_SETS)
     own = np.sum((inner.embed(X[50:]) - Y[50:]) ** 2, axis=1)
     np.testing.assert_allclose(model.scores_, own, rtol=1e-8, atol=1e-12)
     threshold = np.sort(own)[int(np.ceil(51 * 0.8)) - 1]
@@ -74,6 +75,18 @@ def test_training_outputs_are_the_candidates_unless_others_are_given(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model").predict_set(X[:4]).size, sets.size)
     with pytest.warns(DataWarning, match="Sets hold all candidates: a coverage of 0.99 takes at least 99"):
         assert np.all(model.predict_set(X[:4], coverage=0.99).size == len(np.unique(Y, axis=0)))
+
+
+@pytest.mark.apart("estimator", "check")
+@parametrize_with_checks(
+    [ConformalPredictor(LogisticRegression())],
+    expected_failed_checks=lambda _: {
+        f"check_sample_weight_equivalence_on_{kind}_data": "the calibration part is drawn by place"
+        for kind in ("dense", "sparse")
+    },
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
 
 
 def test_numbers_are_referred_to_the_regressor():

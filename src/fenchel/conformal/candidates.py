@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
-from fenchel.conformal.samples import columns_for, indexable, inputs_for, length, numbers, take
+from fenchel.conformal.samples import checked_length, columns_for, indexable, inputs_for, length, numbers, take
 from fenchel.estimators.validation import all_or_nothing, warn_user
 from fenchel.exceptions import DataWarning, IncompatibleError
 
@@ -71,7 +71,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         A predictor with ``decision_scores``, or a classifier with ``predict_proba`` or ``decision_function``.
     coverage : float, default=0.9
         Probability that the set contains the output.
-    score : {"margin", "distance"}, default="margin"
+    measure : {"margin", "distance"}, default="margin"
         ``"margin"``: how much farther than the nearest candidate, so that no set is empty. ``"distance"``: how far; an
         empty set says that nothing is near.
     contamination, calibration_size, random_state
@@ -103,7 +103,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "coverage": Interval(0, 1),
-        "score": Options(("margin", "distance")),
+        "measure": Options(("margin", "distance")),
         "contamination": Interval(0, 0.5, "left"),
         "calibration_size": Interval(0, 1),
     }
@@ -112,14 +112,14 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         self,
         estimator: Any,
         coverage: float = 0.9,
-        score: str = "margin",
+        measure: str = "margin",
         contamination: float = 0.0,
         calibration_size: float = 0.25,
         random_state: Any = 0,
     ) -> None:
         self.estimator = estimator
         self.coverage = coverage
-        self.score = score
+        self.measure = measure
         self.contamination = contamination
         self.calibration_size = calibration_size
         self.random_state = random_state
@@ -144,10 +144,8 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
             The calibrated model.
         """
         self._validate()
-        X, y = indexable(X), indexable(y)
-        n = length(X)
-        if n != length(y):
-            raise ValueError(f"X and y must have as many samples. Got {n} and {length(y)}.")
+        X, y = indexable(X), _objects(y)
+        n = checked_length(X, y, "ConformalPredictor")
         size = calibration_number(n, self.calibration_size, self.coverage)
         train, rest = train_test_split(np.arange(n), test_size=size, random_state=self.random_state)
         model = clone(self.estimator)
@@ -163,8 +161,8 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         """Calibrate a predictor that is fitted already, on samples that it has not seen; arguments as for ``fit``."""
         self._validate()
         check_is_fitted(self.estimator)
-        X, y = indexable(X), indexable(y)
-        n, self.estimator_, self._columns = length(X), self.estimator, None
+        X, y = indexable(X), _objects(y)
+        n, self.estimator_, self._columns = checked_length(X, y, "ConformalPredictor"), self.estimator, None
         everyone = np.arange(n)
         labels = checked_part(groups, everyone, n, "groups")
         weights = checked_part(sample_weight, everyone, n, "sample_weight")
@@ -206,7 +204,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         if (shortage := self._calibration.shortage(coverage, labels)) is not None:
             warn_user(shortage.replace("Bands are infinite", "Sets hold all candidates"), DataWarning)
         scores = _candidate_scores(self.estimator_, X, candidates)
-        if self.score == "margin":
+        if self.measure == "margin":
             scores = scores - scores.min(axis=1, keepdims=True)
         order = np.argsort(scores, axis=1, kind="stable")
         places = [row[values[row] <= q] for row, values, q in zip(order, scores, thresholds[:, 0], strict=True)]
@@ -220,7 +218,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
     def _calibrated(self, X: Any, y: Any, groups: Any, weights: Any, candidates: Any) -> Self:
         self._candidates = candidates
         scores = _own_scores(self.estimator_, X, y)
-        if self.score == "margin":
+        if self.measure == "margin":
             scores = scores - np.minimum(scores, _candidate_scores(self.estimator_, X, candidates).min(axis=1))
         self._calibration = Calibration.of(scores[:, None], groups, weights, self.contamination)
         self.scores_ = scores
@@ -232,6 +230,11 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.input_tags, tags.target_tags, tags.estimator_type = inner.input_tags, inner.target_tags, None
         return tags
+
+
+def _objects(y: Any) -> Any:
+    """Return outputs that can be taken one by one: tables as arrays."""
+    return np.asarray(y) if hasattr(y, "iloc") else indexable(y)
 
 
 def _candidate_scores(model: Any, X: Any, candidates: Any) -> np.ndarray:

@@ -127,6 +127,6 @@ def _splitter(cv: Any, n: int, random_state: Any) -> Any:
     if not isinstance(cv, int | np.integer):
         return check_cv(cv)
     if n < 2:
-        raise ValueError(f"Folds need at least 2 samples. Got n_samples = {n}.")
+        raise ValueError(f"The widths need at least 2 training samples. Got {n}. Use modulation='constant'.")
     seed = check_random_state(random_state).randint(2**31 - 1)
     return KFold(min(int(cv), n), shuffle=True, random_state=seed)

@@ -185,8 +185,7 @@ def fit_left_out(
     and the scale of the outputs, what a cross-validation chooses) is taken from the whole of it. With ``only_closed``
     an ``IncompatibleError`` is raised where there is no closed form.
     """
-    if (n := length(X)) < 2:
-        raise ValueError(f"method='jackknife+' needs at least 2 samples. Got n_samples = {n}.")
+    n = length(X)
     weighted = fit_arguments if sample_weight is None else {"sample_weight": sample_weight, **fit_arguments}
     search = None if _is_machine(estimator) else estimator.fit(X, y, **weighted)
     machine = estimator if search is None else clone(getattr(search, "best_estimator_", search))

@@ -16,6 +16,7 @@ from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
 from fenchel.conformal.jackknife import fit_left_out
 from fenchel.conformal.samples import (
     Residuals,
+    checked_length,
     columns_for,
     indexable,
     inputs_for,
@@ -159,7 +160,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         """
         self._validate()
         X, y = indexable(X), indexable(y)
-        n = _checked_length(X, y)
+        n = checked_length(X, y, "ConformalRegressor")
         everyone, y = np.arange(n), on_one_grid(y)
         estimator = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
         trainer = Trainer(estimator, X, y, sample_weight, fit_params)
@@ -205,7 +206,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 f"{self.estimator!r}. Use fit, which fits it and calibrates."
             ) from None
         X, y = indexable(X), indexable(y)
-        n = _checked_length(X, y)
+        n = checked_length(X, y, "ConformalRegressor")
         self.estimator_, widths, rest, y = self.estimator, None, np.arange(n), on_one_grid(y)
         if self._needs_widths:
             part, rest = train_test_split(rest, test_size=0.5, random_state=self.random_state)
@@ -379,16 +380,6 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         inner = get_tags(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
-
-
-def _checked_length(X: Any, y: Any) -> int:
-    """Return the number of samples, or raise if inputs and outputs do not have as many."""
-    if y is None:
-        raise ValueError("ConformalRegressor requires y to be passed, but the target y is None.")
-    n = length(X)
-    if n != length(y):
-        raise ValueError(f"X and y must have as many samples. Got {n} and {length(y)}.")
-    return n
 
 
 def _parts(groups: Any, weights: Any, index: np.ndarray, n: int) -> tuple[Any, Any]:

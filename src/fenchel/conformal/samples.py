@@ -25,6 +25,18 @@ def indexable(sample: Any) -> Any:
     return sample if sample is None or hasattr(sample, "shape") or hasattr(sample, "__len__") else np.asarray(sample)
 
 
+def checked_length(X: Any, y: Any, owner: str) -> int:
+    """Return the number of samples, or raise if inputs and outputs do not have as many, or if one cannot be split."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    n = length(X)
+    if n != length(y):
+        raise ValueError(f"X and y must have as many samples. Got {n} and {length(y)}.")
+    if n < 2:
+        raise ValueError(f"{owner} needs at least 2 samples. Got n_samples = {n}.")
+    return n
+
+
 def take(sample: Any, index: np.ndarray) -> Any:
     """Return some samples, in the form that they came in."""
     if hasattr(sample, "iloc"):
