@@ -62,6 +62,17 @@ def test_whole_curves_are_covered():
     assert abs(np.mean(shares) - 0.9) <= max(0.02, 4 * np.std(shares) / np.sqrt(30))
 
 
+def test_rough_curves_are_covered_by_widths_from_few_samples():
+    shares = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, (74, 2))
+        Y = X[:, :1] + rng.standard_normal((74, 60))
+        model = ConformalRegressor(Ridge(), method="cv+", cv=8).fit(X[:24], Y[:24])
+        shares.append(model.predict_interval(X[24:]).contains(Y[24:]).mean())
+    assert np.mean(shares) >= 0.9 - 4 * np.std(shares) / np.sqrt(40)
+
+
 def test_weights_count_in_every_model():
     X, y = sample("one output")
     weights = np.random.default_rng(2).uniform(0.2, 2.0, N)

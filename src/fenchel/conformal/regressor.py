@@ -1,5 +1,6 @@
 """Conformal prediction around any regressor."""
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,7 +27,7 @@ from fenchel.conformal.samples import (
     on_one_grid,
     take,
 )
-from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model
+from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model, without_each
 from fenchel.datasets.functional import Curves, is_fdata, to_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.validation import all_or_nothing, warn_user
@@ -344,8 +345,14 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 raise ValueError("method='cv+' needs inputs, not their Gram matrix. Use method='split'.")
             models = trainer.fit_folds(np.arange(n), self.cv, self.random_state)
         residuals = models.residuals
-        widths = self._widths(residuals, X) if self._needs_widths else constant(residuals)
-        self._keep(widths.scores(residuals, X, bool(self.joint)), widths, labels, weights, models)
+        widths, ratios = constant(residuals), np.ones((1, 1))
+        if self._needs_widths:
+            widths = self._widths(residuals, X)
+            ratios = without_each(widths, residuals, X)
+        even = replace(residuals, values=residuals.values / ratios)
+        scores = widths.scores(even, X, bool(self.joint))
+        self._keep(scores, widths, labels, weights, models)
+        self._calibration = replace(self._calibration, scores=scores * ratios)  # in units of the widths of all samples
         return self._remember_inputs()
 
     def _ends(

@@ -59,6 +59,20 @@ class Widths:
 Shape = Callable[[Residuals, float], Widths]
 
 
+def without_each(widths: Widths, residuals: Residuals, X: Any) -> np.ndarray:
+    """Return by how much the widths would differ if a sample were not among those that they were estimated on, (n, q).
+
+    A large residual makes its own width large, and its score small: scores of samples that the widths were estimated on
+    would be smaller than those of new ones.
+    """
+    values = residuals.values / widths.factors(X)[:, None]
+    counts, means = np.sum(~np.isnan(values), axis=0), _mean_squares(values)
+    left = np.where(np.isnan(values), means, (counts * means - values**2) / np.maximum(counts - 1, 1))
+    is_known = (counts > 1) & (means > 0)
+    ratios = np.sqrt(np.maximum(left, 0) / np.where(is_known, means, 1.0))
+    return np.where(is_known, np.maximum(ratios, _LEAST), 1.0)
+
+
 def constant(residuals: Residuals) -> Widths:
     """Return the same width everywhere."""
     return Widths(np.ones(residuals.values.shape[1]), residuals.grid, residuals.shape)
