@@ -121,8 +121,8 @@ def real(replications: int, seed: int) -> None:
 
 
 def quantile(replications: int, seed: int) -> None:
-    inner = QuantileFunctionRegressor(lam=1e-2)
-    for n in (200, 400):
+    for n, lam in ((200, 1e-2), (200, 1e-4), (400, 1e-2), (400, 1e-4)):
+        inner = QuantileFunctionRegressor(lam=lam)
         plain, mended = list[tuple[float, float]](), list[tuple[float, float]]()
         for k in range(replications):
             rng = np.random.default_rng([seed + k, n, 4])
@@ -132,7 +132,7 @@ def quantile(replications: int, seed: int) -> None:
             is_inside = (y[n:] >= ends[:, 0]) & (y[n:] <= ends[:, 1])
             plain.append((float(is_inside.mean()), float(np.mean(ends[:, 1] - ends[:, 0]))))
             mended.append(band_of(ConformalRegressor(inner, random_state=k), (X[:n], y[:n]), (X[n:], y[n:])))
-        print(f"n = {n}, as fitted: {summary(plain)}; conformalised: {summary(mended)}", flush=True)
+        print(f"n = {n}, lam = {lam:g}, as fitted: {summary(plain)}; conformalised: {summary(mended)}", flush=True)
 
 
 def seconds(call: Callable[[], Any], repeats: int = 3) -> float:
