@@ -52,3 +52,22 @@ for ax, index, name in zip(axes, (quiet, noisy), ("quiet input", "noisy input"),
     ax.set(title=name, xlabel="t")
 axes[0].legend()
 plt.show()
+
+# %%
+# Few curves
+# ----------
+#
+# Of 60 curves a split leaves 41 for the fit and 19 for the calibration. Jackknife+ uses all of them for both: each
+# curve is predicted by the model without it, and for the square loss these models have a closed form.
+
+few = X[:60], Y[:60]
+fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+for method in ("split", "jackknife+"):
+    model = ConformalRegressor(FunctionalRegressor(lam=1e-3), method=method).fit(*few)
+    band = model.predict_interval(X_new)
+    print(f"{method}: covers {band.contains(Y_new).mean():.1%} of new curves, mean width {band.width.mean():.2f}")
+    ax.fill_between(t, band.lower[0], band.upper[0], alpha=0.3, label=method)
+ax.plot(t, Y_new[0], "k", label="true curve")
+ax.set(title="One new curve, 60 for fit and calibration", xlabel="t")
+ax.legend()
+plt.show()

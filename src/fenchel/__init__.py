@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fenchel import datasets, decoders, kernels, losses, metrics, representations, solvers, task_losses, testing
     from fenchel.bounds import GeneralizationBound, generalization_bound
-    from fenchel.conformal import ConformalRegressor, PredictionBand
+    from fenchel.conformal import ConformalPredictor, ConformalRegressor, PredictionBand, PredictionSet
     from fenchel.estimators import (
         CostCurve,
         CostSensitiveClassifier,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ConformalPredictor",
     "ConformalRegressor",
     "CostCurve",
     "CostSensitiveClassifier",
@@ -41,6 +42,7 @@ __all__ = [
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
     "PredictionBand",
+    "PredictionSet",
     "QuantileFunctionRegressor",
     "QuantileFunctionRegressorCV",
     "RegularizationPath",
@@ -86,7 +88,7 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("fenchel.frequency_search"), name)
     if name in ("GeneralizationBound", "generalization_bound"):
         return getattr(import_module("fenchel.bounds"), name)
-    if name in ("ConformalRegressor", "PredictionBand"):
+    if name in ("ConformalPredictor", "ConformalRegressor", "PredictionBand", "PredictionSet"):
         return getattr(import_module("fenchel.conformal"), name)
     if name in __all__:
         return getattr(import_module("fenchel.estimators"), name)

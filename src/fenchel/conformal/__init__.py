@@ -1,6 +1,7 @@
-"""Prediction bands with guaranteed coverage, around any regressor."""
+"""Prediction bands and sets with guaranteed coverage, around any predictor."""
 
 from fenchel.conformal.band import PredictionBand
+from fenchel.conformal.candidates import ConformalPredictor, PredictionSet
 from fenchel.conformal.regressor import ConformalRegressor
 
-__all__ = ["ConformalRegressor", "PredictionBand"]
+__all__ = ["ConformalPredictor", "ConformalRegressor", "PredictionBand", "PredictionSet"]

@@ -1,5 +1,6 @@
 """What ``predict_interval`` returns: the ends of bands, and whether outputs lie between them."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,27 @@ from fenchel.conformal.samples import at_points, numbers, of_shape
 from fenchel.datasets.functional import as_curves, brings_points
 
 __all__ = ["PredictionBand"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """Ellipsoids |W (y - center)| <= radius, one for each sample."""
+
+    center: np.ndarray  # (n, q)
+    whitening: np.ndarray  # W, (q, q)
+    radius: np.ndarray  # (n,)
+
+    def contains(self, values: np.ndarray) -> np.ndarray:
+        """Whether outputs (n, q) lie inside; one with an entry that was not observed does not count as outside."""
+        sizes = np.linalg.norm((values - self.center) @ self.whitening.T, axis=1)
+        return np.asarray(~(sizes > self.radius))
+
+    @property
+    def volume(self) -> np.ndarray:
+        """Volume of each ellipsoid, (n,)."""
+        q = self.center.shape[1]
+        unit = math.pi ** (q / 2) / math.gamma(q / 2 + 1)
+        return np.asarray(unit * self.radius**q / abs(np.linalg.det(self.whitening)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +48,8 @@ class PredictionBand:
         Points of the curves, where outputs are curves.
     is_joint : bool
         Whether a band covers all outputs of a sample, or all points of a curve, at once.
+    ellipsoid : Ellipsoid or None
+        The ellipsoids of ``joint="ellipsoid"``, with ``volume``.
 
     Examples
     --------
@@ -41,6 +65,7 @@ class PredictionBand:
     coverage: float
     grid: np.ndarray | None = None
     is_joint: bool = True
+    ellipsoid: Ellipsoid | None = None
 
     def contains(self, Y: Any) -> np.ndarray:
         """Whether outputs lie inside.
@@ -57,6 +82,8 @@ class PredictionBand:
             One for each sample; of the shape of Y if each output has an interval of its own (``is_joint`` is False).
         """
         lower, upper, values = self._beside(Y)
+        if self.ellipsoid is not None:
+            return self.ellipsoid.contains(values)
         is_inside = np.isnan(values) | ((values >= lower) & (values <= upper))
         return is_inside.all(axis=1) if self.is_joint else is_inside.reshape(numbers(self.lower).shape)
 

@@ -1,10 +1,16 @@
 """Scores of a calibration sample, and the quantiles that they give."""
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from fenchel.conformal.samples import numbers
+
 __all__: list[str] = []
+
+_ROUND_OFF = 1e-12  # of a sum of weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,26 +21,110 @@ class Calibration:
     labels: np.ndarray  # (m,)
     weights: np.ndarray  # (m,)
     contamination: float
+    is_grouped: bool
 
-    def quantiles(self, coverage: float, labels: np.ndarray) -> np.ndarray:
-        """Return the quantile of each new sample, (n, q); infinity where the group is too small."""
+    @classmethod
+    def of(cls, scores: np.ndarray, groups: Any, weights: Any, contamination: float) -> "Calibration":
+        """Return the calibration by scores; groups and weights are those of ``checked_part``."""
+        n = len(scores)
+        counts = np.ones(n) if weights is None else weights
+        return cls(scores, labels_of(groups, n, groups is not None), counts, contamination, groups is not None)
+
+    def quantiles(self, coverage: float, labels: np.ndarray, new: np.ndarray | None = None) -> np.ndarray:
+        """Return the quantile of each new sample, (n, q); infinity where the group is too small.
+
+        ``new`` are the weights of the new samples, (n,); ``None`` is the largest weight of the calibration sample.
+        """
         out = np.full((len(labels), self.scores.shape[1]), np.inf)
         for label in np.unique(labels):
-            is_in = self.labels == label
-            out[labels == label] = self.quantile(self.scores[is_in], self.weights[is_in], coverage)
+            is_in, rows = self.labels == label, np.flatnonzero(labels == label)
+            scores, weights = self.scores[is_in], self.weights[is_in]
+            if new is None:
+                out[rows] = self.quantile(scores, weights, coverage)
+                continue
+            for weight in np.unique(new[rows]):
+                out[rows[new[rows] == weight]] = self.quantile(scores, weights, coverage, weight)
         return out
 
-    def quantile(self, scores: np.ndarray, weights: np.ndarray, coverage: float) -> np.ndarray:
-        """Return the least score below which the stated share lies, a new sample counting as infinite.
+    def quantile(
+        self, scores: np.ndarray, weights: np.ndarray, coverage: float, new: np.ndarray | float | None = None
+    ) -> np.ndarray:
+        """Return the least score below which the stated share lies, a new sample counting as infinite, (q,).
 
-        Scores that are NaN do not count; the new sample has the largest weight of those that do.
+        Scores that are NaN do not count. ``new`` is the weight of the new sample, a number or one for each column;
+        ``None`` is the largest of those that count.
         """
-        order = np.argsort(scores, axis=0)
-        ranked = np.concatenate([np.take_along_axis(scores, order, axis=0), np.full((1, scores.shape[1]), np.inf)])
         counts = np.where(np.isnan(scores), 0.0, weights[:, None])
         largest = counts.max(axis=0, initial=0.0)
         correct = (1 - self.contamination) * counts.sum(axis=0)  # the rest of the weight is that of wrong samples
-        needed = np.where(largest > 0, coverage * (correct + largest), np.inf)
+        needed = np.where(largest > 0, coverage * (correct + (largest if new is None else new)), np.inf)
+        needed = needed * (1 - _ROUND_OFF)
+        if np.all(counts == weights.max(initial=0.0)) and np.all(needed == needed[:1]) and np.isfinite(needed[:1]):
+            place = math.ceil(needed[0] / largest[0]) - 1  # every sample counts the same
+            if place >= len(scores):
+                return np.full(scores.shape[1], np.inf)
+            return np.asarray(np.partition(scores, place, axis=0)[place])
+        order = np.argsort(scores, axis=0)
+        ranked = np.concatenate([np.take_along_axis(scores, order, axis=0), np.full((1, scores.shape[1]), np.inf)])
         reached = np.cumsum(np.take_along_axis(counts, order, axis=0), axis=0)
-        place = np.sum(reached < needed * (1 - 1e-12), axis=0)
+        place = np.sum(reached < needed, axis=0)
         return np.take_along_axis(ranked, place[None, :], axis=0)[0]
+
+    def shortage(self, coverage: float, labels: np.ndarray) -> str | None:
+        """Return why bands are infinite: a group with fewer samples than the coverage takes. ``None``: none is."""
+        wanted = math.ceil(coverage / (1 - coverage * (1 - self.contamination)) * (1 - _ROUND_OFF))
+        for label in np.unique(labels):
+            is_in = (self.labels == label) & (self.weights > 0) & np.any(~np.isnan(self.scores), axis=1)
+            largest = self.weights.max(initial=0.0, where=is_in)
+            if (count := self.weights.sum(where=is_in) / largest if largest > 0 else 0) < wanted:
+                where = f" of group {label!s}" if self.is_grouped else ""
+                where += " of equal weight" if np.ptp(self.weights) > 0 else ""
+                advice = "Calibrate on more samples, or ask for a smaller coverage."
+                return (
+                    f"Bands are infinite: a coverage of {coverage:g} takes at least {wanted} calibration samples"
+                    f"{where}, and there are {count:.4g}. {advice}"
+                )
+        return None
+
+
+def calibration_number(n: int, share: float, coverage: float) -> int:
+    """Return how many of n samples are set aside: the share, or up to half more if (m + 1) coverage is then whole.
+
+    Calibrated by m samples, a band covers with a probability of ceil((m + 1) coverage) / (m + 1).
+    """
+    least = math.ceil(n * share)
+    for m in range(least, min(least + least // 2, n - 1) + 1):
+        ranks = (m + 1) * coverage
+        if abs(ranks - round(ranks)) <= _ROUND_OFF * ranks:
+            return m
+    return least
+
+
+def checked_weights(weights: np.ndarray) -> np.ndarray:
+    """Return the weights of the calibration sample, which must be non-negative and not all zero."""
+    if not np.all((weights >= 0) & np.isfinite(weights)):
+        raise ValueError(f"sample_weight must be non-negative finite numbers. Got {weights!r}.")
+    if not np.any(weights > 0):
+        raise ValueError("sample_weight must have a positive entry among the calibration samples. Got zeros only.")
+    return weights
+
+
+def labels_of(groups: Any, n: int, is_grouped: bool) -> np.ndarray:
+    """Return the label of each sample; one for all where there are no groups."""
+    if (groups is not None) != is_grouped:
+        raise ValueError(f"groups must be {'given, as in fit' if is_grouped else 'None, as in fit'}. Got {groups!r}.")
+    labels = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups must be {n} labels, one for each sample. Got shape {labels.shape}.")
+    return labels
+
+
+def checked_part(given: Any, index: np.ndarray, n: int, name: str) -> Any:
+    """Return the entries of some samples, ``None`` where nothing is given."""
+    if given is None:
+        return None
+    is_weight = name == "sample_weight"
+    values = numbers(given) if is_weight else np.asarray(given)
+    if values.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), one entry for each sample. Got {values.shape}.")
+    return checked_weights(values[index]) if is_weight else values[index]

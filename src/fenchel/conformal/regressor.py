@@ -1,48 +1,39 @@
 """Conformal prediction around any regressor."""
 
-import math
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import KFold, train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, Options, check_parameter
-from fenchel.conformal.band import PredictionBand
-from fenchel.conformal.calibration import Calibration
+from fenchel.conformal.band import Ellipsoid, PredictionBand
+from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
+from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
+from fenchel.conformal.jackknife import fit_left_out
 from fenchel.conformal.samples import (
     Residuals,
+    checked_length,
     columns_for,
+    indexable,
     inputs_for,
     largest,
     length,
     numbers,
     on_one_grid,
     take,
-    vectors,
 )
-from fenchel.conformal.widths import Widths, constant, deviations, local
+from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model, without_each
 from fenchel.datasets.functional import Curves, is_fdata, to_fdata
-from fenchel.estimators import OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.estimators.validation import all_or_nothing, warn_user
+from fenchel.exceptions import DataWarning
 
 __all__ = ["ConformalRegressor"]
-
-_BLOCK = 2**24  # numbers in the array of all ends of CV+ for one block of inputs
-
-
-@dataclass(frozen=True, eq=False)
-class _Folds:
-    """The models of CV+, and the one of each calibration sample."""
-
-    models: list[Any]
-    place: np.ndarray
-    widths: Widths
 
 
 class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
@@ -64,23 +55,30 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         its intervals moved by the same amount at both ends.
     coverage : float, default=0.9
         Probability that the band contains the output.
-    method : {"split", "cv+"}, default="split"
+    method : {"split", "cv+", "jackknife+"}, default="split"
         ``"split"``: one fit, with a part of the sample set aside. ``"cv+"``: each sample is calibrated by the fit
         without its fold. It uses the whole sample; its coverage is close to the nominal one, and never below
-        ``2 * coverage - 1`` (up to a term of order one over the size of a fold).
+        ``2 * coverage - 1`` (up to a term of order one over the size of a fold). ``"jackknife+"``: the same with each
+        sample as a fold, for kernel machines of this library and searches of them: in closed form for the square loss,
+        else by one solve for each sample on one eigenbasis. A bandwidth, a threshold, the centre and the scale of the
+        outputs and what a search chooses are those of the whole sample.
     modulation : {"constant", "std", "local"} or regressor, default="std"
         The width :math:`s`: the same everywhere; the deviation of the residuals at each output or point; or that times
         a factor of the input, from a model of the size of the residuals (a regressor is taken as that model).
-        Estimated from residuals out of sample on the training part.
-    joint : bool, default=True
-        Whether a band covers all outputs of a sample at once; ``False`` gives each output an interval of its own.
+        Estimated from residuals out of sample on the training part (leave-one-out where it has a closed form, else
+        folds), or on 500 calibration samples if there are more than 1000 of them: no further fit is needed then.
+    joint : bool or "ellipsoid", default=True
+        Whether a band covers all outputs of a sample at once, as a box; ``False`` gives each output an interval of its
+        own. ``"ellipsoid"`` takes the correlations of the residuals into account: ``lower`` and ``upper`` are then the
+        ends of the ellipsoid along each output, and ``contains`` asks for the ellipsoid itself.
     contamination : float, default=0.0
         Share of the samples that may be grossly wrong. The largest scores, up to this share, are then taken for those
         of wrong samples, and the band covers *correct* outputs with the stated probability.
     calibration_size : float, default=0.25
-        Share of the sample that is set aside for the calibration.
-    cv : int, default=5
-        Folds of ``"cv+"``, and of the residuals out of sample.
+        Share of the sample that is set aside for the calibration. The number of samples m is rounded up, by a half at
+        most, to one for which ``(m + 1) * coverage`` is whole: a band from any other number is wider than it need be.
+    cv : int or splitter, default=5
+        Folds of ``"cv+"``, and of the residuals out of sample; a number is that many folds in random order.
     random_state : int, RandomState or None, default=0
         How the sample is split.
 
@@ -93,9 +91,9 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     References
     ----------
-    [Lei2018]_ for the split; [Diquigiovanni2022]_ for curves and their modulation; [Barber2021]_ for CV+ (the band at
-    each point contains the set of that paper, so that it is simultaneous too); [Romano2019]_ for quantiles;
-    [Vovk2005]_ for groups and [Tibshirani2019]_ for weights.
+    [Lei2018]_ for the split; [Diquigiovanni2022]_ for curves and their modulation; [Barber2021]_ for CV+ and
+    jackknife+ (the band at each point contains the set of that paper, so that it is simultaneous too); [Romano2019]_
+    for quantiles; [Vovk2005]_ for groups and [Tibshirani2019]_ for weights.
 
     Examples
     --------
@@ -112,11 +110,10 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "coverage": Interval(0, 1),
-        "method": Options(("split", "cv+")),
-        "joint": Options((True, False)),
+        "method": Options(("split", "cv+", "jackknife+")),
+        "joint": Options((True, False, "ellipsoid")),
         "contamination": Interval(0, 0.5, "left"),
         "calibration_size": Interval(0, 1),
-        "cv": Interval(2, math.inf, "left", integer=True),
     }
 
     def __init__(
@@ -125,10 +122,10 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         coverage: float = 0.9,
         method: str = "split",
         modulation: Any = "std",
-        joint: bool = True,
+        joint: bool | str = True,
         contamination: float = 0.0,
         calibration_size: float = 0.25,
-        cv: int = 5,
+        cv: Any = 5,
         random_state: Any = 0,
     ) -> None:
         self.estimator = estimator
@@ -141,7 +138,8 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
+    @all_or_nothing
+    def fit(self, /, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Fit the regressor on one part of the sample, and calibrate it on the other.
 
         Parameters
@@ -151,8 +149,10 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         groups : array of shape (n,) or None, default=None
             Labels; each group is calibrated on its own, so that the coverage holds in each.
         sample_weight : array of shape (n,) or None, default=None
-            Ratio of the density of new inputs to that of the sample, for a shift of the inputs. The regressor does not
-            see it.
+            How often each sample counts, in the calibration and, if the regressor takes weights, in its fit. For a
+            shift of the inputs: the ratio of the density of new inputs to that of the sample.
+        **fit_params : dict
+            Further arguments of the regressor's ``fit``, such as ``grid``.
 
         Returns
         -------
@@ -160,20 +160,29 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             The calibrated model.
         """
         self._validate()
-        n = _checked_length(X, y)
+        X, y = indexable(X), indexable(y)
+        n = checked_length(X, y, "ConformalRegressor")
         everyone, y = np.arange(n), on_one_grid(y)
-        if self.method == "cv+":
-            return self._fit_folds(X, y, everyone, groups, sample_weight)
-        train, rest = train_test_split(everyone, test_size=self.calibration_size, random_state=self.random_state)
-        self.estimator_ = self._fitted(X, y, train)
-        widths = None
-        if self._needs_widths:
-            widths = self._widths(self._out_of_sample(X, y, train)[0], inputs_for(self.estimator_, X, train, train))
+        estimator = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
+        trainer = Trainer(estimator, X, y, sample_weight, fit_params)
+        if self.method != "split":
+            return self._fit_held_out(trainer, groups)
+        size = calibration_number(n, self.calibration_size, self.coverage)
+        train, rest = train_test_split(everyone, test_size=size, random_state=self.random_state)
+        self.estimator_, widths = trainer.fit_on(train), None
+        if self._needs_widths and len(rest) > 2 * ENOUGH:
+            part, rest = rest[:ENOUGH], rest[ENOUGH:]
+            inputs = inputs_for(self.estimator_, X, part, train)
+            widths = self._widths(Residuals.of(self.estimator_, inputs, take(y, part)), inputs)
+        elif self._needs_widths:
+            residuals = trainer.out_of_sample(self.estimator_, train, self.cv, self.random_state)
+            widths = self._widths(residuals, inputs_for(self.estimator_, X, train, train))
         calibration = inputs_for(self.estimator_, X, rest, train), take(y, rest)
-        labels, weights = _part(groups, rest, n, "groups"), _part(sample_weight, rest, n, "sample_weight")
-        self._calibrated(*calibration, widths, labels, weights)
+        labels, weights = _parts(groups, sample_weight, rest, n)
+        self._keep(self._scores(self.estimator_, *calibration, widths), widths, labels, weights)
         return self._remember_inputs(train, n)
 
+    @all_or_nothing
     def conformalize(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
         """Calibrate a regressor that is fitted already, on samples that it has not seen.
 
@@ -188,8 +197,8 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             The calibrated model.
         """
         self._validate()
-        if self.method == "cv+":
-            raise ValueError("method='cv+' fits the regressor on folds. Use fit, or method='split'.")
+        if self.method != "split":
+            raise ValueError(f"method={self.method!r} fits the regressor without some samples. Use fit.")
         try:
             check_is_fitted(self.estimator)
         except (NotFittedError, TypeError):
@@ -197,14 +206,15 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 f"The 'estimator' parameter of ConformalRegressor must be fitted before conformalize. Got "
                 f"{self.estimator!r}. Use fit, which fits it and calibrates."
             ) from None
-        n = _checked_length(X, y)
+        X, y = indexable(X), indexable(y)
+        n = checked_length(X, y, "ConformalRegressor")
         self.estimator_, widths, rest, y = self.estimator, None, np.arange(n), on_one_grid(y)
         if self._needs_widths:
             part, rest = train_test_split(rest, test_size=0.5, random_state=self.random_state)
             inputs = take(X, part)
             widths = self._widths(Residuals.of(self.estimator_, inputs, take(y, part)), inputs)
-        labels, weights = _part(groups, rest, n, "groups"), _part(sample_weight, rest, n, "sample_weight")
-        self._calibrated(take(X, rest), take(y, rest), widths, labels, weights)
+        labels, weights = _parts(groups, sample_weight, rest, n)
+        self._keep(self._scores(self.estimator_, take(X, rest), take(y, rest), widths), widths, labels, weights)
         return self._remember_inputs()
 
     def predict(self, X: Any) -> Any:
@@ -212,7 +222,9 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict(columns_for(X, self._columns))
 
-    def predict_interval(self, X: Any, coverage: float | None = None, groups: Any = None) -> PredictionBand:
+    def predict_interval(
+        self, X: Any, coverage: float | None = None, groups: Any = None, sample_weight: Any = None
+    ) -> PredictionBand:
         """Return bands that contain new outputs with the stated probability.
 
         Parameters
@@ -223,30 +235,47 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             Another coverage than that of the model.
         groups : array of shape (n,) or None, default=None
             Labels of the inputs, for a model that was calibrated by groups.
+        sample_weight : array of shape (n,) or None, default=None
+            Weights of the inputs, for a model that was calibrated with weights; ``None`` is the largest weight of the
+            calibration sample, which is safe for all that are not larger.
 
         Returns
         -------
         band : PredictionBand
             With ``lower``, ``upper``, ``contains(Y)`` and ``plot()``. Ends are infinite where the calibration sample
-            is too small for the coverage.
+            is too small for the coverage; a warning says how many samples it takes.
         """
         check_is_fitted(self)
         coverage = self.coverage if coverage is None else coverage
         check_parameter("ConformalRegressor.predict_interval", "coverage", coverage, self._limits["coverage"])
-        labels = _labels(groups, length(X), self._is_grouped)
+        X = indexable(X)
+        labels = labels_of(groups, length(X), self._calibration.is_grouped)
+        new = checked_part(sample_weight, np.arange(length(X)), length(X), "sample_weight")
         X = columns_for(X, self._columns)
         grid: Any = getattr(self.estimator_, "grid_", None)
         template = self.estimator_.predict(X)
-        ends = self._ends(X, numbers(template), grid, coverage, labels)
+        ends = self._ends(X, numbers(template), grid, coverage, labels, new)
+        if (shortage := self._calibration.shortage(coverage, labels)) is not None:
+            warn_user(shortage, DataWarning)
         if is_fdata(template):
             ends = [to_fdata(Curves(grid, end)) for end in ends]
-        return PredictionBand(ends[0], ends[1], coverage, grid, self.joint)
+        ellipsoid = None
+        if self._is_ellipsoid and (widths := self._calibration_widths) is not None and widths.whitening is not None:
+            radii = self._calibration.quantiles(coverage, labels, new)[:, 0] * widths.factors(X)
+            ellipsoid = Ellipsoid(numbers(template), widths.whitening, radii)
+        return PredictionBand(ends[0], ends[1], coverage, grid, bool(self.joint), ellipsoid)
 
     def _validate(self) -> None:
         for name, limit in self._limits.items():
             check_parameter("ConformalRegressor", name, getattr(self, name), limit)
+        if self._is_ellipsoid and (self.method != "split" or self.modulation == "constant"):
+            raise ValueError("joint='ellipsoid' takes method='split', and modulation='std' or 'local'.")
         if isinstance(self.modulation, str):
             check_parameter("ConformalRegressor", "modulation", self.modulation, Options(("constant", "std", "local")))
+
+    @property
+    def _is_ellipsoid(self) -> bool:
+        return isinstance(self.joint, str)
 
     @property
     def _has_intervals(self) -> bool:
@@ -257,39 +286,14 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         is_constant = isinstance(self.modulation, str) and self.modulation == "constant"
         return not is_constant and not self._has_intervals
 
-    def _fitted(self, X: Any, y: Any, index: np.ndarray) -> Any:
-        model = clone(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
-        return model.fit(inputs_for(model, X, index, index), take(y, index))
-
-    def _out_of_sample(self, X: Any, y: Any, train: np.ndarray) -> tuple[Residuals, list[Any], np.ndarray]:
-        """Return residuals out of sample of the training part, the models of the folds, and each sample's fold."""
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        folds = KFold(min(self.cv, len(train)), shuffle=True, random_state=seed)
-        models, place, parts = [], np.zeros(len(train), dtype=int), []
-        for k, (inside, outside) in enumerate(folds.split(train)):
-            models.append(self._fitted(X, y, train[inside]))
-            inputs = inputs_for(models[-1], X, train[outside], train[inside])
-            parts.append((outside, Residuals.of(models[-1], inputs, take(y, train[outside]))))
-            place[outside] = k
-        first = parts[0][1]
-        values = np.empty((len(train), first.values.shape[1]))
-        for outside, residuals in parts:
-            values[outside] = residuals.values
-        return Residuals(values, first.grid, first.shape), models, place
-
     def _widths(self, residuals: Residuals, X: Any) -> Widths:
         """Return the widths that ``modulation`` names."""
-        widths = deviations(residuals, self.contamination)
+        shape = correlated if self._is_ellipsoid else deviations
         if isinstance(self.modulation, str) and self.modulation == "std":
-            return widths
-        model = self._size_model() if isinstance(self.modulation, str) else self.modulation
-        return local(widths, residuals, model, X, self.contamination)
-
-    def _size_model(self) -> Any:
-        """Return the model of the size of residuals: a kernel machine on the inputs as vectors."""
-        if get_tags(self.estimator_).input_tags.pairwise:
-            return OperatorKernelRegressorCV("precomputed")
-        return make_pipeline(FunctionTransformer(vectors), OperatorKernelRegressorCV(losses=["square"]))
+            return shape(residuals, self.contamination)
+        is_pairwise = get_tags(self.estimator_).input_tags.pairwise
+        model = size_model(is_pairwise) if isinstance(self.modulation, str) else self.modulation
+        return local(residuals, model, X, self.contamination, shape)
 
     def _remember_inputs(self, train: np.ndarray | None = None, n: int | None = None) -> Self:
         """Note the features, and of Gram matrices of new inputs with the whole sample the columns of the regressor."""
@@ -303,39 +307,68 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     def _scores(self, model: Any, X: Any, y: Any, widths: Widths | None) -> np.ndarray:
         """Return the score of each sample, (m, 1) for a joint band and else (m, q)."""
         if self._has_intervals:
+            if self._is_ellipsoid:
+                raise ValueError("joint='ellipsoid' is for predictions, not for intervals. Use joint=True.")
             lower, upper = self._own_ends(model, X, self.coverage)
             truth = numbers(y)
             excess = np.maximum(lower - truth, truth - upper).reshape(len(truth), -1)
-        else:
-            residuals = Residuals.of(model, X, y)
-            chosen = constant(residuals) if widths is None else widths
-            excess = np.abs(residuals.values) / chosen.at(X, residuals.grid)
-        return largest(excess)[:, None] if self.joint else excess
+            return largest(excess)[:, None] if self.joint else excess
+        residuals = Residuals.of(model, X, y)
+        return (constant(residuals) if widths is None else widths).scores(residuals, X, bool(self.joint))
 
-    def _calibrated(self, X: Any, y: Any, widths: Widths | None, groups: Any, weights: Any) -> Self:
-        self._folds: _Folds | None = None
-        return self._keep(self._scores(self.estimator_, X, y, widths), widths, groups, weights)
-
-    def _keep(self, scores: np.ndarray, widths: Widths | None, groups: Any, weights: Any) -> Self:
-        n = len(scores)
-        self._is_grouped, self._calibration_widths = groups is not None, widths
-        counts = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
-        if counts.shape != (n,) or not np.all((counts >= 0) & np.isfinite(counts)):
-            raise ValueError(f"sample_weight must be {n} non-negative finite numbers. Got {weights!r}.")
-        if not np.any(counts > 0):
-            raise ValueError("sample_weight must have a positive entry among the calibration samples. Got zeros only.")
-        labels = _labels(groups, n, self._is_grouped)
-        self._calibration = Calibration(scores, labels, counts, self.contamination)
+    def _keep(
+        self,
+        scores: np.ndarray,
+        widths: Widths | None,
+        groups: Any,
+        weights: Any,
+        models: HeldOutModels | None = None,
+    ) -> None:
+        self._calibration = Calibration.of(scores, groups, weights, self.contamination)
+        self._calibration_widths, self._models = widths, models
         self.scores_ = scores[:, 0] if self.joint else scores
-        return self
+
+    def _fit_held_out(self, trainer: Trainer, groups: Any) -> Self:
+        """Calibrate each sample by a model without it."""
+        X, n = trainer.X, length(trainer.X)
+        labels, weights = _parts(groups, trainer.weights, np.arange(n), n)
+        models: HeldOutModels
+        if self.method == "jackknife+":
+            self.estimator_, models = fit_left_out(
+                clone(trainer.estimator), X, trainer.y, trainer.weights, **trainer.arguments
+            )
+        else:
+            self.estimator_ = trainer.fit_on(np.arange(n))
+            if self._has_intervals:
+                raise ValueError("method='cv+' is for predictions, not for intervals. Use method='split'.")
+            if get_tags(self.estimator_).input_tags.pairwise:
+                raise ValueError("method='cv+' needs inputs, not their Gram matrix. Use method='split'.")
+            models = trainer.fit_folds(np.arange(n), self.cv, self.random_state)
+        residuals = models.residuals
+        widths, ratios = constant(residuals), np.ones((1, 1))
+        if self._needs_widths:
+            widths = self._widths(residuals, X)
+            ratios = without_each(widths, residuals, X)
+        even = replace(residuals, values=residuals.values / ratios)
+        scores = widths.scores(even, X, bool(self.joint))
+        self._keep(scores, widths, labels, weights, models)
+        self._calibration = replace(self._calibration, scores=scores * ratios)  # in units of the widths of all samples
+        return self._remember_inputs()
 
     def _ends(
-        self, X: Any, center: np.ndarray, grid: np.ndarray | None, coverage: float, labels: np.ndarray
+        self,
+        X: Any,
+        center: np.ndarray,
+        grid: np.ndarray | None,
+        coverage: float,
+        labels: np.ndarray,
+        new: np.ndarray | None,
     ) -> list[np.ndarray]:
         """Return the lower and the upper ends, of the shape of the predictions."""
-        if self._folds is not None:
-            return self._fold_ends(self._folds, X, center.shape, grid, coverage, labels)
-        quantiles = self._calibration.quantiles(coverage, labels)
+        if self._models is not None and self._calibration_widths is not None:
+            how = self._models, self._calibration_widths, self._calibration
+            return [end.reshape(center.shape) for end in cross_ends(*how, X, grid, coverage, labels, new)]
+        quantiles = self._calibration.quantiles(coverage, labels, new)
         if self._has_intervals:
             lower, upper = self._own_ends(self.estimator_, X, self.coverage)
             moves = np.broadcast_to(quantiles, lower.reshape(len(lower), -1).shape).reshape(lower.shape)
@@ -349,78 +382,13 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         ends = numbers(model.predict_interval(X, coverage))
         return ends[:, 0], ends[:, 1]
 
-    def _fit_folds(self, X: Any, y: Any, everyone: np.ndarray, groups: Any, weights: Any) -> Self:
-        """Calibrate each sample by the model without its fold."""
-        self.estimator_ = self._fitted(X, y, everyone)
-        if self._has_intervals:
-            raise ValueError("method='cv+' is for predictions, not for intervals. Use method='split'.")
-        if get_tags(self.estimator_).input_tags.pairwise:
-            raise ValueError("method='cv+' needs inputs, not their Gram matrix. Use method='split'.")
-        residuals, models, place = self._out_of_sample(X, y, everyone)
-        widths = self._widths(residuals, X) if self._needs_widths else constant(residuals)
-        self._folds = _Folds(models, place, widths)
-        excess = np.abs(residuals.values) / widths.at(X, residuals.grid)
-        self._keep(largest(excess)[:, None] if self.joint else excess, widths, groups, weights)
-        return self._remember_inputs()
-
-    def _fold_ends(
-        self,
-        folds: _Folds,
-        X: Any,
-        shape: tuple[int, ...],
-        grid: np.ndarray | None,
-        coverage: float,
-        labels: np.ndarray,
-    ) -> list[np.ndarray]:
-        """Return the quantiles of the ends that the models of all folds give, as CV+ does."""
-        predictions = np.stack([numbers(model.predict(X)).reshape(shape[0], -1) for model in folds.models])
-        widths, calibration = folds.widths.at(X, grid), self._calibration
-        ends = [np.empty_like(widths), np.empty_like(widths)]
-        rows = max(1, _BLOCK // (len(folds.place) * widths.shape[1]))
-        for label in np.unique(labels):
-            members, where = np.flatnonzero(labels == label), calibration.labels == label
-            scores, weights = calibration.scores[where], calibration.weights[where]
-            for first in range(0, len(members), rows):
-                part = members[first : first + rows]
-                centers = predictions[:, part][folds.place[where]]  # (m, rows, q)
-                moves = scores[:, None, :] * widths[part][None]
-                for end, sign in zip(ends, (-1.0, 1.0), strict=True):
-                    reached = (sign * centers + moves).reshape(len(scores), widths[part].size)
-                    ranked = calibration.quantile(reached, weights, coverage)
-                    end[part] = sign * ranked.reshape(len(part), -1)
-        return [end.reshape(shape) for end in ends]
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = get_tags(OperatorKernelRegressor() if self.estimator is None else self.estimator)
+        inner = get_tags(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
 
 
-def _checked_length(X: Any, y: Any) -> int:
-    """Return the number of samples, or raise if inputs and outputs do not have as many."""
-    if y is None:
-        raise ValueError("ConformalRegressor requires y to be passed, but the target y is None.")
-    n = length(X)
-    if n != length(y):
-        raise ValueError(f"X and y must have as many samples. Got {n} and {length(y)}.")
-    return n
-
-
-def _part(given: Any, index: np.ndarray, n: int, name: str) -> Any:
-    if given is None:
-        return None
-    values = numbers(given) if name == "sample_weight" else np.asarray(given)
-    if values.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), one entry for each sample. Got {values.shape}.")
-    return values[index]
-
-
-def _labels(groups: Any, n: int, is_grouped: bool) -> np.ndarray:
-    """Return the label of each sample; one for all where there are no groups."""
-    if (groups is not None) != is_grouped:
-        raise ValueError(f"groups must be {'given, as in fit' if is_grouped else 'None, as in fit'}. Got {groups!r}.")
-    labels = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
-    if labels.shape != (n,):
-        raise ValueError(f"groups must be {n} labels, one for each sample. Got shape {labels.shape}.")
-    return labels
+def _parts(groups: Any, weights: Any, index: np.ndarray, n: int) -> tuple[Any, Any]:
+    """Return the groups and the weights of some samples."""
+    return checked_part(groups, index, n, "groups"), checked_part(weights, index, n, "sample_weight")

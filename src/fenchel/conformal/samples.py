@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from fenchel._array import host
+from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.datasets.functional import as_curves, brings_points, is_fdata, is_pairs
 
 __all__: list[str] = []
@@ -15,6 +16,25 @@ __all__: list[str] = []
 def length(sample: Any) -> int:
     """Return the number of samples."""
     return int(sample.shape[0]) if hasattr(sample, "shape") else len(sample)
+
+
+def indexable(sample: Any) -> Any:
+    """Return a sample that can be cut into parts: sparse matrices by rows, others as they are if they can be."""
+    if is_sparse(sample):
+        return as_rows(sample)
+    return sample if sample is None or hasattr(sample, "shape") or hasattr(sample, "__len__") else np.asarray(sample)
+
+
+def checked_length(X: Any, y: Any, owner: str) -> int:
+    """Return the number of samples, or raise if inputs and outputs do not have as many, or if one cannot be split."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    n = length(X)
+    if n != length(y):
+        raise ValueError(f"X and y must have as many samples. Got {n} and {length(y)}.")
+    if n < 2:
+        raise ValueError(f"{owner} needs at least 2 samples. Got n_samples = {n}.")
+    return n
 
 
 def take(sample: Any, index: np.ndarray) -> Any:
@@ -63,7 +83,7 @@ def of_shape(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def vectors(X: Any) -> np.ndarray:
     """Return inputs as vectors, (n, d)."""
-    values = numbers(X)
+    values = numbers(dense(X) if is_sparse(X) else X)
     return values.reshape(len(values), -1)
 
 

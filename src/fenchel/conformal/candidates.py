@@ -1,0 +1,271 @@
+"""Sets of structured outputs, or of classes, with guaranteed coverage."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._array import host
+from fenchel._check import Interval, Options, check_parameter
+from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
+from fenchel.conformal.samples import checked_length, columns_for, indexable, inputs_for, length, numbers, take
+from fenchel.estimators.validation import all_or_nothing, warn_user
+from fenchel.exceptions import DataWarning, IncompatibleError
+
+__all__ = ["ConformalPredictor", "PredictionSet"]
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionSet:
+    """Sets of candidates, one for each sample.
+
+    Attributes
+    ----------
+    outputs : list of arrays
+        The candidates inside, the best one first.
+    places : list of arrays of int
+        Their places among the candidates of the sample.
+    coverage : float
+        Nominal coverage.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import PredictionSet
+    >>> found = PredictionSet([np.array(["a", "b"]), np.array(["c"])], [np.array([0, 1]), np.array([2])], 0.9)
+    >>> found.contains(["b", "b"]), found.size
+    (array([ True, False]), array([2, 1]))
+    """
+
+    outputs: list[Any]
+    places: list[np.ndarray]
+    coverage: float
+
+    @property
+    def size(self) -> np.ndarray:
+        """Number of candidates inside, (n,)."""
+        return np.array([len(places) for places in self.places])
+
+    def contains(self, Y: Any) -> np.ndarray:
+        """Whether outputs are among the candidates inside, (n,)."""
+        if length(Y) != len(self.outputs):
+            raise ValueError(f"Y must have one output for each of the {len(self.outputs)} sets. Got {length(Y)}.")
+        return np.array([any(np.array_equal(c, y) for c in inside) for inside, y in zip(self.outputs, Y, strict=True)])
+
+
+class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
+    r"""Sets of structured outputs, or of classes, with guaranteed coverage.
+
+    Each candidate c has a score :math:`S(x, c)`: its squared distance to the prediction in the output space, and by
+    default that less the distance of the nearest candidate. With q the :math:`\lceil (m + 1) \gamma \rceil`-th smallest
+    score of the m true outputs of a calibration sample, the set :math:`\{c : S(x, c) \le q\}` contains the true output
+    of a new sample with a probability of at least :math:`\gamma`, if it is among the candidates.
+
+    Parameters
+    ----------
+    estimator : StructuredPredictor, StructuredPredictorCV or classifier
+        A predictor with ``decision_scores``, or a classifier with ``predict_proba`` or ``decision_function``.
+    coverage : float, default=0.9
+        Probability that the set contains the output.
+    measure : {"margin", "distance"}, default="margin"
+        ``"margin"``: how much farther than the nearest candidate, so that no set is empty. ``"distance"``: how far; an
+        empty set says that nothing is near.
+    contamination, calibration_size, random_state
+        As for ``ConformalRegressor``.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted predictor.
+    scores_ : ndarray of shape (m,)
+        Scores of the calibration samples.
+
+    References
+    ----------
+    [Vovk2005]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import ConformalPredictor, StructuredPredictor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (300, 2))
+    >>> Y = (X + 0.3 * rng.standard_normal(X.shape) > 0).astype(int)  # four label sets
+    >>> model = ConformalPredictor(StructuredPredictor(lam=1e-2)).fit(X[:200], Y[:200])
+    >>> inside = model.predict_set(X[200:])
+    >>> bool(inside.contains(Y[200:]).mean() > 0.8), bool(inside.size.max() <= 4)
+    (True, True)
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {
+        "coverage": Interval(0, 1),
+        "measure": Options(("margin", "distance")),
+        "contamination": Interval(0, 0.5, "left"),
+        "calibration_size": Interval(0, 1),
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        coverage: float = 0.9,
+        measure: str = "margin",
+        contamination: float = 0.0,
+        calibration_size: float = 0.25,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.coverage = coverage
+        self.measure = measure
+        self.contamination = contamination
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, candidates: Any = None) -> Self:
+        """Fit the predictor on one part of the sample, and calibrate it on the other.
+
+        Parameters
+        ----------
+        X, y
+            The sample, as for the predictor.
+        groups, sample_weight : array of shape (n,) or None, default=None
+            As for ``ConformalRegressor.fit``; the predictor does not see the weights.
+        candidates : array or None, default=None
+            Candidates for every sample; ``None`` are those of the decoder, by default the training outputs, or the
+            classes.
+
+        Returns
+        -------
+        self : ConformalPredictor
+            The calibrated model.
+        """
+        self._validate()
+        X, y = indexable(X), _objects(y)
+        n = checked_length(X, y, "ConformalPredictor")
+        size = calibration_number(n, self.calibration_size, self.coverage)
+        train, rest = train_test_split(np.arange(n), test_size=size, random_state=self.random_state)
+        model = clone(self.estimator)
+        self.estimator_ = model.fit(inputs_for(model, X, train, train), take(y, train))
+        self._columns = train if get_tags(model).input_tags.pairwise else None
+        labels, weights = checked_part(groups, rest, n, "groups"), checked_part(sample_weight, rest, n, "sample_weight")
+        return self._calibrated(inputs_for(model, X, rest, train), take(y, rest), labels, weights, candidates)
+
+    @all_or_nothing
+    def conformalize(
+        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, candidates: Any = None
+    ) -> Self:
+        """Calibrate a predictor that is fitted already, on samples that it has not seen; arguments as for ``fit``."""
+        self._validate()
+        check_is_fitted(self.estimator)
+        X, y = indexable(X), _objects(y)
+        n, self.estimator_, self._columns = checked_length(X, y, "ConformalPredictor"), self.estimator, None
+        everyone = np.arange(n)
+        labels = checked_part(groups, everyone, n, "groups")
+        weights = checked_part(sample_weight, everyone, n, "sample_weight")
+        return self._calibrated(X, y, labels, weights, candidates)
+
+    def predict(self, X: Any) -> Any:
+        """Return the predictions of the predictor."""
+        check_is_fitted(self)
+        return self.estimator_.predict(columns_for(X, self._columns))
+
+    def predict_set(
+        self, X: Any, coverage: float | None = None, groups: Any = None, candidates: Any = None
+    ) -> PredictionSet:
+        """Return sets of candidates that contain new outputs with the stated probability.
+
+        Parameters
+        ----------
+        X : array
+            Inputs, as for the predictor.
+        coverage : float or None, default=None
+            Another coverage than that of the model.
+        groups : array of shape (n,) or None, default=None
+            Labels of the inputs, for a model that was calibrated by groups.
+        candidates : array or None, default=None
+            Other candidates than those of ``fit``.
+
+        Returns
+        -------
+        sets : PredictionSet
+            With ``outputs``, ``size`` and ``contains(Y)``. All candidates are inside where the calibration sample is
+            too small for the coverage.
+        """
+        check_is_fitted(self)
+        coverage = self.coverage if coverage is None else coverage
+        check_parameter("ConformalPredictor.predict_set", "coverage", coverage, self._limits["coverage"])
+        X, candidates = columns_for(indexable(X), self._columns), self._candidates if candidates is None else candidates
+        labels = labels_of(groups, length(X), self._calibration.is_grouped)
+        thresholds = self._calibration.quantiles(coverage, labels)
+        if (shortage := self._calibration.shortage(coverage, labels)) is not None:
+            warn_user(shortage.replace("Bands are infinite", "Sets hold all candidates"), DataWarning)
+        scores = _candidate_scores(self.estimator_, X, candidates)
+        if self.measure == "margin":
+            scores = scores - scores.min(axis=1, keepdims=True)
+        order = np.argsort(scores, axis=1, kind="stable")
+        places = [row[values[row] <= q] for row, values, q in zip(order, scores, thresholds[:, 0], strict=True)]
+        known = _known_candidates(self.estimator_, candidates)
+        return PredictionSet([take(known, place) for place in places], places, coverage)
+
+    def _validate(self) -> None:
+        for name, limit in self._limits.items():
+            check_parameter("ConformalPredictor", name, getattr(self, name), limit)
+
+    def _calibrated(self, X: Any, y: Any, groups: Any, weights: Any, candidates: Any) -> Self:
+        self._candidates = candidates
+        scores = _own_scores(self.estimator_, X, y)
+        if self.measure == "margin":
+            scores = scores - np.minimum(scores, _candidate_scores(self.estimator_, X, candidates).min(axis=1))
+        self._calibration = Calibration.of(scores[:, None], groups, weights, self.contamination)
+        self.scores_ = scores
+        if hasattr(self.estimator_, "n_features_in_"):
+            self.n_features_in_ = self.estimator_.n_features_in_
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.input_tags, tags.target_tags, tags.estimator_type = inner.input_tags, inner.target_tags, None
+        return tags
+
+
+def _objects(y: Any) -> Any:
+    """Return outputs that can be taken one by one: tables as arrays."""
+    return np.asarray(y) if hasattr(y, "iloc") else indexable(y)
+
+
+def _candidate_scores(model: Any, X: Any, candidates: Any) -> np.ndarray:
+    """Return the score of each candidate for each sample, (n, C); least is best."""
+    if hasattr(model, "decision_scores"):
+        return numbers(host(model.decision_scores(X, candidates)))
+    if not is_classifier(model):
+        raise IncompatibleError(
+            f"ConformalPredictor needs a predictor with decision_scores, or a classifier. Got {model!r}. "
+            "For numbers and curves use ConformalRegressor."
+        )
+    values = numbers(model.predict_proba(X) if hasattr(model, "predict_proba") else model.decision_function(X))
+    return -np.stack([-values, values], axis=1) if values.ndim == 1 else -values
+
+
+def _own_scores(model: Any, X: Any, y: Any) -> np.ndarray:
+    """Return the score of the true output of each sample, (n,)."""
+    if hasattr(model, "decision_scores"):
+        sets = [take(y, np.array([i])) for i in range(length(y))]
+        return np.array([float(host(row)[0]) for row in model.decision_scores(X, sets)])
+    scores, y = _candidate_scores(model, X, None), np.asarray(y)
+    place = np.searchsorted(model.classes_, y)
+    known = model.classes_[np.minimum(place, len(model.classes_) - 1)] == y  # a class that was not seen is never inside
+    return np.where(known, scores[np.arange(len(y)), np.where(known, place, 0)], np.inf)
+
+
+def _known_candidates(model: Any, given: Any) -> Any:
+    """Return the candidates as objects."""
+    if given is not None:
+        return given
+    if not hasattr(model, "decision_scores"):
+        return model.classes_
+    decoder = getattr(model, "best_estimator_", model).decoder_
+    return getattr(decoder, "inner_", decoder).candidates

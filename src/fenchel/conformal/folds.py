@@ -1,0 +1,132 @@
+"""Models without some samples, and the bands of cross-conformal prediction that they give."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
+
+from fenchel.conformal.calibration import Calibration, checked_part
+from fenchel.conformal.jackknife import fit_left_out, has_closed_form
+from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, take
+from fenchel.conformal.widths import Widths
+from fenchel.exceptions import IncompatibleError
+
+__all__: list[str] = []
+
+_BLOCK = 2**22  # numbers in the array of all ends for one block of inputs
+
+
+class HeldOutModels(Protocol):
+    """Models that each leave out some samples."""
+
+    @property
+    def residuals(self) -> Residuals:
+        """Residuals of each sample, by the model without it."""
+
+    @property
+    def place(self) -> np.ndarray:
+        """The model of each sample, (n,)."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predictions of all models, (models, m, q)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoldModels:
+    """One model for each fold, fitted without it."""
+
+    models: list[Any]
+    residuals: Residuals
+    place: np.ndarray
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predictions of all models."""
+        return np.stack([numbers(model.predict(X)).reshape(length(X), -1) for model in self.models])
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """A regressor that is not fitted, and the sample to fit it on."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    weights: Any = None  # (n,), for a regressor that takes them
+    arguments: dict[str, Any] = field(default_factory=dict)  # of its fit
+
+    def fit_on(self, index: np.ndarray) -> Any:
+        """Return the regressor fitted on some samples."""
+        model = clone(self.estimator)
+        arguments = dict(self.arguments)
+        if self.weights is not None and has_fit_parameter(model, "sample_weight"):
+            arguments["sample_weight"] = checked_part(self.weights, index, length(self.X), "sample_weight")
+        return model.fit(inputs_for(model, self.X, index, index), take(self.y, index), **arguments)
+
+    def out_of_sample(self, model: Any, train: np.ndarray, cv: Any, random_state: Any) -> Residuals:
+        """Return residuals out of sample of the part that a model was fitted on; what a search has chosen is kept."""
+        estimator = getattr(model, "best_estimator_", self.estimator)
+        fixed = replace(self, estimator=clone(estimator))
+        if has_closed_form(estimator) and self.weights is None:
+            inputs, outputs = inputs_for(model, self.X, train, train), take(self.y, train)
+            with suppress(IncompatibleError):  # curves with gaps have none
+                return fit_left_out(fixed.estimator, inputs, outputs, only_closed=True, **self.arguments)[1].residuals
+        return fixed.fit_folds(train, cv, random_state).residuals
+
+    def fit_folds(self, train: np.ndarray, cv: Any, random_state: Any) -> FoldModels:
+        """Return the models of the folds of a part of the sample."""
+        models, place, parts = [], np.zeros(len(train), dtype=int), []
+        for k, (inside, outside) in enumerate(_splitter(cv, len(train), random_state).split(train)):
+            models.append(self.fit_on(train[inside]))
+            inputs = inputs_for(models[-1], self.X, train[outside], train[inside])
+            parts.append((outside, Residuals.of(models[-1], inputs, take(self.y, train[outside]))))
+            place[outside] = k
+        first = parts[0][1]
+        values = np.full((len(train), first.values.shape[1]), np.nan)
+        for outside, residuals in parts:
+            values[outside] = residuals.values
+        return FoldModels(models, Residuals(values, first.grid, first.shape), place)
+
+
+def cross_ends(
+    models: HeldOutModels,
+    widths: Widths,
+    calibration: Calibration,
+    X: Any,
+    grid: np.ndarray | None,
+    coverage: float,
+    labels: np.ndarray,
+    new: np.ndarray | None = None,
+) -> list[np.ndarray]:
+    """Return the quantiles of the ends that all models give, as CV+ and jackknife+ do: lower and upper, (n, q)."""
+    sizes = widths.at(X, grid)
+    ends = [np.full_like(sizes, -np.inf), np.full_like(sizes, np.inf)]
+    rows = max(1, _BLOCK // (len(models.place) * sizes.shape[1]))
+    for label in np.unique(labels):
+        members, where = np.flatnonzero(labels == label), calibration.labels == label
+        if not where.any():
+            continue
+        scores, weights, place = calibration.scores[where], calibration.weights[where], models.place[where]
+        for first in range(0, len(members), rows):
+            part = members[first : first + rows]
+            centers = models.predict(take(X, part))[place]  # (m, rows, q)
+            moves = scores[:, None, :] * sizes[part][None]
+            heaviest = None if new is None else np.repeat(new[part], sizes.shape[1])
+            for end, sign in zip(ends, (-1.0, 1.0), strict=True):
+                reached = (sign * centers + moves).reshape(len(scores), -1)
+                end[part] = sign * calibration.quantile(reached, weights, coverage, heaviest).reshape(len(part), -1)
+    return ends
+
+
+def _splitter(cv: Any, n: int, random_state: Any) -> Any:
+    """Return folds of samples in random order for a number; a splitter or splits are taken as they are."""
+    if not isinstance(cv, int | np.integer):
+        return check_cv(cv)
+    if n < 2:
+        raise ValueError(f"The widths need at least 2 training samples. Got {n}. Use modulation='constant'.")
+    seed = check_random_state(random_state).randint(2**31 - 1)
+    return KFold(min(int(cv), n), shuffle=True, random_state=seed)

@@ -1,0 +1,99 @@
+"""Sets of candidates contain the true output as often as they say."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fenchel import ConformalPredictor, CostSensitiveClassifier, StructuredPredictor, load, save
+from fenchel.exceptions import DataWarning, IncompatibleError
+from fenchel.kernels import Gaussian
+
+LABEL_SETS = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)])
+
+
+def label_sets(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.uniform(-1, 1, (n, 3))
+    return X, (X + 0.4 * rng.standard_normal(X.shape) > 0).astype(int)
+
+
+def classes(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.standard_normal((n, 2))
+    return X, np.array(["no", "yes"])[(X[:, 0] + rng.standard_normal(n) > 0).astype(int)]
+
+
+@pytest.mark.parametrize("measure", ["margin", "distance"])
+def test_label_sets_are_covered_as_often_as_stated(measure):
+    shares, sizes = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        (X, Y), (X_new, Y_new) = label_sets(116, rng), label_sets(50, rng)
+        inner = StructuredPredictor(Gaussian(0.5), lam=1e-2)
+        sets = ConformalPredictor(inner, measure=measure).fit(X, Y, candidates=LABEL_SETS).predict_set(X_new)
+        shares.append(sets.contains(Y_new).mean())
+        sizes.append(sets.size.mean())
+    assert abs(np.mean(shares) - 0.9) <= 4 * np.std(shares) / np.sqrt(40)  # 29 of 116 samples: exactly 0.9
+    assert np.mean(sizes) < 6
+
+
+def test_a_set_is_what_its_definition_says():
+    rng = np.random.default_rng(0)
+    (X, Y), (X_new, _) = label_sets(100, rng), label_sets(5, rng)
+    inner = StructuredPredictor(Gaussian(0.5), lam=1e-2).fit(X[:50], Y[:50])
+    model = ConformalPredictor(inner, measure="distance").conformalize(X[50:], Y[50:], candidates=LABEL_SETS)
+    own = np.sum((inner.embed(X[50:]) - Y[50:]) ** 2, axis=1)
+    np.testing.assert_allclose(model.scores_, own, rtol=1e-8, atol=1e-12)
+    threshold = np.sort(own)[int(np.ceil(51 * 0.8)) - 1]
+    sets = model.predict_set(X_new, coverage=0.8)
+    for i, coordinates in enumerate(inner.embed(X_new)):
+        distances = np.sum((LABEL_SETS - coordinates) ** 2, axis=1)
+        inside = np.flatnonzero(distances <= threshold)
+        np.testing.assert_array_equal(sets.places[i], inside[np.argsort(distances[inside])])
+        np.testing.assert_array_equal(sets.outputs[i], LABEL_SETS[sets.places[i]])
+
+
+@pytest.mark.parametrize("inner", [LogisticRegression(), LinearSVC(), CostSensitiveClassifier(lam=1e-2)])
+def test_classes_are_covered(inner):
+    rng = np.random.default_rng(0)
+    (X, y), (X_new, y_new) = classes(400, rng), classes(1000, rng)
+    model = ConformalPredictor(inner).fit(X, y)
+    sets = model.predict_set(X_new)
+    assert abs(sets.contains(y_new).mean() - 0.9) < 0.06
+    assert set(sets.size) <= {1, 2}
+    assert model.predict(X_new).shape == (1000,)
+
+
+def test_training_outputs_are_the_candidates_unless_others_are_given(tmp_path):
+    pytest.importorskip("skops")
+    rng = np.random.default_rng(0)
+    X, Y = label_sets(80, rng)
+    model = ConformalPredictor(StructuredPredictor(Gaussian(0.5), lam=1e-2)).fit(X, Y)
+    sets = model.predict_set(X[:4])
+    assert all(len(inside) >= 1 for inside in sets.outputs)  # a margin leaves no set empty
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_set(X[:4]).size, sets.size)
+    with pytest.warns(DataWarning, match="Sets hold all candidates: a coverage of 0.99 takes at least 99"):
+        assert np.all(model.predict_set(X[:4], coverage=0.99).size == len(np.unique(Y, axis=0)))
+
+
+@pytest.mark.apart("estimator", "check")
+@parametrize_with_checks(
+    [ConformalPredictor(LogisticRegression())],
+    expected_failed_checks=lambda _: {
+        f"check_sample_weight_equivalence_on_{kind}_data": "the calibration part is drawn by place"
+        for kind in ("dense", "sparse")
+    },
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_numbers_are_referred_to_the_regressor():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    with pytest.raises(IncompatibleError, match="use ConformalRegressor"):
+        ConformalPredictor(Ridge()).fit(X, X[:, 0])
+    sets = ConformalPredictor(LogisticRegression()).fit(X, X[:, 0] > 0).predict_set(X)
+    with pytest.raises(ValueError, match="one output for each of the 40 sets"):
+        sets.contains([True])

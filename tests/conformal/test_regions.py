@@ -1,0 +1,111 @@
+"""Ellipsoids, weights of new inputs, and arguments that reach the regressor."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, Ridge
+
+from fenchel import ConformalRegressor, FunctionalRegressor, FunctionalRegressorCV, QuantileFunctionRegressor
+from fenchel.conformal.calibration import calibration_number
+from fenchel.exceptions import IncompatibleError
+
+
+def correlated_outputs(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.standard_normal((n, 2))
+    mixing = np.array([[1.0, 0.0, 0.0], [9.0, 1.0, 0.0], [0.1, 0.1, 0.01]])
+    return X, X @ np.ones((2, 3)) + rng.standard_normal((n, 3)) @ mixing.T
+
+
+@pytest.mark.parametrize("modulation", ["std", "local"])
+def test_an_ellipsoid_covers_as_a_box_does_and_is_smaller(modulation):
+    rng = np.random.default_rng(0)
+    (X, Y), (X_new, Y_new) = correlated_outputs(800, rng), correlated_outputs(2000, rng)
+    box, ellipsoid = (
+        ConformalRegressor(LinearRegression(), joint=joint, modulation=modulation).fit(X, Y).predict_interval(X_new)
+        for joint in (True, "ellipsoid")
+    )
+    for band in (box, ellipsoid):
+        assert abs(band.contains(Y_new).mean() - 0.9) < 0.04
+    assert ellipsoid.ellipsoid.volume.mean() < 0.2 * np.prod(box.upper - box.lower, axis=1).mean()
+
+
+def test_an_ellipsoid_is_what_its_definition_says():
+    rng = np.random.default_rng(0)
+    (X, Y), (X_new, _) = correlated_outputs(200, rng), correlated_outputs(3, rng)
+    model = ConformalRegressor(Ridge(), joint="ellipsoid").fit(X, Y)
+    band = model.predict_interval(X_new)
+    W, radius = band.ellipsoid.whitening, np.sort(model.scores_)[int(np.ceil((len(model.scores_) + 1) * 0.9)) - 1]
+    np.testing.assert_allclose(band.ellipsoid.radius, radius)
+    centers = model.predict(X_new)
+    directions = rng.standard_normal((3, 400, 3))
+    directions /= np.linalg.norm(directions @ W.T, axis=2, keepdims=True)
+    for share, is_inside in ((0.999, True), (1.001, False)):
+        points = centers[:, None] + share * radius * directions
+        assert np.all([band.contains(points[:, k]) == is_inside for k in range(400)])
+    edges = centers[:, None] + radius * directions
+    assert np.all(edges.max(axis=1) <= band.upper + 1e-9)
+    np.testing.assert_allclose(
+        band.upper - centers, radius * np.sqrt(np.diag(np.linalg.inv(W.T @ W)))[None] + 0 * centers
+    )
+    with pytest.raises(ValueError, match="takes method='split'"):
+        ConformalRegressor(Ridge(), joint="ellipsoid", method="cv+").fit(X, Y)
+    with pytest.raises(IncompatibleError, match="vectors without gaps"):
+        ConformalRegressor(FunctionalRegressor(), joint="ellipsoid").fit(X, Y)
+    with pytest.raises(ValueError, match="not for intervals"):
+        ConformalRegressor(QuantileFunctionRegressor(), joint="ellipsoid").fit(X, Y[:, 0])
+
+
+def test_weights_of_new_inputs_keep_the_coverage_under_a_shift():
+    shares = {"none": [], "weights": []}
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+
+        def noisy(x, rng=rng):
+            return x[:, 0] + (0.1 + np.maximum(x[:, 0], 0)) * rng.standard_normal(len(x))
+
+        X, X_new = rng.uniform(-1, 1, (800, 1)), np.abs(rng.uniform(-1, 1, (200, 1))) ** 0.5  # density 2 x on (0, 1)
+        y, y_new = noisy(X), noisy(X_new)
+        ratio = 4 * np.maximum(X[:, 0], 0) + 1e-9
+        model = ConformalRegressor(LinearRegression(), modulation="constant")
+        shares["none"].append(model.fit(X, y).predict_interval(X_new).contains(y_new).mean())
+        band = model.fit(X, y, sample_weight=ratio).predict_interval(X_new, sample_weight=4 * X_new[:, 0])
+        shares["weights"].append(band.contains(y_new).mean())
+    assert np.mean(shares["none"]) < 0.85
+    assert abs(np.mean(shares["weights"]) - 0.9) < 0.025
+
+
+@pytest.mark.parametrize("method", ["split", "cv+", "jackknife+"])
+def test_the_points_of_curves_reach_the_regressor(method):
+    rng = np.random.default_rng(0)
+    X, grid = rng.uniform(-1, 1, (60, 2)), np.array([0.0, 0.1, 0.2, 0.5, 1.0])
+    Y = np.sin(3 * grid + X[:, :1]) + 0.1 * rng.standard_normal((60, 5))
+    channels = np.stack([Y, 2 * Y], axis=2)
+    model = ConformalRegressor(FunctionalRegressor(lam=1e-2), method=method).fit(X, channels, grid=grid)
+    band = model.predict_interval(X)
+    np.testing.assert_array_equal(band.grid, grid)
+    assert band.lower.shape == (60, 5, 2)
+    assert band.contains(channels).mean() > 0.8
+
+
+def test_a_regressor_that_takes_weights_is_given_them():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 1))
+    y, weights = X[:, 0] ** 2, rng.uniform(0.1, 3.0, 100)
+    model = ConformalRegressor(Ridge(), method="cv+", cv=3).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.predict(X), Ridge().fit(X, y, weights).predict(X))
+
+
+def test_the_number_of_calibration_samples_wastes_no_coverage():
+    assert [calibration_number(n, 0.25, 0.9) for n in (20, 76, 100, 300, 1000)] == [5, 19, 29, 79, 259]
+    assert calibration_number(100, 0.25, 0.93) == 25  # 99 would be too many
+
+
+def test_a_search_is_not_repeated_for_the_widths(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 2))
+    Y = np.sin(np.linspace(0, 3, 6) + X[:, :1]) + 0.1 * rng.standard_normal((40, 6))
+    calls, fit = [], FunctionalRegressorCV.fit
+    monkeypatch.setattr(
+        FunctionalRegressorCV, "fit", lambda self, *args, **kw: calls.append(0) or fit(self, *args, **kw)
+    )
+    ConformalRegressor(FunctionalRegressorCV(None, lams=[1e-3, 1e-2], losses=["huber"], cv=2)).fit(X, Y)
+    assert len(calls) == 1
