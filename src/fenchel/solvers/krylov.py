@@ -5,18 +5,20 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, namespace
+from fenchel._array import Array, as_like, host, is_single, namespace
 from fenchel._check import Interval, Options
 from fenchel.derived_problems import rotated
 from fenchel.losses.base import Loss, row_saturation
-from fenchel.operators import is_thin, kronecker, streamed
+from fenchel.operators import Streamed, is_thin, kronecker, streamed
 from fenchel.problem import DualProblem, Shared
 from fenchel.side_by_side import Batch
 from fenchel.solvers.base import Callback, Solution, watched
+from fenchel.solvers.checkpoint import StateFile, key_of
 from fenchel.solvers.closed_form import is_square
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
 from fenchel.solvers.linear import LOOSE, Conjugate, Mark
@@ -46,6 +48,9 @@ class Krylov(ProblemwiseSolver[State]):
         Number D of features, drawn as by :class:`~fenchel.approximations.Nystrom`; ``None`` is :math:`6 \sqrt n`.
     tiles : {"float64", "float32"}, default="float64"
         Precision of the kernel in the iteration; sums, duals and certificates are in that of the data in either case.
+    checkpoint : path or None, default=None
+        File in which the state is kept during the solve. If the process dies, the same fit goes on from there. A file
+        of another problem (data, kernel, loss or lam) is an error; a smaller ``tol`` is the same problem.
 
     Notes
     -----
@@ -54,6 +59,9 @@ class Krylov(ProblemwiseSolver[State]):
     certificate, the certificate is computed by one pass. Linear systems are solved the more tightly the smaller the gap
     is. Messages at level INFO of the logger ``fenchel`` tell passes, the gap and the time that is left.
     ``KeyboardInterrupt`` ends the solve with the best point that has a certificate.
+
+    A checkpoint holds one array of the shape of the targets. It is written after the thin solve and after steps, so
+    often that this takes a twentieth of the time at most, and replaced as a whole. It remains after the solve.
 
     Examples
     --------
@@ -77,15 +85,24 @@ class Krylov(ProblemwiseSolver[State]):
     check_every = 1
     patience = 10
 
-    def __init__(self, max_iter: int = 20000, n_components: int | None = None, tiles: str = "float64") -> None:
+    def __init__(
+        self,
+        max_iter: int = 20000,
+        n_components: int | None = None,
+        tiles: str = "float64",
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
         self.max_iter = max_iter
         self.n_components = n_components
         self.tiles = tiles
+        self.checkpoint = checkpoint
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the Gram matrix is stored, or the loss needs points that only a factorisation gives."""
         if streamed(problem.gram) is None and not is_thin(problem.gram):
             return "it is for the Gram matrix of one kernel on points, made in tiles. Use DouglasRachford() or Auto()."
+        if self.checkpoint is not None and is_single(problem.targets):
+            return "a checkpoint needs data in float64. Use checkpoint=None or X.astype('float64')."
         return self.why_not_loss(problem.loss)
 
     def why_not_loss(self, loss: Loss) -> str | None:
@@ -130,18 +147,23 @@ class Krylov(ProblemwiseSolver[State]):
         """Begin where the solve of the thin problem ended, or where an earlier solve stood."""
         scalar = streamed(problem.gram)
         assert scalar is not None  # why_not asked for it
-        if isinstance(start, Warm) and start.z.shape == problem.targets.shape:
+        file = None if self.checkpoint is None else StateFile(self.checkpoint, _key(problem, scalar))
+        if (kept := None if file is None else _kept(file, problem)) is not None:
+            warm = kept
+        elif isinstance(start, Warm) and start.z.shape == problem.targets.shape:
             warm = start
         else:
             warm = _thin_solution(problem, start)
         rhos = np.asarray([_ALONE if is_square(problem.loss) and problem.mask is None else warm.rho])
         batch = Batch((problem,))
         gram = problem.gram if self.tiles == "float64" else kronecker(scalar.rounded(), problem.gram.terms[0][1].matrix)
-        return DouglasRachford().begun(batch, warm.z[:, None, :], rhos, Conjugate(batch, rhos, gram))
+        linear = Conjugate(batch, rhos, gram)
+        linear.file = file
+        return _saved(DouglasRachford().begun(batch, warm.z[:, None, :], rhos, linear))
 
     def next_state(self, problem: DualProblem, state: State) -> State:
         """Take a step of the splitting."""
-        return DouglasRachford().step([problem], state)
+        return _saved(DouglasRachford().step([problem], state))
 
     def standing(self, state: tuple[State, ...], place: int) -> Warm:  # type: ignore[override]
         """Return where the splitting stands for one problem, as a start for another solve."""
@@ -186,6 +208,29 @@ class Krylov(ProblemwiseSolver[State]):
         passes = {id(each): each.n_passes for each in (streamed(problem.gram), streamed(linear.gradients.gram)) if each}
         _LOG.info(_progress(linear.marks, sum(passes.values()), tol))
         return duals, predictions, certificate
+
+
+def _saved(state: State) -> State:
+    """Return the state, after it was written where a user wants it."""
+    file = state.linear.file  # type: ignore[union-attr]  # Conjugate has it
+    if file is not None and file.is_due:
+        file.save(float(state.rhos[0]), [host(state.z[:, 0, :])])
+    return state
+
+
+def _kept(file: StateFile, problem: DualProblem) -> Warm | None:
+    """Return the state that an earlier solve of the same problem left."""
+    if (kept := file.load([problem.targets.shape])) is None:
+        return None
+    rho, chunks = kept
+    _LOG.info(f"Krylov: goes on from {file.file}")
+    return Warm(as_like(next(chunks), problem.targets), rho, None)
+
+
+def _key(problem: DualProblem, scalar: Streamed) -> str:
+    output = problem.gram.terms[0][1].matrix
+    rest = problem.loss, problem.lam, problem.root, problem.mask
+    return key_of(scalar.kernel, scalar.X, output, problem.targets, *rest)
 
 
 def _progress(marks: list[Mark], n_passes: int, tol: float) -> str:
