@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel import representations as representation_room
 from fenchel._array import Array, host, namespace
 from fenchel._check import Options, check_parameter
-from fenchel.estimators.dask_fit import fit_chunks, is_chunked, predict_chunks
+from fenchel.estimators.dask_fit import fit_chunks
+from fenchel.estimators.dask_predict import predict_chunks
+from fenchel.estimators.dask_sample import is_chunked
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.training_set import TrainingSet, encode

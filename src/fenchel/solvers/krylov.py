@@ -30,8 +30,8 @@ __all__ = ["Krylov"]
 _LOG = logging.getLogger("fenchel")
 _ENTRY = 4e-9  # seconds of an entry of a kernel matrix that is computed and dropped; each serves two places
 _PASSES = 60.0  # over the kernel to a gap of 1e-6; a fifth for the square loss, four times as many without curvature
-_ALONE = 1e-9  # rho of the square loss, which leaves nothing to split
-_IDLE = 20  # steps without a certificate, after which one is made whatever the estimate says
+ALONE = 1e-9  # rho of the square loss, which leaves nothing to split
+IDLE = 20  # steps without a certificate, after which one is made whatever the estimate says
 
 
 class Krylov(ProblemwiseSolver[State]):
@@ -154,7 +154,7 @@ class Krylov(ProblemwiseSolver[State]):
             warm = start
         else:
             warm = _thin_solution(problem, start)
-        rhos = np.asarray([_ALONE if is_square(problem.loss) and problem.mask is None else warm.rho])
+        rhos = np.asarray([ALONE if _is_alone(problem) else warm.rho])
         batch = Batch((problem,))
         gram = problem.gram if self.tiles == "float64" else kronecker(scalar.rounded(), problem.gram.terms[0][1].matrix)
         linear = Conjugate(batch, rhos, gram)
@@ -192,8 +192,8 @@ class Krylov(ProblemwiseSolver[State]):
             estimates = [(*pair, problem.certificate(*pair)) for pair in self.points(problem, state)]
             duals, _, guess = min(estimates, key=comparable)
             gap, last = guess.relative_gap, linear.marks[-1]
-            linear.gradients.rtol = _tightness(problem, gap, tol)
-            if not (gap <= max(0.9 * tol, 0.1 * last.gap) or state.age >= last.age + _IDLE):
+            linear.gradients.rtol = tightness(_is_alone(problem), gap, tol)
+            if not (gap <= max(0.9 * tol, 0.1 * last.gap) or state.age >= last.age + IDLE):
                 return None
         scalar, output = problem.gram.terms[0]
         product = scalar.matmul(duals)
@@ -201,13 +201,18 @@ class Krylov(ProblemwiseSolver[State]):
         certificate = problem.certificate(duals, predictions)
         if state.age == 0:
             linear.gradients.begin(linear.gradients.gram, duals, product)
-            linear.gradients.rtol = _tightness(problem, certificate.relative_gap, tol)
+            linear.gradients.rtol = tightness(_is_alone(problem), certificate.relative_gap, tol)
         elif not certificate.relative_gap <= max(tol, 2 * gap):  # float32 tiles are too coarse
             linear.gradients.begin(problem.gram, duals, product)
         linear.marks.append(Mark(state.age, time.perf_counter(), certificate.relative_gap))
         passes = {id(each): each.n_passes for each in (streamed(problem.gram), streamed(linear.gradients.gram)) if each}
-        _LOG.info(_progress(linear.marks, sum(passes.values()), tol))
+        _LOG.info(progress(linear.marks, sum(passes.values()), tol))
         return duals, predictions, certificate
+
+
+def _is_alone(problem: DualProblem) -> bool:
+    """Whether the problem is one linear system."""
+    return is_square(problem.loss) and problem.mask is None
 
 
 def _saved(state: State) -> State:
@@ -233,7 +238,7 @@ def _key(problem: DualProblem, scalar: Streamed) -> str:
     return key_of(scalar.kernel, scalar.X, output, problem.targets, *rest)
 
 
-def _progress(marks: list[Mark], n_passes: int, tol: float) -> str:
+def progress(marks: list[Mark], n_passes: int, tol: float) -> str:
     """Return how far a solve is, and how long it will take if the gap goes on to fall as it did."""
     first, last = marks[0], marks[-1]
     text = f"Krylov: {n_passes} passes over the kernel, gap {last.gap:.1e}"
@@ -243,13 +248,13 @@ def _progress(marks: list[Mark], n_passes: int, tol: float) -> str:
     return f"{text} after {last.seconds - first.seconds:.0f} s, about {left:.0f} s left"
 
 
-def _tightness(problem: DualProblem, gap: float, tol: float) -> float:
-    """Return the share of its first residual at which a linear system is solved.
+def tightness(is_alone: bool, gap: float, tol: float) -> float:
+    """Return the share of its first residual at which a linear system is solved; it may be the whole problem.
 
     Passes to a gap of 1e-6 for Huber, epsilon-ridge and epsilon-SVR losses (n = 3000, lam = 1e-5, 300 features): 52,
     114 and 264 with 0.3 and 10 roots of the gap; 59, 127 and 318 with 0.3 and 3; 129 and 250 with 0.01 and 0.1.
     """
-    if is_square(problem.loss) and problem.mask is None:  # the gap is the square of the residual
+    if is_alone:  # the gap is the square of the residual
         return min(LOOSE, 0.5 * math.sqrt(tol / gap)) if gap > 0 else LOOSE
     return min(LOOSE, 10 * math.sqrt(max(gap, 0.0)) + 1e-8)
 
