@@ -45,17 +45,20 @@ def fit_chunks(
     if estimator.center or estimator.scale:
         target_scale = target_scale_of(sample, bool(estimator.center), bool(estimator.scale))
         sample = sample.encoded(target_scale)
-    approximation = settings.approximation or _preconditioner(settings.solver, sample)
+    approximation = settings.approximation or _preconditioner(_exact_solver(settings), sample)
     bound, thin = _bound(kernel, approximation, sample, settings.lam)
-    loss = _resolved(client, settings.loss, thin, sample, settings.lam)
-    chunks = _problems(client, thin, sample, loss, settings.lam)
-    file = _state_file(client, settings, bound if settings.approximation is None else thin, sample, loss)
-    is_exact = settings.approximation is None
+    is_exact, points = settings.approximation is None, []
     if is_exact:
         warn_if_slow(sample.shape[0], settings, sample.n_outputs, sum(client.nthreads().values()))
         points = _points(client, bound, sample)
-        solver = settings.solver if isinstance(settings.solver, Krylov) else Krylov()
-        solution = solve_exactly(client, chunks, points, loss, solver, settings.tol, file)
+    loss = settings.loss
+    if loss.is_relative:
+        pilot = _problems(client, thin, sample, Square(), settings.lam)
+        loss = _resolved(client, loss, pilot, points, settings.tol)
+    chunks = _problems(client, thin, sample, loss, settings.lam)
+    file = _state_file(client, settings, bound if is_exact else thin, sample, loss)
+    if is_exact:
+        solution = solve_exactly(client, chunks, points, loss, _exact_solver(settings), settings.tol, file)
     else:
         solution = solve_chunks(client, chunks, _thin_solver(settings), settings.tol, file)
     warn_unless_converged(solution, settings.lam, settings.tol)
@@ -126,13 +129,20 @@ def _thin_solver(settings: DualSettings) -> DouglasRachford:
     return DouglasRachford() if solver.max_iter is None else DouglasRachford(solver.max_iter)
 
 
+def _exact_solver(settings: DualSettings) -> Krylov:
+    """Return the solver of the kernel itself."""
+    solver: Any = settings.solver
+    if isinstance(solver, Krylov):
+        return solver
+    return Krylov() if solver.max_iter is None else Krylov(solver.max_iter)
+
+
 def _radius(loss: Loss) -> float:
     return math.inf if loss.is_relative or loss.profile is None else float(loss.profile.radius)
 
 
-def _preconditioner(solver: Any, sample: Sample) -> Nystrom:
+def _preconditioner(krylov: Krylov, sample: Sample) -> Nystrom:
     """Return the features that precede the exact solve, whose products are no larger than a chunk of inputs."""
-    krylov = solver if isinstance(solver, Krylov) else Krylov()
     count = krylov.n_features(sample.shape[0])
     if krylov.n_components is None:
         count = max(1, min(count, math.isqrt(max(sample.X.chunks[0]) * sample.shape[1])))
@@ -203,19 +213,27 @@ def _root(weights: Array | None, X: Array) -> Array | None:
     return np.sqrt(counts)[:, None]
 
 
-def _resolved(client: Any, loss: Loss, thin: BoundTerms, sample: Sample, lam: float) -> Loss:
-    """Return the loss with the number of a relative threshold, from a pilot model of the features."""
-    if not loss.is_relative:
-        return loss
-    pilot = Workers(client, _problems(client, thin, sample, Square(), lam))
-    norms = pilot.each(_pilot_norms, Features(pilot).system, loss)
-    resolved: Loss = pilot.submit(_resolve, loss, norms).result()
+def _resolved(client: Any, loss: Loss, pilot: list[Any], points: list[Any], tol: float) -> Loss:
+    """Return the loss with the number of a relative threshold, from the residuals of a pilot model.
+
+    Those are the duals of the square loss. ``points`` are those of an exact fit, whose pilot is exact too.
+    """
+    workers = Workers(client, pilot)
+    if points:
+        duals = solve_exactly(client, pilot, points, Square(), Krylov(), tol).duals
+    else:
+        duals = workers.each(_ridge, Features(workers).system)
+    resolved: Loss = workers.submit(_resolve, loss, workers.each(_norms, duals, loss)).result()
     return resolved
 
 
-def _pilot_norms(problem: DualProblem, system: System, loss: Any) -> tuple[Array, Array]:
-    """Return the norms of the residuals, which are the duals of the square loss, and how often each counts."""
-    norms = loss.bounded_norms(problem.unscale(ridge_of(problem, system)[0]))
+def _ridge(problem: DualProblem, system: System) -> Array:
+    return ridge_of(problem, system)[0]
+
+
+def _norms(problem: DualProblem, duals: Array, loss: Any) -> tuple[Array, Array]:
+    """Return the norms of the residuals, and how often each counts."""
+    norms = loss.bounded_norms(problem.unscale(duals))
     return norms, np.ones(len(norms)) if problem.root is None else problem.root[:, 0] ** 2
 
 

@@ -97,31 +97,30 @@ class Exact:
         self.n_passes = 0
 
     def solved(self, states: list[Future], control: Future) -> list[Future]:
-        """Return the solutions of the linear systems."""
+        """Return the solutions of the linear systems; the client waits for the norm of each residual, and no more."""
         workers, system = self.workers, self.system
         at = workers.each(_first_descent, states, control, self.solutions, system)
-        sizes = workers.sum(workers.each(_first_sizes, states, control, at)).result()
-        stop = max(16 * eps(sizes) * np.sqrt(sizes[0]), self.rtol * np.sqrt(sizes[1]))
-        at, slope = self._turned(at, control, None)
+        size = workers.sum(workers.each(_right_size, states, control)).result()
+        at, slope, norm = self._turned(at, control, None)
+        stop = max(16 * eps(size) * np.sqrt(size), self.rtol * norm)
         for _ in range(STEPS):
-            if np.sqrt(sizes[1]) <= stop:
+            if norm <= stop:
                 break
             products = self.product([workers.submit(_step_of, one) for one in at], self.points)
-            bends = workers.sum(workers.each(_bends, at, products, control, system)).result()
-            at = workers.each(_advanced, at, products, control, system, _ratio(slope, bends))
-            sizes = [0.0, float(workers.sum(workers.each(_size, at)).result())]
-            at, slope = self._turned(at, control, slope)
+            bends = workers.keep(tasks.added, workers.few(workers.each(_bends, at, products, control, system)))
+            at = workers.each(_advanced, at, products, control, system, slope, bends)
+            at, slope, norm = self._turned(at, control, slope)
         self.solutions = [workers.submit(_solution_of, one) for one in at]
         return workers.each(_solved, self.solutions, system)
 
-    def _turned(self, at: list[Future], control: Future, last: np.ndarray | None) -> tuple[list[Future], np.ndarray]:
-        """Return the descents with a new direction, and the slope of each column along the preconditioned residual."""
+    def _turned(self, at: list[Future], control: Future, last: Future | None) -> tuple[list[Future], Future, float]:
+        """Return the descents in a new direction, the slopes along the preconditioned residual, and its norm."""
         workers = self.workers
-        products = workers.few(workers.each(_residual_products, at))
-        correction = workers.keep(_conditioning, products, self.system, control)
+        sums = workers.few(workers.each(_residual_sums, at))
+        correction = workers.keep(_conditioning, sums, self.system, control)
         images = workers.each(_images, at, correction, control)
-        slope: np.ndarray = workers.sum(workers.each(_slopes, at, images)).result()
-        return workers.each(_directed, at, images, None if last is None else _ratio(slope, last)), slope
+        slope = workers.keep(tasks.added, workers.few(workers.each(_slopes, at, images)))
+        return workers.each(_directed, at, images, slope, last), slope, workers.submit(_norm, sums).result()
 
     def product(self, rows: list[Future], points: list[Future]) -> list[Future]:
         """Return the products of the kernel with rows, one pass over all pairs of chunks."""
@@ -161,12 +160,10 @@ class Exact:
         ratios: list[Future | None] = [None]
         if not self.features.is_sparse:
             ratios.append(workers.sum(workers.each(tasks.solved_ratio, states), np.max))
-        points = []
-        for ratio in ratios:
-            pairs = workers.each(_guess, states, self.solutions, coef, ratio, self.system)
-            points.append(([workers.submit(itemgetter(0), pair) for pair in pairs], None, self._certificate(pairs)))
-        duals, _, certificate = min(points, key=comparable)
-        return duals, certificate.relative_gap
+        guesses = [workers.each(_guess, states, self.solutions, coef, ratio, self.system) for ratio in ratios]
+        points = [(pairs, None, self._certificate(pairs)) for pairs in guesses]
+        pairs, _, certificate = min(points, key=comparable)
+        return [workers.submit(itemgetter(0), pair) for pair in pairs], certificate.relative_gap
 
     def _certificate(self, pairs: list[Future]) -> Certificate:
         sums = self.workers.sum(self.workers.each(_certificate_sums, pairs)).result()
@@ -219,17 +216,20 @@ def _first_descent(
     return Descent(x, product, right - _shift(problem, control) * x - system.weights * product)
 
 
-def _first_sizes(problem: DualProblem, state: State, control: Control, at: Descent) -> Array:
-    right = tasks.right_of(problem, state, control)
-    return np.array([float(np.sum(right**2)), float(np.sum(at.residual**2))])
+def _right_size(problem: DualProblem, state: State, control: Control) -> Array:
+    return np.sum(tasks.right_of(problem, state, control) ** 2)
 
 
-def _residual_products(problem: DualProblem, at: Descent) -> Array:
-    return tasks.features_of(problem).T @ at.residual
+def _residual_sums(problem: DualProblem, at: Descent) -> tuple[Array, Array]:
+    return tasks.features_of(problem).T @ at.residual, np.sum(at.residual**2)
 
 
-def _conditioning(products: list[Array], system: System, control: Control) -> Array:
-    return system.turned_correction(system.curvature + control.rho, tasks.added(products))
+def _norm(sums: list[tuple[Array, Array]]) -> float:
+    return float(np.sqrt(sum(part[1] for part in sums)))
+
+
+def _conditioning(sums: list[tuple[Array, Array]], system: System, control: Control) -> Array:
+    return system.turned_correction(system.curvature + control.rho, tasks.added([part[0] for part in sums]))
 
 
 def _images(problem: DualProblem, at: Descent, correction: Array, control: Control) -> Array:
@@ -241,8 +241,8 @@ def _slopes(problem: DualProblem, at: Descent, image: Array) -> Array:
     return np.sum(at.residual * image, axis=0)
 
 
-def _directed(problem: DualProblem, at: Descent, image: Array, ratio: Array | None) -> Descent:
-    return Descent(at.x, at.product, at.residual, image if ratio is None else image + ratio * at.step)
+def _directed(problem: DualProblem, at: Descent, image: Array, slope: Array, last: Array | None) -> Descent:
+    return Descent(at.x, at.product, at.residual, image if last is None else image + _ratio(slope, last) * at.step)
 
 
 def _step_of(at: Descent) -> Array:
@@ -254,14 +254,11 @@ def _bends(problem: DualProblem, at: Descent, product: Array, control: Control, 
 
 
 def _advanced(
-    problem: DualProblem, at: Descent, product: Array, control: Control, system: System, length: Array
+    problem: DualProblem, at: Descent, product: Array, control: Control, system: System, slope: Array, bends: Array
 ) -> Descent:
+    length = _ratio(slope, bends)
     image = _shift(problem, control) * at.step + system.weights * product
     return Descent(at.x + length * at.step, at.product + length * product, at.residual - length * image, at.step)
-
-
-def _size(problem: DualProblem, at: Descent) -> Array:
-    return np.sum(at.residual**2)
 
 
 def _solution_of(at: Descent) -> tuple[Array, Array]:
