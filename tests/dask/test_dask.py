@@ -69,8 +69,8 @@ def test_a_grid_on_the_cluster(cluster, sample):
     assert_allclose(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], rtol=1e-9)
 
 
-def test_a_search_on_the_cluster(cluster, sample):
-    """Folds and pairs of a search of its own go to joblib's backend as well."""
+def test_a_search_within_joblib_s_backend(cluster, sample):
+    """A search of ours shares a factorisation between its pairs: it stays in threads, whatever joblib's backend."""
     X, Y = sample
     grid = {"lams": [1e-3, 1e-1], "losses": [Huber(0.3)], "cv": 2}
     here = OperatorKernelRegressorCV(Gaussian(0.3), **grid).fit(X, Y)
