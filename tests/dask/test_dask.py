@@ -81,7 +81,7 @@ def test_a_search_within_joblib_s_backend(cluster, sample):
 
 
 @pytest.mark.parametrize("operator", ["covariance", np.array([1.0, 0.3])], ids=["covariance", "diagonal"])
-def test_operators_centres_scales_and_relative_thresholds(cluster, sample, rng, operator):
+def test_operators_centres_scales_and_relative_thresholds(here, sample, rng, operator):
     """All of them at once, with weights, as in memory."""
     X, Y = sample
     weights = rng.uniform(0.5, 2, N)
@@ -89,15 +89,15 @@ def test_operators_centres_scales_and_relative_thresholds(cluster, sample, rng, 
         Gaussian(0.3), operator, Huber("auto", p=1), lam=1e-2, tol=1e-10, approximation=RandomFeatures(20),
         center=True, scale=True, solver="douglas_rachford",
     ).fit(X, 7 + 3 * Y, weights)  # fmt: skip
-    here, kappa, center, scale = model.predict(X), model.loss_.kappa, model.center_, model.scale_
-    model.fit(*chunked(X, 7 + 3 * Y), weights)
+    expected, kappa, center, scale = model.predict(X), model.loss_.kappa, model.center_, model.scale_
+    model.fit(*chunked(X, 7 + 3 * Y, rows=100), weights)
     assert model.loss_.kappa == pytest.approx(kappa, rel=1e-10)
     assert_allclose([model.center_, model.scale_], [center, scale], rtol=1e-12)
-    assert_allclose(model.predict(X), here, rtol=0, atol=1e-7)
+    assert_allclose(model.predict(X), expected, rtol=0, atol=1e-7)
     assert_allclose(model.predict(chunked(X)[0]).compute(), model.predict(X), rtol=0, atol=1e-12)
 
 
-def test_an_interrupt_keeps_the_best_point(cluster, sample):
+def test_an_interrupt_keeps_the_best_point(here, sample):
     X, Y = sample
     seen = []
 
@@ -139,12 +139,12 @@ def test_arrays_in_a_zarr_store(cluster, sample, tmp_path):
     ],
     ids=str,
 )
-def test_what_is_not_taken(cluster, sample, settings, reason):
+def test_what_is_not_taken(here, sample, settings, reason):
     with pytest.raises(IncompatibleError, match=reason):
         OperatorKernelRegressor(**settings).fit(*chunked(*sample))
 
 
-def test_bad_data(cluster, sample):
+def test_bad_data(here, sample):
     X, Y = chunked(*sample)
     model = OperatorKernelRegressor(approximation=RandomFeatures(4))
     with pytest.raises(ValueError, match="X and y must have as many samples"):

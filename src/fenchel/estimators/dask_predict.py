@@ -18,6 +18,7 @@ from fenchel.operators.products import kernel_product
 __all__ = ["ChunkedExpansion", "predict_chunks"]
 
 _GROUP = 16  # arrays that one task adds
+_BLOCK_BYTES = 2**22  # of inputs that are sent with a task
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,10 @@ class ChunkedExpansion:
     coef: Any  # (n, p)
 
     def predict_coordinates(self, X: Array) -> Array:
-        """Return the values at checked inputs, (m, p), computed on the workers."""
-        array = require("dask.array", extra="dask")
-        return self.chunked_coordinates(array.from_array(X, chunks=-1)).compute()
+        """Return the values at checked inputs, (m, p), computed on the workers; these get some rows at a time."""
+        array, rows = require("dask.array", extra="dask"), max(1, _BLOCK_BYTES // (8 * X.shape[1]))
+        blocks = (array.from_array(X[first : first + rows], chunks=-1) for first in range(0, X.shape[0], rows))
+        return np.concatenate([self.chunked_coordinates(block).compute() for block in blocks])
 
     def chunked_coordinates(self, X: Any) -> Any:
         """Return the values at the rows of a Dask array as one."""

@@ -43,8 +43,9 @@ class Sample:
 
     def few_outputs(self) -> np.ndarray:
         """Return p outputs that have the second moments of the sample, (p, p)."""
-        weighted = self.y if self.weights is None else self.y * self.weights[:, None]
-        moments = np.asarray((weighted.T @ self.y).compute()) / self.total
+        rows = self.y.astype(np.float64)
+        weighted = rows if self.weights is None else rows * self.weights[:, None]
+        moments = np.asarray((weighted.T @ rows).compute()) / self.total
         values, vectors = np.linalg.eigh((moments + moments.T) / 2)
         root: np.ndarray = np.sqrt(self.n_outputs * np.clip(values, 0.0, None))[:, None] * vectors.T
         return root
@@ -99,8 +100,9 @@ def target_scale_of(sample: Sample, center: bool, scale: bool) -> TargetScale:
     def mean(rows: Any) -> np.ndarray:
         return np.asarray((counts * rows).sum(axis=0).compute()) / sample.total
 
-    middle = mean(sample.y)
-    deviations = np.sqrt(mean((sample.y - middle) ** 2))
-    size = 64 * np.finfo(np.float64).eps * np.asarray(abs(sample.y).max(axis=0).compute())
+    y = sample.y.astype(np.float64)
+    middle = mean(y)
+    deviations = np.sqrt(mean((y - middle) ** 2))
+    size = 64 * np.finfo(np.float64).eps * np.asarray(abs(y).max(axis=0).compute())
     scales = np.where(deviations > size, deviations, 1.0)
     return TargetScale(middle if center else 0 * middle, scales if scale else np.ones_like(scales))

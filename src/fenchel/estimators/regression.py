@@ -183,7 +183,8 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         Parameters
         ----------
         X : array of shape (n, d)
-            Inputs, or their Gram matrix with ``kernel="precomputed"``.
+            Inputs, or their Gram matrix with ``kernel="precomputed"``. Dask arrays are fitted on the workers of the
+            ambient client.
         y : array of shape (n,) or (n, p)
             Outputs.
         sample_weight : array of shape (n,) or None, default=None

@@ -167,6 +167,11 @@ def first_control(system: System) -> Control:
     return Control(first_rho(system.curvature, system.weights_max * float(system.values[-1])))
 
 
+def renewed(control: Control, rho: float | None) -> Control:
+    """Return the control of a splitting that begins where another one ended, with its penalty or a given one."""
+    return Control(control.rho if rho is None else rho)
+
+
 def first_state(problem: DualProblem, system: System, control: Control, factor: float) -> State:
     """Return the state at a multiple of the solution of the square loss."""
     begin, fitted = (factor * rows for rows in ridge_of(problem, system))

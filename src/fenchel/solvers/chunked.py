@@ -168,6 +168,7 @@ class Splitting:
 
     def _iterate(self, run: Run) -> None:
         n_iter, best = 0, (0, math.inf)
+        self._save()
         while True:
             point = self.linear.certified(self.states, run.tol, n_iter)
             if point is not None:

@@ -70,8 +70,7 @@ def solve_exactly(
             thin.solve(1e-8, "thin")
         kept = thin.states, thin.control
     states, control = kept
-    if is_square(loss):
-        control = workers.keep(Control, ALONE)
+    control = workers.keep(tasks.renewed, control, ALONE if is_square(loss) else None)
     states = workers.each(tasks.again, states, control)
     exact = Exact(workers, features, points, is_square(loss), solver.tiles == "float32")
     return Splitting(workers, exact, splitting, states, control, file).solve(tol, "Krylov on chunks")
@@ -145,10 +144,12 @@ class Exact:
         products = self.product(duals, self.exact_points)
         pairs = self.workers.each(_pair, duals, products, self.system)
         certificate = self._certificate(pairs)
-        if age == 0 or not certificate.relative_gap <= max(tol, 2 * gap):  # float32 tiles may be too coarse
-            self.points = self.points if age == 0 else self.exact_points
+        if age == 0:
             self.solutions = self.workers.each(_first_solution, duals, products, self.system)
             self.rtol = tightness(self.is_alone, certificate.relative_gap, tol)
+        elif not certificate.relative_gap <= max(tol, 2 * gap):  # float32 tiles are too coarse
+            self.solutions = self.workers.each(_first_solution, duals, products, self.system)
+            self.points = self.exact_points
         self.marks.append(Mark(age, time.perf_counter(), certificate.relative_gap))
         _LOG.info(progress(self.marks, self.n_passes, tol))
         return duals, None, certificate
