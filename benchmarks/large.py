@@ -219,10 +219,11 @@ def families(tol: float = 1e-6) -> None:
         some = np.random.default_rng(0).choice(len(K), max(1, len(K) // 4), replace=False)
         features = K[:, some] @ inverse_root(K[np.ix_(some, some)])
         gram = kronecker(Streamed(Lookup(K), places, features=lambda features=features: features), member.operator)
+        size = max(abs(best.primal), 1e-10 * problem.value_at_zero)
         cpu = time.process_time()
         found = Krylov().solve(replace(problem, gram=gram), tol)
         say(part="family", member=str(spec), gap=found.certificate.relative_gap, status=found.status.name,
-            excess=(found.certificate.primal - best.primal) / max(abs(best.primal), 1e-10 * problem.value_at_zero), best_gap=best.relative_gap,
+            excess=(found.certificate.primal - best.primal) / size, best_gap=best.relative_gap,
             passes=gram.terms[0][0].n_passes, cpu=time.process_time() - cpu)  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Operator learning on Burgers' equation: equivariant kernels with learned frequencies beside a Fourier neural operator.
+"""Burgers' equation as an operator: equivariant kernels with learned frequencies, and a Fourier neural operator.
 
 python benchmarks/operators.py cuda kernel            1000 and 100 training curves, clean and with a tenth of them wrong
 python benchmarks/operators.py cuda fno               the same with a Fourier neural operator, 500 epochs
@@ -29,8 +29,8 @@ def say(**fields: Any) -> None:
 
 
 def error(predicted: Any, truth: Any) -> float:
-    difference, truth = (np.asarray(torch.as_tensor(each).cpu()) for each in (predicted - truth, truth))
-    return 100 * float(np.mean(np.linalg.norm(difference, axis=1) / np.linalg.norm(truth, axis=1)))
+    predicted, truth = (np.asarray(torch.as_tensor(each).cpu()) for each in (predicted, truth))
+    return 100 * float(np.mean(np.linalg.norm(predicted - truth, axis=1) / np.linalg.norm(truth, axis=1)))
 
 
 def spoilt(Y: np.ndarray, share: float = 0.1) -> np.ndarray:
@@ -129,8 +129,7 @@ def neural(device: str, batch: int = 20) -> None:
 
 
 if __name__ == "__main__":
-    kind = {
-        "kernel": lambda: kernels(sys.argv[1], int((sys.argv[3:] or ["1000"])[0])),
-        "fno": lambda: neural(sys.argv[1]),
-    }
-    kind[sys.argv[2]]()
+    if sys.argv[2] == "fno":
+        neural(sys.argv[1])
+    else:
+        kernels(sys.argv[1], int((sys.argv[3:] or ["1000"])[0]))

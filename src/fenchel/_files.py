@@ -7,14 +7,15 @@ import secrets
 import stat
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-__all__ = ["DAMAGE", "MeteredBytes", "SizeError", "csv_line", "unpacked", "write_whole"]
+__all__ = ["DAMAGE", "MeteredBytes", "SizeError", "csv_line", "replaced", "unpacked", "write_whole"]
 
 # what reading a zip archive, its JSON and its arrays raises when bytes are wrong
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, KeyError, TypeError,
@@ -54,15 +55,22 @@ class MeteredBytes(io.BytesIO):
 
 
 def write_whole(path: str | PathLike[str], content: bytes) -> None:
-    """Write a file, whole or not at all: a reader sees the old file or the new one, never a part.
+    """Write bytes to a file, whole or not at all, as ``replaced`` does."""
+    with replaced(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def replaced(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """Return a stream whose content becomes the file at the end of a ``with`` block.
+
+    A reader sees the old file or the new one, never a part. If the block raises, the old file stays.
 
     Parameters
     ----------
     path : str or path
         A regular file, or one that is not there yet. A file that is there keeps its permissions. A symbolic link stays,
         and the file that it points to is replaced.
-    content : bytes
-        What the file will hold.
 
     Raises
     ------
@@ -83,7 +91,7 @@ def write_whole(path: str | PathLike[str], content: bytes) -> None:
         with stream:
             if mode is not None:
                 os.chmod(partial, permissions)  # in spite of the umask
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, file)

@@ -1,44 +1,23 @@
 """Fits of Dask arrays on a cluster of two processes, one of which is killed in the middle of a fit."""
 
 import os
-import signal
 
 import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from fenchel import OperatorKernelRegressor
+from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.approximations import Nystrom, RandomFeatures
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Diagonal, Gaussian, Laplacian, Matrix
 from fenchel.losses import EpsilonRidge, Huber
-from fenchel.solvers import watched
-
-array = pytest.importorskip("dask.array")
-distributed = pytest.importorskip("distributed")
+from fenchel.solvers import DouglasRachford, watched
+from tests.dask.conftest import array, chunked, killing
 
 N = 200
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-@pytest.fixture
-def sample(rng):
-    X = rng.uniform(-2, 2, (N, 3))
-    Y = np.sin(X @ rng.standard_normal((3, 2))) + 0.1 * rng.standard_normal((N, 2))
-    Y[::10] += 3
-    return X, Y
-
-
-def chunked(*arrays):
-    return [array.from_array(one, chunks=(80, *one.shape[1:])) for one in arrays]
 
 
 @pytest.mark.parametrize("is_flat", [False, True])
@@ -72,13 +51,8 @@ def test_a_worker_dies_in_the_middle_of_a_fit(cluster, sample):
         Gaussian(0.3), loss=Huber(0.3), lam=1e-4, tol=1e-10, solver="douglas_rachford",
         approximation=Nystrom(30, "uniform"),
     ).fit(X, Y)  # fmt: skip
-    here, n_iter, killed = model.predict(X), model.n_iter_, []
-
-    def kill(n_iter, certificate):
-        if n_iter >= 10 and not killed:
-            killed.append(next(iter(cluster.run(os.getpid).values())))
-            os.kill(killed[0], signal.SIGKILL)
-
+    here, n_iter = model.predict(X), model.n_iter_
+    kill, killed = killing(cluster, 10)
     with watched(kill):
         model.fit(*chunked(X, Y))
     assert killed and killed[0] not in cluster.run(os.getpid).values()
@@ -95,15 +69,91 @@ def test_a_grid_on_the_cluster(cluster, sample):
     assert_allclose(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], rtol=1e-9)
 
 
-def test_refusals(cluster, sample):
-    data = chunked(*sample)
-    with pytest.raises(IncompatibleError, match=r"Dask arrays need approximation=Nystrom\(500, 'uniform'\)"):
-        OperatorKernelRegressor().fit(*data)
-    with pytest.raises(IncompatibleError, match="one scalar kernel and operator=None"):
-        OperatorKernelRegressor(operator="covariance", approximation=Nystrom(5)).fit(*data)
+def test_a_search_within_joblib_s_backend(cluster, sample):
+    """A search of ours shares a factorisation between its pairs: it stays in threads, whatever joblib's backend."""
+    X, Y = sample
+    grid = {"lams": [1e-3, 1e-1], "losses": [Huber(0.3)], "cv": 2}
+    here = OperatorKernelRegressorCV(Gaussian(0.3), **grid).fit(X, Y)
+    with joblib.parallel_backend("dask"):
+        there = OperatorKernelRegressorCV(Gaussian(0.3), **grid, n_jobs=2).fit(X, Y)
+    assert there.best_lam_ == here.best_lam_
+    assert_allclose(there.predict(X), here.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("operator", ["covariance", np.array([1.0, 0.3])], ids=["covariance", "diagonal"])
+def test_operators_centres_scales_and_relative_thresholds(here, sample, rng, operator):
+    """All of them at once, with weights, as in memory."""
+    X, Y = sample
+    weights = rng.uniform(0.5, 2, N)
+    model = OperatorKernelRegressor(
+        Gaussian(0.3), operator, Huber("auto", p=1), lam=1e-2, tol=1e-10, approximation=RandomFeatures(20),
+        center=True, scale=True, solver="douglas_rachford",
+    ).fit(X, 7 + 3 * Y, weights)  # fmt: skip
+    expected, kappa, center, scale = model.predict(X), model.loss_.kappa, model.center_, model.scale_
+    model.fit(*chunked(X, 7 + 3 * Y, rows=100), weights)
+    assert model.loss_.kappa == pytest.approx(kappa, rel=1e-10)
+    assert_allclose([model.center_, model.scale_], [center, scale], rtol=1e-12)
+    assert_allclose(model.predict(X), expected, rtol=0, atol=1e-7)
+    assert_allclose(model.predict(chunked(X)[0]).compute(), model.predict(X), rtol=0, atol=1e-12)
+
+
+def test_an_interrupt_keeps_the_best_point(here, sample):
+    X, Y = sample
+    seen = []
+
+    def interrupt(n_iter, certificate):
+        seen.append(certificate.relative_gap)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    model = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.3), lam=1e-4, approximation=Nystrom(30, "uniform"))
+    with watched(interrupt), pytest.warns(ConvergenceWarning, match="best point that was certified"):
+        model.fit(*chunked(X, Y))
+    assert model.duality_gap_ == min(seen[:2]) and "interrupted" in model.status_
+    assert model.dual_coef_.compute().shape == model.predict(X).shape == (N, 2)
+
+
+def test_arrays_in_a_zarr_store(cluster, sample, tmp_path):
+    pytest.importorskip("zarr")
+    for name, rows in zip("XY", chunked(*sample), strict=True):
+        rows.to_zarr(str(tmp_path / name))
+    stored = [array.from_zarr(str(tmp_path / name)) for name in "XY"]
+    model = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.3), approximation=Nystrom(20, "uniform"), tol=1e-10)
+    here = model.fit(*sample).predict(sample[0])
+    assert_allclose(model.fit(*stored).predict(sample[0]), here, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings, reason",
+    [
+        ({"solver": DouglasRachford()}, r"need approximation=Nystrom\(500, 'uniform'\) or solver='krylov'"),
+        ({"solver": "apgd"}, r"need solver='auto', 'krylov' or DouglasRachford\(\)"),
+        ({"center": "robust"}, "need center=True or center=False"),
+        ({"approximation": Nystrom(5), "certificate": "exact"}, "need certificate='approximate'"),
+        ({"loss": "ball"}, "need a loss that is finite everywhere"),
+        ({"kernel": "precomputed"}, "need a kernel on points"),
+        (
+            {"kernel": Gaussian() * Matrix(np.eye(2)) + Laplacian() * Diagonal([1.0, 2.0])},
+            "one scalar kernel times one operator",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_not_taken(here, sample, settings, reason):
+    with pytest.raises(IncompatibleError, match=reason):
+        OperatorKernelRegressor(**settings).fit(*chunked(*sample))
+
+
+def test_bad_data(here, sample):
+    X, Y = chunked(*sample)
+    model = OperatorKernelRegressor(approximation=RandomFeatures(4))
     with pytest.raises(ValueError, match="X and y must have as many samples"):
-        OperatorKernelRegressor(approximation=Nystrom(5)).fit(data[0], data[1][:50])
-    X = sample[0].copy()
-    X[100, 1] = np.nan
+        model.fit(X, Y[:50])
+    with pytest.raises(ValueError, match="must hold finite positive numbers with Dask arrays"):
+        model.fit(X, Y, np.arange(float(N)))
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(200,\)"):
+        model.fit(X, Y, np.ones(10))
+    broken = sample[0].copy()
+    broken[100, 1] = np.nan
     with pytest.raises(ValueError, match="X must be finite"):
-        OperatorKernelRegressor(approximation=RandomFeatures(4)).fit(*chunked(X, sample[1]))
+        model.fit(*chunked(broken, sample[1]))

@@ -1,9 +1,7 @@
 """Fits of Dask arrays: the rows stay on the workers of a cluster, in their chunks."""
 
-from collections.abc import Sequence
-from copy import copy
+import math
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from sklearn.base import clone
@@ -11,25 +9,26 @@ from sklearn.base import clone
 from fenchel._array import Array
 from fenchel._check import check_array
 from fenchel._optional import require
-from fenchel.approximations import Approximation
+from fenchel.approximations import Approximation, Nystrom
+from fenchel.estimators.dask_predict import ChunkedExpansion
+from fenchel.estimators.dask_sample import Sample, sample_of, target_scale_of
 from fenchel.estimators.fitted_dual import KernelExpansion, expose_certificate, warn_unless_converged
+from fenchel.estimators.memory import warn_if_slow
 from fenchel.estimators.validation import DualSettings
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import OperatorKernel, ScalarKernel
+from fenchel.kernels import OperatorKernel
 from fenchel.kernels.separable import BoundTerms
-from fenchel.losses import Loss
-from fenchel.operators import Thin
+from fenchel.losses import Loss, Square
+from fenchel.operators import Thin, kronecker
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean
-from fenchel.solvers import Auto, DouglasRachford
-from fenchel.solvers.chunked import solve_chunks
+from fenchel.solvers import Auto, DouglasRachford, Krylov, Solution
+from fenchel.solvers.checkpoint import StateFile, key_of
+from fenchel.solvers.chunk_tasks import System, ridge_of
+from fenchel.solvers.chunked import Features, Workers, solve_chunks
+from fenchel.solvers.chunked_krylov import Points, solve_exactly
 
-__all__ = ["fit_chunks", "is_chunked", "predict_chunks"]
-
-
-def is_chunked(X: object) -> bool:
-    """Whether X is an array of Dask."""
-    return type(X).__module__.startswith("dask.array")
+__all__ = ["fit_chunks"]
 
 
 def fit_chunks(
@@ -39,79 +38,115 @@ def fit_chunks(
 
     The loss, the state of the solver and the dual variables stay on the workers of the ambient client.
     """
-    approximation, solver = _checked(estimator, kernel, settings)
+    _check(estimator, kernel, settings)
     client = _client()
-    X, y, weights = _in_chunks(X, y, sample_weight)
-    bound = _bound(kernel, approximation, X, y, settings.lam)
-    chunks = _problems(client, bound.terms[0][0], X, y, weights, settings)
-    solution = solve_chunks(client, chunks, solver, settings.tol)
+    target_scale = None
+    sample = sample_of(X, y, sample_weight)
+    if estimator.center or estimator.scale:
+        target_scale = target_scale_of(sample, bool(estimator.center), bool(estimator.scale))
+        sample = sample.encoded(target_scale)
+    approximation = settings.approximation or _preconditioner(_exact_solver(settings), sample)
+    bound, thin = _bound(kernel, approximation, sample, settings.lam)
+    is_exact, points = settings.approximation is None, []
+    if is_exact:
+        warn_if_slow(sample.shape[0], settings, sample.n_outputs, sum(client.nthreads().values()))
+        points = _points(client, bound, sample)
+    loss = settings.loss
+    if loss.is_relative:
+        pilot = _problems(client, thin, sample, Square(), settings.lam)
+        loss = _resolved(client, loss, pilot, points, settings.tol)
+    chunks = _problems(client, thin, sample, loss, settings.lam)
+    file = _state_file(client, settings, bound if is_exact else thin, sample, loss)
+    if is_exact:
+        solution = solve_exactly(client, chunks, points, loss, _exact_solver(settings), settings.tol, file)
+    else:
+        solution = solve_chunks(client, chunks, _thin_solver(settings), settings.tol, file)
     warn_unless_converged(solution, settings.lam, settings.tol)
-    coef = solution.predictions.result()
+    estimator.center_ = None if target_scale is None else target_scale.center
+    estimator.scale_ = None if target_scale is None else target_scale.scale
+    estimator.loss_ = clone(loss)
+    _expose(estimator, sample, client, chunks, solution)
+    if is_exact:
+        _expose_exact(estimator, bound, sample, settings.lam)
+    else:
+        _expose_thin(estimator, thin, approximation, solution)
+
+
+def _expose(estimator: Any, sample: Sample, client: Any, chunks: list[Any], solution: Solution) -> None:
+    """Set the attributes that all fits of chunks have."""
     for name in ("support_", "sparsity_", "outlier_score_", "point_outlier_score_"):
         estimator.__dict__.pop(name, None)  # of an earlier fit: these would have a number for each sample
-    estimator.n_features_in_ = int(X.shape[1])
-    estimator._is_flat = y.ndim == 1
-    estimator.center_ = estimator.scale_ = None
-    estimator.loss_ = clone(settings.loss)
-    estimator.representation_ = Euclidean().fit(np.zeros((1, coef.shape[1])))
-    estimator.X_fit_ = np.zeros((0, int(X.shape[1])), dtype=coef.dtype)
-    estimator._expansion = KernelExpansion(bound, estimator.X_fit_, coef, None, coef)
-    estimator.approximation_ = clone(approximation).set_params(n_components=coef.shape[0])
-    estimator.certificate_ = "approximate"
-    estimator.dual_coef_ = _duals(client, chunks, solution.duals, X, coef, estimator._is_flat)
+    estimator.n_features_in_ = int(sample.X.shape[1])
+    estimator._is_flat = sample.is_flat
+    estimator.representation_ = Euclidean().fit(np.zeros((1, sample.n_outputs)))
+    blocks = [client.submit(_unscaled, *pair, pure=False) for pair in zip(chunks, solution.duals, strict=True)]
+    duals = sample.rows_of(blocks, sample.n_outputs)
+    estimator.dual_coef_ = duals[:, 0] if sample.is_flat else duals
     expose_certificate(estimator, solution)
 
 
-def predict_chunks(estimator: Any, X: Any) -> Any:
-    """Return predictions for a Dask array as one, chunk by chunk."""
-    if X.ndim != 2 or X.shape[1] != estimator.n_features_in_:
-        raise ValueError(f"X has shape {X.shape}, but the model was fitted with {estimator.n_features_in_} features.")
-    X, is_flat, n_outputs = X.rechunk({1: -1}), estimator._is_flat, estimator._expansion.coef.shape[1]
-    return require("dask.array", extra="dask").map_blocks(
-        _predicted,
-        X,
-        predict=_Predict(estimator),
-        drop_axis=[1] if is_flat else None,
-        chunks=X.chunks[:1] if is_flat else (X.chunks[0], (n_outputs,)),
-        meta=np.empty((0,) if is_flat else (0, 0), dtype=X.dtype),
-    )
+def _expose_thin(estimator: Any, thin: BoundTerms, approximation: Approximation, solution: Solution) -> None:
+    coef = solution.predictions.result()
+    estimator.X_fit_ = np.zeros((0, estimator.n_features_in_), dtype=coef.dtype)
+    estimator._expansion = KernelExpansion(thin, estimator.X_fit_, coef, None, coef)
+    estimator.approximation_ = clone(approximation).set_params(n_components=coef.shape[0])
+    estimator.certificate_ = "approximate"
 
 
-class _Predict:
-    """A model as far as it is needed to predict: without arrays that have a row for each sample."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.model = copy(estimator)
-        self.model.__dict__.pop("dual_coef_", None)
-
-    def __dask_tokenize__(self) -> str:
-        return uuid4().hex
+def _expose_exact(estimator: Any, bound: BoundTerms, sample: Sample, lam: float) -> None:
+    duals = estimator.dual_coef_[:, None] if sample.is_flat else estimator.dual_coef_
+    weighted = duals if sample.weights is None else duals * sample.weights[:, None]
+    estimator.X_fit_ = sample.X
+    estimator._expansion = ChunkedExpansion(bound, sample.X, weighted / (lam * sample.total))
+    estimator.approximation_ = None
+    estimator.certificate_ = "exact"
 
 
-def _predicted(X: Array, predict: _Predict) -> Array:
-    return predict.model.predict(X)
-
-
-def _checked(estimator: Any, kernel: OperatorKernel, settings: DualSettings) -> tuple[Approximation, DouglasRachford]:
-    """Return the approximation and the solver, or say what a fit of chunks does not take."""
+def _check(estimator: Any, kernel: OperatorKernel, settings: DualSettings) -> None:
+    """Raise where a fit of chunks does not take something, and say what it takes."""
+    is_thin, solver, loss = settings.approximation is not None, settings.solver, settings.loss
     problems = {
-        "approximation=Nystrom(500, 'uniform') or another one": settings.approximation is None,
-        "center=False and scale=False": bool(estimator.center or estimator.scale),
+        "center=True or center=False": estimator.center not in (True, False),
+        "scale=True or scale=False": estimator.scale not in (True, False),
         "representation=None": estimator.representation is not None,
-        "a loss with numbers as parameters": settings.loss.is_relative,
-        "a loss that is finite everywhere": not np.isinf(_radius(settings.loss)),
-        "solver='auto' or DouglasRachford()": not isinstance(settings.solver, Auto | DouglasRachford),
+        "certificate='approximate'": is_thin and settings.certificate != "approximate",
+        "a loss with numbers as parameters": loss.is_relative and not hasattr(loss, "bounded_norms"),
+        "a loss that is finite everywhere": math.isfinite(_radius(loss)),
+        "solver='auto', 'krylov' or DouglasRachford()": not isinstance(solver, Auto | DouglasRachford | Krylov),
+        "approximation=Nystrom(500, 'uniform') or solver='krylov'": not is_thin and isinstance(solver, DouglasRachford),
         "a kernel on points": kernel.is_pairwise,
     }
     wrong = [use for use, is_wrong in problems.items() if is_wrong]
-    if wrong or settings.approximation is None:
+    if wrong:
         raise IncompatibleError(f"Dask arrays need {', '.join(wrong)}.")
-    solver = settings.solver if isinstance(settings.solver, DouglasRachford) else DouglasRachford()
-    return settings.approximation, solver
+
+
+def _thin_solver(settings: DualSettings) -> DouglasRachford:
+    """Return the splitting; ``Krylov`` leaves problems of features to it."""
+    solver: Any = settings.solver
+    if isinstance(solver, DouglasRachford):
+        return solver
+    return DouglasRachford() if solver.max_iter is None else DouglasRachford(solver.max_iter)
+
+
+def _exact_solver(settings: DualSettings) -> Krylov:
+    """Return the solver of the kernel itself."""
+    solver: Any = settings.solver
+    if isinstance(solver, Krylov):
+        return solver
+    return Krylov() if solver.max_iter is None else Krylov(solver.max_iter)
 
 
 def _radius(loss: Loss) -> float:
-    return float("inf") if loss.profile is None else float(loss.profile.radius)
+    return math.inf if loss.is_relative or loss.profile is None else float(loss.profile.radius)
+
+
+def _preconditioner(krylov: Krylov, sample: Sample) -> Nystrom:
+    """Return the features that precede the exact solve, whose products are no larger than a chunk of inputs."""
+    count = krylov.n_features(sample.shape[0])
+    if krylov.n_components is None:
+        count = max(1, min(count, math.isqrt(max(sample.X.chunks[0]) * sample.shape[1])))
+    return Nystrom(count, "uniform")
 
 
 def _client() -> Any:
@@ -122,74 +157,106 @@ def _client() -> Any:
         raise ValueError("Dask arrays need a client. Start one first: distributed.Client().") from error
 
 
-def _in_chunks(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Return Dask arrays with the same chunks of rows, each with all its columns."""
-    array = require("dask.array", extra="dask")
-    if X.ndim != 2:
-        raise ValueError(f"X must be 2-dimensional. Got an array of shape {tuple(X.shape)} instead.")
-    X = X.compute_chunk_sizes() if np.isnan(X.shape[0]) else X
-    X = X.rechunk({1: -1})
-    y = y if is_chunked(y) else array.from_array(np.asarray(y), chunks=-1)
-    y = y.compute_chunk_sizes() if np.isnan(y.shape[0]) else y
-    if y.shape[0] != X.shape[0]:
-        raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
-    y = y.rechunk({0: X.chunks[0], **({1: -1} if y.ndim == 2 else {})})
-    if sample_weight is None:
-        return X, y, None
-    weights = sample_weight if is_chunked(sample_weight) else array.from_array(np.asarray(sample_weight))
-    return X, y, weights.rechunk({0: X.chunks[0]})
-
-
-def _bound(kernel: OperatorKernel, approximation: Approximation, X: Any, y: Any, lam: float) -> BoundTerms:
-    """Return the approximate kernel, from as many rows as the largest chunk has.
+def _bound(
+    kernel: OperatorKernel, approximation: Approximation, sample: Sample, lam: float
+) -> tuple[BoundTerms, BoundTerms]:
+    """Return the kernel with its numbers filled in, and the approximate one, from at most as many rows as a chunk has.
 
     Uniform landmarks are those of the whole sample.
     """
-    index = approximation.rows(int(X.shape[0]), max(X.chunks[0]))
-    rows = check_array(np.asarray(X[index].compute()), "X")
-    targets = np.zeros((len(rows), 1 if y.ndim == 1 else y.shape[1]))
-    bound: BoundTerms = kernel.bind(rows, Euclidean().fit(targets))
-    if len(getattr(bound, "terms", ())) != 1 or bound.terms[0][1] is not None:
-        raise IncompatibleError(f"Dask arrays need one scalar kernel and operator=None. Got {kernel!r}.")
-    return bound.mapped(lambda scalar: approximation.approximate(scalar, rows, None, lam))
+    index = approximation.rows(sample.shape[0], max(sample.X.chunks[0]))
+    rows = check_array(np.asarray(sample.X[index].compute()), "X")
+    bound: BoundTerms = kernel.bind(rows, Euclidean().fit(np.zeros((1, sample.n_outputs))))
+    if len(getattr(bound, "terms", ())) != 1:
+        raise IncompatibleError(f"Dask arrays need one scalar kernel times one operator. Got {kernel!r}.")
+    if bound.terms[0][1] is not None:  # an operator may look at the outputs: at few, with the same second moments
+        bound = kernel.bind(rows, Euclidean().fit(sample.few_outputs()))
+    return bound, bound.mapped(lambda scalar: approximation.approximate(scalar, rows, None, lam))
 
 
-def _problems(client: Any, kernel: ScalarKernel, X: Any, y: Any, weights: Any, settings: DualSettings) -> list[Any]:
-    """Return futures of the problems of the chunks."""
-    delayed = require("dask", extra="dask").delayed
-    total = float(X.shape[0]) if weights is None else float(weights.sum().compute())
-    blocks = [list(part.to_delayed().ravel()) for part in (X, y)]
-    counts = [None] * len(blocks[0]) if weights is None else list(weights.to_delayed().ravel())
-    shared = delayed((kernel, settings.loss, settings.lam, total), traverse=False)
-    made = [delayed(_problem)(*parts, shared) for parts in zip(*blocks, counts, strict=True)]
-    futures: list[Any] = client.compute(made)
-    return futures
+def _problems(client: Any, thin: BoundTerms, sample: Sample, loss: Loss, lam: float) -> list[Any]:
+    """Return futures of the problems of the chunks, with features in place of the kernel."""
+    shared = require("dask", extra="dask").delayed((thin, loss, lam, sample.total), traverse=False)
+    return sample.futures(client, _problem, shared)
 
 
-def _problem(X: Array, y: Array, weights: Array | None, shared: tuple[ScalarKernel, Loss, float, float]) -> DualProblem:
+def _problem(X: Array, y: Array, weights: Array | None, shared: tuple[BoundTerms, Loss, float, float]) -> DualProblem:
     """Return the problem of a chunk, with the weight of the whole sample."""
-    kernel, loss, lam, total = shared
+    thin, loss, lam, total = shared
+    kernel, operator = thin.terms[0]
     X = check_array(np.asarray(X), "X")
-    targets = check_array(np.asarray(y, dtype=X.dtype), "y", ndim=(1, 2))
-    targets = targets[:, None] if targets.ndim == 1 else targets
-    features, root = kernel.features(X), None
-    if weights is not None:
-        root = np.sqrt(np.asarray(weights, dtype=X.dtype))[:, None]
+    targets = check_array(np.asarray(y, dtype=X.dtype), "y")
+    features: Any = kernel.features(X)
+    root = _root(weights, X)
+    if root is not None:
         features, targets = features * root, targets * root
-    return DualProblem(Thin(features), targets, loss.bind(targets), lam, root, total)
+    return DualProblem(kronecker(Thin(features), operator), targets, loss.bind(targets), lam, root, total)
 
 
-def _duals(client: Any, chunks: Sequence[Any], futures: Sequence[Any], X: Any, coef: np.ndarray, is_flat: bool) -> Any:
-    """Return the dual variables as a Dask array whose chunks are on the workers."""
-    array, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
-    blocks = []
-    for chunk, duals, size in zip(chunks, futures, X.chunks[0], strict=True):
-        shape = (size,) if is_flat else (size, coef.shape[1])
-        block = delayed(client.submit(_unscaled, chunk, duals, is_flat, pure=False))
-        blocks.append(array.from_delayed(block, shape, dtype=coef.dtype))
-    return array.concatenate(blocks)
+def _points(client: Any, bound: BoundTerms, sample: Sample) -> list[Any]:
+    """Return futures of the inputs of the chunks, for products with the kernel."""
+    kernel = require("dask", extra="dask").delayed(bound.terms[0][0], traverse=False)
+    return sample.futures(client, _points_of, kernel)
 
 
-def _unscaled(problem: DualProblem, duals: Array, is_flat: bool) -> Array:
-    rows = problem.unscale(duals)
-    return rows[:, 0] if is_flat else rows
+def _points_of(X: Array, y: Array, weights: Array | None, kernel: Any) -> Points:
+    X = np.asarray(X)
+    return Points(kernel, X, _root(weights, X))
+
+
+def _root(weights: Array | None, X: Array) -> Array | None:
+    if weights is None:
+        return None
+    counts = np.asarray(weights, dtype=X.dtype)
+    if not (np.all(np.isfinite(counts)) and np.all(counts > 0)):
+        raise ValueError("sample_weight must hold finite positive numbers with Dask arrays. Leave other samples out.")
+    return np.sqrt(counts)[:, None]
+
+
+def _resolved(client: Any, loss: Loss, pilot: list[Any], points: list[Any], tol: float) -> Loss:
+    """Return the loss with the number of a relative threshold, from the residuals of a pilot model.
+
+    Those are the duals of the square loss. ``points`` are those of an exact fit, whose pilot is exact too.
+    """
+    workers = Workers(client, pilot)
+    if points:
+        duals = solve_exactly(client, pilot, points, Square(), Krylov(), tol).duals
+    else:
+        duals = workers.each(_ridge, Features(workers).system)
+    resolved: Loss = workers.submit(_resolve, loss, workers.each(_norms, duals, loss)).result()
+    return resolved
+
+
+def _ridge(problem: DualProblem, system: System) -> Array:
+    return ridge_of(problem, system)[0]
+
+
+def _norms(problem: DualProblem, duals: Array, loss: Any) -> tuple[Array, Array]:
+    """Return the norms of the residuals, and how often each counts."""
+    norms = loss.bounded_norms(problem.unscale(duals))
+    return norms, np.ones(len(norms)) if problem.root is None else problem.root[:, 0] ** 2
+
+
+def _resolve(loss: Loss, norms: list[tuple[Array, Array]]) -> Loss:
+    """Return the loss with its number; norms of all samples meet on one worker."""
+    sizes, counts = (np.concatenate(part) for part in zip(*norms, strict=True))
+    return loss.resolve(sizes, counts)
+
+
+def _state_file(
+    client: Any, settings: DualSettings, kernel: BoundTerms, sample: Sample, loss: Loss
+) -> StateFile | None:
+    """Return the checkpoint that a solver wants; its key knows every number of the chunks."""
+    name = getattr(settings.solver, "checkpoint", None)
+    if name is None:
+        return None
+    digests = client.gather(sample.futures(client, _digest, None))
+    return StateFile(name, key_of(digests, kernel, loss, settings.lam))
+
+
+def _digest(X: Array, y: Array, weights: Array | None, shared: None) -> str:
+    return key_of(X, y, weights)
+
+
+def _unscaled(problem: DualProblem, duals: Array) -> Array:
+    return problem.unscale(duals)

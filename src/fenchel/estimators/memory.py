@@ -14,7 +14,7 @@ from fenchel.losses import Loss
 from fenchel.solvers import APGD, Krylov
 from fenchel.solvers.costs import FLOPS
 
-__all__ = ["check_fits", "is_streamed", "preconditioner", "warn_of_time"]
+__all__ = ["check_fits", "is_streamed", "preconditioner", "warn_if_slow", "warn_of_time"]
 
 _FEATURES = 500  # of an approximation that an error suggests
 _ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
@@ -71,9 +71,14 @@ def _can_stream(X: Array, kernel: OperatorKernel, settings: DualSettings) -> boo
 
 def warn_of_time(X: Array, settings: DualSettings, n_outputs: int) -> None:
     """Warn about a fit without a stored matrix that nobody asked for, if it takes more than a minute by estimate."""
-    n, solver = X.shape[0], Krylov()
-    minutes = solver.estimate(n, n_outputs, _known(settings.loss)).seconds / 60
-    if settings.solver.chooses and minutes > 1 and str(device(X)).startswith("cpu"):
+    if str(device(X)).startswith("cpu"):
+        warn_if_slow(X.shape[0], settings, n_outputs)
+
+
+def warn_if_slow(n: int, settings: DualSettings, n_outputs: int, n_threads: int = 1) -> None:
+    """Warn about the same, of a fit in several threads."""
+    minutes = Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds / 60 / n_threads
+    if settings.solver.chooses and minutes > 1:
         warn_user(
             f"The Gram matrix of {n} samples is not stored: the exact fit computes it in tiles, many times, and takes "
             f"about {minutes:.0f} minutes. approximation=Nystrom({_FEATURES}) takes seconds. The logger 'fenchel' "

@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel import representations as representation_room
 from fenchel._array import Array, host, namespace
 from fenchel._check import Options, check_parameter
-from fenchel.estimators.dask_fit import fit_chunks, is_chunked, predict_chunks
+from fenchel.estimators.dask_fit import fit_chunks
+from fenchel.estimators.dask_predict import predict_chunks
+from fenchel.estimators.dask_sample import is_chunked
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.training_set import TrainingSet, encode
@@ -181,7 +183,8 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         Parameters
         ----------
         X : array of shape (n, d)
-            Inputs, or their Gram matrix with ``kernel="precomputed"``.
+            Inputs, or their Gram matrix with ``kernel="precomputed"``. Dask arrays are fitted on the workers of the
+            ambient client.
         y : array of shape (n,) or (n, p)
             Outputs.
         sample_weight : array of shape (n,) or None, default=None

@@ -290,7 +290,8 @@ class Search:
         with arithmetic(training_set.ridge):
             parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
             try:
-                Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(record)(part) for part in parts)
+                # threads whatever the backend: pairs share a factorisation, and are noted in one place
+                Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(record)(part) for part in parts)
             except KeyboardInterrupt as interrupt:
                 interrupt.add_note(store.account())
                 raise

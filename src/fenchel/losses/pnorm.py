@@ -53,10 +53,10 @@ class _PNormLoss(Loss, ABC):
             size = RelativeSize.parse(getattr(self, name), auto)
             assert size is not None  # validate has looked
             counts = None if weights is None else host(weights).astype(np.float64)
-            resolved.set_params(**{name: size.of(self._norms(residuals, point_scale), counts)})
+            resolved.set_params(**{name: size.of(self.bounded_norms(residuals, point_scale), counts)})
         return resolved
 
-    def _norms(self, residuals: Array, point_scale: Array | None) -> np.ndarray:
+    def bounded_norms(self, residuals: Array, point_scale: Array | None = None) -> np.ndarray:
         """Return the norms that the threshold is compared with, (n,)."""
         if residuals.ndim == 1:
             return np.abs(host(residuals).astype(np.float64))
@@ -165,9 +165,10 @@ class Huber(_PNormLoss):
         """Return each dual norm over ``kappa``, shape (n,); if ``p`` is 1, each dual value."""
         return self._sizes(duals) / self.kappa
 
-    def _norms(self, residuals: Array, point_scale: Array | None) -> np.ndarray:
+    def bounded_norms(self, residuals: Array, point_scale: Array | None = None) -> np.ndarray:
+        """Return the norms that the threshold is compared with, (n,): those of the gradient, in the dual norm."""
         if residuals.ndim == 1:
-            return super()._norms(residuals, point_scale)
+            return super().bounded_norms(residuals, point_scale)
         return host(PNorm(float(self.p), point_scale).dual().norm(residuals)[:, 0]).astype(np.float64)
 
 

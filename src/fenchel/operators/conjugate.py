@@ -9,7 +9,7 @@ from fenchel.operators.operator import Operator
 __all__ = ["ConjugateGradients"]
 
 _RTOL = 1e-12  # of a system that is solved once
-_STEPS = 200  # at most
+STEPS = 200  # at most
 
 
 class ConjugateGradients:
@@ -76,7 +76,7 @@ class ConjugateGradients:
         stop = max(least, self.rtol * float(xp.linalg.vector_norm(residual)))
         step = self._precondition(residual)
         slope = xp.sum(residual * step, axis=0)
-        for _ in range(_STEPS):
+        for _ in range(STEPS):
             if float(xp.linalg.vector_norm(residual)) <= stop:
                 break
             product = self._scalar.matmul(step)

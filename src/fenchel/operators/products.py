@@ -4,7 +4,7 @@ from typing import Protocol
 
 from fenchel._array import Array, device, in_threads, is_numpy, namespace
 
-__all__ = ["PointKernel", "kernel_product", "tiles"]
+__all__ = ["PointKernel", "kernel_product", "kernel_products", "tiles"]
 
 _TILE = 512  # n = 12 000, 20 columns, one core: a product takes 0.59 s with 512, 0.65 s with 1024, 0.79 s with 4096
 _TILE_OF_DEVICE = 8192
@@ -58,6 +58,21 @@ def kernel_product(kernel: PointKernel, X: Array, Z: Array | None, A: Array, til
         return out
 
     return _total(in_threads(strips, len(rows), A))
+
+
+def kernel_products(kernel: PointKernel, X: Array, Z: Array, A: Array, B: Array) -> tuple[Array, Array]:
+    """Return k(X, Z) A and k(Z, X) B for two samples: each tile serves both."""
+    size = _TILE if is_numpy(X) else _TILE_OF_DEVICE
+    xp, left, right = namespace(A), [], 0 * A
+    short, other = (xp.astype(rows, X.dtype, copy=False) for rows in (A, B))
+    for here in tiles(X.shape[0], size):
+        total = 0.0
+        for there in tiles(Z.shape[0], size):
+            block = kernel(X[here, ...], Z[there, ...])
+            total += block @ short[there, :]
+            right[there, :] += block.T @ other[here, :]
+        left.append(total)
+    return xp.astype(xp.concat(left), A.dtype, copy=False), right
 
 
 def _total(parts: list[Array]) -> Array:

@@ -5,18 +5,20 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, namespace
+from fenchel._array import Array, as_like, host, is_single, namespace
 from fenchel._check import Interval, Options
 from fenchel.derived_problems import rotated
 from fenchel.losses.base import Loss, row_saturation
-from fenchel.operators import is_thin, kronecker, streamed
+from fenchel.operators import Streamed, is_thin, kronecker, streamed
 from fenchel.problem import DualProblem, Shared
 from fenchel.side_by_side import Batch
 from fenchel.solvers.base import Callback, Solution, watched
+from fenchel.solvers.checkpoint import StateFile, key_of
 from fenchel.solvers.closed_form import is_square
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
 from fenchel.solvers.linear import LOOSE, Conjugate, Mark
@@ -28,8 +30,8 @@ __all__ = ["Krylov"]
 _LOG = logging.getLogger("fenchel")
 _ENTRY = 4e-9  # seconds of an entry of a kernel matrix that is computed and dropped; each serves two places
 _PASSES = 60.0  # over the kernel to a gap of 1e-6; a fifth for the square loss, four times as many without curvature
-_ALONE = 1e-9  # rho of the square loss, which leaves nothing to split
-_IDLE = 20  # steps without a certificate, after which one is made whatever the estimate says
+ALONE = 1e-9  # rho of the square loss, which leaves nothing to split
+IDLE = 20  # steps without a certificate, after which one is made whatever the estimate says
 
 
 class Krylov(ProblemwiseSolver[State]):
@@ -46,6 +48,9 @@ class Krylov(ProblemwiseSolver[State]):
         Number D of features, drawn as by :class:`~fenchel.approximations.Nystrom`; ``None`` is :math:`6 \sqrt n`.
     tiles : {"float64", "float32"}, default="float64"
         Precision of the kernel in the iteration; sums, duals and certificates are in that of the data in either case.
+    checkpoint : path or None, default=None
+        File in which the state is kept during the solve. If the process dies, the same fit goes on from there. A file
+        of another problem (data, kernel, loss or lam) is an error; a smaller ``tol`` is the same problem.
 
     Notes
     -----
@@ -54,6 +59,9 @@ class Krylov(ProblemwiseSolver[State]):
     certificate, the certificate is computed by one pass. Linear systems are solved the more tightly the smaller the gap
     is. Messages at level INFO of the logger ``fenchel`` tell passes, the gap and the time that is left.
     ``KeyboardInterrupt`` ends the solve with the best point that has a certificate.
+
+    A checkpoint holds one array of the shape of the targets. It is written after the thin solve and after steps, so
+    often that this takes a twentieth of the time at most, and replaced as a whole. It remains after the solve.
 
     Examples
     --------
@@ -77,15 +85,24 @@ class Krylov(ProblemwiseSolver[State]):
     check_every = 1
     patience = 10
 
-    def __init__(self, max_iter: int = 20000, n_components: int | None = None, tiles: str = "float64") -> None:
+    def __init__(
+        self,
+        max_iter: int = 20000,
+        n_components: int | None = None,
+        tiles: str = "float64",
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
         self.max_iter = max_iter
         self.n_components = n_components
         self.tiles = tiles
+        self.checkpoint = checkpoint
 
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the Gram matrix is stored, or the loss needs points that only a factorisation gives."""
         if streamed(problem.gram) is None and not is_thin(problem.gram):
             return "it is for the Gram matrix of one kernel on points, made in tiles. Use DouglasRachford() or Auto()."
+        if self.checkpoint is not None and is_single(problem.targets):
+            return "a checkpoint needs data in float64. Use checkpoint=None or X.astype('float64')."
         return self.why_not_loss(problem.loss)
 
     def why_not_loss(self, loss: Loss) -> str | None:
@@ -130,18 +147,23 @@ class Krylov(ProblemwiseSolver[State]):
         """Begin where the solve of the thin problem ended, or where an earlier solve stood."""
         scalar = streamed(problem.gram)
         assert scalar is not None  # why_not asked for it
-        if isinstance(start, Warm) and start.z.shape == problem.targets.shape:
+        file = None if self.checkpoint is None else StateFile(self.checkpoint, _key(problem, scalar))
+        if (kept := None if file is None else _kept(file, problem)) is not None:
+            warm = kept
+        elif isinstance(start, Warm) and start.z.shape == problem.targets.shape:
             warm = start
         else:
             warm = _thin_solution(problem, start)
-        rhos = np.asarray([_ALONE if is_square(problem.loss) and problem.mask is None else warm.rho])
+        rhos = np.asarray([ALONE if _is_alone(problem) else warm.rho])
         batch = Batch((problem,))
         gram = problem.gram if self.tiles == "float64" else kronecker(scalar.rounded(), problem.gram.terms[0][1].matrix)
-        return DouglasRachford().begun(batch, warm.z[:, None, :], rhos, Conjugate(batch, rhos, gram))
+        linear = Conjugate(batch, rhos, gram)
+        linear.file = file
+        return _saved(DouglasRachford().begun(batch, warm.z[:, None, :], rhos, linear))
 
     def next_state(self, problem: DualProblem, state: State) -> State:
         """Take a step of the splitting."""
-        return DouglasRachford().step([problem], state)
+        return _saved(DouglasRachford().step([problem], state))
 
     def standing(self, state: tuple[State, ...], place: int) -> Warm:  # type: ignore[override]
         """Return where the splitting stands for one problem, as a start for another solve."""
@@ -170,8 +192,8 @@ class Krylov(ProblemwiseSolver[State]):
             estimates = [(*pair, problem.certificate(*pair)) for pair in self.points(problem, state)]
             duals, _, guess = min(estimates, key=comparable)
             gap, last = guess.relative_gap, linear.marks[-1]
-            linear.gradients.rtol = _tightness(problem, gap, tol)
-            if not (gap <= max(0.9 * tol, 0.1 * last.gap) or state.age >= last.age + _IDLE):
+            linear.gradients.rtol = tightness(_is_alone(problem), gap, tol)
+            if not (gap <= max(0.9 * tol, 0.1 * last.gap) or state.age >= last.age + IDLE):
                 return None
         scalar, output = problem.gram.terms[0]
         product = scalar.matmul(duals)
@@ -179,16 +201,44 @@ class Krylov(ProblemwiseSolver[State]):
         certificate = problem.certificate(duals, predictions)
         if state.age == 0:
             linear.gradients.begin(linear.gradients.gram, duals, product)
-            linear.gradients.rtol = _tightness(problem, certificate.relative_gap, tol)
+            linear.gradients.rtol = tightness(_is_alone(problem), certificate.relative_gap, tol)
         elif not certificate.relative_gap <= max(tol, 2 * gap):  # float32 tiles are too coarse
             linear.gradients.begin(problem.gram, duals, product)
         linear.marks.append(Mark(state.age, time.perf_counter(), certificate.relative_gap))
         passes = {id(each): each.n_passes for each in (streamed(problem.gram), streamed(linear.gradients.gram)) if each}
-        _LOG.info(_progress(linear.marks, sum(passes.values()), tol))
+        _LOG.info(progress(linear.marks, sum(passes.values()), tol))
         return duals, predictions, certificate
 
 
-def _progress(marks: list[Mark], n_passes: int, tol: float) -> str:
+def _is_alone(problem: DualProblem) -> bool:
+    """Whether the problem is one linear system."""
+    return is_square(problem.loss) and problem.mask is None
+
+
+def _saved(state: State) -> State:
+    """Return the state, after it was written where a user wants it."""
+    file = state.linear.file  # type: ignore[union-attr]  # Conjugate has it
+    if file is not None and file.is_due:
+        file.save(float(state.rhos[0]), [host(state.z[:, 0, :])])
+    return state
+
+
+def _kept(file: StateFile, problem: DualProblem) -> Warm | None:
+    """Return the state that an earlier solve of the same problem left."""
+    if (kept := file.load([problem.targets.shape])) is None:
+        return None
+    rho, chunks = kept
+    _LOG.info(f"Krylov: goes on from {file.file}")
+    return Warm(as_like(next(chunks), problem.targets), rho, None)
+
+
+def _key(problem: DualProblem, scalar: Streamed) -> str:
+    output = problem.gram.terms[0][1].matrix
+    rest = problem.loss, problem.lam, problem.root, problem.mask
+    return key_of(scalar.kernel, scalar.X, output, problem.targets, *rest)
+
+
+def progress(marks: list[Mark], n_passes: int, tol: float) -> str:
     """Return how far a solve is, and how long it will take if the gap goes on to fall as it did."""
     first, last = marks[0], marks[-1]
     text = f"Krylov: {n_passes} passes over the kernel, gap {last.gap:.1e}"
@@ -198,13 +248,13 @@ def _progress(marks: list[Mark], n_passes: int, tol: float) -> str:
     return f"{text} after {last.seconds - first.seconds:.0f} s, about {left:.0f} s left"
 
 
-def _tightness(problem: DualProblem, gap: float, tol: float) -> float:
-    """Return the share of its first residual at which a linear system is solved.
+def tightness(is_alone: bool, gap: float, tol: float) -> float:
+    """Return the share of its first residual at which a linear system is solved; it may be the whole problem.
 
     Passes to a gap of 1e-6 for Huber, epsilon-ridge and epsilon-SVR losses (n = 3000, lam = 1e-5, 300 features): 52,
     114 and 264 with 0.3 and 10 roots of the gap; 59, 127 and 318 with 0.3 and 3; 129 and 250 with 0.01 and 0.1.
     """
-    if is_square(problem.loss) and problem.mask is None:  # the gap is the square of the residual
+    if is_alone:  # the gap is the square of the residual
         return min(LOOSE, 0.5 * math.sqrt(tol / gap)) if gap > 0 else LOOSE
     return min(LOOSE, 10 * math.sqrt(max(gap, 0.0)) + 1e-8)
 

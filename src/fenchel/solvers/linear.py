@@ -9,6 +9,7 @@ from fenchel._array import Array, namespace, spd_inverse
 from fenchel.operators import ConjugateGradients, Operator
 from fenchel.operators.dense import shifted
 from fenchel.side_by_side import Batch
+from fenchel.solvers.checkpoint import StateFile
 
 __all__ = ["LOOSE", "Conjugate", "Eigen", "Inverse", "Mark"]
 
@@ -83,6 +84,7 @@ class Conjugate:
     def __init__(self, batch: Batch, rhos: np.ndarray, gram: Operator, before: "Conjugate | None" = None) -> None:
         self.gradients: ConjugateGradients
         self.marks: list[Mark] = [] if before is None else before.marks
+        self.file: StateFile | None = None if before is None else before.file  # where the splitting is kept
         problem, shift = batch.first, batch.first.curvature + float(rhos[0])
         last, rtol = (None, LOOSE) if before is None else (before.gradients, before.gradients.rtol)
         self.gradients = ConjugateGradients(gram, problem.scale, shift, rtol, last)

@@ -1,0 +1,91 @@
+"""Predictions for Dask arrays, and of models whose training inputs are in chunks."""
+
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from fenchel._array import Array
+from fenchel._optional import require
+from fenchel.estimators.dask_sample import is_chunked
+from fenchel.kernels.separable import BoundTerms
+from fenchel.operators import Output
+from fenchel.operators.products import kernel_product
+
+__all__ = ["ChunkedExpansion", "predict_chunks"]
+
+_GROUP = 16  # arrays that one task adds
+_BLOCK_BYTES = 2**22  # of inputs that are sent with a task
+
+
+@dataclass(frozen=True)
+class ChunkedExpansion:
+    r"""The function :math:`\sum_i K(\cdot, x_i) c_i`, of which inputs and coefficients are Dask arrays."""
+
+    kernel: BoundTerms
+    X: Any  # (n, d)
+    coef: Any  # (n, p)
+
+    def predict_coordinates(self, X: Array) -> Array:
+        """Return the values at checked inputs, (m, p), computed on the workers; these get some rows at a time."""
+        array, rows = require("dask.array", extra="dask"), max(1, _BLOCK_BYTES // (8 * X.shape[1]))
+        blocks = (array.from_array(X[first : first + rows], chunks=-1) for first in range(0, X.shape[0], rows))
+        return np.concatenate([self.chunked_coordinates(block).compute() for block in blocks])
+
+    def chunked_coordinates(self, X: Any) -> Any:
+        """Return the values at the rows of a Dask array as one."""
+        array, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
+        kernel, matrix = self.kernel.terms[0]
+        own = list(zip(self.X.to_delayed().ravel(), self.coef.to_delayed().ravel(), strict=True))
+        product = partial(delayed(_product), delayed(kernel, traverse=False))
+        rows = []
+        for block, size in zip(X.to_delayed().ravel(), X.chunks[0], strict=True):
+            parts = [product(block, *pair) for pair in own]
+            while len(parts) > 1:
+                parts = [delayed(sum)(parts[k : k + _GROUP]) for k in range(0, len(parts), _GROUP)]
+            rows.append(array.from_delayed(parts[0], (size, self.coef.shape[1]), dtype=self.coef.dtype))
+        return array.concatenate(rows).map_blocks(Output(matrix).times, dtype=self.coef.dtype)
+
+
+def _product(kernel: Any, X: Array, Z: Array, coef: Array) -> Array:
+    return kernel_product(kernel, np.asarray(X), np.asarray(Z), coef)
+
+
+def predict_chunks(estimator: Any, X: Any) -> Any:
+    """Return predictions for a Dask array as one, chunk by chunk."""
+    if X.ndim != 2 or X.shape[1] != estimator.n_features_in_:
+        raise ValueError(f"X has shape {X.shape}, but the model was fitted with {estimator.n_features_in_} features.")
+    X, is_flat, n_outputs = X.rechunk({1: -1}), estimator._is_flat, estimator.dual_coef_.shape[1:]
+    if isinstance(estimator._expansion, ChunkedExpansion):
+        rows = estimator._expansion.chunked_coordinates(X)
+        if estimator.center_ is not None:
+            rows = rows * estimator.scale_ + estimator.center_
+        return rows[:, 0] if is_flat else rows
+    return require("dask.array", extra="dask").map_blocks(
+        _predicted,
+        X,
+        predict=_Predict(estimator),
+        drop_axis=[1] if is_flat else None,
+        chunks=X.chunks[:1] if is_flat else (X.chunks[0], n_outputs),
+        meta=np.empty((0,) if is_flat else (0, 0), dtype=X.dtype),
+    )
+
+
+class _Predict:
+    """A model as far as it is needed to predict: without arrays that have a row for each sample."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.model = copy(estimator)
+        for name, value in list(self.model.__dict__.items()):
+            if is_chunked(value):
+                del self.model.__dict__[name]
+
+    def __dask_tokenize__(self) -> str:
+        return uuid4().hex
+
+
+def _predicted(X: Array, predict: _Predict) -> Array:
+    return predict.model.predict(X)

@@ -1,0 +1,108 @@
+"""A sample in Dask arrays that have the same chunks of rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fenchel._optional import require
+from fenchel.target_scale import TargetScale
+
+__all__ = ["Sample", "is_chunked", "sample_of", "target_scale_of"]
+
+
+def is_chunked(X: object) -> bool:
+    """Whether X is an array of Dask."""
+    return type(X).__module__.startswith("dask.array")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Dask arrays with the same chunks of rows, each with all its columns."""
+
+    X: Any  # (n, d)
+    y: Any  # (n, p)
+    weights: Any  # (n,), or None
+    is_flat: bool  # outputs are numbers, not vectors
+    total: float  # the sum of the weights
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the inputs."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs."""
+        return int(self.y.shape[1])
+
+    def encoded(self, scale: TargetScale) -> "Sample":
+        """Return the sample with outputs less a centre, in units of scales."""
+        return replace(self, y=(self.y - scale.center) / scale.scale)
+
+    def few_outputs(self) -> np.ndarray:
+        """Return p outputs that have the second moments of the sample, (p, p)."""
+        rows = self.y.astype(np.float64)
+        weighted = rows if self.weights is None else rows * self.weights[:, None]
+        moments = np.asarray((weighted.T @ rows).compute()) / self.total
+        values, vectors = np.linalg.eigh((moments + moments.T) / 2)
+        root: np.ndarray = np.sqrt(self.n_outputs * np.clip(values, 0.0, None))[:, None] * vectors.T
+        return root
+
+    def futures(self, client: Any, function: Callable[..., Any], shared: Any) -> list[Any]:
+        """Return futures of a function of inputs, outputs and weights of each chunk, and of what chunks share."""
+        delayed = require("dask", extra="dask").delayed
+        blocks = [list(part.to_delayed().ravel()) for part in (self.X, self.y)]
+        counts = [None] * len(blocks[0]) if self.weights is None else list(self.weights.to_delayed().ravel())
+        made = [delayed(function)(*parts, shared) for parts in zip(*blocks, counts, strict=True)]
+        futures: list[Any] = client.compute(made)
+        return futures
+
+    def rows_of(self, futures: list[Any], width: int) -> Any:
+        """Return futures of the rows of the chunks as a Dask array, whose chunks stay on the workers."""
+        array, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
+        blocks = [
+            array.from_delayed(delayed(future), (size, width), dtype=self.X.dtype)
+            for future, size in zip(futures, self.X.chunks[0], strict=True)
+        ]
+        return array.concatenate(blocks)
+
+
+def sample_of(X: Any, y: Any, sample_weight: Any) -> Sample:
+    """Return checked Dask arrays."""
+    array = require("dask.array", extra="dask")
+    if X.ndim != 2:
+        raise ValueError(f"X must be 2-dimensional. Got an array of shape {tuple(X.shape)} instead.")
+    X = X.compute_chunk_sizes() if np.isnan(X.shape[0]) else X
+    X = X.rechunk({1: -1})
+    y = y if is_chunked(y) else array.from_array(np.asarray(y), chunks=-1)
+    y = y.compute_chunk_sizes() if np.isnan(y.shape[0]) else y
+    if y.ndim not in (1, 2):
+        raise ValueError(f"y must be 1- or 2-dimensional. Got an array of shape {tuple(y.shape)} instead.")
+    if y.shape[0] != X.shape[0]:
+        raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
+    rows = y[:, None] if y.ndim == 1 else y
+    rows = rows.rechunk({0: X.chunks[0], 1: -1})
+    if sample_weight is None:
+        return Sample(X, rows, None, y.ndim == 1, float(X.shape[0]))
+    weights = sample_weight if is_chunked(sample_weight) else array.from_array(np.asarray(sample_weight))
+    if weights.shape != (X.shape[0],):
+        raise ValueError(f"sample_weight must have shape ({X.shape[0]},). Got {tuple(weights.shape)} instead.")
+    weights = weights.rechunk({0: X.chunks[0]})
+    return Sample(X, rows, weights, y.ndim == 1, float(weights.sum().compute()))
+
+
+def target_scale_of(sample: Sample, center: bool, scale: bool) -> TargetScale:
+    """Return the mean and the standard deviation of the outputs, as ``standardized_targets`` does."""
+    counts = 1.0 if sample.weights is None else sample.weights[:, None]
+
+    def mean(rows: Any) -> np.ndarray:
+        return np.asarray((counts * rows).sum(axis=0).compute()) / sample.total
+
+    y = sample.y.astype(np.float64)
+    middle = mean(y)
+    deviations = np.sqrt(mean((y - middle) ** 2))
+    size = 64 * np.finfo(np.float64).eps * np.asarray(abs(y).max(axis=0).compute())
+    scales = np.where(deviations > size, deviations, 1.0)
+    return TargetScale(middle if center else 0 * middle, scales if scale else np.ones_like(scales))
