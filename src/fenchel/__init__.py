@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         StructuredPredictorCV,
         path,
     )
+    from fenchel.outliers import OutlierReport, RobustRefit
     from fenchel.persistence import load, save
 
 __version__ = "0.1.0"
@@ -38,10 +39,12 @@ __all__ = [
     "LossTrickPredictor",
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
+    "OutlierReport",
     "PredictionBand",
     "QuantileFunctionRegressor",
     "QuantileFunctionRegressorCV",
     "RegularizationPath",
+    "RobustRefit",
     "StructuredPredictor",
     "StructuredPredictorCV",
     "__version__",
@@ -83,6 +86,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("fenchel.bounds"), name)
     if name in ("ConformalRegressor", "PredictionBand"):
         return getattr(import_module("fenchel.conformal"), name)
+    if name in ("OutlierReport", "RobustRefit"):
+        return getattr(import_module("fenchel.outliers"), name)
     if name in __all__:
         return getattr(import_module("fenchel.estimators"), name)
     raise AttributeError(f"module 'fenchel' has no attribute {name!r}")

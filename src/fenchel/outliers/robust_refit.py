@@ -1,0 +1,131 @@
+"""A regressor that is fitted again without the samples that its first fit shows to be wrong."""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._check import Interval, check_parameter
+from fenchel.conformal.samples import columns_for, inputs_for, length, on_one_grid, take
+from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.outliers.report import OutlierReport
+
+__all__ = ["RobustRefit"]
+
+
+class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
+    """Fit, flag the samples whose held-out residuals are outliers, and fit again without them.
+
+    A robust loss bounds how much a wrong sample pulls, and a bounded pull is still a pull. Both fits have a certificate
+    of their own where the estimator is one of this library.
+
+    Parameters
+    ----------
+    estimator : regressor or None, default=None
+        A robust regressor, for both fits; ``None`` is ``OperatorKernelRegressorCV()``.
+    final_estimator : regressor or None, default=None
+        Regressor of the second fit; ``None`` is ``estimator``.
+    fdr : float, default=0.1
+        False discovery rate at which samples are flagged.
+    max_rounds : int, default=2
+        Most fits without flagged samples. After each but the last all samples are looked at again: what the first fit
+        had hidden is found, and what it had distorted comes back. It ends when the flags stay the same.
+    cv : int or None, default=None
+        Folds of the held-out residuals, as for ``OutlierReport.of``.
+
+    Attributes
+    ----------
+    first_estimator_ : regressor
+        The fit to all samples.
+    estimator_ : regressor
+        The fit to the samples that were kept.
+    report_ : OutlierReport
+        The last report on all samples.
+    is_outlier_ : ndarray of bool, shape (n,)
+        The samples that were left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor, RobustRefit
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (100, 1))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(100)
+    >>> y[:8] += 3
+    >>> model = RobustRefit(OperatorKernelRegressor(loss="huber", lam=1e-3)).fit(X, y)
+    >>> np.flatnonzero(model.is_outlier_).tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7]
+    """
+
+    _limits: ClassVar[dict[str, Interval]] = {
+        "fdr": Interval(0, 1),
+        "max_rounds": Interval(1, np.inf, "left", integer=True),
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        final_estimator: Any = None,
+        fdr: float = 0.1,
+        max_rounds: int = 2,
+        cv: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.final_estimator = final_estimator
+        self.fdr = fdr
+        self.max_rounds = max_rounds
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit twice.
+
+        Parameters
+        ----------
+        X, y : array, or what else the estimator takes
+            Training data.
+
+        Returns
+        -------
+        self : RobustRefit
+            The fitted model.
+        """
+        for name, limits in self._limits.items():
+            check_parameter(type(self).__name__, name, getattr(self, name), limits)
+        if y is None:
+            raise ValueError("RobustRefit requires y to be passed, but the target y is None.")
+        first = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
+        y = on_one_grid(y)
+        final = first if self.final_estimator is None else self.final_estimator
+        self.first_estimator_ = clone(first).fit(X, y)
+        self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv)
+        for done in range(self.max_rounds):
+            self.is_outlier_ = self.report_.flagged(self.fdr)
+            kept = np.flatnonzero(~self.is_outlier_)
+            self.estimator_ = clone(final).fit(inputs_for(final, X, kept, kept), take(y, kept))
+            if done + 1 == self.max_rounds or not self.is_outlier_.any():
+                break
+            self.report_ = OutlierReport.of(self.estimator_, X, y, self.cv, ~self.is_outlier_)
+            if np.array_equal(self.report_.flagged(self.fdr), self.is_outlier_):
+                break
+        self._columns = kept if get_tags(final).input_tags.pairwise and len(kept) < length(y) else None
+        self.n_features_in_ = self.first_estimator_.n_features_in_
+        return self
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Predict with the second fit; options are those of its ``predict``."""
+        check_is_fitted(self)
+        return self.estimator_.predict(columns_for(X, self._columns), **options)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of the second fit."""
+        check_is_fitted(self)
+        return float(self.estimator_.score(columns_for(X, self._columns), y, sample_weight))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        tags.input_tags.sparse = False
+        return tags
