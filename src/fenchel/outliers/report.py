@@ -15,9 +15,9 @@ from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
 
-__all__ = ["OutlierReport"]
+__all__ = ["FEWEST", "OutlierReport"]
 
-_FEWEST = 10
+FEWEST = 10
 _SHOWN = 5  # rows of the text
 _FDR = Interval(0, 1)
 
@@ -153,8 +153,8 @@ class OutlierReport:
     def of_residuals(cls, residuals: Residuals, is_marginal: bool, sizes: np.ndarray | None = None) -> "OutlierReport":
         """Rank rows of residuals, over their expected sizes; ``is_marginal``: small and smooth ones are strange too."""
         n = len(residuals.values)
-        if n < _FEWEST:
-            raise ValueError(f"Outliers are looked for among at least {_FEWEST} samples. Got {n}.")
+        if n < FEWEST:
+            raise ValueError(f"Outliers are looked for among at least {FEWEST} samples. Got {n}.")
         shape = residuals.shape or (1,)
         form = Form(shape, residuals.grid is not None, is_marginal)
         expected = np.ones(n) if sizes is None else sizes
