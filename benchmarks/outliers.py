@@ -164,7 +164,7 @@ def speech(splits: int, names: list[str]) -> None:
             clean = error(FunctionalRegressorCV().fit(data.X[train], Y[train]))
             for kind in KINDS:
                 dirty = contaminate(Y[train], kind, SHARE, point_share=0.1, random_state=split)
-                model = RobustRefit(FunctionalRegressorCV(), fdr=FDR).fit(data.X[train], dirty.Y)
+                model = RobustRefit(FunctionalRegressorCV()).fit(data.X[train], dirty.Y)
                 both, wrong = model.is_outlier_ & dirty.is_outlier, model.is_outlier_ & ~dirty.is_outlier
                 ratios = [error(fit) / clean for fit in (model.first_estimator_, model)]
                 rows[kind].append([clean, *ratios, both.sum() / dirty.is_outlier.sum(), float(wrong.sum())])

@@ -34,7 +34,8 @@ class OutlierReport:
     components, in the remainder and in all of them, the largest standardised value and, of curves, the largest
     increment. The bulk leaves out what lies far from it, and the fold of each sample. A normal distribution is fitted
     to the central part of each statistic (cube roots of energies, logarithms of maxima); the p-value of a sample is
-    that of its most extreme statistic times their number.
+    that of its most extreme statistic times their number. The tails are normal for curves alone, and those of Student's
+    distribution with ten degrees of freedom for the residuals of a model, which is not as accurate everywhere.
 
     Attributes
     ----------
@@ -61,10 +62,10 @@ class OutlierReport:
 
     Notes
     -----
-    The false discovery rate holds as far as the tails of the statistics continue their central part as those of a
-    normal distribution do, fewer than a fifth of the samples are wrong, and wrong samples are not so alike
-    that they form a bulk of their own. Noise with heavy tails or of very unequal size gives more discoveries: look at
-    the ranking then, not at the rate.
+    The false discovery rate holds as far as the tails of the statistics continue their central part as stated, fewer
+    than a fifth of the samples are wrong, and wrong samples are not so alike that they form a bulk of their own. Noise
+    with heavier tails, or of a size that the inputs do not explain, gives more discoveries: look at the ranking then,
+    not at the rate.
 
     References
     ----------

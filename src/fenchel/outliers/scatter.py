@@ -158,7 +158,8 @@ class Outlyingness:
     @property
     def log_p_values(self) -> np.ndarray:
         """Logarithms of the p-values, (n,)."""
-        return log_tails(self.deviates, self.deviates.shape[1] + len(self.bulk.two_sided & set(self.names)))
+        n_tests = len(self.names) + len(self.bulk.two_sided & set(self.names))
+        return log_tails(self.deviates, n_tests, is_heavy=not self.bulk.form.is_marginal)
 
 
 def _counting(log_p_values: np.ndarray, done: int) -> np.ndarray:

@@ -1,13 +1,15 @@
 """From statistics to p-values, and from these to samples flagged at a false discovery rate."""
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp, ndtri
+from scipy.special import log_ndtr, ndtri
+from scipy.stats import t as student
 
 __all__ = ["QUARTILE", "adjusted", "conformal_p_values", "log_tails", "log_two_sided", "standardized"]
 
 QUARTILE = 0.6744897501960817  # of the normal distribution
 _LEVELS = np.array([0.25, 0.3])  # of probability, on either side of the median
 _TINY = 1e-100
+_FREEDOM = 10.0  # of Student's distribution, for the tails of residuals: with normal ones a fifth is false, not .05
 _FAR = 3.0  # deviations beyond which a value does not count for the fit of the centre
 _ROUNDS = 20
 _ROUND_OFF = 1e-9
@@ -35,15 +37,19 @@ def standardized(values: np.ndarray, reference: np.ndarray | None = None) -> np.
     return np.asarray((values - center) / np.where(values < center, below, above))
 
 
-def log_tails(deviates: np.ndarray, n_tests: int | None = None) -> np.ndarray:
-    """Return the logarithm of the p-value (n,) of the largest of k normal deviates (n, k), by Bonferroni's bound."""
-    tails = np.asarray(log_ndtr(-np.max(deviates, axis=1)))
-    return np.minimum(tails + np.log(deviates.shape[1] if n_tests is None else n_tests), 0.0)
+def log_tails(deviates: np.ndarray, n_tests: int, is_heavy: bool) -> np.ndarray:
+    """Return the logarithm of the p-value (n,) of the largest of k deviates (n, k), by Bonferroni's bound.
+
+    Tails are normal, or with ``is_heavy`` those of Student's distribution.
+    """
+    largest = np.max(deviates, axis=1)
+    tails = np.asarray(student.logsf(largest, _FREEDOM) if is_heavy else log_ndtr(-largest))
+    return np.minimum(tails + np.log(n_tests), 0.0)
 
 
 def log_two_sided(deviates: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the probability that a normal deviate is as far from zero on either side."""
-    return np.asarray(logsumexp(np.stack([log_ndtr(-np.abs(deviates))] * 2), axis=0))
+    """Return the logarithm of the probability that a deviate with Student's distribution is as far from zero."""
+    return np.asarray(student.logsf(np.abs(deviates), _FREEDOM) + np.log(2.0))
 
 
 def conformal_p_values(scores: np.ndarray, calibration: np.ndarray | None = None) -> np.ndarray:
