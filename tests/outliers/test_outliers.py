@@ -7,6 +7,7 @@ from scipy.stats import false_discovery_control, rankdata
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor, OutlierReport, RobustRefit
 from fenchel.conformal.samples import Residuals
@@ -225,6 +226,13 @@ def test_a_second_fit_of_any_regressor_and_of_a_gram_matrix():
     model = RobustRefit(Ridge(1e-3), cv=5).fit(X, y)
     np.testing.assert_allclose(model.estimator_.coef_, [1.0, -2.0], atol=0.1)
     assert model.is_outlier_[:4].all() and model.report_.saturation is None
-    gram = RobustRefit(OperatorKernelRegressor("precomputed", loss="huber", lam=1e-4)).fit(X @ X.T, y)
+    gram = RobustRefit(OperatorKernelRegressor("precomputed", loss="huber", lam=1e-4), max_rounds=2).fit(X @ X.T, y)
     assert gram.is_outlier_[:4].all()
     np.testing.assert_allclose(gram.predict(X @ X.T), X @ [1.0, -2.0], atol=0.3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.apart("estimator", "check")
+@parametrize_with_checks([RobustRefit(Ridge(), cv=2)])
+def test_scikit_learn(estimator, check):
+    check(estimator)

@@ -121,6 +121,7 @@ class OutlierReport:
             check_parameter("OutlierReport.of", "cv", cv, Interval(2, np.inf, "left", integer=True))
         if length(X) != length(y):
             raise ValueError(f"X and y must have as many samples. Got {length(X)} and {length(y)}.")
+        _check_count(length(y))
         is_fitted = np.ones(length(y), dtype=bool) if fitted is None else np.asarray(fitted, dtype=bool)
         if is_fitted.shape != (length(y),):
             raise ValueError(f"fitted must be a mask of {length(y)} samples. Got shape {is_fitted.shape}.")
@@ -154,8 +155,7 @@ class OutlierReport:
     def of_residuals(cls, residuals: Residuals, is_marginal: bool, sizes: np.ndarray | None = None) -> "OutlierReport":
         """Rank rows of residuals, over their expected sizes; ``is_marginal``: small and smooth ones are strange too."""
         n = len(residuals.values)
-        if n < FEWEST:
-            raise ValueError(f"Outliers are looked for among at least {FEWEST} samples. Got {n}.")
+        _check_count(n)
         shape = residuals.shape or (1,)
         form = Form(shape, residuals.grid is not None, is_marginal)
         expected = np.ones(n) if sizes is None else sizes
@@ -314,6 +314,11 @@ class OutlierReport:
             for row in table[:_SHOWN]
         ]
         return "\n".join([*lines, "  ..."] if len(self) > _SHOWN else lines)
+
+
+def _check_count(n: int) -> None:
+    if n < FEWEST:
+        raise ValueError(f"Outliers are looked for among at least {FEWEST} samples. Got n_samples = {n}.")
 
 
 def _duals(model: Any, is_fitted: np.ndarray) -> dict[str, Any]:

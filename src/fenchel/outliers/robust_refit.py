@@ -8,8 +8,9 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, check_parameter
+from fenchel._sparse import as_rows, is_sparse
 from fenchel.conformal.samples import Residuals, columns_for, inputs_for, length, numbers, on_one_grid, take
-from fenchel.datasets.functional import as_curves, brings_points
+from fenchel.datasets.functional import Curves, as_curves, brings_points, is_fdata, is_pairs
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.outliers.report import OutlierReport
 
@@ -103,7 +104,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         if y is None:
             raise ValueError("RobustRefit requires y to be passed, but the target y is None.")
         first = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
-        y = on_one_grid(y)
+        X, y = _as_samples(X), _as_samples(on_one_grid(y))
         final = first if self.final_estimator is None else self.final_estimator
         self.first_estimator_ = clone(first).fit(X, y)
         self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv)
@@ -140,8 +141,15 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         inner = get_tags(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-        tags.input_tags.sparse = False
         return tags
+
+
+def _as_samples(sample: Any) -> Any:
+    """Return something that has samples which can be taken; what is none of the usual forms becomes an array."""
+    if is_sparse(sample):
+        return as_rows(sample)
+    is_usual = hasattr(sample, "shape") or is_pairs(sample) or is_fdata(sample) or isinstance(sample, Curves)
+    return sample if is_usual else np.asarray(sample)
 
 
 def _unlike_others(y: Any, report: OutlierReport, fdr: float) -> np.ndarray:

@@ -9,6 +9,7 @@ from sklearn.utils import get_tags
 from fenchel._array import host
 from fenchel.conformal.samples import Residuals
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel.estimators.validation import new_inputs
 from fenchel.outliers.held_out_residuals import MOST_SAMPLES, held_out_residuals
 
 __all__ = ["Sizes"]
@@ -55,7 +56,11 @@ class Sizes:
 
 
 def _checked(machine: Any, X: Any) -> Any:
-    return machine._checked_inputs(X, reset=False)[0] if isinstance(machine, FunctionalRegressor) else X
+    if get_tags(machine).input_tags.pairwise:
+        return X
+    if isinstance(machine, FunctionalRegressor):
+        return machine._checked_inputs(X, reset=False)[0]
+    return new_inputs(machine, X)
 
 
 def _gram(machine: Any, X: Any, Z: Any) -> np.ndarray | None:
