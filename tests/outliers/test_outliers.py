@@ -9,7 +9,15 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fenchel import FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor, OutlierReport, RobustRefit
+from fenchel import (
+    FunctionalRegressor,
+    FunctionalRegressorCV,
+    OperatorKernelRegressor,
+    OutlierReport,
+    RobustRefit,
+    load,
+    save,
+)
 from fenchel.conformal.samples import Residuals
 from fenchel.datasets import make_functional, make_functional_outliers, make_multioutput
 from fenchel.losses import Huber
@@ -236,3 +244,13 @@ def test_a_second_fit_of_any_regressor_and_of_a_gram_matrix():
 @parametrize_with_checks([RobustRefit(Ridge(), cv=2)])
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_a_second_fit_is_saved_with_its_report(tmp_path):
+    pytest.importorskip("skops.io")
+    X = np.random.default_rng(0).uniform(-2, 2, (30, 1))
+    model = RobustRefit(OperatorKernelRegressor(lam=1e-2)).fit(X, np.sin(X))
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    assert np.array_equal(loaded.report_.of_new(X, np.sin(X)).scores, model.report_.of_new(X, np.sin(X)).scores)
