@@ -2,7 +2,7 @@
 
     python benchmarks/outliers.py curves [--repetitions 100] [--models 1 2 ...]
     python benchmarks/outliers.py pairs [--repetitions 20]
-    python benchmarks/outliers.py planted [--splits 3]
+    python benchmarks/outliers.py planted [--splits 3] [--curves DTI LP ...]
     python benchmarks/outliers.py speech [--splits 3] [--curves LP ...]
 
 ``curves``: area under the ROC curve, and Matthews correlation of what is flagged, of ``OutlierReport.of_curves`` at a
@@ -79,13 +79,13 @@ DETECTORS: dict[str, Callable[[np.ndarray], Detected]] = {
 }
 
 
-def curves(repetitions: int, models: list[int]) -> None:
+def curves(repetitions: int, models: list[int], first: int = 0) -> None:
     print("model", *(f"{name:>15}" for name in DETECTORS), " (AUC, MCC)")
     means = []
     for model in models:
         found = np.zeros((repetitions, len(DETECTORS), 2))
         for seed in range(repetitions):
-            data = make_functional_outliers(model, random_state=seed)
+            data = make_functional_outliers(model, random_state=first + seed)
             for k, detect in enumerate(DETECTORS.values()):
                 scores, flags = detect(data.Y)
                 found[seed, k] = (
@@ -110,7 +110,7 @@ def pairs(repetitions: int) -> None:
         blind = [detect(Y)[0] for detect in DETECTORS.values()]
         flags = report.flagged(FDR)
         rows.append([roc_auc_score(truth, scores) for scores in (report.scores, *blind)])
-        rows[-1] += [np.mean(flags[truth]), np.sum(flags & ~truth) / max(1, flags.sum())]
+        rows[-1] += [float(np.mean(flags[truth])), np.sum(flags & ~truth) / max(1, flags.sum())]
     print("held-out residuals", *DETECTORS, "found", "false", sep=" | ")
     for link in (0, 1):
         print(("linear", "nonlinear")[link], *(f"{value:.3f}" for value in np.mean(rows[link::2], axis=0)))
@@ -122,10 +122,10 @@ def dti_part(split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return data.X[:, :, None], Y, np.random.RandomState(split).permutation(len(Y))
 
 
-def planted(splits: int) -> None:
+def planted(splits: int, names: list[str]) -> None:
     print("set, type: AUC of held-out residuals, of curves alone; share found, share of false ones among the flagged")
     speech_data = load_speech(published_names=True)
-    for name in ("DTI", *NAMES):
+    for name in names:
         for number, kind in enumerate(KINDS, 1):
             rows = []
             for split in range(splits):
@@ -176,15 +176,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=("curves", "pairs", "planted", "speech"))
     parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0, help="of the first repetition of curves")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--models", type=int, nargs="+", default=list(range(1, 20)))
     parser.add_argument("--curves", nargs="+", default=list(NAMES))
     chosen = parser.parse_args()
     start = time.perf_counter()
     calls = {
-        "curves": lambda: curves(chosen.repetitions, chosen.models),
+        "curves": lambda: curves(chosen.repetitions, chosen.models, chosen.seed),
         "pairs": lambda: pairs(chosen.repetitions),
-        "planted": lambda: planted(chosen.splits),
+        "planted": lambda: planted(chosen.splits, chosen.curves),
         "speech": lambda: speech(chosen.splits, chosen.curves),
     }
     warnings.simplefilter("ignore")
