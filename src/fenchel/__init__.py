@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         path,
     )
     from fenchel.frequency_search import FrequencySearch, learn_frequencies
+    from fenchel.outliers import OutlierReport, RobustRefit
     from fenchel.persistence import load, save
 
 __version__ = "0.1.0"
@@ -41,11 +42,13 @@ __all__ = [
     "LossTrickPredictor",
     "OperatorKernelRegressor",
     "OperatorKernelRegressorCV",
+    "OutlierReport",
     "PredictionBand",
     "PredictionSet",
     "QuantileFunctionRegressor",
     "QuantileFunctionRegressorCV",
     "RegularizationPath",
+    "RobustRefit",
     "StructuredPredictor",
     "StructuredPredictorCV",
     "__version__",
@@ -90,6 +93,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("fenchel.bounds"), name)
     if name in ("ConformalPredictor", "ConformalRegressor", "PredictionBand", "PredictionSet"):
         return getattr(import_module("fenchel.conformal"), name)
+    if name in ("OutlierReport", "RobustRefit"):
+        return getattr(import_module("fenchel.outliers"), name)
     if name in __all__:
         return getattr(import_module("fenchel.estimators"), name)
     raise AttributeError(f"module 'fenchel' has no attribute {name!r}")

@@ -35,6 +35,7 @@ from fenchel import (
     kernels,
     losses,
     metrics,
+    outliers,
     representations,
     solvers,
     task_losses,
@@ -54,7 +55,18 @@ _HEADER = "fenchel.json"
 _HEADER_SIZE = 2**16  # bytes of a description that are read
 _END = 2**10  # bytes of the end of an archive, which is read more than once
 _MAGIC = b"PK\x03\x04"
-_ROOMS = (approximations, conformal, decoders, estimators, kernels, losses, representations, solvers, task_losses)
+_ROOMS = (
+    approximations,
+    conformal,
+    decoders,
+    estimators,
+    kernels,
+    losses,
+    outliers,
+    representations,
+    solvers,
+    task_losses,
+)
 _SCORE_ENDINGS = ("_score", "_error", "_loss", "_deviance", "_corrcoef")
 _FEATURE_SCORES = tuple(
     getattr(feature_selection, name)

@@ -39,7 +39,7 @@ def test_every_command_that_is_listed_is_there(fenchel):
     from fenchel.cli import main
 
     listed = fenchel("--help").out
-    assert set(main.commands) == {"datasets", "demo", "fit", "predict", "report", "reproduce"}
+    assert set(main.commands) == {"datasets", "demo", "fit", "outliers", "predict", "report", "reproduce"}
     for name, command in main.commands.items():
         assert f"  {name:<9}  {command.short_help}" in listed
         assert getattr(import_module(f"fenchel.cli.{name}"), f"{name}_command").name == name

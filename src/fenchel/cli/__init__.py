@@ -8,6 +8,7 @@ _COMMANDS = {
     "datasets": "List, locate, check and fetch data files.",
     "demo": "Curves from curves, on made data with and without outliers.",
     "fit": "Fit a model to a table.",
+    "outliers": "Find the rows of a table that are wrong.",
     "predict": "Predict with a saved model.",
     "report": "Write a page about a saved model.",
     "reproduce": "Compute published numbers anew, and print them beside ours.",

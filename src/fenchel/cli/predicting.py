@@ -14,12 +14,12 @@ from fenchel.datasets.tables import read_table
 from fenchel.estimators import TableRegressor
 from fenchel.persistence import load
 
-__all__ = ["run"]
+__all__ = ["run", "table_model"]
 
 
 def run(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
     """Predict the targets of a table, and write or print them."""
-    regressor = _table_model(model)
+    regressor = table_model(model)
     table = read_table(data)
     predicted = regressor.predict(table)
     names, notes = regressor.target_names_, regressor.input_notes(table)
@@ -35,7 +35,7 @@ def run(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
         click.echo(f"note         {note}", err=True)
 
 
-def _table_model(path: Path) -> TableRegressor:
+def table_model(path: Path) -> TableRegressor:
     """Return the model of a file, or raise if it is not one of a table."""
     model = load(path)
     if not isinstance(model, TableRegressor):

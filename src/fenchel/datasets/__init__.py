@@ -5,13 +5,25 @@ that ``FENCHEL_DATA`` names, else in ``~/fenchel_data``; if ``FENCHEL_DATA_URL``
 is absent is fetched from there, and gets its name only if its checksum is right.
 """
 
-from fenchel.datasets import chem, contamination, files, functional, molecules, operators, spectra, synthetic, tables
+from fenchel.datasets import (
+    chem,
+    contamination,
+    files,
+    functional,
+    molecules,
+    operators,
+    outlying_curves,
+    spectra,
+    synthetic,
+    tables,
+)
 from fenchel.datasets.chem import *  # noqa: F403
 from fenchel.datasets.contamination import *  # noqa: F403
 from fenchel.datasets.files import *  # noqa: F403
 from fenchel.datasets.functional import *  # noqa: F403
 from fenchel.datasets.molecules import *  # noqa: F403
 from fenchel.datasets.operators import *  # noqa: F403
+from fenchel.datasets.outlying_curves import *  # noqa: F403
 from fenchel.datasets.spectra import *  # noqa: F403
 from fenchel.datasets.store import check_files, data_folder, fetch, known_files
 from fenchel.datasets.synthetic import *  # noqa: F403
@@ -24,6 +36,7 @@ __all__ = [
     *functional.__all__,
     *molecules.__all__,
     *operators.__all__,
+    *outlying_curves.__all__,
     *spectra.__all__,
     *synthetic.__all__,
     *tables.__all__,

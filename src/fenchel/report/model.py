@@ -12,6 +12,8 @@ from fenchel._array import host
 from fenchel.estimators import TableRegressor
 from fenchel.metrics import Scores
 from fenchel.metrics.scores import mean_of_columns
+from fenchel.outliers.report import OutlierReport
+from fenchel.outliers.tables import outliers_of_table
 from fenchel.report.plots import CLIPPED
 from fenchel.report.surface import Surface
 
@@ -102,6 +104,10 @@ class ModelFacts:
         if self.training is not None:
             errors[np.asarray(self.estimator.support_)] = self.training.errors
         return np.lexsort((-errors, -scores))
+
+    def outliers(self, data: Any) -> tuple[OutlierReport, np.ndarray] | None:
+        """Return the report on the rows of the table of the fit, and their numbers; ``None`` for another table."""
+        return None if self.table is None or data is None else outliers_of_table(self.table, data)
 
     def settings(self) -> list[tuple[str, str]]:
         """Return the parameters that differ from their defaults, and loss and lam as chosen."""

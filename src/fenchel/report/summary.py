@@ -70,6 +70,7 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
         _section("Certificate", _certificate(facts)),
         _section("Convergence", _convergence(facts)),
         _section("Outlier scores", _outliers(facts)),
+        _section("Outliers by held-out residuals", _held_out(facts, table)),
         _section("Sparsity", _sparsity(facts)),
         _section("Regularisation surface", _surfaces(facts)),
         _section("Predictions against observations", _predictions(pairs)),
@@ -192,6 +193,24 @@ def _outliers(facts: ModelFacts) -> str:
     figures = [_figure(chart.svg("Outlier scores"), caption, "outlier_scores", table)]
     viewer = _worst_viewer(facts, drawable)
     return _figures(*figures, *([viewer] if viewer else [])) + _worst_table(facts, order[:_WORST], drawable)
+
+
+def _held_out(facts: ModelFacts, table: Any) -> str:
+    """Return the rows that a model of the others predicts badly, if the table is that of the fit."""
+    found = facts.outliers(table)
+    if found is None:
+        return ""
+    report, rows = found
+    ranked = report.table()
+    cells = [
+        [str(rows[row["sample"]]), f"{row['score']:.1f}", f"{row['p_value']:.1e}", "yes" if row["flagged"] else "no"]
+        for row in ranked[: max(_WORST, int(ranked["flagged"].sum()))]
+    ]
+    text = (
+        f"{int(ranked['flagged'].sum())} of {len(rows)} rows are flagged at a false discovery rate of 0.1. Each row is "
+        "compared with the prediction of a model that was not fitted to it; the score is in standard deviations."
+    )
+    return f"{pages.table(['row', 'score', 'p-value', 'flagged'], cells, n_texts=1)}<p>{text}</p>"
 
 
 def _drawable(facts: ModelFacts, order: np.ndarray) -> dict[int, int]:

@@ -1,0 +1,197 @@
+"""Outliers: nineteen models of outlying curves, wrong pairs, planted outliers, and what a second fit is worth.
+
+    python benchmarks/outliers.py curves [--repetitions 100] [--models 1 2 ...]
+    python benchmarks/outliers.py pairs [--repetitions 20]
+    python benchmarks/outliers.py planted [--splits 3] [--curves DTI LP ...]
+    python benchmarks/outliers.py speech [--splits 3] [--curves LP ...]
+
+``curves``: area under the ROC curve, and Matthews correlation of what is flagged, of ``OutlierReport.of_curves`` at a
+false discovery rate of .05 and of other detectors with their own thresholds (LOF and the isolation forest are told the
+share of outliers). ``pairs``: outputs of a tenth of the samples are exchanged among these. ``planted``: outliers of
+types 1 to 3 in a tenth of the training curves. ``speech``: test error of a model fitted to contaminated curves, over
+that of the same model fitted to the clean ones; everything is chosen on the training part.
+"""
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import matthews_corrcoef, roc_auc_score
+from sklearn.neighbors import LocalOutlierFactor
+
+from fenchel import FunctionalRegressorCV, OutlierReport, RobustRefit
+from fenchel.datasets import contaminate, load_dti, load_speech, make_functional, make_functional_outliers
+
+SHARE, FDR = 0.1, 0.05
+KINDS = ("label", "global", "local")
+NAMES = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")
+EVERY = 8  # points of speech curves between those that are used
+Detected = tuple[np.ndarray, np.ndarray]  # scores, flags
+
+
+def ours(Y: np.ndarray) -> Detected:
+    report = OutlierReport.of_curves(Y)
+    return report.scores, report.flagged(FDR)
+
+
+def local_outlier_factor(Y: np.ndarray) -> Detected:
+    detector = LocalOutlierFactor(contamination=SHARE)
+    flags = detector.fit_predict(Y) < 0
+    return -detector.negative_outlier_factor_, flags
+
+
+def isolation_forest(Y: np.ndarray) -> Detected:
+    detector = IsolationForest(contamination=SHARE, random_state=0).fit(Y)
+    return -detector.score_samples(Y), detector.predict(Y) < 0
+
+
+def _fdata(Y: np.ndarray) -> object:
+    from skfda import FDataGrid
+
+    return FDataGrid(Y, np.linspace(0, 1, Y.shape[1]))
+
+
+def ms_plot(Y: np.ndarray) -> Detected:
+    from skfda.exploratory.outliers import MSPlotOutlierDetector
+
+    detector = MSPlotOutlierDetector(random_state=0)
+    flags = detector.fit_predict(_fdata(Y)) < 0
+    return detector.cov_.mahalanobis(detector.points_), flags
+
+
+def functional_boxplot(Y: np.ndarray) -> Detected:
+    from skfda.exploratory.depth import ModifiedBandDepth
+    from skfda.exploratory.outliers import BoxplotOutlierDetector
+
+    curves = _fdata(Y)
+    return -ModifiedBandDepth()(curves), BoxplotOutlierDetector().fit_predict(curves) < 0
+
+
+DETECTORS: dict[str, Callable[[np.ndarray], Detected]] = {
+    "fenchel": ours,
+    "MS-plot": ms_plot,
+    "boxplot": functional_boxplot,
+    "LOF": local_outlier_factor,
+    "forest": isolation_forest,
+}
+
+
+def curves(repetitions: int, models: list[int], first: int = 0) -> None:
+    print("model", *(f"{name:>15}" for name in DETECTORS), " (AUC, MCC)")
+    means = []
+    for model in models:
+        found = np.zeros((repetitions, len(DETECTORS), 2))
+        for seed in range(repetitions):
+            data = make_functional_outliers(model, random_state=first + seed)
+            for k, detect in enumerate(DETECTORS.values()):
+                scores, flags = detect(data.Y)
+                found[seed, k] = (
+                    roc_auc_score(data.is_outlier, scores),
+                    matthews_corrcoef(data.is_outlier, flags),
+                )
+        means.append(found.mean(axis=0))
+        print(f"{model:>5}", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in means[-1]), flush=True)
+    print(" mean", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in np.mean(means, axis=0)))
+
+
+def pairs(repetitions: int) -> None:
+    """Print the AUC of wrong pairs: of held-out residuals, of dual norms, and of detectors that see outputs alone."""
+    rows = []
+    for seed in range(repetitions):
+        data = make_functional(200, 50, "nonlinear" if seed % 2 else "linear", noise=0.05, random_state=seed)
+        wrong = np.random.RandomState(seed).permutation(200)[:20]
+        Y, truth = data.Y.copy(), np.isin(np.arange(200), wrong)
+        Y[wrong] = Y[np.roll(wrong, 1)]
+        X = data.X[:, :, None]
+        report = OutlierReport.of(FunctionalRegressorCV().fit(X, Y), X, Y)
+        blind = [detect(Y)[0] for detect in DETECTORS.values()]
+        flags = report.flagged(FDR)
+        rows.append([roc_auc_score(truth, scores) for scores in (report.scores, *blind)])
+        rows[-1] += [float(np.mean(flags[truth])), np.sum(flags & ~truth) / max(1, flags.sum())]
+    print("held-out residuals", *DETECTORS, "found", "false", sep=" | ")
+    for link in (0, 1):
+        print(("linear", "nonlinear")[link], *(f"{value:.3f}" for value in np.mean(rows[link::2], axis=0)))
+
+
+def dti_part(split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    data = load_dti()
+    Y = np.array([np.interp(np.arange(len(y)), np.flatnonzero(~np.isnan(y)), y[~np.isnan(y)]) for y in data.Y])
+    return data.X[:, :, None], Y, np.random.RandomState(split).permutation(len(Y))
+
+
+def planted(splits: int, names: list[str]) -> None:
+    print("set, type: AUC of held-out residuals, of curves alone; share found, share of false ones among the flagged")
+    speech_data = load_speech(published_names=True)
+    for name in names:
+        for number, kind in enumerate(KINDS, 1):
+            rows = []
+            for split in range(splits):
+                if name == "DTI":
+                    X, Y, _ = dti_part(split)
+                else:
+                    part = np.random.RandomState(split).permutation(len(speech_data.X))[:250]
+                    X, Y = speech_data.X[part], scaled(speech_data.Y[name], part)[part][:, ::EVERY]
+                dirty = contaminate(Y, kind, SHARE, point_share=0.1, random_state=split)
+                report = OutlierReport.of(FunctionalRegressorCV().fit(X, dirty.Y), X, dirty.Y)
+                alone, flags = OutlierReport.of_curves(dirty.Y), report.flagged(FDR)
+                rows.append([roc_auc_score(dirty.is_outlier, one.scores) for one in (report, alone)])
+                rows[-1] += [np.mean(flags[dirty.is_outlier]), np.sum(flags & ~dirty.is_outlier) / max(1, flags.sum())]
+            print(f"{name:>5} type {number}", *(f"{value:.3f}" for value in np.mean(rows, axis=0)), flush=True)
+
+
+def scaled(Y: np.ndarray, train: np.ndarray) -> np.ndarray:
+    low, high = Y[train].min(), Y[train].max()
+    return 2 * (Y - low) / (high - low) - 1
+
+
+def speech(splits: int, names: list[str]) -> None:
+    data = load_speech(published_names=True)
+    print("curve, type: clean error; over it: first fit, second fit; found, false")
+    for name in names:
+        rows: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
+        for split in range(splits):
+            order = np.random.RandomState(split).permutation(len(data.X))
+            train, test = order[:250], order[250:]
+            Y = scaled(data.Y[name], train)[:, ::EVERY]
+            inside = (np.arange(data.Y[name].shape[1]) < data.valid_len[test][:, None])[:, ::EVERY]
+
+            def error(model: object, Y: np.ndarray = Y, test: np.ndarray = test, inside: np.ndarray = inside) -> float:
+                return float(np.mean(np.sum((model.predict(data.X[test]) - Y[test]) ** 2 * inside, axis=1)))
+
+            clean = error(FunctionalRegressorCV().fit(data.X[train], Y[train]))
+            for kind in KINDS:
+                dirty = contaminate(Y[train], kind, SHARE, point_share=0.1, random_state=split)
+                model = RobustRefit(FunctionalRegressorCV()).fit(data.X[train], dirty.Y)
+                both, wrong = model.is_outlier_ & dirty.is_outlier, model.is_outlier_ & ~dirty.is_outlier
+                ratios = [error(fit) / clean for fit in (model.first_estimator_, model)]
+                rows[kind].append([clean, *ratios, both.sum() / dirty.is_outlier.sum(), float(wrong.sum())])
+        for number, kind in enumerate(KINDS, 1):
+            print(f"{name:>5} type {number}", *(f"{value:.3f}" for value in np.mean(rows[kind], axis=0)), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("curves", "pairs", "planted", "speech"))
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0, help="of the first repetition of curves")
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--models", type=int, nargs="+", default=list(range(1, 20)))
+    parser.add_argument("--curves", nargs="+", default=list(NAMES))
+    chosen = parser.parse_args()
+    start = time.perf_counter()
+    calls = {
+        "curves": lambda: curves(chosen.repetitions, chosen.models, chosen.seed),
+        "pairs": lambda: pairs(chosen.repetitions),
+        "planted": lambda: planted(chosen.splits, chosen.curves),
+        "speech": lambda: speech(chosen.splits, chosen.curves),
+    }
+    warnings.simplefilter("ignore")
+    calls[chosen.table]()
+    print(f"{time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""``fenchel outliers``: its options. The work is in ``suspecting``, which is imported when the command runs."""
+
+from importlib import import_module
+from pathlib import Path
+
+from fenchel.cli.groups import click, command
+
+__all__ = ["outliers_command"]
+
+
+@command("outliers")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--fdr", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.1, show_default=True,
+              help="False discovery rate of the rows that are flagged.")  # fmt: skip
+@click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True, help="Rows that are printed.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A .csv file with all rows.")
+@click.option("--json", "as_json", is_flag=True, help="Print the flagged rows as JSON.")
+def outliers_command(model: Path, data: Path, fdr: float, rows: int, output: Path | None, as_json: bool) -> None:
+    """Find the rows of a table that are wrong, with a model that "fenchel fit --model" wrote.
+
+    DATA is the table that MODEL was fitted to. Each row is compared with what a model of the other rows predicts of it:
+    a row may look normal and have the targets of another.
+
+    \b
+      fenchel outliers model.fenchel train.csv
+      fenchel outliers model.fenchel train.csv --fdr 0.05 --output ranked.csv
+    """
+    import_module("fenchel.cli.suspecting").run(model, data, fdr, rows, output, as_json)

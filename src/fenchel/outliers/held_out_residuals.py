@@ -1,0 +1,98 @@
+"""Residuals of training samples, each predicted by a model that did not see it."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+
+from fenchel._array import as_like, host
+from fenchel.conformal.samples import Residuals, inputs_for, length, on_one_grid, take
+from fenchel.datasets.functional import brings_points
+from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor
+from fenchel.held_out import held_out
+from fenchel.losses import Square
+
+__all__ = ["MOST_SAMPLES", "held_out_residuals", "residuals_of"]
+
+_FOLDS = 10
+MOST_SAMPLES = 3000  # above, the folds are fitted one by one
+
+
+def residuals_of(model: Any, X: Any, y: Any, cv: int | None, fitted: np.ndarray) -> Residuals:
+    """Return held-out residuals of the samples that a model was fitted to, and plain ones of the others."""
+    if fitted.all():
+        return held_out_residuals(model, X, y, cv)
+    y, inside, outside = on_one_grid(y), np.flatnonzero(fitted), np.flatnonzero(~fitted)
+    held = held_out_residuals(model, inputs_for(model, X, inside, inside), take(y, inside), cv)
+    others = Residuals.of(model, inputs_for(model, X, outside, inside), take(y, outside))
+    values = np.empty((len(fitted), held.values.shape[1]))
+    values[inside], values[outside] = held.values, others.values
+    return Residuals(values, held.grid, held.shape)
+
+
+def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None) -> Residuals:
+    """Return the residuals of samples out of their folds; ``None`` is one sample at a time where that is free.
+
+    The kernel machines of this library share one factorisation of the Gram matrix: the square loss takes no solve at
+    all, others are solved without each fold, side by side. The centre and the scale of the outputs, the bandwidth and
+    lam stay those of the whole sample. Other regressors are cloned and fitted without each fold.
+    """
+    machine = getattr(model, "best_estimator_", model)
+    is_ours = isinstance(machine, OperatorKernelRegressor | FunctionalRegressor)
+    if is_ours and machine.approximation is None and length(X) <= MOST_SAMPLES:
+        return _on_one_factorisation(machine, X, y, cv)
+    return _refitted(machine, X, on_one_grid(y), _FOLDS if cv is None else cv)
+
+
+def _on_one_factorisation(machine: Any, X: Any, y: Any, cv: int | None) -> Residuals:
+    fresh = clone(machine)
+    settings, loss = fresh._settings(), machine.loss_
+    is_functional = isinstance(machine, FunctionalRegressor)
+    grid = {"grid": machine.grid_} if is_functional and not brings_points(y) else {}
+    encoded = fresh._encode(X, y, None, settings, double=True, **grid)
+    training_set = encoded.training_set
+    n = training_set.n_samples
+    if cv is None and isinstance(loss, Square):
+        folds = [np.array([i]) for i in range(n)]
+    else:
+        folds = _folds(n, _FOLDS if cv is None else cv)
+    problem = training_set.problem(loss, float(machine.lam))
+    (found,) = held_out(problem, [loss], [float(machine.lam)], folds, settings.tol)
+    predictions = host(found.predictions)
+    if not is_functional:
+        residuals = host(training_set.targets) - predictions
+        scale = 1.0 if machine.scale_ is None else machine.scale_
+        return Residuals(residuals * scale, None, residuals.shape[1:])
+    return _of_curves(encoded, predictions)
+
+
+def _of_curves(encoded: Any, predictions: np.ndarray) -> Residuals:
+    """Return the residuals of curves at the points of their grid, NaN where they were not observed."""
+    training_set = encoded.training_set
+    representation, given = training_set.representation, host(encoded.given.values).astype(float)
+    if representation.row_scale_ is not None:  # curves with gaps
+        predictions = predictions / host(representation.row_scale_)
+    values = host(representation.decode(as_like(predictions, training_set.targets))).reshape(given.shape)
+    values = values if encoded.scale is None else values * encoded.scale
+    center = 0.0 if encoded.center is None else encoded.center.values.reshape(given.shape[1:])
+    return Residuals((given - values - center).reshape(len(given), -1), representation.grid_, given.shape[1:])
+
+
+def _refitted(model: Any, X: Any, y: Any, cv: int) -> Residuals:
+    n = length(y)
+    everyone, parts = np.arange(n), []
+    for fold in _folds(n, cv):
+        rest = np.setdiff1d(everyone, fold)
+        fitted = clone(model).fit(inputs_for(model, X, rest, rest), take(y, rest))
+        parts.append((fold, Residuals.of(fitted, inputs_for(model, X, fold, rest), take(y, fold))))
+    first = parts[0][1]
+    values = np.empty((n, first.values.shape[1]))
+    for fold, residuals in parts:
+        values[fold] = residuals.values
+    return Residuals(values, first.grid, first.shape)
+
+
+def _folds(n: int, cv: int) -> list[np.ndarray]:
+    splitter = KFold(min(cv, n), shuffle=True, random_state=0)
+    return [test for _, test in splitter.split(np.zeros((n, 1)))]

@@ -1,0 +1,75 @@
+"""How large residuals are expected to be at each input."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import get_tags
+
+from fenchel._array import host
+from fenchel.conformal.samples import Residuals
+from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel.estimators.validation import new_inputs
+from fenchel.outliers.held_out_residuals import MOST_SAMPLES, held_out_residuals
+
+__all__ = ["Sizes"]
+
+_LEAST = 0.1  # least expected size, in units of the median one
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """A model of the logarithm of the size of residuals, on the kernel of the model that left them.
+
+    Without it, samples at inputs where the model is far off would be taken for outliers, and outliers at inputs where
+    it is accurate would not be seen.
+    """
+
+    machine: Any
+    X: Any
+    model: Any
+    held_out: np.ndarray  # (n,): expected size of the residuals of each sample, by a model of the others
+
+    @classmethod
+    def of(cls, model: Any, X: Any, residuals: Residuals) -> "Sizes | None":
+        """Return the model of the sizes of residuals; ``None`` for a regressor whose kernel is not known."""
+        machine = getattr(model, "best_estimator_", model)
+        if (
+            not isinstance(machine, OperatorKernelRegressor | FunctionalRegressor)
+            or len(residuals.values) > MOST_SAMPLES
+        ):
+            return None
+        X = _checked(machine, X)
+        gram = _gram(machine, X, X)
+        if gram is None:
+            return None
+        sizes = np.sqrt(np.nanmean(residuals.values**2, axis=1))
+        logs = np.log(np.maximum(sizes / (float(np.median(sizes)) or 1.0), _LEAST))
+        fitted = OperatorKernelRegressorCV("precomputed", losses=["square"], cv="loo").fit(gram, logs)
+        held_out = logs - held_out_residuals(fitted, gram, logs, None).values[:, 0]
+        return cls(machine, X, fitted, _size(held_out))
+
+    def at(self, X: Any) -> np.ndarray:
+        """Return the expected sizes at new inputs."""
+        gram = _gram(self.machine, _checked(self.machine, X), self.X)
+        return _size(host(self.model.predict(gram)))
+
+
+def _checked(machine: Any, X: Any) -> Any:
+    if get_tags(machine).input_tags.pairwise:
+        return X
+    if isinstance(machine, FunctionalRegressor):
+        return machine._checked_inputs(X, reset=False)[0]
+    return new_inputs(machine, X)
+
+
+def _gram(machine: Any, X: Any, Z: Any) -> np.ndarray | None:
+    """Return the Gram matrix of the first kernel of a machine, in float64."""
+    if get_tags(machine).input_tags.pairwise:
+        return np.asarray(host(X), dtype=float)
+    terms = getattr(machine._expansion.kernel, "terms", None)
+    return None if terms is None else np.asarray(host(terms[0][0](X, Z)), dtype=float)
+
+
+def _size(logs: np.ndarray) -> np.ndarray:
+    return np.asarray(np.exp(np.clip(logs, np.log(_LEAST), -np.log(_LEAST))))

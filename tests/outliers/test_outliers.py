@@ -1,0 +1,256 @@
+"""Outliers are found by what a model of the other samples says of them, at the rate that is asked for."""
+
+import matplotlib.figure
+import numpy as np
+import pytest
+from scipy.stats import false_discovery_control, rankdata
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fenchel import (
+    FunctionalRegressor,
+    FunctionalRegressorCV,
+    OperatorKernelRegressor,
+    OutlierReport,
+    RobustRefit,
+    load,
+    save,
+)
+from fenchel.conformal.samples import Residuals
+from fenchel.datasets import make_functional, make_functional_outliers, make_multioutput
+from fenchel.losses import Huber
+from fenchel.outliers.held_out_residuals import held_out_residuals
+from fenchel.outliers.tails import adjusted, conformal_p_values, log_tails, log_two_sided
+
+
+def wrong_pairs(n=80, m=20, share=0.1, seed=0, noise=0.02):
+    """Return curves and curves that depend on them, some of these exchanged, and which."""
+    data = make_functional(n, m, noise=noise, random_state=seed)
+    wrong = np.random.RandomState(seed).permutation(n)[: int(share * n)]
+    Y = data.Y.copy()
+    Y[wrong] = data.Y[np.roll(wrong, 1)]
+    return data.X, Y, np.isin(np.arange(n), wrong)
+
+
+def test_adjusted_p_values_are_those_of_benjamini_and_hochberg():
+    p_values = np.random.default_rng(0).uniform(size=50) ** 3
+    p_values[7] = p_values[3]
+    np.testing.assert_allclose(adjusted(p_values), false_discovery_control(p_values))
+
+
+def test_conformal_p_values_are_ranks():
+    scores = np.random.default_rng(0).standard_normal(30)
+    np.testing.assert_allclose(conformal_p_values(scores), rankdata(-scores) / 30)
+    new = conformal_p_values(np.array([-9.0, scores[4], 9.0]), scores)
+    np.testing.assert_allclose(new, [1.0, (1 + np.sum(scores >= scores[4])) / 31, 1 / 31])
+
+
+def test_tails_are_those_of_the_distributions_that_are_named():
+    np.testing.assert_allclose(np.exp(log_two_sided(np.array([0.0, 2.228138852]))), [1.0, 0.05])  # a table of t, 10
+    deviates = np.array([[1.0, 1.644853627], [0.0, -1.0]])
+    np.testing.assert_allclose(np.exp(log_tails(deviates, 2, is_heavy=False)), [0.1, 1.0])
+    np.testing.assert_allclose(np.exp(log_tails(deviates + 0.167607496, 2, is_heavy=True))[0], 0.1)
+
+
+@pytest.mark.parametrize("loss", ["square", Huber(0.2)])
+def test_scores_and_p_values_are_those_of_one_refit_for_each_fold(loss):
+    data = make_multioutput(24, 3, random_state=0)
+    model = OperatorKernelRegressor(loss=loss, lam=1e-2, tol=1e-10).fit(data.X, data.Y)
+    report = OutlierReport.of(model, data.X, data.Y, cv=24)
+    rows = np.empty_like(data.Y)
+    for i in range(24):
+        rest = np.arange(24) != i
+        kernel = model._expansion.kernel.terms[0][0]  # the bandwidth is that of the whole sample
+        refit = clone(model).set_params(kernel=kernel).fit(data.X[rest], data.Y[rest])
+        rows[i] = data.Y[i] - refit.predict(data.X[i : i + 1])[0]
+    np.testing.assert_allclose(report.residuals, rows, atol=1e-4)
+    brute = OutlierReport.of_residuals(Residuals(rows, None, (3,)), False, report.expected_sizes)
+    np.testing.assert_allclose(report.conformal_p_values, brute.conformal_p_values)
+    np.testing.assert_allclose(report.p_values, brute.p_values, rtol=1e-2, atol=1e-12)
+
+
+def test_one_at_a_time_is_the_default_of_the_square_loss():
+    data = make_multioutput(20, 2, random_state=0)
+    model = OperatorKernelRegressor(lam=1e-2).fit(data.X, data.Y)
+    np.testing.assert_allclose(
+        OutlierReport.of(model, data.X, data.Y).residuals, OutlierReport.of(model, data.X, data.Y, cv=20).residuals
+    )
+
+
+def test_curves_are_compared_in_their_own_units_and_where_they_were_observed():
+    data = make_functional(30, 15, random_state=0)
+    Y = 100 + 1000 * data.Y
+    Y[2, 3:6] = np.nan
+    model = FunctionalRegressor(lam=1e-3, center="median", scale="robust").fit(data.X, Y)
+    held = held_out_residuals(model, data.X, Y, 5)
+    others = held_out_residuals(_Plain(model), data.X, Y, 5)
+    assert np.array_equal(np.isnan(held.values), np.isnan(Y))
+    assert np.nanmax(np.abs(held.values - others.values)) < 0.3 * np.nanstd(Y)  # centre and bandwidth differ a little
+    report = OutlierReport.of(model, data.X, Y)
+    assert report.flagged_points().shape == Y.shape and not report.flagged_points()[2, 3:6].any()
+
+
+class _Plain:
+    """A regressor of which nothing is known but fit and predict."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def get_params(self, deep=True):
+        return {"inner": self.inner}
+
+    def fit(self, X, y):
+        self.fitted_ = clone(self.inner).fit(X, y)
+        self.grid_ = self.fitted_.grid_
+        return self
+
+    def predict(self, X, grid=None):
+        return self.fitted_.predict(X, grid)
+
+    def __sklearn_tags__(self):
+        return self.inner.__sklearn_tags__()
+
+
+def test_wrong_pairs_are_seen_by_residuals_and_not_by_the_curves_alone():
+    X, Y, is_wrong = wrong_pairs()
+    report = OutlierReport.of(FunctionalRegressor(loss=Huber("auto"), lam=1e-4).fit(X, Y), X, Y)
+    assert roc_auc_score(is_wrong, report.scores) >= 0.99
+    assert report.flagged()[is_wrong].all()
+    assert 0.3 < roc_auc_score(is_wrong, OutlierReport.of_curves(Y).scores) < 0.7
+
+
+def test_points_of_a_curve_are_found():
+    X, Y, _ = wrong_pairs(share=0.0)
+    Y[5, 7] += 1.0
+    report = OutlierReport.of(FunctionalRegressor(loss=Huber("auto"), lam=1e-4).fit(X, Y), X, Y)
+    assert report.ranking[0] == 5
+    assert np.unravel_index(np.nanargmax(np.abs(report.residuals)), Y.shape) == (5, 7)
+    assert report.flagged_points(0.05)[5, 7]
+
+
+def test_the_false_discovery_rate_of_gaussian_residuals():
+    rng = np.random.default_rng(0)
+    false, found = [], []
+    for _ in range(10):
+        rows = rng.standard_normal((100, 3)) @ np.diag([1.0, 10.0, 100.0])
+        rows[:10] += np.array([8.0, 80.0, -800.0])
+        flags = OutlierReport.of_residuals(Residuals(rows, None, (3,)), is_marginal=False).flagged(0.1)
+        false.append(flags[10:].sum() / max(1, flags.sum()))
+        found.append(flags[:10].mean())
+    assert np.mean(false) <= 0.1 + 2 * np.std(false) / np.sqrt(10)
+    assert np.mean(found) > 0.95
+
+
+@pytest.mark.parametrize("model, least", [(1, 0.99), (2, 0.99), (5, 0.99), (7, 0.99), (19, 0.99)])
+def test_curves_that_are_unlike_the_others_are_found(model, least):
+    data = make_functional_outliers(model, 100, 40, random_state=0)
+    assert roc_auc_score(data.is_outlier, OutlierReport.of_curves(data.Y, data.t).scores) >= least
+
+
+def test_scores_do_not_depend_on_units():
+    data = make_functional_outliers(7, 60, 20, random_state=0)
+    scores = [
+        OutlierReport.of_curves(factor * data.Y + shift).scores for factor, shift in ((1, 0), (1e6, 3), (1e-6, 0))
+    ]
+    np.testing.assert_allclose(scores[1], scores[0], rtol=1e-5)
+    np.testing.assert_allclose(scores[2], scores[0], rtol=1e-5)
+
+
+def test_curves_that_are_nearly_all_the_same_give_numbers():
+    Y = np.zeros((30, 10))
+    Y[4] = 1.0
+    report = OutlierReport.of_curves(Y)
+    assert np.isfinite(report.scores).all() and report.ranking[0] == 4
+    assert np.flatnonzero(report.flagged()).tolist() == [4]
+
+
+def test_new_samples_are_compared_with_those_of_the_fit():
+    X, Y, _ = wrong_pairs(share=0.0)
+    model = FunctionalRegressor(loss=Huber("auto"), lam=1e-4).fit(X[:60], Y[:60])
+    report = OutlierReport.of(model, X[:60], Y[:60])
+    new = Y[60:].copy()
+    new[3] = Y[60]
+    found = report.of_new(X[60:], new)
+    assert found.ranking[0] == 3 and found.conformal_p_values[3] == 1 / 61
+    with pytest.raises(ValueError, match="has no model"):
+        OutlierReport.of_curves(Y).of_new(X, Y)
+
+
+def test_the_report_in_words_tables_and_pictures():
+    X, Y, _ = wrong_pairs()
+    report = OutlierReport.of(FunctionalRegressor(loss=Huber("auto"), lam=1e-4).fit(X, Y), X, Y)
+    table = report.table()
+    assert table["score"][0] == report.scores.max() and set(table["sample"]) == set(range(80))
+    assert table["flagged"].sum() == report.flagged().sum()
+    assert {"dual_norm", "saturation"} <= set(table.dtype.names)
+    assert repr(report).startswith(f"OutlierReport: {report.flagged().sum()} of 80 samples flagged")
+    for draw in (report.plot, report.plot_curves):
+        assert draw() is not None
+        ax = matplotlib.figure.Figure().subplots()
+        assert draw(ax, fdr=0.05) is ax and "flagged" in ax.get_title()
+
+
+def test_what_is_wrong_is_named():
+    X, Y, _ = wrong_pairs(20)
+    model = FunctionalRegressor().fit(X, Y)
+    with pytest.raises(ValueError, match="as many samples"):
+        OutlierReport.of(model, X, Y[:-1])
+    with pytest.raises(ValueError, match="'cv' parameter"):
+        OutlierReport.of(model, X, Y, cv=1)
+    with pytest.raises(ValueError, match="mask of 20 samples"):
+        OutlierReport.of(model, X, Y, fitted=[True])
+    with pytest.raises(ValueError, match="'fdr' parameter"):
+        OutlierReport.of(model, X, Y).flagged(0.0)
+    with pytest.raises(ValueError, match="at least 10 samples"):
+        OutlierReport.of_curves(Y[:5])
+    with pytest.raises(ValueError, match="no curves"):
+        OutlierReport.of_residuals(Residuals(Y, None, (20,)), False).plot_curves()
+    with pytest.raises(ValueError, match="'fdr' parameter of RobustRefit"):
+        RobustRefit(fdr=2.0).fit(X, Y)
+
+
+def test_a_second_fit_undoes_most_of_what_wrong_samples_did():
+    X, Y, is_wrong = wrong_pairs(120, noise=0.1)
+    clean, test = (make_functional(120, 20, noise=0.1, random_state=seed) for seed in (0, 1))
+
+    def error(model):
+        return np.mean((model.predict(test.X) - test.truth) ** 2)
+
+    machine = FunctionalRegressorCV(None, losses=[Huber("auto")], lams=[1e-5, 1e-4, 1e-3], center="median")
+    model = RobustRefit(machine, max_rounds=2).fit(X, Y)
+    assert model.is_outlier_[is_wrong].mean() > 0.9 and model.is_outlier_[~is_wrong].sum() <= 2
+    assert error(model) <= 1.15 * error(clone(machine).fit(clean.X, clean.Y))
+    assert max(model.first_estimator_.duality_gap_, model.estimator_.duality_gap_) <= 1e-6
+    assert clone(model).get_params()["fdr"] == 0.1 and model.score(test.X, test.Y) > 0.9
+
+
+def test_a_second_fit_of_any_regressor_and_of_a_gram_matrix():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = X @ [1.0, -2.0] + 0.1 * rng.standard_normal(60)
+    y[:4] += 5
+    model = RobustRefit(Ridge(1e-3), cv=5).fit(X, y)
+    np.testing.assert_allclose(model.estimator_.coef_, [1.0, -2.0], atol=0.1)
+    assert model.is_outlier_[:4].all() and model.report_.saturation is None
+    gram = RobustRefit(OperatorKernelRegressor("precomputed", loss="huber", lam=1e-4), max_rounds=2).fit(X @ X.T, y)
+    assert gram.is_outlier_[:4].all()
+    np.testing.assert_allclose(gram.predict(X @ X.T), X @ [1.0, -2.0], atol=0.3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.apart("estimator", "check")
+@parametrize_with_checks([RobustRefit(Ridge(), cv=2)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_a_second_fit_is_saved_with_its_report(tmp_path):
+    pytest.importorskip("skops.io")
+    X = np.random.default_rng(0).uniform(-2, 2, (30, 1))
+    model = RobustRefit(OperatorKernelRegressor(lam=1e-2)).fit(X, np.sin(X))
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    assert np.array_equal(loaded.report_.of_new(X, np.sin(X)).scores, model.report_.of_new(X, np.sin(X)).scores)
