@@ -2,8 +2,9 @@
 Burgers' equation, learned from 150 solutions
 =============================================
 
-The map from an initial state to the state at time 1, learned with a kernel that knows that a shifted state has a shifted
-solution, and that finds by itself which frequencies matter. A plain kernel needs many more solutions for the same error.
+The map from an initial state to the state at time 1, learned with a kernel that knows that a shifted state has a
+shifted solution, and that finds by itself which frequencies matter. A plain kernel needs many more solutions for the
+same error.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +35,8 @@ for name, predicted in predictions.items():
     print(f"{name:25s} relative error {100 * errors.mean():.2f} %, gap {models[name].duality_gap_:.0e}")
 
 # %%
-# Left: the new state whose error is the median one, its solution and the predictions. Right: where they err, over all new states.
+# Left: the new state whose error is the median one, its solution and the predictions. Right: where they err, over all
+# new states.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 sample = int(np.argsort(errors)[len(errors) // 2])
