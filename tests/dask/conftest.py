@@ -19,7 +19,7 @@ _delayed = dask.delayed
 
 @pytest.fixture(scope="session")
 def cluster():
-    options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 

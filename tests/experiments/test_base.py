@@ -150,7 +150,7 @@ def test_processes_give_the_same(tmp_path):
 
 def test_workers_of_dask_give_the_same():
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
         found = run(Squares(), units(), dask=cluster.scheduler_address)
     assert found.rows == run(Squares(), units()).rows
 

@@ -10,6 +10,7 @@ import numpy as np
 from fenchel._array import Array, as_like, host, namespace
 from fenchel._check import Interval, Options, check_array
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels._values import row_blocks
 from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.combined import Sum
 from fenchel.kernels.rational import RationalQuadratic
@@ -129,9 +130,8 @@ class BoundEquivariant:
         """Return the transform of k(x_i, T_g z_j) over the shifts, in blocks of rows."""
         xp, p, blocks = namespace(X), self.n_outputs, []
         others = X if Z is None else Z
-        step = max(1, _BLOCK_BYTES // (8 * X.shape[1] * others.shape[0]))
-        for first in range(0, X.shape[0], step):
-            values = shifted_values(self.kernel, X[first : first + step, ...], others, p)
+        for rows in row_blocks((X.shape[0], X.shape[1] * others.shape[0]), 8, _BLOCK_BYTES):
+            values = shifted_values(self.kernel, X[rows, ...], others, p)
             blocks.append(xp.permute_dims(xp.fft.rfft(values)[:, :, : self.n_frequencies] / p, (2, 0, 1)))
         matrices = blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
         if self.gains is not None:
@@ -140,7 +140,7 @@ class BoundEquivariant:
 
     def check(self, X: Array) -> None:
         """Raise if the kernel changes when both of its arguments are shifted."""
-        xp, some = namespace(X), X[:3, ...]
+        xp, some = namespace(X), X[: min(3, X.shape[0]), ...]
         step = X.shape[1] // self.n_outputs
         before, after = (host(self.kernel(each, each)) for each in (some, xp.roll(some, step, axis=1)))
         if not np.allclose(before, after, rtol=1e-6, atol=1e-9 * float(np.abs(before).max())):

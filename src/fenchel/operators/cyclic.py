@@ -46,7 +46,7 @@ class Cyclic(Operator):
     def factorize(self) -> "CyclicBasis":
         """Return the eigenbases of the matrices, one after the other."""
         xp = namespace(self.matrices)
-        pairs = [xp.linalg.eigh(_hermitian(matrix)) for matrix in self.matrices]
+        pairs = [xp.linalg.eigh(_hermitian(self.matrices[f, :, :])) for f in range(self.matrices.shape[0])]
         values = xp.stack([xp.clip(values, min=0.0) for values, _ in pairs])
         return CyclicBasis(xp.stack([vectors for _, vectors in pairs]), values, self.n_outputs)
 
