@@ -47,6 +47,7 @@ copyright = "The fenchel developers"
 version = release = fenchel.__version__
 
 extensions = [
+    "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
@@ -55,6 +56,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_templates", "sg_execution_times.rst", "**/sg_execution_times.rst"]
 templates_path = ["_templates"]
+myst_heading_anchors = 3
 default_role = "code"
 
 html_theme = "pydata_sphinx_theme"

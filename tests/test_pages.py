@@ -13,22 +13,32 @@ FENCED = re.compile(r"^```python\n(.*?)^```\n\nprints\n\n^```\n(.*?)^```", flags
 RST_BLOCK = re.compile(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", flags=re.MULTILINE)
 
 
-def readme_blocks():
-    page = ROOT / "README.md"
-    return FENCED.findall(page.read_text(encoding="utf-8")) if page.exists() else []
+def printing_blocks():
+    """Return the blocks of README and tour, each with what it prints."""
+    pages = [page for page in (ROOT / "README.md", ROOT / "docs" / "tour.md") if page.exists()]
+    return [block for page in pages for block in FENCED.findall(page.read_text(encoding="utf-8"))]
 
 
-def test_the_readme_has_its_examples():
+def test_the_readme_is_short_and_has_its_example():
     if not (ROOT / "README.md").exists():
         pytest.skip("no README beside the tests")
-    assert len(readme_blocks()) == 8
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 150
+    assert len(FENCED.findall(readme)) == 1 and len(printing_blocks()) == 8
 
 
-@pytest.mark.parametrize(("code", "output"), readme_blocks())
-def test_the_readme_prints_what_it_says(code, output):
+def test_the_readme_links_to_pages_that_are_there():
+    if not (ROOT / "README.md").exists():
+        pytest.skip("no README beside the tests")
+    links = re.findall(r"\]\(((?!http)[^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert links and [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize(("code", "output"), printing_blocks())
+def test_a_page_prints_what_it_says(code, output):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+        exec(compile(code, "page", "exec"), {"__name__": "__main__"})
     assert printed.getvalue() == output
 
 
