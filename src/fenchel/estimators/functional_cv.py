@@ -179,6 +179,11 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         check_is_fitted(self)
         return self.best_estimator_.predict(X, grid, derivative)
 
+    def gradient(self, X: Any, grid: Array | None = None, almost_everywhere: bool = False) -> Array:
+        """Return the derivative of each prediction in each column of X, as ``FunctionalRegressor.gradient`` does."""
+        check_is_fitted(self)
+        return self.best_estimator_.gradient(X, grid, almost_everywhere)
+
     def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
         """Return the share of the variance of the curves that the chosen model explains."""
         check_is_fitted(self)

@@ -184,6 +184,11 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
+    def gradient(self, X: Array, almost_everywhere: bool = False) -> Array:
+        """Return the derivatives of predictions in the columns of X, as ``OperatorKernelRegressor.gradient`` does."""
+        check_is_fitted(self)
+        return self.best_estimator_.gradient(X, almost_everywhere)
+
     @staticmethod
     def _scored(encoded: Any, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
         """Return the measure that ``scoring`` is, of decoded outputs and predictions."""
