@@ -26,7 +26,16 @@ from fenchel.losses import Huber
 from tests.parts import SCALAR_KERNELS
 
 STEP = 1e-4
-NO_DERIVATIVE = "Wrapped FunctionalLaplacian IntegralGaussian IntegralLaplacian GaussianTanimoto Tanimoto Precomputed nu=0.8".split()
+NO_DERIVATIVE = [
+    "Wrapped",
+    "FunctionalLaplacian",
+    "IntegralGaussian",
+    "IntegralLaplacian",
+    "GaussianTanimoto",
+    "Tanimoto",
+    "Precomputed",
+    "nu=0.8",
+]
 SMOOTH = [
     Gaussian(0.4),
     Matern(1.7, 2.5),
