@@ -19,6 +19,7 @@ from fenchel.kernels import (
     Part,
     Polynomial,
     Precomputed,
+    Projected,
     Standardized,
 )
 from fenchel.kernels.operators import as_operator
@@ -27,6 +28,15 @@ from tests.parts import SCALAR_KERNELS
 
 STEP = 1e-4
 NO_DERIVATIVE = [
+    "Wrapped",
+    "FunctionalLaplacian",
+    "IntegralGaussian",
+    "IntegralLaplacian",
+    "GaussianTanimoto",
+    "Tanimoto",
+    "Precomputed",
+    "nu=0.8",
+]
     "Wrapped",
     "FunctionalLaplacian",
     "IntegralGaussian",
@@ -46,6 +56,8 @@ SMOOTH = [
     FunctionalLinear(),
     FunctionalGaussian("median", grid=[0.0, 0.3, 1.0]),
     Part(Gaussian(0.5), [0, -1]) + 0.5 * Part(Linear(), [1]),
+    Projected(Gaussian(0.5), [1.0, 0.0, 2.0]) + Linear(),
+    Projected(Matern(1.0, 1.5), [[1.0, 0.2], [0.0, 1.0], [0.5, -0.5]]),
     Standardized(Part(Matern(1.0, 1.5), slice(0, 2)) * Gaussian("median") + Linear()),
 ]
 

@@ -8,6 +8,7 @@ from fenchel.kernels import (
     constant,
     functional,
     operators,
+    projected,
     scalar,
     separable,
     standardized,
@@ -20,6 +21,7 @@ from fenchel.kernels.combined import *  # noqa: F403
 from fenchel.kernels.constant import *  # noqa: F403
 from fenchel.kernels.functional import *  # noqa: F403
 from fenchel.kernels.operators import *  # noqa: F403
+from fenchel.kernels.projected import *  # noqa: F403
 from fenchel.kernels.scalar import *  # noqa: F403
 from fenchel.kernels.separable import *  # noqa: F403
 from fenchel.kernels.standardized import *  # noqa: F403
@@ -32,6 +34,7 @@ __all__ = [
     *constant.__all__,
     *functional.__all__,
     *operators.__all__,
+    *projected.__all__,
     *scalar.__all__,
     *separable.__all__,
     *standardized.__all__,
