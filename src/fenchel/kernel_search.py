@@ -181,6 +181,8 @@ def search_kernel(
     X, Y = host(X), host(targets).astype(np.float64)
     counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
     order = np.random.default_rng(0).permutation(len(X))[:max_samples]
+    if metric is not None:
+        metric = _checked_metric(metric, X, curves or X.ndim == 3)
     inputs = _Inputs.of(X, counts, order, curves or X.ndim == 3, grid, metric)
     Y, counts = Y[order], counts[order]
     seen = None if observed is None else host(observed).astype(np.float64)[order]
@@ -210,6 +212,18 @@ def search_kernel(
         cleaned[back],
         tuple(board.trials),
     )
+
+
+def _checked_metric(metric: np.ndarray, X: np.ndarray, is_curves: bool) -> np.ndarray:
+    """Return a metric as an array of floats, else raise."""
+    values = np.asarray(metric, dtype=np.float64)
+    is_fit = values.ndim in (1, 2) and len(values) == X.shape[1] and bool(np.all(np.isfinite(values)))
+    if is_curves or not is_fit:
+        raise ValueError(
+            f"metric must hold finite numbers, shape (d,) or (d, k), for vectors with d columns. Got shape "
+            f"{values.shape} for inputs of shape {X.shape}{' that are curves' if is_curves else ''}."
+        )
+    return values
 
 
 def cleaned_targets(ridge: "_Ridge", Y: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -10,15 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array, host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.estimators.kernel_choice import is_auto
-from fenchel.estimators.metric_rounds import MetricData, MetricRound, held_out_rounds, outer_product
+from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
 from fenchel.estimators.validation import all_or_nothing, new_inputs, sample_counts
 from fenchel.exceptions import IncompatibleError
-from fenchel.losses import Huber
 
 __all__ = ["LearnedMetricRegressor"]
-
-_STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 
 
 class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -93,7 +90,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.cv = cv
 
     @all_or_nothing
-    def fit(self, X: Array, y: Any, sample_weight: Array | None = None, **params: Any) -> Self:
+    def fit(self, X: Array, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
         """Fit the regression, learn the metric and fit the regression with it.
 
         Parameters
@@ -102,8 +99,8 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Inputs, vectors.
         y, sample_weight
             As for the regression.
-        **params : dict
-            Further arguments of the regression's ``fit``, such as ``grid``.
+        grid : array of shape (m,) or None, default=None
+            Points of the curves that ``FunctionalRegressorCV`` predicts.
 
         Returns
         -------
@@ -118,7 +115,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "The 'estimator' parameter must be a regression that searches for its kernel, with kernel='auto'. "
                 f"Got {given!r}."
             )
-        arguments = {"sample_weight": sample_weight, **params}
+        arguments = {"sample_weight": sample_weight} | ({} if grid is None else {"grid": grid})
         first = clone(given).fit(X, y, **arguments)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -133,7 +130,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             for _ in range(self.best_round_):
                 rounds.append(data.next_round(rounds[-1]))
             self.gaps_, weights = [one.model.duality_gap_ for one in rounds], rounds[-1].weights
-            self.best_estimator_ = _final(given, first, data, rounds).fit(X, y, **arguments)
+            self.best_estimator_ = given.set_params(metric=weights).fit(X, y, **arguments)
         shares = np.diag(outer_product(data, self.best_estimator_.best_estimator_))
         self.relevances_ = shares / np.sum(shares) if np.any(shares) else np.full(len(shares), 1 / len(shares))
         self.metric_ = _in_units(data, weights)
@@ -181,21 +178,6 @@ def _data(first: Any, kind: str, X: Any, sample_weight: Array | None) -> MetricD
     settings = {"approximation": first.approximation, "tol": first.tol}
     Y, used = host(targets).astype(np.float64), counts > 0
     return MetricData(points[used], Y, counts[used], observed, hasattr(first, "outlier_score_"), kind, settings)
-
-
-def _final(given: Any, first: Any, data: MetricData, rounds: list[MetricRound]) -> Any:
-    """Return the regression with the kernel of the last round, not fitted."""
-    fitted, search = first.best_estimator_, rounds[-1].search
-    kept = {"center", "scale", "representation", "output_kernel"} & given.get_params(deep=False).keys()
-    params = {name: clone(getattr(fitted, name), safe=False) for name in kept} | {"kernel": search.kernel}
-    if given.lams is None:
-        params["lams"] = (first.best_lam_ * search.lam / rounds[0].search.lam * _STEPS).tolist()
-    if is_auto(given.losses):
-        is_functional = fitted.representation_.is_functional
-        params["losses"] = ["square"] if not data.is_robust else [Huber("auto") if is_functional else data.loss(search)]
-    if is_auto(given.aggregate) and data.is_robust:
-        params["aggregate"] = "trimmed_mean"
-    return clone(given).set_params(**params)
 
 
 def _in_units(data: MetricData, weights: np.ndarray | None) -> np.ndarray:
