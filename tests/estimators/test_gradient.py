@@ -37,15 +37,6 @@ NO_DERIVATIVE = [
     "Precomputed",
     "nu=0.8",
 ]
-    "Wrapped",
-    "FunctionalLaplacian",
-    "IntegralGaussian",
-    "IntegralLaplacian",
-    "GaussianTanimoto",
-    "Tanimoto",
-    "Precomputed",
-    "nu=0.8",
-]
 SMOOTH = [
     Gaussian(0.4),
     Matern(1.7, 2.5),

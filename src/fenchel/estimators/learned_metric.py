@@ -1,9 +1,11 @@
 """Regression with a metric of the inputs that is learned from the gradients of the fit."""
 
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.model_selection import check_cv
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,8 +29,8 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     .. math:: M = \frac1n \sum_i J(x_i)^\top J(x_i), \qquad J(x) = \frac{\partial \hat h(x)}{\partial x},
 
     of standardised columns and outputs, and searches for the next kernel with distances
-    :math:`(x - z)^\top M^{1/2} (x - z)`. Rounds end when the leave-one-out error no longer falls; the best
-    one is kept, which may be the first.
+    :math:`(x - z)^\top M^{1/2} (x - z)`. Rounds end when the error of held-out samples no longer falls; the best round is
+    kept, which may be that of the plain metric.
 
     Parameters
     ----------
@@ -38,8 +40,9 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         A weight for each column, from the diagonal of M, or a matrix.
     max_rounds : int, default=5
         Largest number of rounds after that of the plain metric.
-    cv : int, default=3
-        Folds on which the number of rounds is chosen; each learns a metric of its own.
+    cv : int, splitter or iterable of pairs of indices, default=3
+        Folds on which the number of rounds is chosen; each learns a metric of its own. A number means that many folds
+        of samples in random order.
 
     Attributes
     ----------
@@ -50,9 +53,9 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     metric_ : array of shape (d,) or (d, d)
         The squared distance of two inputs, in their own units: weights of the squared differences, or a matrix.
     history_ : list of float
-        Leave-one-out error of each round, the plain metric first, in units of the outputs' scales.
+        Mean squared error of held-out samples in each round, the plain metric first, in units of the outputs' scales.
     gaps_ : list of float
-        Relative duality gap of the fit of each round whose gradients were taken.
+        Relative duality gap of the fit of each round on the whole sample; empty if the plain metric was kept.
     best_round_ : int
         Which of them was kept; 0 is the plain metric.
     n_features_in_ : int
@@ -60,8 +63,12 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    A robust loss, which the regression may have chosen, makes the gradients robust, and errors then count up to
-    four robust deviations. Leave-one-out errors are those of the square loss in closed form, on 2000 samples at most.
+    A metric follows the outputs that it was learned from, so that leave-one-out errors with it are too small: they
+    may fall by two thirds while those of other samples rise. Each fold therefore learns its own metrics, and the
+    rounds that were best are then repeated on the whole sample.
+
+    Where the regression has chosen a robust loss, gradients are those of robust fits, and held-out errors count up to
+    four robust deviations. Derivatives of kernels with kinks are those beside the kinks.
 
     References
     ----------
@@ -80,10 +87,9 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "metric": Options(("diagonal", "full")),
         "max_rounds": Interval(0, np.inf, "left", integer=True),
-        "cv": Interval(2, np.inf, "left", integer=True),
     }
 
-    def __init__(self, estimator: Any = None, metric: str = "diagonal", max_rounds: int = 5, cv: int = 3) -> None:
+    def __init__(self, estimator: Any = None, metric: str = "diagonal", max_rounds: int = 5, cv: Any = 3) -> None:
         self.estimator = estimator
         self.metric = metric
         self.max_rounds = max_rounds
@@ -121,8 +127,8 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.__dict__.pop(name, None)
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
-        data = _data(first, self.metric, X, sample_weight)
-        self.history_ = held_out_rounds(data, _folds(len(data.X), int(self.cv)), int(self.max_rounds))
+        data, is_used = _data(first, self.metric, X, sample_weight)
+        self.history_ = held_out_rounds(data, self._folds(is_used), int(self.max_rounds))
         self.best_round_ = int(np.argmin(self.history_))
         self.gaps_, weights, self.best_estimator_ = [], None, first
         if self.best_round_:
@@ -151,6 +157,16 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight, **params))
 
+    def _folds(self, is_used: np.ndarray) -> list[np.ndarray]:
+        """Return the places of the held-out samples of each fold, among those with a positive weight."""
+        if isinstance(self.cv, Integral):
+            check_parameter(type(self).__name__, "cv", self.cv, Interval(2, np.inf, "left", integer=True))
+            n = int(np.sum(is_used))
+            return np.array_split(np.random.default_rng(0).permutation(n), min(int(self.cv), n))
+        places = np.cumsum(is_used) - 1
+        tests = [np.asarray(test) for _, test in check_cv(self.cv).split(is_used)]
+        return [places[test[is_used[test]]] for test in tests]
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = (OperatorKernelRegressorCV() if self.estimator is None else self.estimator).__sklearn_tags__()
@@ -159,13 +175,8 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
-def _folds(n: int, count: int) -> list[np.ndarray]:
-    """Return folds of samples in random order."""
-    return np.array_split(np.random.default_rng(0).permutation(n), min(count, n))
-
-
-def _data(first: Any, kind: str, X: Any, sample_weight: Array | None) -> MetricData:
-    """Return the data of a fitted regression in the coordinates of its outputs."""
+def _data(first: Any, kind: str, X: Any, sample_weight: Array | None) -> tuple[MetricData, np.ndarray]:
+    """Return the data of a fitted regression in the coordinates of its outputs, and which samples are there."""
     if getattr(X, "ndim", 2) != 2:
         raise IncompatibleError(f"A learned metric is for vectors, shape (n, d). Got inputs of shape {X.shape}.")
     fitted = first.best_estimator_
@@ -177,7 +188,8 @@ def _data(first: Any, kind: str, X: Any, sample_weight: Array | None) -> MetricD
     observed = None if representation.observed_ is None else host(representation.observed_).astype(np.float64)
     settings = {"approximation": first.approximation, "tol": first.tol}
     Y, used = host(targets).astype(np.float64), counts > 0
-    return MetricData(points[used], Y, counts[used], observed, hasattr(first, "outlier_score_"), kind, settings)
+    is_robust = hasattr(first, "outlier_score_")
+    return MetricData(points[used], Y, counts[used], observed, is_robust, kind, settings), used
 
 
 def _in_units(data: MetricData, weights: np.ndarray | None) -> np.ndarray:
