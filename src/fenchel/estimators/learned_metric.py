@@ -16,6 +16,7 @@ from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
 from fenchel.estimators.validation import all_or_nothing, new_inputs, sample_counts
 from fenchel.exceptions import IncompatibleError
+from fenchel.losses import Huber
 
 __all__ = ["LearnedMetricRegressor"]
 
@@ -29,8 +30,8 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     .. math:: M = \frac1n \sum_i J(x_i)^\top J(x_i), \qquad J(x) = \frac{\partial \hat h(x)}{\partial x},
 
     of standardised columns and outputs, and searches for the next kernel with distances
-    :math:`(x - z)^\top M^{1/2} (x - z)`. Rounds end when the error of held-out samples no longer falls; the best round is
-    kept, which may be that of the plain metric.
+    :math:`(x - z)^\top M^{1/2} (x - z)`. Rounds end when the error of held-out samples no longer falls; the best round
+    is kept, which may be that of the plain metric.
 
     Parameters
     ----------
@@ -136,6 +137,8 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             for _ in range(self.best_round_):
                 rounds.append(data.next_round(rounds[-1]))
             self.gaps_, weights = [one.model.duality_gap_ for one in rounds], rounds[-1].weights
+            if is_auto(given.losses):  # errors with a learned metric are no basis for that choice
+                given.set_params(losses=[Huber("auto") if data.is_robust else "square"])
             self.best_estimator_ = given.set_params(metric=weights).fit(X, y, **arguments)
         shares = np.diag(outer_product(data, self.best_estimator_.best_estimator_))
         self.relevances_ = shares / np.sum(shares) if np.any(shares) else np.full(len(shares), 1 / len(shares))
