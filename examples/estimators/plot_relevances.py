@@ -3,8 +3,8 @@ Which inputs matter
 ===================
 
 A kernel gives every column of a table the same weight, unless it is told otherwise. ``LearnedMetricRegressor`` learns
-the weights from the gradients of its own fit. Here ten columns, in ten different units, are given; two outputs depend on
-three of them, and a tenth of the outputs is wrong.
+the weights from the gradients of its own fit. Here a table has ten columns in ten different units, two outputs depend
+on three of them, and a tenth of the outputs is wrong.
 """
 
 import matplotlib.pyplot as plt
@@ -14,19 +14,20 @@ from fenchel import LearnedMetricRegressor, OperatorKernelRegressorCV
 from fenchel.report.plots import plot_relevances
 
 rng = np.random.default_rng(0)
-X = rng.uniform(-1, 1, (330, 10))
+X = rng.uniform(-1, 1, (400, 10))
 Y = np.stack([np.sin(4 * X[:, 2]) + X[:, 5], 50 * X[:, 5] * X[:, 7]], axis=1)
-X = X * 10.0 ** rng.uniform(-3, 3, 10)
-train, test = np.arange(130), np.arange(130, 330)
+units = 10.0 ** rng.uniform(-3, 3, 10)
+X = X * units
+train, test = np.arange(200), np.arange(200, 400)
 dirty = Y.copy()
-dirty[:13] += 8 * np.std(Y, axis=0)
+dirty[:20] += 8 * np.std(Y, axis=0)
 
 # %%
 # The learned metric
 # ------------------
 #
-# Each round fits a model, averages the outer products of its gradients over the sample, and searches for the next kernel
-# with that metric. The number of rounds is that of the least error on held-out samples.
+# Each round fits a model, averages the outer products of its gradients over the sample, and searches for the next
+# kernel with that metric. The number of rounds is that of the least error on held-out samples.
 
 plain = OperatorKernelRegressorCV().fit(X[train], dirty[train])
 model = LearnedMetricRegressor().fit(X[train], dirty[train])
@@ -46,13 +47,12 @@ plot_relevances(model, ax=axes[0])
 # Gradients
 # ---------
 #
-# ``gradient`` gives the derivative of every prediction in every column, in their own units; here that of the first output
-# in the third column, beside the true one.
+# ``gradient`` gives the derivative of every prediction in every column, in their own units; here that of the first
+# output in the third column, beside the true one.
 
 found = model.gradient(X[test], almost_everywhere=True)
-unit = np.max(np.abs(X[:, 2]))
-axes[1].plot(X[test, 2], 4 * np.cos(4 * X[test, 2] / unit), ".", label="true")
-axes[1].plot(X[test, 2], found[:, 0, 2] * unit, ".", label="of the fit")
+axes[1].plot(X[test, 2], 4 * np.cos(4 * X[test, 2] / units[2]) / units[2], ".", label="true")
+axes[1].plot(X[test, 2], found[:, 0, 2], ".", label="of the fit")
 axes[1].set_xlabel("third column")
 axes[1].set_ylabel("derivative of the first output")
 _ = axes[1].legend()
