@@ -52,12 +52,13 @@ def test_the_round_of_the_least_held_out_error_is_kept_and_every_fit_is_certifie
     assert max(fitted.gaps_) <= 1e-6 and fitted.best_estimator_.duality_gap_ <= 1e-6
 
 
-def test_units_of_columns_do_not_matter(fitted):
-    (X, Y), units = sample(), 10 ** np.array([-3.0, 2.0, 0.0, 3.0, 1.0, -1.0])
-    other = LearnedMetricRegressor(max_rounds=2).fit(X * units, Y)
-    assert_allclose(other.predict(X * units), fitted.predict(X), rtol=0, atol=1e-5 * np.std(Y))
-    assert_allclose(other.relevances_, fitted.relevances_, rtol=0, atol=1e-6)
-    assert_allclose(other.metric_ * units**2, fitted.metric_, rtol=1e-4)
+def test_units_of_columns_do_not_matter():
+    (X, Y), units = sample(60), 10 ** np.array([-3.0, 2.0, 0.0, 3.0, 1.0, -1.0])
+    one, other = (LearnedMetricRegressor(FAST, max_rounds=1).fit(X * factor, Y) for factor in (1.0, units))
+    assert one.best_round_ == 1
+    assert_allclose(other.predict(X * units), one.predict(X), rtol=0, atol=1e-5 * np.std(Y))
+    assert_allclose(other.relevances_, one.relevances_, rtol=0, atol=1e-6)
+    assert_allclose(other.metric_ * units**2, one.metric_, rtol=1e-4)
 
 
 def test_a_direction_is_found():
@@ -116,6 +117,14 @@ def test_thin_problems_curves_and_weights():
     assert np.argmax(model.relevances_) == 1
     assert model.predict(X[:3], grid=[0.3]).shape == (3, 1)
     assert model.gradient(X[:3], almost_everywhere=True).shape == (3, 6, 6)
+
+
+def test_other_libraries(xp):
+    X, Y = sample(40)
+    model, expected = (LearnedMetricRegressor(FAST, max_rounds=1, cv=2) for _ in range(2))
+    model.fit(xp.asarray(X), xp.asarray(Y))
+    assert type(model.predict(xp.asarray(X))) is type(xp.asarray(X))
+    assert_allclose(model.relevances_, expected.fit(X, Y).relevances_, rtol=1e-6)
 
 
 def test_arguments():

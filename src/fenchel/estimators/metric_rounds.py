@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._array import as_like, host
 from fenchel.estimators.prediction_gradient import expansion_gradient
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.kernel_search import KernelSearch, search_kernel
@@ -81,7 +82,8 @@ class MetricRound:
 def outer_product(data: MetricData, model: Any) -> np.ndarray:
     """Return the average outer product of the gradients of a fitted model in standardised columns, (d, d)."""
     rows = np.random.default_rng(0).permutation(len(data.X))[:_MOST]
-    gradients = expansion_gradient(model._expansion, data.X[rows], almost_everywhere=True)
+    points = as_like(data.X[rows], model._expansion.coef)
+    gradients = host(expansion_gradient(model._expansion, points, almost_everywhere=True)).astype(np.float64)
     moved = gradients * np.where(np.isfinite(data.scale), data.scale, 0.0)
     shares = np.repeat(data.counts[rows] / np.sum(data.counts[rows]), moved.shape[1])
     flat = moved.reshape(-1, moved.shape[2])
