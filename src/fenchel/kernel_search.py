@@ -21,6 +21,7 @@ from fenchel.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Projected,
     ScalarKernel,
     Scaled,
     Standardized,
@@ -138,6 +139,7 @@ def search_kernel(
     grid: ArrayLike | None = None,
     max_samples: int = 2000,
     observed: Array | None = None,
+    metric: np.ndarray | None = None,
 ) -> KernelSearch:
     """Return the kernel and the lam of the square loss with the least leave-one-out error.
 
@@ -167,6 +169,9 @@ def search_kernel(
     observed : array of shape (n, p) or None, default=None
         1 for the targets that are known and 0 for others, which stay at zero, the centre, and whose errors do not
         count. (Predictions in their place would carry the output of a sample into its own leave-one-out prediction.)
+    metric : array of shape (d,) or (d, k) or None, default=None
+        Weights of the standardised columns, or combinations of them, between which distances are taken; the linear part
+        is that of the columns themselves. Not for curves.
 
     Returns
     -------
@@ -176,7 +181,9 @@ def search_kernel(
     X, Y = host(X), host(targets).astype(np.float64)
     counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
     order = np.random.default_rng(0).permutation(len(X))[:max_samples]
-    inputs = _Inputs.of(X, counts, order, curves or X.ndim == 3, grid)
+    if metric is not None:
+        metric = _checked_metric(metric, X, curves or X.ndim == 3)
+    inputs = _Inputs.of(X, counts, order, curves or X.ndim == 3, grid, metric)
     Y, counts = Y[order], counts[order]
     seen = None if observed is None else host(observed).astype(np.float64)[order]
     cleaned, counted = Y, seen
@@ -205,6 +212,18 @@ def search_kernel(
         cleaned[back],
         tuple(board.trials),
     )
+
+
+def _checked_metric(metric: np.ndarray, X: np.ndarray, is_curves: bool) -> np.ndarray:
+    """Return a metric as an array of floats, else raise."""
+    values = np.asarray(metric, dtype=np.float64)
+    is_fit = values.ndim in (1, 2) and len(values) == X.shape[1] and bool(np.all(np.isfinite(values)))
+    if is_curves or not is_fit:
+        raise ValueError(
+            f"metric must hold finite numbers, shape (d,) or (d, k), for vectors with d columns. Got shape "
+            f"{values.shape} for inputs of shape {X.shape}{' that are curves' if is_curves else ''}."
+        )
+    return values
 
 
 def cleaned_targets(ridge: "_Ridge", Y: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -255,11 +274,18 @@ class _Inputs:
     distances: dict[str, np.ndarray]
     medians: dict[str, float]
     curves: np.ndarray | None  # the inputs themselves
+    metric: np.ndarray | None = None  # of the distances
     means: dict[tuple[str, float, int], np.ndarray] = field(default_factory=dict)  # kernels that are means over points
 
     @classmethod
     def of(
-        cls, X: np.ndarray, counts: np.ndarray, order: np.ndarray, is_curves: bool, grid: ArrayLike | None
+        cls,
+        X: np.ndarray,
+        counts: np.ndarray,
+        order: np.ndarray,
+        is_curves: bool,
+        grid: ArrayLike | None,
+        metric: np.ndarray | None = None,
     ) -> "_Inputs":
         mean, scale = moments(X, counts, is_curves)
         rows = ((X[order] - mean) / scale).astype(np.float64)
@@ -271,12 +297,14 @@ class _Inputs:
         rows = rows.reshape(len(rows), -1)
         products = rows @ rows.T
         size = float(np.average(np.diag(products), weights=counts[order])) or 1.0
+        if metric is not None:
+            rows = rows * metric if metric.ndim == 1 else rows @ metric
         pairs = {name: pdist(rows, name) for name in ("euclidean", *([] if is_curves else ["cityblock"]))}
         medians = {name: float(np.median(one[one > 0])) if np.any(one > 0) else 1.0 for name, one in pairs.items()}
         distances = {name: squareform(one) for name, one in pairs.items()}
         if curves is not None:
             medians["pointwise"] = 1 / IntegralLaplacian("median", grid).resolve(curves).gamma
-        return cls(mean, scale, grid, is_curves, products / size, size, distances, medians, curves)
+        return cls(mean, scale, grid, is_curves, products / size, size, distances, medians, curves, metric)
 
     def matrix(self, candidate: Candidate, n: int) -> np.ndarray:
         """Return the Gram matrix of the first n samples, whose mean diagonal is 1 up to the choice of the samples."""
@@ -306,6 +334,7 @@ class _Inputs:
         else:
             assert family.of_points is not None
             inner = family.of_points(width)
+            inner = inner if self.metric is None else Projected(inner, self.metric)
         if weight:
             linear: ScalarKernel = FunctionalLinear(self.grid) if self.is_curves else Linear()
             inner = Scaled(inner, 1 / (1 + weight)) + Scaled(linear, weight / (1 + weight) / self.size)

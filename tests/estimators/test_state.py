@@ -26,6 +26,10 @@ MODELS = {
         lambda X: np.sin(X[:, :1] + np.arange(6)),
     ),
     "KernelAutoencoder": (fenchel.KernelAutoencoder(1, max_inner_iter=3, random_state=0), lambda X: None),
+    "LearnedMetricRegressor": (
+        fenchel.LearnedMetricRegressor(fenchel.OperatorKernelRegressorCV(**FAST), max_rounds=1, cv=2),
+        lambda X: X[:, :2] ** 2,
+    ),
     "LossTrickPredictor": (fenchel.LossTrickPredictor(), lambda X: X[:, 0]),
     "OperatorKernelRegressor": (fenchel.OperatorKernelRegressor(loss="huber"), lambda X: X[:, :2] ** 2),
     "OperatorKernelRegressorCV": (fenchel.OperatorKernelRegressorCV(**FAST), lambda X: X[:, :2] ** 2),

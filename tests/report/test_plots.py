@@ -59,6 +59,7 @@ def test_a_figure_has_its_axes_row_after_row():
         lambda ax: plots.plot_curves(np.zeros((2, 3)), ax=ax),
         lambda ax: plots.plot_outlier_scores([0.1, 1.0], ax=ax),
         lambda ax: plots.plot_point_scores(np.zeros((2, 3)), ax=ax),
+        lambda ax: plots.plot_relevances([0.25, 0.75], ax=ax),
         lambda ax: plots.plot_sparsity(SimpleNamespace(dual_coef_=np.zeros((2, 3))), ax=ax),
     ],
 )
@@ -298,3 +299,12 @@ def test_a_plot_takes_a_model_or_its_numbers(draw, name):
     assert drawn(model).size > 0
     with pytest.raises(ValueError, match=rf"FunctionalRegressor has no {name}\. Fit it first"):
         draw(FunctionalRegressor())
+
+
+def test_relevances_are_bars_in_order_and_the_smallest_are_one(ax):
+    model = SimpleNamespace(relevances_=np.array([0.1, 0.6, 0.0, 0.3]), feature_names_in_=list("abcd"))
+    plots.plot_relevances(model, most=2, ax=ax)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["b", "d", "2 others"]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], [0.6, 0.3, 0.1])
+    with pytest.raises(ValueError, match="one name for each of the 4 inputs"):
+        plots.plot_relevances(model, ["x"], ax=ax)

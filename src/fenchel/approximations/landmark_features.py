@@ -39,6 +39,11 @@ class LandmarkFeatures(ScalarKernel):
         """Return the features, (n, D), computed in blocks of rows."""
         return kernel_product(self.kernel, X, as_like(self.points, X), self.transform)
 
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the gradients of the features times coefficients, (p, n, d)."""
+        weights = as_like(self.transform, X) @ as_like(coef, X)
+        return self.kernel.weighted_gradient(X, as_like(self.points, X), weights.T[:, None, :])
+
     def turned(self, turn: Array) -> "LandmarkFeatures":
         """Return the kernel with features in other coordinates, the columns of an orthogonal matrix (D, r)."""
         return LandmarkFeatures(self.kernel, self.points, self.transform @ turn)

@@ -101,6 +101,13 @@ class FourierFeatures(ScalarKernel):
         xp = namespace(phases)
         return xp.concat([xp.cos(phases), xp.sin(phases)], axis=1) / math.sqrt(len(self.frequencies))
 
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the gradients of the features times coefficients, (p, n, d)."""
+        frequencies, count = as_like(self.frequencies, X), len(self.frequencies)
+        phases, coef = X @ frequencies.T, as_like(coef, X).T[:, None, :] / math.sqrt(count)
+        xp = namespace(phases)
+        return (coef[:, :, count:] * xp.cos(phases) - coef[:, :, :count] * xp.sin(phases)) @ frequencies
+
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the products of the features."""
         left = self.features(X)

@@ -5,6 +5,7 @@ from fenchel.estimators import (
     cost_sensitive,
     functional,
     functional_cv,
+    learned_metric,
     loss_trick,
     quantile,
     quantile_cv,
@@ -19,6 +20,7 @@ from fenchel.estimators.autoencoder import *  # noqa: F403
 from fenchel.estimators.cost_sensitive import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
 from fenchel.estimators.functional_cv import *  # noqa: F403
+from fenchel.estimators.learned_metric import *  # noqa: F403
 from fenchel.estimators.loss_trick import *  # noqa: F403
 from fenchel.estimators.quantile import *  # noqa: F403
 from fenchel.estimators.quantile_cv import *  # noqa: F403
@@ -34,6 +36,7 @@ __all__ = [
     *cost_sensitive.__all__,
     *functional.__all__,
     *functional_cv.__all__,
+    *learned_metric.__all__,
     *loss_trick.__all__,
     *quantile.__all__,
     *quantile_cv.__all__,

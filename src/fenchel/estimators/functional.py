@@ -18,6 +18,7 @@ from fenchel.estimators.curve_center import CurveCenter, channel_scales
 from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.prediction_gradient import expansion_gradient
 from fenchel.estimators.scale_warnings import warn_of_domain
 from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
@@ -237,6 +238,36 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
             values = values + as_like(self.center_(points, derivative).reshape(1, -1), values)
         shaped = self.representation_.shaped(namespace(X).astype(values, X.dtype, copy=False))
         return to_fdata(Curves(points, shaped)) if self._is_fdata else shaped
+
+    def gradient(self, X: Any, grid: Array | None = None, almost_everywhere: bool = False) -> Array:
+        """Return the derivative of each prediction in each column of X.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Inputs, vectors.
+        grid : array of shape (points,) or None, default=None
+            Increasing points of the curves; ``None`` is the grid of the training curves.
+        almost_everywhere : bool, default=False
+            Whether to take ``Laplacian`` and ``Matern(nu=0.5)``, whose derivative is that on both sides of a training
+            input and jumps there; the mean of both sides is returned at a training input. By default such a kernel is
+            an error, as is any other without a derivative.
+
+        Returns
+        -------
+        gradient : array of shape (m, points, d) or (m, points, c, d)
+            The derivatives, in the units of the outputs over those of the inputs.
+        """
+        check_is_fitted(self)
+        X = self._checked_inputs(X, reset=False)[0]
+        points = self.grid_ if grid is None else as_points(grid)
+        warn_of_domain(points, self.grid_)
+        matrix = self.representation_.evaluation(self._operator, points)
+        found = expansion_gradient(self._expansion, X, matrix, almost_everywhere)
+        if self.scale_ is not None:  # channels of a point stand together
+            found = found * as_like(np.tile(self.scale_, len(points)), found)[None, :, None]
+        shape = (*self.representation_.shaped(found[:, :, 0]).shape, X.shape[1])
+        return namespace(X).reshape(namespace(X).astype(found, X.dtype, copy=False), shape)
 
     def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
         """Return the share of the variance of the curves that the predictions explain.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like, host
 from fenchel.estimators.functional import FunctionalRegressor
-from fenchel.estimators.kernel_choice import KernelChoice, choose_kernel, is_auto
+from fenchel.estimators.kernel_choice import KernelChoice, check_metric, choose_kernel, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.scoring import Scoring
 from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
@@ -73,6 +73,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         have no scores by name: use ``fenchel.metrics.curve_scorer``.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
+    metric : array of shape (d,) or (d, k), or None, default=None
+        As for ``OperatorKernelRegressorCV``, for inputs that are vectors.
 
     Attributes
     ----------
@@ -124,6 +126,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         scale: bool | str = "auto",
         scoring: str | Callable[..., Any] | None = None,
         certificate: str = "approximate",
+        metric: Array | None = None,
     ) -> None:
         self.kernel = kernel
         self.output_kernel = output_kernel
@@ -143,6 +146,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self.scale = scale
         self.scoring = scoring
         self.certificate = certificate
+        self.metric = metric
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
@@ -158,6 +162,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self : FunctionalRegressorCV
             The fitted model.
         """
+        check_metric(self)
         scoring = Scoring.of(self)
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
         if is_auto(self.kernel):
@@ -179,6 +184,11 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         check_is_fitted(self)
         return self.best_estimator_.predict(X, grid, derivative)
 
+    def gradient(self, X: Any, grid: Array | None = None, almost_everywhere: bool = False) -> Array:
+        """Return the derivative of each prediction in each column of X, as ``FunctionalRegressor.gradient`` does."""
+        check_is_fitted(self)
+        return self.best_estimator_.gradient(X, grid, almost_everywhere)
+
     def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
         """Return the share of the variance of the curves that the chosen model explains."""
         check_is_fitted(self)
@@ -199,7 +209,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
 
         encode(False)
         input_grid = estimators[False]._input_grid
-        choice = choose_kernel(encode, self.losses, curves=input_grid is not None, grid=input_grid)
+        choice = choose_kernel(encode, self.losses, input_grid is not None, input_grid, self.metric)
         losses = choice.resolved_losses() if choice.is_robust else choice.losses
         search = search.chosen(choice, losses, self)
         estimator = estimators[choice.is_robust]

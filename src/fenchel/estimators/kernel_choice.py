@@ -11,13 +11,14 @@ from fenchel.estimators.fitted_dual import fit_dual
 from fenchel.estimators.memory import check_fits
 from fenchel.estimators.training_set import Encoded, TrainingSet, with_kernel
 from fenchel.estimators.validation import as_losses
+from fenchel.exceptions import IncompatibleError
 from fenchel.kernel_search import KernelSearch, search_kernel
 from fenchel.kernels import Constant, Gaussian, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
 from fenchel.solvers import Auto
 
-__all__ = ["KernelChoice", "choose_kernel", "encoded_for_search", "is_auto", "is_robust", "trial_table"]
+__all__ = ["KernelChoice", "check_metric", "choose_kernel", "encoded_for_search", "is_auto", "is_robust", "trial_table"]
 
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
@@ -84,6 +85,14 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
+def check_metric(owner: Any) -> None:
+    """Raise if an estimator was given a metric together with a kernel, which has its own."""
+    if owner.metric is not None and not is_auto(owner.kernel):
+        raise IncompatibleError(
+            f"The 'metric' parameter is for kernel='auto'. Got {owner.kernel!r}. Use Projected(kernel, matrix) instead."
+        )
+
+
 def is_robust(loss: Loss, training_set: TrainingSet) -> bool:
     """Whether the influence of a sample on a fit with the loss is bounded."""
     targets = training_set.targets
@@ -92,25 +101,27 @@ def is_robust(loss: Loss, training_set: TrainingSet) -> bool:
 
 
 def choose_kernel(
-    encode: Callable[[bool], Encoded], losses: Any, curves: bool = False, grid: Any = None
+    encode: Callable[[bool], Encoded], losses: Any, curves: bool = False, grid: Any = None, metric: Any = None
 ) -> KernelChoice:
     """Return the kernel with the least leave-one-out error, and the losses to fit with.
 
     ``encode(robust)`` gives the data, centred and scaled robustly or not; its kernel does not matter. ``losses`` are
-    those to choose from. With ``"auto"`` there are two searches, one for the square loss and one for Huber's, and the
-    square loss is taken if the variance of its leave-one-out errors is less by more than 1.5 standard errors of the
-    difference. Gross errors in the targets make that difference noisy, and the robust loss is taken; heavy tails that
-    the inputs explain make it clear.
+    those to choose from, and ``metric`` is as for ``search_kernel``. With ``"auto"`` there are two searches, one for
+    the square loss and one for Huber's, and the square loss is taken if the variance of its leave-one-out errors is
+    less by more than 1.5 standard errors of the difference. Gross errors in the targets make that difference noisy, and
+    the robust loss is taken; heavy tails that the inputs explain make it clear.
     """
     encoded = encode(False)
     if not is_auto(losses):
         given = as_losses(losses)
         robust = any(is_robust(loss, encoded.training_set) for loss in given)
         encoded = encode(True) if robust else encoded
-        search = _searched(encoded.training_set, robust, curves, grid)
+        search = _searched(encoded.training_set, robust, curves, grid, metric)
         return KernelChoice.of(encoded, given, robust, {robust: search})
     candidates = {False: encoded, True: encode(True)}
-    searches = {robust: _searched(candidates[robust].training_set, robust, curves, grid) for robust in (False, True)}
+    searches = {
+        robust: _searched(encoded.training_set, robust, curves, grid, metric) for robust, encoded in candidates.items()
+    }
     square, huber = (
         _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
     )
@@ -148,7 +159,7 @@ def encoded_for_search(
         check_fits(points, as_operator_kernel(Gaussian()), settings, n_outputs)  # before the search, not after
         return encoded
 
-    choice = choose_kernel(encode, losses)
+    choice = choose_kernel(encode, losses, metric=getattr(owner, "metric", None))
     kernel = as_operator_kernel(choice.search.kernel, owner.operator)
     if owner.lams is None:
         settings = replace(settings, lam=min(choice.lams))  # which needs most features
@@ -157,7 +168,7 @@ def encoded_for_search(
     return estimator, replace(choice.encoded, training_set=training_set), choice
 
 
-def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any) -> KernelSearch:
+def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any, metric: Any) -> KernelSearch:
     targets, scale = training_set.targets, training_set.representation.row_scale_
     search = search_kernel(
         training_set.X,
@@ -167,6 +178,7 @@ def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any) 
         curves=curves,
         grid=grid,
         observed=training_set.representation.observed_,
+        metric=metric,
     )
     if scale is None:
         return search

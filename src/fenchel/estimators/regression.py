@@ -10,13 +10,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, host, namespace
+from fenchel._array import Array, as_like, host, namespace
 from fenchel._check import Options, check_parameter
 from fenchel.estimators.dask_fit import fit_chunks
 from fenchel.estimators.dask_predict import predict_chunks
 from fenchel.estimators.dask_sample import is_chunked
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.prediction_gradient import expansion_gradient
 from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
     DualSettings,
@@ -225,6 +226,34 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
             decoded = TargetScale(self.center_, self.scale_).decode(decoded)
         decoded = namespace(X).astype(decoded, X.dtype, copy=False)
         return decoded[:, 0] if self._is_flat else decoded
+
+    def gradient(self, X: Array, almost_everywhere: bool = False) -> Array:
+        """Return the derivative of each prediction in each column of X.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Inputs, vectors.
+        almost_everywhere : bool, default=False
+            Whether to take ``Laplacian`` and ``Matern(nu=0.5)``, whose derivative is that on both sides of a training
+            input and jumps there; the mean of both sides is returned at a training input. By default such a kernel is
+            an error, as is any other without a derivative.
+
+        Returns
+        -------
+        gradient : array of shape (m, d) or (m, p, d)
+            The derivatives, in the units of the outputs over those of the inputs.
+        """
+        X = new_inputs(self, X)
+        xp = namespace(X)
+        found = expansion_gradient(self._expansion, X, almost_everywhere=almost_everywhere)
+        m, p, d = found.shape
+        rows = self.representation_.decode(xp.reshape(xp.permute_dims(found, (0, 2, 1)), (m * d, p)))
+        if self.scale_ is not None:
+            rows = rows * as_like(self.scale_, rows)
+        decoded = xp.permute_dims(xp.reshape(rows, (m, d, -1)), (0, 2, 1))
+        decoded = xp.astype(decoded, X.dtype, copy=False)
+        return decoded[:, 0, :] if self._is_flat else decoded
 
     def _settings(self) -> DualSettings:
         return DualSettings.of(self, self.loss)

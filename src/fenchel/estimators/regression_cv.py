@@ -9,7 +9,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like
-from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
+from fenchel.estimators.kernel_choice import check_metric, encoded_for_search, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.estimators.scoring import Scoring
@@ -74,6 +74,9 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         there is a representation. Held-out errors are in these units.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
+    metric : array of shape (d,) or (d, k), or None, default=None
+        Weights of the standardised columns, or combinations of them, between which the kernels of ``"auto"`` take
+        distances; ``LearnedMetricRegressor`` learns one.
 
     Attributes
     ----------
@@ -130,6 +133,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         center: bool | str = "auto",
         scale: bool | str = "auto",
         certificate: str = "approximate",
+        metric: Array | None = None,
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -147,6 +151,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self.center = center
         self.scale = scale
         self.certificate = certificate
+        self.metric = metric
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -162,6 +167,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self : OperatorKernelRegressorCV
             The fitted model.
         """
+        check_metric(self)
         scoring = Scoring.of(self)
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
         estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
@@ -183,6 +189,11 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         """Predict with the chosen model."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
+
+    def gradient(self, X: Array, almost_everywhere: bool = False) -> Array:
+        """Return the derivatives of predictions in the columns of X, as ``OperatorKernelRegressor.gradient`` does."""
+        check_is_fitted(self)
+        return self.best_estimator_.gradient(X, almost_everywhere)
 
     @staticmethod
     def _scored(encoded: Any, scoring: Scoring, folds: list[np.ndarray]) -> Measure:

@@ -9,6 +9,7 @@ from fenchel.kernels import (
     equivariant,
     functional,
     operators,
+    projected,
     rational,
     scalar,
     separable,
@@ -23,6 +24,7 @@ from fenchel.kernels.constant import *  # noqa: F403
 from fenchel.kernels.equivariant import *  # noqa: F403
 from fenchel.kernels.functional import *  # noqa: F403
 from fenchel.kernels.operators import *  # noqa: F403
+from fenchel.kernels.projected import *  # noqa: F403
 from fenchel.kernels.rational import *  # noqa: F403
 from fenchel.kernels.scalar import *  # noqa: F403
 from fenchel.kernels.separable import *  # noqa: F403
@@ -38,6 +40,7 @@ __all__ = [
     *functional.__all__,
     *operators.__all__,
     *rational.__all__,
+    *projected.__all__,
     *scalar.__all__,
     *separable.__all__,
     *standardized.__all__,

@@ -95,7 +95,14 @@ class ScalarKernel(Component, ABC):
         raise self._no_derivative()
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        r"""Return :math:`\sum_j w_{ij} \nabla_{x_i} k(x_i, z_j)`, shape (n, d), for vectors and weights (n, m)."""
+        r"""Return :math:`\sum_j w_{ij} \nabla_{x_i} k(x_i, z_j)`, shape (n, d), for vectors and weights (n, m).
+
+        Weights (p, n, m), or (p, 1, m) where all points have the same, give p such sums, (p, n, d).
+        """
+        raise self._no_derivative()
+
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the gradients of ``features(X) @ coef``, shape (p, n, d), for vectors and coefficients (D, p)."""
         raise self._no_derivative()
 
     def _no_derivative(self) -> IncompatibleError:

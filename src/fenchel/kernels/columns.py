@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_index, namespace
+from fenchel._array import Array, as_index, as_like, namespace
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.functional import FunctionalGaussian, IntegralLaplacian
 from fenchel.kernels.scalar import Gaussian
@@ -108,6 +108,26 @@ class Part(ScalarKernel):
     def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Part":
         """Return the kernel changed, on its columns."""
         return Part(self.kernel.mapped(change, self._select(X, "X")), self.columns, self.shape)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, zero for other columns."""
+        self.validate()
+        return self._placed(self.kernel.weighted_gradient(self._vectors(X, "X"), self._vectors(Z, "Z"), weights), X)
+
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the gradients of the features of the columns times coefficients, zero for other columns."""
+        return self._placed(self.kernel.feature_gradient(self._vectors(X, "X"), coef), X)
+
+    def _vectors(self, X: Array, name: str) -> Array:
+        """Return the columns; raise if the kernel sees something else than vectors."""
+        if self.shape is not None and len(self.shape) != 1:
+            raise self._no_derivative()
+        return self._select(X, name)
+
+    def _placed(self, gradient: Array, X: Array) -> Array:
+        """Return derivatives in the columns of the part as derivatives in all columns of the table."""
+        place = np.eye(X.shape[1])[self._places(self.columns, X.shape[1], "X")]
+        return gradient @ as_like(place, gradient)
 
     @property
     def is_trusted(self) -> bool:

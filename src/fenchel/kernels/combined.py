@@ -94,7 +94,7 @@ class Sum(_PairKernel):
         return self.left.slope(X, Z) + self.right.slope(X, Z)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
         _check_parts(self, left=self.left, right=self.right)
         return self.left.weighted_gradient(X, Z, weights) + self.right.weighted_gradient(X, Z, weights)
 
@@ -107,6 +107,14 @@ class Sum(_PairKernel):
         """Return the features of both parts side by side."""
         left, right = self.left.features(X), self.right.features(X)
         return None if left is None or right is None else namespace(left).concat([left, right], axis=1)
+
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the gradients of both parts with their own coefficients, (p, n, d)."""
+        first = self.left.features(X[:1, ...])
+        if first is None:
+            raise self._no_derivative()
+        count = first.shape[1]
+        return self.left.feature_gradient(X, coef[:count, :]) + self.right.feature_gradient(X, coef[count:, :])
 
     def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Sum":
         """Return the sum of both parts, changed."""
@@ -140,7 +148,7 @@ class Product(_PairKernel):
         return self.left.slope(X, Z) * self.right(X, Z) + self.left(X, Z) * self.right.slope(X, Z)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
         _check_parts(self, left=self.left, right=self.right)
         first = self.left.weighted_gradient(X, Z, weights * self.right(X, Z))
         return first + self.right.weighted_gradient(X, Z, weights * self.left(X, Z))
@@ -190,7 +198,7 @@ class Scaled(ScalarKernel):
         return float(self.scale) * self.kernel.slope(X, Z)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
         _check_parts(self, kernel=self.kernel)
         return float(self.scale) * self.kernel.weighted_gradient(X, Z, weights)
 
@@ -203,6 +211,10 @@ class Scaled(ScalarKernel):
         """Return the features of the kernel times the root of the number."""
         features = self.kernel.features(X)
         return None if features is None else math.sqrt(self.scale) * features
+
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the gradients of the kernel times the root of the number, (p, n, d)."""
+        return math.sqrt(self.scale) * self.kernel.feature_gradient(X, coef)
 
     def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Scaled":
         """Return the kernel changed, times the number."""

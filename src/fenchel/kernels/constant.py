@@ -3,7 +3,7 @@
 import math
 from typing import ClassVar
 
-from fenchel._array import Array, device, namespace
+from fenchel._array import Array, as_like, device, namespace
 from fenchel._check import Interval, Options
 from fenchel.kernels.base import ScalarKernel
 
@@ -54,8 +54,12 @@ class Constant(ScalarKernel):
         return 0 * self(X, Z)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return zeros, shape (n, d)."""
-        return namespace(X).zeros_like(X)
+        """Return zeros, shape (n, d) or (p, n, d)."""
+        return namespace(X).sum(0 * weights, axis=-1, keepdims=True) + 0 * X
+
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return zeros, (p, n, d)."""
+        return 0 * as_like(coef, X).T[:, :1, None] + 0 * X
 
     def _full(self, X: Array, shape: tuple[int, ...]) -> Array:
         self.validate()

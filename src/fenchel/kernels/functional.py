@@ -29,6 +29,7 @@ from fenchel.kernels._values import (
     squared_norms,
 )
 from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.scalar import Gaussian, Linear
 from fenchel.quadrature import trapezoid_weights
 
 __all__ = [
@@ -91,6 +92,19 @@ class _CurveCoordinates(ScalarKernel, ABC):
             expected, came = ("{} points and {} channels".format(*curves.shape[1:]) for curves in (X, Z))
             raise ValueError(f"The curves of Z must have {expected}, as those of X. Got {came} instead.")
         return same_dtype(X, Z)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in the values of x_i, for rows (n, m)."""
+        kernel = self._on_coordinates()
+        if kernel is None or X.ndim != 2:
+            raise self._no_derivative()
+        X, Z = self._check_pair(X, Z)
+        inner = kernel.weighted_gradient(self._coordinates(X), self._coordinates(Z), weights)
+        return inner * as_like(np.sqrt(self._weights(X)), inner)
+
+    def _on_coordinates(self) -> ScalarKernel | None:
+        """Return the kernel of the coordinates, ``None`` where that has no derivative."""
+        return None
 
 
 class _CurveKernel(_CurveCoordinates, ABC):
@@ -165,6 +179,9 @@ class FunctionalGaussian(_CurveKernel):
            [0.3679, 1.    ]])
     """
 
+    def _on_coordinates(self) -> ScalarKernel:
+        return Gaussian(self.gamma)
+
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
         return gaussian(self._coordinates(X), None if Z is None else self._coordinates(Z), gamma)
 
@@ -225,6 +242,15 @@ class FunctionalLinear(_CurveCoordinates):
     def features(self, X: Array) -> Array:
         """Return the values of the curves times the roots of the quadrature weights, (n, m c)."""
         return self._coordinates(self._check_curves(X, "X"))
+
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the coefficients times the roots of the quadrature weights, (p, n, m), for rows (n, m)."""
+        if X.ndim != 2:
+            raise self._no_derivative()
+        return as_like(coef, X).T[:, None, :] * as_like(np.sqrt(self._weights(X)), X) + 0 * X
+
+    def _on_coordinates(self) -> ScalarKernel:
+        return Linear()
 
 
 class _IntegralKernel(_CurveKernel, ABC):

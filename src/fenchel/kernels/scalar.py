@@ -64,13 +64,13 @@ class _VectorKernel(ScalarKernel, ABC):
         return along * (X - Z.T) + across * Z.T
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
         self.validate()
         X, Z = self._check_pair(self._check_points(X, "X"), Z)
         along, across = self._derivative(X, Z)
         moved = namespace(X).mean(X, axis=0, keepdims=True)  # differences lose fewer digits near the origin
         along, across = weights * along, weights * across
-        return namespace(X).sum(along, axis=1, keepdims=True) * (X - moved) - along @ (Z - moved) + across @ Z
+        return namespace(X).sum(along, axis=-1, keepdims=True) * (X - moved) - along @ (Z - moved) + across @ Z
 
     @abstractmethod
     def _values(self, X: Array, Z: Array | None) -> Array:
@@ -114,6 +114,10 @@ class Linear(_VectorKernel):
     def features(self, X: Array) -> Array:
         """Return the points themselves, dense."""
         return dense(self._check_points(X, "X"))
+
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the coefficients, the same at every point, (p, n, d)."""
+        return as_like(coef, X).T[:, None, :] + 0 * X
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         return inner_products(X, Z)

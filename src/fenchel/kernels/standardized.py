@@ -124,9 +124,15 @@ class Standardized(ScalarKernel):
         return inner / as_like(np.reshape(self.scale, -1)[:1], inner)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d)."""
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
         self._check_known()
         inner = self.kernel.weighted_gradient(self._standardized(X), self._standardized(Z), weights)
+        return inner / as_like(self.scale, inner)
+
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the gradients of the features of the standardised inputs times coefficients, (p, n, d)."""
+        self._check_known()
+        inner = self.kernel.feature_gradient(self._standardized(X), coef)
         return inner / as_like(self.scale, inner)
 
     @property

@@ -20,6 +20,7 @@ __all__ = [
     "plot_lines",
     "plot_outlier_scores",
     "plot_point_scores",
+    "plot_relevances",
     "plot_sparsity",
     "plot_surface",
     "svg",
@@ -321,6 +322,42 @@ def plot_sparsity(estimator: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("coordinate")
     ax.set_ylabel("sample")
     legend_above(ax)
+    return ax
+
+
+def plot_relevances(model: Any, names: Sequence[str] | None = None, *, most: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw the relevance of each input as a bar, the largest first.
+
+    Parameters
+    ----------
+    model : fitted estimator, or array of shape (d,)
+        A model with ``relevances_``, such as ``LearnedMetricRegressor``, or the relevances.
+    names : sequence of str or None, default=None
+        Names of the inputs; ``None`` is those that the model was fitted with, or their numbers.
+    most : int, default=20
+        Largest number of bars; the others are added up in one more.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
+
+    Returns
+    -------
+    ax : Axes
+        Where it was drawn.
+    """
+    ax, shares = _axes(ax), _numbers(_attribute(model, "relevances_"))
+    if names is None:
+        names = getattr(model, "feature_names_in_", [f"column {k}" for k in range(len(shares))])
+    if len(names) != len(shares):
+        raise ValueError(f"names must hold one name for each of the {len(shares)} inputs. Got {len(names)}.")
+    order = np.argsort(-shares, kind="stable")
+    bars = [(str(names[k]), float(shares[k])) for k in order[:most]]
+    if len(order) > most:
+        bars.append((f"{len(order) - most} others", float(np.sum(shares[order[most:]]))))
+    labels, values = zip(*bars, strict=True)
+    ax.barh(range(len(bars)), values, color=COLOURS[0])
+    ax.set_yticks(range(len(bars)), labels)
+    ax.invert_yaxis()
+    ax.set_xlabel("relevance")
     return ax
 
 

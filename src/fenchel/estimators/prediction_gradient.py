@@ -1,0 +1,68 @@
+"""Derivatives of predictions in the inputs."""
+
+from typing import Any
+
+from fenchel._array import Array, as_like, device, joined, namespace
+from fenchel._sparse import is_sparse
+from fenchel.estimators.fitted_dual import KernelExpansion
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import ScalarKernel
+from fenchel.kernels._values import row_blocks
+from fenchel.kernels.kinks import almost_everywhere as without_kinks
+
+__all__ = ["expansion_gradient"]
+
+_BLOCK_BYTES = 2**26  # of the kernel times the coefficients of every output
+
+
+def expansion_gradient(
+    expansion: KernelExpansion, X: Array, matrix: Array | None = None, almost_everywhere: bool = False
+) -> Array:
+    """Return the derivatives of an expansion at checked inputs, (n, p, d), in blocks of inputs.
+
+    ``matrix`` (p, points) holds the output operator, as for ``KernelExpansion.evaluate``.
+    """
+    terms = getattr(expansion.kernel, "terms", None)
+    if terms is None or is_sparse(X) or X.ndim != 2:
+        raise IncompatibleError(
+            f"Gradients are for scalar kernels of dense vectors, shape (n, d), times operators. Got X of shape "
+            f"{tuple(X.shape)} and {type(expansion.kernel).__name__}."
+        )
+    xp = namespace(X)
+    X = xp.astype(X, expansion.coef.dtype, copy=False)
+    has_features = expansion.features_coef is not None
+    coef = as_like(expansion.features_coef if has_features else expansion.coef, X)
+    Z = None if has_features else as_like(expansion.X, X)
+    parts = []
+    for kernel, operator in terms if matrix is None else terms[:1]:
+        own = _applied(operator, coef, matrix)
+        if Z is not None and kernel.has_features and coef.shape[0] > 0:  # which are fewer to multiply by than points
+            own = kernel.features(Z).T @ own
+        parts.append((without_kinks(kernel) if almost_everywhere else kernel, own))
+    if coef.shape[0] == 0:
+        return xp.zeros((X.shape[0], parts[0][1].shape[1], X.shape[1]), dtype=X.dtype, device=device(X))
+    width = parts[0][1].shape[1] * max(coef.shape[0], X.shape[1])
+    blocks = [
+        sum(_gradient(kernel, X[rows, :], Z, own) for kernel, own in parts)
+        for rows in row_blocks((X.shape[0], width), 8, _BLOCK_BYTES)
+    ]
+    return blocks[0] if len(blocks) == 1 else joined(blocks)
+
+
+def _gradient(kernel: ScalarKernel, X: Array, Z: Array | None, coef: Array) -> Array:
+    """Return the derivatives of features times coefficients, or of a sum over the points Z, (n, p, d)."""
+    if Z is None or kernel.has_features:
+        found = kernel.feature_gradient(X, coef)
+    else:
+        found = kernel.weighted_gradient(X, Z, coef.T[:, None, :])
+    return namespace(X).permute_dims(found, (1, 0, 2))
+
+
+def _applied(operator: Any, coef: Array, matrix: Array | None) -> Array:
+    """Return coefficients after an output operator: ``None``, a diagonal or a matrix."""
+    if matrix is not None:
+        return coef @ as_like(matrix, coef)
+    if operator is None:
+        return coef
+    operator = as_like(operator, coef)
+    return coef * operator if operator.ndim == 1 else coef @ operator

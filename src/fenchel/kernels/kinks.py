@@ -1,0 +1,72 @@
+"""Derivatives of kernels with kinks, everywhere else than at the kinks."""
+
+from functools import singledispatch
+
+from fenchel._array import Array, namespace
+from fenchel.kernels._values import distances
+from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.scalar import Laplacian, Matern
+
+__all__ = ["almost_everywhere"]
+
+
+def almost_everywhere(kernel: ScalarKernel) -> ScalarKernel:
+    """Return a kernel of the same values, whose derivative at a kink is the mean of those on both sides, zero.
+
+    ``Laplacian`` has kinks where two points agree in a column, ``Matern(nu=0.5)`` where they agree in all. Other
+    kernels without a derivative stay as they are.
+    """
+    if isinstance(kernel, Laplacian) or (isinstance(kernel, Matern) and kernel.nu == 0.5):
+        return WithoutKinks(kernel)
+    params = kernel.get_params(deep=False)
+    parts = {name: almost_everywhere(part) for name, part in params.items() if isinstance(part, ScalarKernel)}
+    return type(kernel)(**{**params, **parts}) if parts else kernel
+
+
+class WithoutKinks(ScalarKernel):
+    """A kernel with kinks, at which its gradient is zero."""
+
+    def __init__(self, kernel: ScalarKernel) -> None:
+        self.kernel = kernel
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        return self.kernel(X, Z)
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        return self.kernel.diag(X)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
+        return _weighted_gradient(self.kernel, X, Z, weights)
+
+
+@singledispatch
+def _weighted_gradient(kernel: ScalarKernel, X: Array, Z: Array, weights: Array) -> Array:
+    """Return the weighted gradients; one function for each kind of kernel."""
+    return kernel.weighted_gradient(X, Z, weights)
+
+
+@_weighted_gradient.register
+def _(kernel: Matern, X: Array, Z: Array, weights: Array) -> Array:
+    xp, scale, lengths = namespace(X), float(kernel.length_scale), distances(X, Z, "euclidean")
+    inverse = xp.where(lengths > 0, 1 / xp.where(lengths > 0, lengths, 1 + lengths), 0 * lengths)
+    along = weights * (-kernel(X, Z) * inverse / scale)
+    moved = xp.mean(X, axis=0, keepdims=True)
+    return xp.sum(along, axis=-1, keepdims=True) * (X - moved) - along @ (Z - moved)
+
+
+@_weighted_gradient.register
+def _(kernel: Laplacian, X: Array, Z: Array, weights: Array) -> Array:
+    xp = namespace(X)
+    gamma = float(kernel.resolve(X).gamma)  # type: ignore[arg-type]
+    values = kernel(X, Z) * -gamma
+
+    def derivatives(k: int) -> Array:
+        slopes = values * xp.sign(X[:, k, None] - Z[None, :, k])
+        if weights.shape[-2] != 1:
+            return xp.sum(weights * slopes, axis=-1)
+        return (slopes @ weights[..., 0, :].T).T  # the same weights at every point: one matrix product
+
+    return xp.stack([derivatives(k) for k in range(X.shape[1])], axis=-1)

@@ -1,0 +1,158 @@
+"""The learned metric: what it finds, what it does not depend on, and when the plain metric is kept."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fenchel import FunctionalRegressorCV, LearnedMetricRegressor, OperatorKernelRegressorCV
+from fenchel.approximations import Nystrom
+from fenchel.estimators.metric_rounds import MetricData, outer_product
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernel_search import search_kernel
+from fenchel.kernels import Projected
+
+FAST = OperatorKernelRegressorCV(losses=["square"], cv=2)
+DIRECTION = np.array([1.0, -2.0, 0.0, 2.0, 0.0, 0.0]) / 3
+
+
+def sample(n=120, d=6, seed=0):
+    """Return inputs of which the second and the fourth column matter, and two outputs in different units."""
+    random = np.random.default_rng(seed)
+    X = random.uniform(-1, 1, (n, d))
+    Y = np.stack([np.sin(4 * X[:, 1]), 100 * X[:, 1] * X[:, 3]], axis=1)
+    return X, Y + np.std(Y, axis=0) * 0.05 * random.normal(size=Y.shape)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return LearnedMetricRegressor(max_rounds=2).fit(*sample())
+
+
+def test_relevant_columns_are_found(fitted):
+    assert fitted.best_round_ > 0
+    assert fitted.relevances_.shape == fitted.metric_.shape == (6,)
+    assert_allclose(np.sum(fitted.relevances_), 1.0, rtol=1e-12)
+    assert set(np.argsort(fitted.relevances_)[-2:]) == {1, 3}
+    assert np.sum(fitted.relevances_[[1, 3]]) > 0.9
+    X, Y = sample(200, seed=1)
+    assert 1 - fitted.score(X, Y) < 0.7 * (1 - OperatorKernelRegressorCV().fit(*sample()).score(X, Y))
+
+
+def test_the_round_of_the_least_held_out_error_is_kept_and_every_fit_is_certified(fitted):
+    history = fitted.history_
+    assert history[fitted.best_round_] == min(history) <= history[0]
+    assert all(later < earlier for earlier, later in pairwise(history[: fitted.best_round_ + 1]))
+    assert len(fitted.gaps_) == fitted.best_round_ + 1
+    assert max(fitted.gaps_) <= 1e-6 and fitted.best_estimator_.duality_gap_ <= 1e-6
+
+
+def test_units_of_columns_do_not_matter():
+    (X, Y), units = sample(60), 10 ** np.array([-3.0, 2.0, 0.0, 3.0, 1.0, -1.0])
+    one, other = (LearnedMetricRegressor(FAST, max_rounds=1).fit(X * factor, Y) for factor in (1.0, units))
+    assert one.best_round_ == 1
+    assert_allclose(other.predict(X * units), one.predict(X), rtol=0, atol=1e-5 * np.std(Y))
+    assert_allclose(other.relevances_, one.relevances_, rtol=0, atol=1e-6)
+    assert_allclose(other.metric_ * units**2, one.metric_, rtol=1e-4)
+
+
+def test_a_direction_is_found():
+    X, _ = sample(100)
+    model = LearnedMetricRegressor(FAST, metric="full", max_rounds=3).fit(X, np.sin(3 * X @ DIRECTION))
+    assert model.metric_.shape == (6, 6)
+    values, vectors = np.linalg.eigh(model.metric_)
+    assert abs(vectors[:, -1] @ DIRECTION) > 0.99 and values[-1] > 10 * values[-2] >= 0
+
+
+def test_noise_and_no_rounds_leave_the_default():
+    X, Y = sample(40)
+    model = LearnedMetricRegressor(max_rounds=0).fit(X, Y)
+    assert model.best_round_ == 0 and len(model.history_) == 1
+    assert_allclose(model.predict(X), OperatorKernelRegressorCV().fit(X, Y).predict(X), rtol=1e-12)
+    assert_allclose(model.metric_, 1 / np.var(X, axis=0), rtol=1e-12)
+
+
+def test_the_outer_product_is_the_mean_over_the_sample():
+    X, Y = sample(30)
+    counts = np.arange(1.0, 31.0)
+    data = MetricData(X, Y, counts, None, False, "full", {})
+    model = data.first_round().model
+    J, step = [], 1e-5
+    for move in step * np.eye(6):
+        J.append((model.predict(X + move) - model.predict(X - move)) / (2 * step))
+    moved = np.stack(J, axis=2) * data.scale
+    expected = np.einsum("i,ipd,ipe->de", counts / counts.sum(), moved, moved)
+    assert_allclose(outer_product(data, model), expected, rtol=1e-3, atol=1e-3 * np.max(expected))
+
+
+@pytest.mark.parametrize(
+    "metric", [np.array([1.0, 2.0, 0.0, 0.5, 1.0, 1.0]), np.random.default_rng(0).normal(size=(6, 3))]
+)
+def test_the_search_takes_distances_of_the_metric(metric):
+    X, Y = sample(30)
+    Y = Y - np.mean(Y, axis=0)
+    search = search_kernel(X, Y, metric=metric)
+    assert "Projected" in repr(search.kernel)
+    K, errors = search.kernel(X), []
+    for i in range(30):
+        others = np.delete(np.arange(30), i)
+        ridge = KernelRidge(alpha=29 * search.lam, kernel="precomputed").fit(K[np.ix_(others, others)], Y[others])
+        errors.append(np.sum((Y[i] - ridge.predict(K[i : i + 1, others])) ** 2))
+    assert_allclose(search.error, np.mean(errors), rtol=1e-6)
+
+
+def test_thin_problems_curves_and_weights():
+    X, Y = sample(90)
+    thin = LearnedMetricRegressor(clone(FAST).set_params(approximation=Nystrom(40)), max_rounds=1)
+    assert np.sum(thin.fit(X, Y).relevances_[[1, 3]]) > 0.6
+    t = np.linspace(0, 1, 6)
+    curves = np.sin(4 * X[:, 1:2] + t)
+    model = LearnedMetricRegressor(FunctionalRegressorCV(cv=2, losses=["square"]), max_rounds=1, cv=KFold(2))
+    model.fit(X, curves, np.repeat([1.0, 0.0], [80, 10]), grid=t)
+    assert np.argmax(model.relevances_) == 1
+    assert model.predict(X[:3], grid=[0.3]).shape == (3, 1)
+    assert model.gradient(X[:3], almost_everywhere=True).shape == (3, 6, 6)
+
+
+def test_other_libraries(xp):
+    X, Y = sample(40)
+    model, expected = (LearnedMetricRegressor(FAST, max_rounds=1, cv=2) for _ in range(2))
+    model.fit(xp.asarray(X), xp.asarray(Y))
+    assert type(model.predict(xp.asarray(X))) is type(xp.asarray(X))
+    assert_allclose(model.relevances_, expected.fit(X, Y).relevances_, rtol=1e-6)
+
+
+def test_arguments():
+    X, Y = sample(20)
+    with pytest.raises(IncompatibleError, match="kernel='auto'"):
+        LearnedMetricRegressor(OperatorKernelRegressorCV("gaussian")).fit(X, Y)
+    with pytest.raises(ValueError, match="'metric' parameter of LearnedMetricRegressor"):
+        LearnedMetricRegressor(metric="diag").fit(X, Y)
+    with pytest.raises(ValueError, match="'cv' parameter of LearnedMetricRegressor"):
+        LearnedMetricRegressor(cv=1).fit(X, Y)
+    with pytest.raises(IncompatibleError, match="for vectors"):
+        LearnedMetricRegressor(FunctionalRegressorCV(cv=2)).fit(X[:, :, None], Y)
+    with pytest.raises(IncompatibleError, match="'metric' parameter is for kernel='auto'"):
+        OperatorKernelRegressorCV("gaussian", metric=np.ones(6)).fit(X, Y)
+    with pytest.raises(ValueError, match=r"metric must hold finite numbers.*Got shape \(5,\)"):
+        OperatorKernelRegressorCV(metric=np.ones(5)).fit(X, Y)
+    with pytest.raises(ValueError, match="'matrix' parameter of Projected"):
+        Projected(search_kernel(X, Y).kernel, [np.nan])(X)
+
+
+def expected_failed_checks(estimator):
+    reason = "sets the folds of the metric only; those of the regression are of samples, whatever their weights"
+    return {"check_sample_weight_equivalence_on_dense_data": reason}
+
+
+@pytest.mark.apart("estimator", "check")
+@parametrize_with_checks(
+    [LearnedMetricRegressor(FAST, max_rounds=1, cv=2)], expected_failed_checks=expected_failed_checks
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
