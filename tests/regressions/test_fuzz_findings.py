@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
+from numpy.testing import assert_array_equal
 
 from fenchel import (
     CostSensitiveClassifier,
@@ -15,12 +17,14 @@ from fenchel import (
     QuantileFunctionRegressor,
     StructuredPredictor,
 )
+from fenchel.approximations import PSparsified
 from fenchel.estimators.search import SearchResult
 from fenchel.kernel_search import best_lam
-from fenchel.kernels import Gaussian, Laplacian, Matern, Polynomial
+from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 from fenchel.losses import Huber, InfimalConvolution, Norm, Power, Square
 from fenchel.losses.profile import _solve_increasing
 from fenchel.operators import Dense
+from fenchel.operators.thin import orthogonal_features
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.loop import Run
 
@@ -181,3 +185,43 @@ def test_a_pilot_of_duplicated_inputs(rng):
         warnings.simplefilter("ignore", UserWarning)
         model = QuantileFunctionRegressor("auto", levels=1, pilot=True, lam=1e-9, tol=1e-9).fit(X, np.arange(8.0) / 100)
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_features_that_are_all_null():
+    """Case 2366: a Cholesky factor of nothing."""
+    X, y = np.zeros((5, 1)), np.zeros(5)
+    model = OperatorKernelRegressor(Linear(), loss="huber", solver="krylov").fit(X, y)
+    assert_array_equal(model.predict(X), 0)
+    basis = orthogonal_features(np.zeros((5, 3)))
+    assert basis[0].shape == (5, 1) and np.all(basis[1] > 0)
+
+
+def test_distances_of_sparse_rows_beyond_float32():
+    """Case 3172: a square that overflows is a kernel value of zero, and no warning."""
+    X = scipy.sparse.csr_array(np.array([[1e25, 0.0], [0.0, 1.0], [0.0, 2.0]], dtype=np.float32))
+    assert_array_equal(Gaussian(1.0)(X)[0], [1, 0, 0])
+
+
+def test_a_product_that_overflows_is_refused():
+    """Case 4361: the autoencoder names the Gram matrix."""
+    X = np.array([[1e200], [2e200], [3e200], [1.0]])
+    with pytest.raises(ValueError, match=r"The Gram matrix of Product\(.*must be finite"):
+        KernelAutoencoder(kernel=Gaussian(1.0) * Linear(), lam=1e-3).fit(X)
+
+
+def test_a_sketch_of_a_kernel_that_overflows_is_refused():
+    """Case 5683: its eigenvalues did not converge."""
+    X = np.array([[1e200], [2e200], [3e200], [1.0]])
+    with pytest.raises(ValueError, match=r"The Gram matrix of Linear\(\) must be finite"):
+        PSparsified(2).approximate(Linear(), X)
+
+
+def test_output_products_near_the_end_of_float32():
+    """Case 5504: the norm of what a factor leaves overflowed."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 3)).astype(np.float32), rng.integers(-3, 4, (20, 4)) * 1e12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = LossTrickPredictor(Laplacian(1.0), lam=1e-12, surrogate="huber").fit(X, y)
+    assert np.all(np.isfinite(model.predict(X)))

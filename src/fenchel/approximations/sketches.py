@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from fenchel._array import Array, as_like, host
-from fenchel._check import Interval, Options
+from fenchel._check import Interval, Options, check_no_overflow
 from fenchel.approximations.approximation import LAM, Approximation
 from fenchel.approximations.landmark_features import LandmarkFeatures, rows_of
 from fenchel.kernels import ScalarKernel
@@ -63,6 +63,8 @@ class PSparsified(Approximation):
     ) -> LandmarkFeatures:
         """Return the features of random combinations of the sample."""
         self.validate()
+        with np.errstate(over="ignore", invalid="ignore"):
+            check_no_overflow(kernel.diag(X), f"The Gram matrix of {kernel!r}")
         n = X.shape[0]
         index, sketch = self._sketch(n, self.count(n))
         if weights is not None:

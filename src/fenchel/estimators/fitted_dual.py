@@ -362,7 +362,7 @@ def _support(duals: Array) -> np.ndarray:
 def _finite(solution: Solution, problem: DualProblem) -> Solution:
     """Return the solution, or the zero model where overflow has left no numbers."""
     xp = namespace(solution.duals)
-    if bool(xp.all(xp.isfinite(solution.duals))):
+    if all(bool(xp.all(xp.isfinite(rows))) for rows in (solution.duals, solution.predictions)):
         return solution
     zero = xp.zeros_like(problem.targets)
     certificate = problem.certificate(zero, zero)

@@ -34,7 +34,8 @@ class _PairKernel(ScalarKernel, ABC):
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         _check_parts(self, left=self.left, right=self.right)
-        return self._combine(self.left(X, Z), self.right(X, Z))
+        with np.errstate(over="ignore", invalid="ignore"):  # Gram matrices are checked as a whole
+            return self._combine(self.left(X, Z), self.right(X, Z))
 
     @property
     def diag_bound(self) -> float:  # type: ignore[override]

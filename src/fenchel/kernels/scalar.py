@@ -47,7 +47,8 @@ class _VectorKernel(ScalarKernel, ABC):
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         self.validate()
         X = self._check_points(X, "X")
-        return self._values(X, None) if Z is None else self._values(*self._check_pair(X, Z))
+        with np.errstate(over="ignore", invalid="ignore"):  # Gram matrices are checked as a whole
+            return self._values(X, None) if Z is None else self._values(*self._check_pair(X, Z))
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""

@@ -92,7 +92,10 @@ def orthogonal_features(features: Array) -> tuple[Array, Array, Array]:
     values, vectors = xp.linalg.eigh(features.T @ features)
     first = int(xp.sum(xp.astype(values <= _LEAST * float(values[-1]), xp.int64)))
     first = min(first, values.shape[0] - 1)
-    roots = xp.sqrt(xp.clip(values[first:], min=float(xp.finfo(values.dtype).smallest_normal)))
+    tiny = float(xp.finfo(values.dtype).smallest_normal)
+    if not float(values[-1]) > tiny:  # all features are null
+        return 0 * features[:, :1], tiny + 0 * values[:1], vectors[:, :1]
+    roots = xp.sqrt(xp.clip(values[first:], min=tiny))
     inner = vectors[:, first:] / roots
     turned = features @ inner
     lower = xp.linalg.cholesky(turned.T @ turned)

@@ -51,7 +51,7 @@ class _Pivots:
         probe = np.random.default_rng(0).standard_normal((len(K), 1)).astype(K.dtype)
         left = K @ probe - self.targets_ @ (self.targets_.T @ probe)
         size = float(np.max(np.abs(K))) * float(np.linalg.norm(probe))
-        if not np.linalg.norm(left) <= max(_LEFT, 64 * rtol) * len(K) ** 0.5 * size:
+        if not np.linalg.norm(left.astype(np.float64)) <= max(_LEFT, 64 * rtol) * len(K) ** 0.5 * size:
             check_psd(K, "The output Gram matrix", given)
 
     def encode(self, products: np.ndarray) -> np.ndarray:
