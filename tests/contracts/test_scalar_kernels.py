@@ -498,7 +498,7 @@ def test_wrapped_function_is_held_to_its_word(function, message):
         ("linear", Linear),
         ("gaussian_tanimoto", GaussianTanimoto),
         ("precomputed", Precomputed),
-        ("rbf", Wrapped),
+        ("rbf", Gaussian),
         ("chi2", Wrapped),
         (gp.RBF(), Wrapped),
         (pairwise.rbf_kernel, Wrapped),

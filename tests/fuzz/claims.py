@@ -60,22 +60,12 @@ def claim(model, X, y, sample_weight):
         found.is_exact = False  # distances in float32 hold no digit of those in float64
     if name in ("FunctionalRegressor", "QuantileFunctionRegressor", "CostSensitiveClassifier"):
         found.rounding = _rounding(found, model)
-    if isinstance(getattr(model, "kernel", None), str) and model.kernel == "rbf" and found.gram is not None:
-        found.rounding = found.rounding + _inconsistency(found, numbers(X)[weights > 0])
     return found
 
 
 def _is_far_from_zero(X):
     X = numbers(X)
     return np.max(np.abs(X), initial=0.0) > 1e3 * np.max(np.abs(X - X.mean(axis=0)), initial=0.0)
-
-
-def _inconsistency(found, X):
-    """Return what predictions change where a kernel of scikit-learn gives k(X, X) other values than k(X)."""
-    kernel = as_scalar_kernel("rbf").resolve(X)
-    off = np.abs(numbers(kernel(X)) - numbers(kernel(X, X.copy()))) @ np.abs(found.duals * found.weights[:, None])
-    off = off if found.operator is None else off @ np.abs(found.operator)
-    return off / (found.lam * found.weights.sum())
 
 
 def _rounding(found, model):
@@ -175,8 +165,14 @@ def _features(model, X, y, weights):
     spread = np.abs(targets) + np.abs(H) + np.abs(mean)
     roots, gram = np.ones_like(targets), _gram(model, X, weights)
     found = Claim(targets, H - mean, A, roots, weights, _lam(model), model.loss_, spread, gram)
-    found.products = _output_products(model, y, weights)
+    found.products = _output_products(model, _as_fitted(X, y), weights)
     return found
+
+
+def _as_fitted(X, y):
+    """Return outputs in the dtype of the fit, which is that of X: float32 rounds those far from zero."""
+    y = numbers(y)
+    return y.astype(np.float32).astype(np.float64) if str(getattr(X, "dtype", "")) == "float32" else y
 
 
 def _output_products(model, y, weights):

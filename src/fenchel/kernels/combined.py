@@ -383,6 +383,8 @@ def _kernel_of_name(name: str) -> ScalarKernel:
     """Return the kernel of this module, else the pairwise kernel of scikit-learn, that has the name."""
     if name == "auto":
         return Standardized(Gaussian("median"))
+    if name == "rbf":  # scikit-learn's name of the same kernel
+        return Gaussian()
     try:
         kernel: ScalarKernel = from_name(name, (scalar, functional, columns, constant), "kernel")
         return kernel
