@@ -225,3 +225,21 @@ def test_output_products_near_the_end_of_float32():
         warnings.simplefilter("ignore", UserWarning)
         model = LossTrickPredictor(Laplacian(1.0), lam=1e-12, surrogate="huber").fit(X, y)
     assert np.all(np.isfinite(model.predict(X)))
+
+
+def test_an_autoencoder_of_huge_data_is_refused():
+    """Case 6045: reconstructions were not finite."""
+    X = 1e5 * np.random.default_rng(0).integers(-3, 4, (12, 3)).astype(float)
+    X[0, 0] = 1e300
+    with pytest.raises(ValueError, match=r"X must be below 1e\+70 .* scale the inputs"):
+        KernelAutoencoder(kernel=Linear(), lam=1e-9, max_inner_iter=3, random_state=0).fit(X)
+
+
+def test_a_pilot_that_round_off_leaves_nothing_of_is_the_mean():
+    """Case 7131: three samples, one of them far off, in float32."""
+    X = np.array([[-0.2678016, -1.2639378], [0.3074147, 1.903539], [0.7184766, 1.2449197]], dtype=np.float32)
+    y = np.array([[16992454.5, 67009221.7, -58341608.4], [0.58, 3.07, 0.55], [-0.78, -0.32, -0.19]])
+    model = QuantileFunctionRegressor("rbf", pilot=True, intercept=0.0, levels=5, level_kernel=Gaussian(4.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert np.all(np.isfinite(model.fit(X, y).predict(X, [0.5])))

@@ -48,6 +48,8 @@ from fenchel.solvers.base import keeping_best
 
 __all__ = ["KernelAutoencoder"]
 
+_LARGEST = 1e70  # coordinates whose fourth powers, in products of products, are still numbers
+
 _BLOCK_BYTES = 2**28  # kernel values of new points stay below 256 MiB
 _LIMITS: dict[str, Interval | Options] = {
     "inner_lam": Interval(0, math.inf, "left", also=(None,)),
@@ -229,6 +231,11 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         # norms are known to the round-off of the factor: where the insensitive zone is as large, duals are to be null
         V = representation.targets_
         V = V * (1 - V.shape[0] * eps(V))
+        largest = float(namespace(V).max(namespace(V).abs(V)))
+        if largest > _LARGEST:
+            raise ValueError(
+                f"X must be below {_LARGEST:.0e} in the space of the kernel. Got {largest:.1e}: scale the inputs."
+            )
         if loss.pointwise and not representation.has_points:
             raise IncompatibleError(f"{loss!r} looks at single values, which this kernel has none of. Use p=2.")
         is_warm = self.warm_start and hasattr(self, "_network")

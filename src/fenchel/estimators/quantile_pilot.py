@@ -303,7 +303,10 @@ class _Ridges:
             lam, _ = best_lam(lambda lams: np.array([float(np.sum(self._left_out(lam, rows) ** 2)) for lam in lams]))
             scale = 1 / (lam * self.diagonal * self.problem.total)
             coef = self._duals(scale, rows) * self.root * scale
-            return _Fit(columns - self._left_out(lam, rows) / self.root, coef, center, lam * self.diagonal)
+            left_out = columns - self._left_out(lam, rows) / self.root
+        if not (np.all(np.isfinite(left_out)) and np.all(np.isfinite(coef))):  # round-off has left the mean alone
+            return _Fit(center + 0 * columns, 0 * columns, center)
+        return _Fit(left_out, coef, center, lam * self.diagonal)
 
     def _left_out(self, lam: float, rows: np.ndarray) -> np.ndarray:
         """Return the left-out residuals times the root of the weights; lam counts for the samples that are kept."""
