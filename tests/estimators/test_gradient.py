@@ -85,7 +85,7 @@ def test_vectors_in_their_own_units(kernel):
     assert_gradient(model.gradient(Z), model.predict, Z, units)
 
 
-@pytest.mark.parametrize("kernel", SCALAR_KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", SCALAR_KERNELS, ids=lambda kernel: type(kernel).__name__)
 def test_every_kernel_has_its_gradient_or_says_that_it_has_none(kernel):
     X, Y, _ = sample()
     X, Z, units = X / [1.0, 10.0, 0.1], sample(4, seed=1)[0] / [1.0, 10.0, 0.1], np.ones(3)

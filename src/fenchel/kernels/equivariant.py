@@ -227,6 +227,12 @@ class Filtered(ScalarKernel):
         self.validate()
         return Filtered(self.kernel.resolve(self._filtered(X), weights), self.decay)
 
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
+        inner = self.kernel.weighted_gradient(self._filtered(X), self._filtered(Z), weights)
+        xp = namespace(inner)
+        return xp.reshape(self._filtered(xp.reshape(inner, (-1, X.shape[1]))), inner.shape)  # the filter is symmetric
+
     @property
     def is_trusted(self) -> bool:
         """Whether the kernel is known to be positive semidefinite."""
