@@ -145,14 +145,7 @@ def test_arguments():
         Projected(search_kernel(X, Y).kernel, [np.nan])(X)
 
 
-def expected_failed_checks(estimator):
-    reason = "sets the folds of the metric only; those of the regression are of samples, whatever their weights"
-    return {"check_sample_weight_equivalence_on_dense_data": reason}
-
-
 @pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(
-    [LearnedMetricRegressor(FAST, max_rounds=1, cv=2)], expected_failed_checks=expected_failed_checks
-)
+@parametrize_with_checks([LearnedMetricRegressor(FAST, max_rounds=1, cv=2)])
 def test_scikit_learn(estimator, check):
     check(estimator)
