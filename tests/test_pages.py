@@ -144,3 +144,11 @@ def test_the_page_on_defaults_runs():
     assert names["curves"].predict(names["data"].X[:, :, None]).shape == names["data"].Y.shape
     assert isinstance(names["named"].best_loss_.epsilon, float)
     assert names["labels"].predict(names["X"]).dtype == int
+
+
+def test_the_entries_of_the_bibliography_are_closed():
+    page = ROOT / "docs" / "references.bib"
+    if not page.exists():
+        pytest.skip("no pages beside the tests")
+    entries = re.split(r"^(?=@)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    assert [entry.splitlines()[0] for entry in entries if entry.count("{") != entry.count("}")] == []
