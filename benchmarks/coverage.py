@@ -35,6 +35,7 @@ POINTS = np.linspace(0, 1, 20)
 SHAPES = np.stack([np.cos(np.pi * k * POINTS) / (1 + k) for k in range(3)])
 LOSSES = {"square": "square", "huber": Huber(0.1), "epsilon": EpsilonRidge(0.02)}
 N_NEW = 100
+SPEECH = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")
 
 
 def draw(n: int, rng: np.random.Generator, is_local: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -106,7 +107,7 @@ def _speech(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def real(replications: int, seed: int) -> None:
-    sets = {"DTI": _dti, "lip": _lip, "speech, LA": partial(_speech, "LA")}
+    sets = {"DTI": _dti, "lip": _lip} | {f"speech, {name}": partial(_speech, name) for name in SPEECH}
     for name, load in sets.items():
         X, Y = load()
         found: dict[str, list[tuple[float, float]]] = {"split": [], "jackknife+": []}

@@ -2,11 +2,13 @@
 
 python benchmarks/operators.py cuda kernel            1000 and 100 training curves, clean and with a tenth of them wrong
 python benchmarks/operators.py cuda fno               the same with a Fourier neural operator, 500 epochs
+python benchmarks/operators.py cuda fno mirrored      the same, half of each batch replaced by its mirror images
 python benchmarks/operators.py cpu kernel 250         on this machine; the search looks at 250 curves
 
 Relative L2 errors in per cent on 200 test curves. Everything is chosen on the training curves, by leave-one-out.
 """
 
+import itertools
 import json
 import sys
 import time
@@ -52,10 +54,10 @@ def cases() -> Any:
 
 def kernels(device: str, max_samples: int) -> None:
     """Fit the kernel models: least squares, and a robust loss where pairs may be wrong."""
-    for name, X, Y, test, is_dirty in cases():
+    for (name, X, Y, test, is_dirty), group in itertools.product(cases(), ("odd reflections", "shifts")):
         X, Y, X_new = (each if device == "cpu" else torch.as_tensor(each, device=device) for each in (X, Y, test.X))
         start = time.perf_counter()
-        found = learn_frequencies(X, Y, FREQUENCIES, max_samples=max_samples, outliers=is_dirty)
+        found = learn_frequencies(X, Y, FREQUENCIES, max_samples=max_samples, outliers=is_dirty, group=group)
         search = time.perf_counter() - start
         kept = as_index(found.index, X)
         ways = {"square": ("square", X, Y)}
@@ -65,10 +67,10 @@ def kernels(device: str, max_samples: int) -> None:
         for label, (loss, inputs, outputs) in ways.items():
             start = time.perf_counter()
             model = OperatorKernelRegressor(found.kernel, loss=loss, lam=found.lam, tol=1e-4).fit(inputs, outputs)
-            say(model=f"equivariant, {label}", case=name, error=error(model.predict(X_new), test.Y),
+            say(model=f"{group}, {label}", case=name, error=error(model.predict(X_new), test.Y),
                 left_out=100 * found.error, search=search, fit=time.perf_counter() - start,
                 used=len(found.index), gap=model.duality_gap_, status=model.status_)  # fmt: skip
-        if device == "cpu" and not is_dirty:
+        if device == "cpu" and group == "shifts" and not is_dirty:
             plain = OperatorKernelRegressor(Matern(8.0, nu=2.5), loss="square", lam=1e-9).fit(X, Y)
             say(model="Matern, no symmetry", case=name, error=error(plain.predict(X_new), test.Y))
 
@@ -107,7 +109,13 @@ class Neural(torch.nn.Module):
         return self.project(x)[:, 0]
 
 
-def neural(device: str, batch: int = 20) -> None:
+def mirrored(X: torch.Tensor, Y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return pairs of which half, drawn anew, are replaced by their odd reflections."""
+    is_turned = torch.rand(len(X), 1, device=X.device) < 0.5
+    return tuple(torch.where(is_turned, -torch.roll(each.flip(1), 1, dims=1), each) for each in (X, Y))  # type: ignore[return-value]
+
+
+def neural(device: str, is_mirrored: bool, batch: int = 20) -> None:
     """Train the neural operator on relative errors, with Adam and a one-cycle rate."""
     for name, X, Y, test, _ in cases():
         torch.manual_seed(0)
@@ -120,19 +128,21 @@ def neural(device: str, batch: int = 20) -> None:
         for _ in range(EPOCHS):
             for rows in torch.randperm(len(X), device=device).split(batch):
                 optimizer.zero_grad()
-                loss = ((model(X[rows]) - Y[rows]).norm(dim=1) / Y[rows].norm(dim=1)).mean()
+                x, y = mirrored(X[rows], Y[rows]) if is_mirrored else (X[rows], Y[rows])
+                loss = ((model(x) - y).norm(dim=1) / y.norm(dim=1)).mean()
                 loss.backward()
                 optimizer.step()
                 rate.step()
         seconds = time.perf_counter() - start
         with torch.no_grad():
             predicted = model(X_new)
-        say(model="Fourier neural operator", case=name, error=error(predicted.double().cpu(), torch.as_tensor(test.Y)),
+        label = f"Fourier neural operator{', mirror images' * is_mirrored}"
+        say(model=label, case=name, error=error(predicted.double().cpu(), torch.as_tensor(test.Y)),
             seconds=seconds, epochs=EPOCHS, parameters=sum(each.numel() for each in model.parameters()))  # fmt: skip
 
 
 if __name__ == "__main__":
     if sys.argv[2] == "fno":
-        neural(sys.argv[1])
+        neural(sys.argv[1], sys.argv[3:] == ["mirrored"])
     else:
         kernels(sys.argv[1], int((sys.argv[3:] or ["1000"])[0]))

@@ -7,8 +7,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from fenchel._array import Array, as_index, as_like, host, namespace
-from fenchel._check import check_array
+from fenchel._check import Options, check_array, check_parameter
 from fenchel.kernels import Equivariant, Filtered, Linear, RationalQuadratic
+from fenchel.kernels.equivariant import GROUPS
+from fenchel.operators.cyclic import Mirrored, Turn, diagonal_blocks, solved_blocks
 
 __all__ = ["FrequencySearch", "LeftOut", "learn_frequencies"]
 
@@ -53,19 +55,19 @@ class LeftOut:
     """
 
     spectra: Array  # (n, F) of the inputs, orthonormal
-    targets: Array  # (q, n), the first frequencies of the outputs
+    targets: Array  # (q, c n, 1), the first frequencies of the outputs
     sizes: Array  # (n,), squared norms of the outputs
     rest: Array  # (n,), squared norms of what the first frequencies leave
-    n_points: int
+    turn: Turn
 
     @classmethod
-    def of(cls, X: Array, Y: Array, n_frequencies: int) -> "LeftOut":
+    def of(cls, X: Array, Y: Array, n_frequencies: int, group: str = "shifts") -> "LeftOut":
         """Return the error of a sample."""
-        xp = namespace(X)
-        spectra, targets = xp.fft.rfft(X, norm="ortho"), xp.fft.rfft(Y, norm="ortho")[:, :n_frequencies].T
-        sizes = xp.sum(Y**2, axis=1)
-        seen = xp.sum(_counts(Y.shape[1], n_frequencies, sizes)[:, None] * xp.abs(targets) ** 2, axis=0)
-        return cls(spectra, targets, sizes, xp.clip(sizes - seen, min=0.0), X.shape[1])
+        xp, m, sign = namespace(X), X.shape[1], GROUPS[group]
+        turn = Mirrored(m, sign) if sign else Turn(m)
+        targets, sizes = turn.forward(Y, n_frequencies), xp.sum(Y**2, axis=1)
+        rest = xp.clip(sizes - _energy(targets, turn), min=0.0)
+        return cls(xp.fft.rfft(X, norm="ortho"), targets, sizes, rest, turn)
 
     def errors(self, theta: np.ndarray) -> np.ndarray:
         """Return the relative leave-one-out error of each sample."""
@@ -76,50 +78,85 @@ class LeftOut:
         return self._looked_at(theta)[:2]
 
     def _looked_at(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        xp, x, m = namespace(self.spectra), self.spectra, self.n_points
-        (n, F), q = x.shape, self.targets.shape[0]
+        xp, (n, F), q = namespace(self.spectra), self.spectra.shape, self.targets.shape[0]
         weights, linear, ridge = (as_like(part, self.sizes) for part in np.split(np.exp(theta), [F, F + q]))
-        counts = _counts(m, F, self.sizes)
-        profile, slopes = self._values(weights, counts)
-        some = x[:, :q].T  # (q, n)
-        products = some[:, :, None] * xp.conj(some)[:, None, :]
-        kernel = xp.permute_dims(xp.fft.rfft(profile)[:, :, :q] / m, (2, 0, 1)) + linear[:, None, None] * products
-        inverse = xp.linalg.inv(kernel + ridge[:, None, None] * as_like(np.eye(n), self.sizes)[None, :, :])
-        duals = xp.matmul(inverse, self.targets[:, :, None])[:, :, 0]
-        diagonal = xp.real(xp.linalg.diagonal(inverse))
-        residuals = duals / diagonal
-        own = counts[:q][:, None]
-        errors = xp.sqrt((xp.sum(own * xp.abs(residuals) ** 2, axis=0) + self.rest) / self.sizes)
+        pairs = [Pair.of(self.spectra, other, weights, q, self.turn.n_outputs) for other in self._partners()]
+        kernel, copies = self._joined([pair.kernel(linear) for pair in pairs]), self.turn.copies
+        eye = as_like(np.eye(copies * n), self.sizes)
+        inverse = xp.linalg.inv(kernel + ridge[:, None, None] * eye[None, :, :])
+        duals = inverse @ self.targets
+        blocks = tuple(part[:, :, None] for part in diagonal_blocks(inverse, copies))
+        residuals = solved_blocks(blocks, duals)
+        errors = xp.sqrt((_energy(residuals, self.turn) + self.rest) / self.sizes)
         total = float(xp.sum(errors))
         # the derivative in the matrices: Re sum_ij M_ij dA_ij
-        share = own / (2 * xp.clip(errors, min=1e-300) * self.sizes * total)[None, :]
-        left = 2 * share * xp.conj(residuals) / diagonal
-        middle = -2 * share * xp.abs(residuals) ** 2 / diagonal
-        M = -duals[:, :, None] * xp.matmul(left[:, None, :], inverse) - inverse @ (middle[:, :, None] * inverse)
+        share = 1 / (xp.clip(errors, min=1e-300) * self.sizes * total)
+        share = xp.concat([share] * copies) * _counts(self.turn.n_outputs, q, self.sizes)[:, None]
+        left = xp.conj(solved_blocks(blocks, residuals)) * share[:, :, None]
+        rows = xp.sum(xp.reshape(left * inverse, (q, copies, n, copies * n)), axis=1)  # (q, n, c n)
+        own = xp.reshape(residuals, (q, copies, n, 1)) * rows[:, None, :, :]
+        M = inverse @ xp.reshape(own, inverse.shape) - duals * xp.sum(rows, axis=1)[:, None, :]
         M = xp.permute_dims(M, (0, 2, 1))
         by_ridge = xp.sum(xp.real(xp.linalg.diagonal(M)), axis=1) * ridge
-        by_linear = xp.real(xp.sum(M * products, axis=(1, 2))) * linear
-        by_weight = self._by_weight(M, slopes, weights, counts)
+        slopes = self.turn.slopes(M) if isinstance(self.turn, Mirrored) else (M,)
+        by_linear = sum(pair.by_linear(each) for pair, each in zip(pairs, slopes, strict=True)) * linear
+        by_weight = sum(pair.by_weight(each, weights) for pair, each in zip(pairs, slopes, strict=True))
         gradient = np.concatenate([host(part) for part in (by_weight, by_linear, by_ridge)])
         return math.log(total / n), gradient, host(errors)
 
-    def _values(self, weights: Array, counts: Array) -> tuple[Array, Array]:
-        """Return k at all shifts, (n, n, m), and its derivative in the squared distance."""
-        xp, rows = namespace(self.spectra), self.spectra * weights
-        sizes = xp.sum(counts * xp.abs(rows) ** 2, axis=1)
-        products = xp.fft.irfft(rows[:, None, :] * xp.conj(rows)[None, :, :], n=self.n_points, norm="forward")
-        values = 1 / (1 + xp.clip(sizes[:, None, None] + sizes[None, :, None] - 2 * products, min=0.0) / 2)
-        return values, values**2 / -2
+    def _partners(self) -> list[Array]:
+        """Return the spectra of the second arguments of the kernel: the inputs, and their mirror images."""
+        x = self.spectra
+        return [x, self.turn.sign * namespace(x).conj(x)] if isinstance(self.turn, Mirrored) else [x]
 
-    def _by_weight(self, M: Array, slopes: Array, weights: Array, counts: Array) -> Array:
+    def _joined(self, kernels: list[Array]) -> Array:
+        return self.turn.matrix(*kernels) if isinstance(self.turn, Mirrored) else kernels[0]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The kernel between signals and all shifts of others, frequency by frequency, and its derivatives."""
+
+    spectra: Array  # (n, F)
+    others: Array  # (n, F), of signals of the same sizes
+    transforms: Array  # (q, n, n)
+    slopes: Array  # (n, n, m): the derivative of the profile in the squared distance
+    n_points: int
+
+    @classmethod
+    def of(cls, spectra: Array, others: Array, weights: Array, q: int, m: int) -> "Pair":
+        """Return the values at some weights of the frequencies."""
+        xp, counts = namespace(spectra), _counts(m, spectra.shape[1], weights)
+        rows, columns = spectra * weights, others * weights
+        sizes = xp.sum(counts * xp.abs(rows) ** 2, axis=1)
+        products = xp.fft.irfft(rows[:, None, :] * xp.conj(columns)[None, :, :], n=m, norm="forward")
+        values = 1 / (1 + xp.clip(sizes[:, None, None] + sizes[None, :, None] - 2 * products, min=0.0) / 2)
+        transforms = xp.permute_dims(xp.fft.rfft(values)[:, :, :q] / m, (2, 0, 1))
+        return cls(spectra, others, transforms, values**2 / -2, m)
+
+    def kernel(self, linear: Array) -> Array:
+        """Return the matrices (q, n, n), with a linear part."""
+        return self.transforms + linear[:, None, None] * self._products()
+
+    def by_linear(self, M: Array) -> Array:
+        """Return the derivative in the weights of the linear part, M being that in the matrices."""
+        xp = namespace(M)
+        return xp.real(xp.sum(M * self._products(), axis=(1, 2)))
+
+    def by_weight(self, M: Array, weights: Array) -> Array:
         """Return the derivative in the logarithms of the weights of the inputs."""
-        xp, x, q = namespace(M), self.spectra, M.shape[0]
+        xp, x, q, m = namespace(M), self.spectra, M.shape[0], self.n_points
+        counts = _counts(m, x.shape[1], weights)
         turned = xp.permute_dims(xp.conj(M) / counts[:q][:, None, None], (1, 2, 0))
-        pull = xp.fft.irfft(turned, n=self.n_points, norm="forward") / self.n_points * slopes
+        pull = xp.fft.irfft(turned, n=m, norm="forward") / m * self.slopes
         ends = xp.sum(pull, axis=(1, 2)) + xp.sum(pull, axis=(0, 2))
         squares = xp.sum(ends[:, None] * xp.abs(x) ** 2, axis=0)
-        across = xp.conj(xp.fft.rfft(pull)) * x[:, None, :] * xp.conj(x)[None, :, :]
+        across = xp.conj(xp.fft.rfft(pull)) * x[:, None, :] * xp.conj(self.others)[None, :, :]
         return 2 * counts * weights**2 * (squares - 2 * xp.real(xp.sum(across, axis=(0, 1))))
+
+    def _products(self) -> Array:
+        xp, q = namespace(self.spectra), self.transforms.shape[0]
+        return self.spectra[:, :q].T[:, :, None] * xp.conj(self.others[:, :q].T)[:, None, :]
 
 
 def learn_frequencies(
@@ -130,6 +167,7 @@ def learn_frequencies(
     max_iter: int = 60,
     outliers: bool = False,
     random_state: int = 0,
+    group: str = "shifts",
 ) -> FrequencySearch:
     """Learn which frequencies matter in an operator between functions on the same periodic grid.
 
@@ -152,6 +190,9 @@ def learn_frequencies(
         Fit with a robust loss then.
     random_state : int, default=0
         Seed of the draw of the samples.
+    group : {"shifts", "reflections", "odd reflections"}, default="shifts"
+        The symmetry of the kernel, see :class:`~fenchel.kernels.Equivariant`. If the law has it, reflections are worth
+        twice the samples; if not, ``error`` says so.
 
     Returns
     -------
@@ -169,6 +210,7 @@ def learn_frequencies(
     (20, 32)
     """
     X, Y = check_array(X, "X"), check_array(Y, "Y")
+    check_parameter("", "group", group, Options(tuple(GROUPS)))
     if X.shape != Y.shape:
         raise ValueError(f"X and Y must have the same shape. Got {tuple(X.shape)} and {tuple(Y.shape)}.")
     m, xp = X.shape[1], namespace(X)
@@ -180,7 +222,7 @@ def learn_frequencies(
 
     def searched(theta: np.ndarray | None, steps: int) -> tuple[LeftOut, np.ndarray]:
         some = as_index(index, X)
-        left_out = LeftOut.of(xp.take(X, some, axis=0) / unit, xp.take(Y, some, axis=0), q)
+        left_out = LeftOut.of(xp.take(X, some, axis=0) / unit, xp.take(Y, some, axis=0), q, group)
         return left_out, _minimised(left_out, _start(left_out, q) if theta is None else theta, steps, history)
 
     left_out, theta = searched(None, max_iter // 2 if outliers else max_iter)
@@ -195,9 +237,8 @@ def learn_frequencies(
     ridge = float(np.exp(np.mean(np.log(ridges))))
     kernel = Filtered(RationalQuadratic(), weights / unit) + Filtered(Linear(), slow / unit)
     error = float(np.mean(left_out.errors(theta)))
-    return FrequencySearch(
-        Equivariant(kernel, q, ridge / ridges), ridge / X.shape[0], error, weights / unit, index, history
-    )
+    found = Equivariant(kernel, q, ridge / ridges, group)
+    return FrequencySearch(found, ridge / X.shape[0], error, weights / unit, index, history)
 
 
 def _start(left_out: LeftOut, q: int) -> np.ndarray:
@@ -221,6 +262,14 @@ def _minimised(left_out: LeftOut, start: np.ndarray, steps: int, history: list[f
     result = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
     theta: np.ndarray = result.x
     return theta
+
+
+def _energy(turned: Array, turn: Turn) -> Array:
+    """Return the squared norm of the signal of each sample, of turned rows (q, c n, 1)."""
+    xp, (q, rows, _) = namespace(turned), turned.shape
+    squares = xp.reshape(xp.abs(turned) ** 2, (q, turn.copies, rows // turn.copies))
+    counts = _counts(turn.n_outputs, q, squares)
+    return xp.sum(counts[:, None] * xp.sum(squares, axis=1), axis=0)
 
 
 def _counts(m: int, count: int, like: Array) -> Array:

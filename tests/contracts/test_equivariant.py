@@ -13,12 +13,21 @@ from fenchel.operators import Cyclic, scaled
 N, P = 6, 5
 
 
-def blocks_of(kernel, p, X, Z):
-    """Return (1 / p) sum_g k(x_i, T_g z_j) T_g by loops."""
+def mirrored(X, sign, axis=1):
+    """Return sign x_{-t}."""
+    return sign * np.take(X, -np.arange(X.shape[axis]) % X.shape[axis], axis=axis)
+
+
+def blocks_of(kernel, p, X, Z, sign=0):
+    """Return (1 / p) sum_g k(x_i, T_g z_j) T_g by loops, and with a sign the mean with the same of reflections."""
     step, blocks = X.shape[1] // p, np.zeros((len(X), len(Z), p, p))
     for g in range(p):
         blocks += kernel(X, np.roll(Z, g * step, axis=1))[:, :, None, None] * np.roll(np.eye(p), g, axis=0) / p
-    return blocks
+        if sign:
+            other = np.roll(mirrored(Z, sign), g * step, axis=1)
+            moved = np.roll(mirrored(np.eye(p), sign, axis=0), g, axis=0)
+            blocks += kernel(X, other)[:, :, None, None] * moved / p
+    return blocks / 2 if sign else blocks
 
 
 def flat(blocks):
@@ -26,19 +35,22 @@ def flat(blocks):
     return blocks.transpose(0, 2, 1, 3).reshape(n * p, m * p)
 
 
-@pytest.fixture(params=[(P, P, None), (6, 6, None), (10, P, None), (6, 6, 2), (1, 1, None)], ids=str)
+SHAPES = [(P, P, None), (6, 6, None), (10, P, None), (6, 6, 2), (1, 1, None)]
+GROUPS = {"shifts": 0, "reflections": 1, "odd reflections": -1}
+
+
+@pytest.fixture(params=[(*shape, group) for shape in SHAPES for group in GROUPS], ids=str)
 def case(request, rng):
     """A Cyclic operator, one across samples, and their full matrices."""
-    m, p, count = request.param
+    m, p, count, group = request.param
     X, Z, kernel = rng.standard_normal((N, m)), rng.standard_normal((4, m)), Gaussian(0.3)
 
     class Space:
         targets_ = np.zeros((N, p))
 
-    bound = Equivariant(kernel, count).bind(X, Space)
-    full, cross = flat(blocks_of(kernel, p, X, X)), flat(blocks_of(kernel, p, Z, X))
+    bound = Equivariant(kernel, count, group=group).bind(X, Space)
+    full, cross = (flat(blocks_of(kernel, p, each, X, GROUPS[group])) for each in (X, Z))
     if count is not None:  # the projection on the first frequencies
-        kept = np.fft.irfft(np.fft.rfft(np.eye(p))[:, :count], n=p).T if count else None
         kept = np.fft.irfft(
             np.pad(np.fft.rfft(np.eye(p), axis=0)[:count], ((0, p // 2 + 1 - count), (0, 0))), p, axis=0
         )
@@ -105,6 +117,30 @@ def test_it_is_training_on_all_shifts(rng):
     expected = Gaussian(0.3)(new, all_X) @ np.linalg.solve(K + 8 * 5 * lam * np.eye(40), all_Y)
     model = OperatorKernelRegressor(Equivariant(Gaussian(0.3)), lam=lam).fit(X, Y)
     assert_allclose(model.predict(new), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_it_is_training_on_mirror_images_too(rng, sign):
+    X, new, lam, group = rng.standard_normal((6, 5)), rng.standard_normal((4, 5)), 1e-2, list(GROUPS)[sign]
+    Y = np.sin(X) + 0.5 * np.roll(X, 1, axis=1)
+    both = [np.concatenate([each, mirrored(each, sign)]) for each in (X, Y)]
+    all_X, all_Y = (np.concatenate([np.roll(each, g, axis=1) for g in range(5)]) for each in both)
+    K = Gaussian(0.3)(all_X)
+    expected = Gaussian(0.3)(new, all_X) @ np.linalg.solve(K + 6 * 10 * lam * np.eye(60), all_Y)
+    model = OperatorKernelRegressor(Equivariant(Gaussian(0.3), group=group), lam=lam).fit(X, Y)
+    assert_allclose(model.predict(new), expected, atol=1e-8)
+    moved = np.roll(mirrored(new, sign), 2, axis=1)
+    assert_allclose(model.predict(moved), np.roll(mirrored(expected, sign), 2, axis=1), atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", [Huber(0.3), EpsilonRidge(0.2)], ids=repr)
+def test_reflections_under_other_losses(loss, rng):
+    X = rng.standard_normal((10, 6))
+    Y, settings = np.tanh(X) + np.roll(X, 1, axis=1), {"loss": loss, "lam": 1e-2, "tol": 1e-9}
+    model = OperatorKernelRegressor(Equivariant(Gaussian(0.2), group="odd reflections"), **settings).fit(X, Y)
+    other = OperatorKernelRegressor(Blocks(lambda X, Z: blocks_of(Gaussian(0.2), 6, X, Z, -1)), **settings).fit(X, Y)
+    assert model.duality_gap_ <= 1e-9
+    assert_allclose(model.predict(X), other.predict(X), atol=1e-4)
 
 
 def test_what_cannot_be_equivariant(rng):

@@ -1,4 +1,4 @@
-"""Kernels with a symmetry: predictions that shift as their inputs do."""
+"""Kernels with a symmetry: predictions that shift, or are reflected, as their inputs are."""
 
 import math
 from dataclasses import dataclass
@@ -16,9 +16,11 @@ from fenchel.kernels.combined import Sum
 from fenchel.kernels.rational import RationalQuadratic
 from fenchel.kernels.scalar import Gaussian, Linear, Matern
 from fenchel.operators import Operator
-from fenchel.operators.cyclic import Cyclic
+from fenchel.operators.cyclic import Cyclic, Mirrored, Turn
 
 __all__ = ["Equivariant", "Filtered"]
+
+GROUPS = {"shifts": 0, "reflections": 1, "odd reflections": -1}  # the sign of a reflected signal; 0: no reflections
 
 _BLOCK_BYTES = 2**27  # of kernel values for all shifts of a block of rows
 
@@ -29,7 +31,8 @@ class Equivariant(OperatorKernel):
     .. math:: \mathcal K(x, z) = \frac1p \sum_{g=0}^{p-1} k(x, T_g z) \, T_g, \qquad (T_g y)_t = y_{t-g} .
 
     It is the kernel of training on all shifts of every pair, at the cost of one n × n system for each frequency: the
-    blocks are circulant, and Fourier's transform makes them diagonal.
+    blocks are circulant, and Fourier's transform makes them diagonal. With reflections it is that of training on all
+    shifts of every pair and of its mirror image.
 
     Parameters
     ----------
@@ -41,10 +44,15 @@ class Equivariant(OperatorKernel):
         or zero. ``None`` takes all p // 2 + 1.
     gains : array of shape (frequencies,) or None, default=None
         Positive weights of the frequencies of the outputs: lam is divided by them. ``None`` weighs all alike.
+    group : {"shifts", "reflections", "odd reflections"}, default="shifts"
+        What the model commutes with. A reflection is :math:`x_t \mapsto x_{-t}`, an odd one
+        :math:`x_t \mapsto -x_{-t}`, of inputs and outputs; both come with the shifts. Laws without a direction have the
+        first symmetry, such as heat; transport by the state itself, such as Burgers' equation, the second.
 
     Notes
     -----
-    Memory is :math:`16 n^2` bytes for each frequency, twice: with 1000 samples and 48 frequencies 1.5 GB.
+    Memory is :math:`16 n^2` bytes for each frequency, twice: with 1000 samples and 48 frequencies 1.5 GB. Reflections
+    double it.
 
     Examples
     --------
@@ -59,15 +67,21 @@ class Equivariant(OperatorKernel):
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
-        "n_frequencies": Interval(1, math.inf, "left", integer=True, also=(None,))
+        "n_frequencies": Interval(1, math.inf, "left", integer=True, also=(None,)),
+        "group": Options(tuple(GROUPS)),
     }
 
     def __init__(
-        self, kernel: ScalarKernel | None = None, n_frequencies: int | None = None, gains: Array = None
+        self,
+        kernel: ScalarKernel | None = None,
+        n_frequencies: int | None = None,
+        gains: Array = None,
+        group: str = "shifts",
     ) -> None:
         self.kernel = kernel
         self.n_frequencies = n_frequencies
         self.gains = gains
+        self.group = group
 
     def bind(self, X: Array, representation: OutputSpace) -> "BoundEquivariant":
         """Return the kernel with its numbers filled in; raise if it is not invariant."""
@@ -81,14 +95,16 @@ class Equivariant(OperatorKernel):
                 f"Equivariant needs signals of as many points as the outputs have, or a multiple. Got inputs of shape "
                 f"{tuple(X.shape)} and outputs of {p} points."
             )
-        bound = BoundEquivariant(kernel.resolve(X), p, self._count(p), self._gains(self._count(p)))
+        sign = GROUPS[self.group]
+        turn = Mirrored(p, sign) if sign else Turn(p)
+        bound = BoundEquivariant(kernel.resolve(X), turn, self._count(p), self._gains(self._count(p)))
         bound.check(X)
         return bound
 
     def width(self, X: Array) -> int:
         """Return the numbers that are stored for each sample: a complex row for each frequency."""
-        count = X.shape[1] // 2 + 1
-        return int(2 * X.shape[0] * (count if self.n_frequencies is None else min(count, self.n_frequencies)))
+        count, numbers = X.shape[1] // 2 + 1, 4 if GROUPS.get(self.group) else 2
+        return int(numbers * X.shape[0] * (count if self.n_frequencies is None else min(count, self.n_frequencies)))
 
     @property
     def is_pairwise(self) -> bool:
@@ -97,8 +113,8 @@ class Equivariant(OperatorKernel):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Return kernels with all frequencies, and with some."""
-        return [cls(Gaussian(0.1)), cls(Matern(2.0, nu=1.5), 1)]
+        """Return kernels with all frequencies, with some, and with reflections."""
+        return [cls(Gaussian(0.1)), cls(Matern(2.0, nu=1.5), 1), cls(Gaussian(0.1), group="odd reflections")]
 
     def _gains(self, count: int) -> np.ndarray | None:
         if self.gains is None:
@@ -117,37 +133,52 @@ class BoundEquivariant:
     """The kernel with its numbers, for outputs of p points."""
 
     kernel: ScalarKernel
-    n_outputs: int
+    turn: Turn
     n_frequencies: int
     gains: np.ndarray | None = None
 
     @property
     def size(self) -> int:
         """Numbers of a Gram operator for each pair of samples."""
-        return 2 * self.n_outputs
+        return 2 * self.turn.copies * self.turn.n_outputs
 
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
-        """Return the transform of k(x_i, T_g z_j) over the shifts, in blocks of rows."""
-        xp, p, blocks = namespace(X), self.n_outputs, []
+        """Return the transforms of k(x_i, T_g z_j) over the shifts, and with reflections of k(x_i, T_g R z_j)."""
         others = X if Z is None else Z
-        for rows in row_blocks((X.shape[0], X.shape[1] * others.shape[0]), 8, _BLOCK_BYTES):
-            values = shifted_values(self.kernel, X[rows, ...], others, p)
-            blocks.append(xp.permute_dims(xp.fft.rfft(values)[:, :, : self.n_frequencies] / p, (2, 0, 1)))
-        matrices = blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
+        matrices = self._transforms(X, others)
+        if isinstance(self.turn, Mirrored):
+            matrices = self.turn.matrix(matrices, self._transforms(X, reflected(others, self.turn.sign)))
         if self.gains is not None:
             matrices = matrices * as_like(self.gains, X)[:, None, None]
-        return Cyclic(matrices, p)
+        return Cyclic(matrices, self.turn)
 
     def check(self, X: Array) -> None:
-        """Raise if the kernel changes when both of its arguments are shifted."""
+        """Raise if the kernel changes when both of its arguments are shifted or reflected."""
         xp, some = namespace(X), X[: min(3, X.shape[0]), ...]
-        step = X.shape[1] // self.n_outputs
-        before, after = (host(self.kernel(each, each)) for each in (some, xp.roll(some, step, axis=1)))
-        if not np.allclose(before, after, rtol=1e-6, atol=1e-9 * float(np.abs(before).max())):
-            raise IncompatibleError(
-                f"Equivariant needs a kernel that does not change when both signals are shifted. {self.kernel!r} does: "
-                "scale channels instead of columns, and leave points unweighted."
-            )
+        moved = {"shifted": xp.roll(some, X.shape[1] // self.turn.n_outputs, axis=1)}
+        if isinstance(self.turn, Mirrored):
+            moved["reflected"] = reflected(some, self.turn.sign)
+        before = host(self.kernel(some, some))
+        for how, after in moved.items():
+            if not np.allclose(before, host(self.kernel(after, after)), rtol=1e-6, atol=1e-9 * np.abs(before).max()):
+                raise IncompatibleError(
+                    f"Equivariant needs a kernel that does not change when both signals are {how}. {self.kernel!r} "
+                    "does: scale channels instead of columns, and leave points unweighted."
+                )
+
+    def _transforms(self, X: Array, Z: Array) -> Array:
+        """Return the transform over the shifts, (frequencies, n, m), in blocks of rows."""
+        xp, p, blocks = namespace(X), self.turn.n_outputs, []
+        for rows in row_blocks((X.shape[0], X.shape[1] * Z.shape[0]), 8, _BLOCK_BYTES):
+            values = shifted_values(self.kernel, X[rows, ...], Z, p)
+            blocks.append(xp.permute_dims(xp.fft.rfft(values)[:, :, : self.n_frequencies] / p, (2, 0, 1)))
+        return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
+
+
+def reflected(X: Array, sign: int) -> Array:
+    """Return the signals whose value at t is that at -t, times the sign."""
+    xp = namespace(X)
+    return sign * xp.roll(xp.flip(X, axis=1), 1, axis=1)
 
 
 @singledispatch

@@ -1,54 +1,181 @@
-"""Operators that commute with shifts of the outputs: one Hermitian matrix for each frequency."""
+"""Operators that commute with shifts of the outputs, or with shifts and reflections: one matrix for each frequency."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from fenchel._array import Array, namespace
+import numpy as np
+
+from fenchel._array import Array, as_like, namespace
 from fenchel.operators.eigenbasis import Eigenbasis, Factor, Function
 from fenchel.operators.operator import Index, Operator, scaled, taken
 
-__all__ = ["Cyclic"]
+__all__ = ["Cyclic", "Mirrored", "Turn"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Fourier's transform of real outputs of p points: n complex rows for each frequency."""
+
+    n_outputs: int
+    copies: ClassVar[int] = 1  # rows of a matrix for each sample
+
+    def forward(self, A: Array, count: int) -> Array:
+        """Return the first frequencies of arrays (n, p) or (n, B, p) as (frequencies, n, B)."""
+        xp = namespace(A)
+        turned = xp.fft.rfft(A if A.ndim == 3 else A[:, None, :], norm="ortho")[:, :, :count]
+        return xp.permute_dims(turned, (2, 0, 1))
+
+    def back(self, turned: Array, like: Array) -> Array:
+        """Return real arrays of the shape of those that were turned, with another number of rows."""
+        xp = namespace(turned)
+        rows = xp.fft.irfft(xp.permute_dims(turned, (1, 2, 0)), n=like.shape[-1], norm="ortho")
+        return rows if like.ndim == 3 else rows[:, 0, :]
+
+    def eigh(self, matrix: Array, frequency: int) -> tuple[Array, Array]:
+        """Return eigenvalues, not below zero, and eigenvectors of the matrix of a frequency."""
+        xp = namespace(matrix)
+        values, vectors = xp.linalg.eigh((matrix + xp.conj(matrix).T) / 2)
+        return xp.clip(values, min=0.0), vectors
+
+    def by_column(self, values: Array) -> Array:
+        """Return eigenvalues (frequencies, n) as (n, p): constant, then cosine and sine of each; zero for others."""
+        xp, count = namespace(values), values.shape[0]
+        padded = xp.concat([values, xp.zeros_like(values[:1, :])])
+        return xp.stack([padded[min((j + 1) // 2, count), :] for j in range(self.n_outputs)], axis=1)
+
+    def by_frequency(self, weights: Array, count: int) -> Array:
+        """Return weights (n, ..., p) of the eigenvalues as those of eigenvectors, (frequencies, n, ...)."""
+        return namespace(weights).stack([weights[..., max(0, 2 * k - 1)] for k in range(count)]) + 0j
+
+
+@dataclass(frozen=True)
+class Mirrored(Turn):
+    r"""Fourier's transform as 2 n real rows for each frequency: first parts that a reflection keeps, then the others.
+
+    A reflection :math:`(R y)_t = \sigma y_{-t}` turns coefficients into :math:`\sigma` times their conjugates, which is
+    linear in real and imaginary parts but not over the complex numbers. It keeps the real part if :math:`\sigma` is 1,
+    the imaginary part if it is -1.
+    """
+
+    sign: int = 1
+    copies: ClassVar[int] = 2
+
+    def forward(self, A: Array, count: int) -> Array:
+        """Return both parts of the first frequencies, (frequencies, 2 n, B)."""
+        turned, xp = super().forward(A, count), namespace(A)
+        real, imag = xp.real(turned), xp.imag(turned)
+        return xp.concat([real, imag] if self.sign > 0 else [-imag, real], axis=1)
+
+    def back(self, turned: Array, like: Array) -> Array:
+        """Return real arrays."""
+        n = turned.shape[1] // 2
+        first, second = turned[:, :n, :], turned[:, n:, :]
+        return super().back(first + 1j * second if self.sign > 0 else second - 1j * first, like)
+
+    def matrix(self, direct: Array, across: Array) -> Array:
+        """Return the matrices of c -> (a c + b R c) / 2, a of shifts and b of reflections, (frequencies, n, m)."""
+        xp = namespace(direct)
+        real, imag = xp.real(direct), xp.imag(direct)
+        other, turned = xp.real(across), xp.imag(across)
+        rows = [xp.concat([real + other, turned - imag], axis=2), xp.concat([imag + turned, real - other], axis=2)]
+        return self._kept(xp.concat(rows, axis=1) / 2)
+
+    def slopes(self, matrices: Array) -> tuple[Array, Array]:
+        """Return derivatives in a and b, the sums of Re(M_ij da_ij), of what has derivatives in the matrices."""
+        matrices = self._kept(matrices)
+        n, m = matrices.shape[1] // 2, matrices.shape[2] // 2
+        (first, up), (down, last) = (
+            (matrices[:, rows, :m], matrices[:, rows, m:]) for rows in (slice(n), slice(n, None))
+        )
+        return (first + last + 1j * (up - down)) / 2, (first - last - 1j * (up + down)) / 2
+
+    def eigh(self, matrix: Array, frequency: int) -> tuple[Array, Array]:
+        """Return eigenvalues and eigenvectors; those of a part that real coefficients do not have come first."""
+        if self._is_real(frequency):
+            apart = np.zeros((2, matrix.shape[0] // 2))
+            apart[self._missing] = -1
+            matrix = matrix + as_like(np.diag(apart.ravel()), matrix)
+        return super().eigh(matrix, frequency)
+
+    def by_column(self, values: Array) -> Array:
+        """Return eigenvalues (frequencies, 2 n) as (n, p): the smaller half of each frequency, then the larger one."""
+        xp, n = namespace(values), values.shape[1] // 2
+        kept = min(self.n_outputs, 2 * values.shape[0] - 1)
+        columns = [self._half(values, j, n) for j in range(kept)] + [xp.zeros_like(values[0, :n])]
+        return xp.stack([columns[min(j, kept)] for j in range(self.n_outputs)], axis=1)
+
+    def by_frequency(self, weights: Array, count: int) -> Array:
+        """Return the weights of eigenvectors, (frequencies, 2 n, ...)."""
+        xp, last = namespace(weights), self.n_outputs - 1
+        pairs = [(max(0, 2 * k - 1), min(2 * k, last)) for k in range(count)]
+        return xp.stack([xp.concat([weights[..., j] for j in pair]) for pair in pairs])
+
+    @property
+    def _missing(self) -> int:
+        return 1 if self.sign > 0 else 0
+
+    def _kept(self, matrices: Array) -> Array:
+        """Return matrices without the part that real coefficients do not have."""
+        xp, (count, n, m) = namespace(matrices), matrices.shape
+        keeps = np.ones((count, 2, 1, 2, 1))
+        for k in filter(self._is_real, range(count)):
+            keeps[k, self._missing, ...] = keeps[k, :, :, self._missing] = 0
+        split = xp.reshape(matrices, (count, 2, n // 2, 2, m // 2))
+        return xp.reshape(split * as_like(keeps, matrices), (count, n, m))
+
+    def _is_real(self, frequency: int) -> bool:
+        return 2 * frequency % self.n_outputs == 0
+
+    def _half(self, values: Array, column: int, n: int) -> Array:
+        is_smaller = column % 2 == 1 and column + 1 < self.n_outputs
+        return values[(column + 1) // 2, :n] if is_smaller else values[(column + 1) // 2, n:]
 
 
 class Cyclic(Operator):
-    r"""Blocks that are circulant, :math:`K_{ij} = F^* \operatorname{diag}_f(K_f(i, j)) F`, with F Fourier's transform.
+    r"""Blocks that are diagonal after Fourier's transform F: :math:`K_{ij} = F^* \operatorname{diag}_f(K_f(i, j)) F`.
 
     Parameters
     ----------
-    matrices : complex array of shape (frequencies, n, m)
-        The matrices K_f of the first frequencies; those of the others are null.
-    n_outputs : int
-        Number p of points; outputs are real, so that frequencies end at p // 2.
+    matrices : array of shape (frequencies, c n, c m)
+        The matrices K_f of the first frequencies; those of the others are null. Circulant blocks have complex matrices
+        and c = 1, blocks with reflections real ones and c = 2.
+    turn : Turn
+        The transform; outputs are real, so that frequencies end at p // 2.
     """
 
     n_outputs: int
 
-    def __init__(self, matrices: Array, n_outputs: int) -> None:
+    def __init__(self, matrices: Array, turn: Turn) -> None:
         self.matrices = matrices
-        self.n_outputs = n_outputs
-        self.shape = (matrices.shape[1], matrices.shape[2])
+        self.turn = turn
+        self.n_outputs = turn.n_outputs
+        self.shape = (matrices.shape[1] // turn.copies, matrices.shape[2] // turn.copies)
 
     def matmul(self, A: Array) -> Array:
         """Return K A: a Fourier transform, one product for each frequency, and back."""
-        return _back(self.matrices @ _forward(A, self.matrices.shape[0]), A)
+        return self.turn.back(self.matrices @ self.turn.forward(A, self.matrices.shape[0]), A)
 
     def diag(self) -> Array:
-        """Return the largest entry of each diagonal over the frequencies."""
-        xp = namespace(self.matrices)
-        return xp.max(xp.real(xp.linalg.diagonal(self.matrices)), axis=0)
+        """Return the largest eigenvalue of each diagonal block over the frequencies."""
+        xp, blocks = namespace(self.matrices), diagonal_blocks(self.matrices, self.turn.copies)
+        if len(blocks) == 1:
+            return xp.max(blocks[0], axis=0)
+        a, b, d = blocks
+        return xp.max((a + d) / 2 + xp.sqrt((a - d) ** 2 / 4 + b**2), axis=0)
 
     def block(self, rows: Index, columns: Index | None = None) -> "Cyclic":
         """Return the same between some samples."""
-        part = taken(taken(self.matrices, rows, axis=1), rows if columns is None else columns, axis=2)
-        return Cyclic(part, self.n_outputs)
+        xp, c, (n, m), count = namespace(self.matrices), self.turn.copies, self.shape, self.matrices.shape[0]
+        part = taken(xp.reshape(self.matrices, (count, c, n, c, m)), rows, axis=2)
+        part = taken(part, rows if columns is None else columns, axis=4)
+        return Cyclic(xp.reshape(part, (count, c * part.shape[2], c * part.shape[4])), self.turn)
 
     def factorize(self) -> "CyclicBasis":
         """Return the eigenbases of the matrices, one after the other."""
         xp = namespace(self.matrices)
-        pairs = [xp.linalg.eigh(_hermitian(self.matrices[f, :, :])) for f in range(self.matrices.shape[0])]
-        values = xp.stack([xp.clip(values, min=0.0) for values, _ in pairs])
-        return CyclicBasis(xp.stack([vectors for _, vectors in pairs]), values, self.n_outputs)
+        pairs = [self.turn.eigh(self.matrices[f, :, :], f) for f in range(self.matrices.shape[0])]
+        return CyclicBasis(xp.stack([vectors for _, vectors in pairs]), xp.stack([v for v, _ in pairs]), self.turn)
 
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
         """Use the eigenbases, or a factorisation for each frequency where the shifts differ."""
@@ -61,84 +188,83 @@ class Cyclic(Operator):
 
 @scaled.register
 def _scaled(operator: Cyclic, root: Array) -> Cyclic:
-    return Cyclic(operator.matrices * (root * root.T)[None, :, :], operator.n_outputs)
+    roots = namespace(root).concat([root] * operator.turn.copies)
+    return Cyclic(operator.matrices * (roots * roots.T)[None, :, :], operator.turn)
 
 
 @dataclass(frozen=True)
 class CyclicBasis(Eigenbasis):
     """An orthonormal eigenbasis for each frequency."""
 
-    vectors: Array  # (frequencies, n, n), complex
-    frequency_values: Array  # (frequencies, n)
-    n_outputs: int
+    vectors: Array  # (frequencies, c n, c n)
+    frequency_values: Array  # (frequencies, c n)
+    turn: Turn
 
     @property
     def values(self) -> Array:
-        """Eigenvalues (n, p): columns are the constant, then cosine and sine of each frequency; zero for others."""
-        xp, (count, n) = namespace(self.frequency_values), self.frequency_values.shape
-        columns = [min((j + 1) // 2, count) for j in range(self.n_outputs)]
-        padded = xp.concat([self.frequency_values, xp.zeros_like(self.frequency_values[:1, :])])
-        return xp.stack([padded[k, :] for k in columns], axis=1) if n else xp.zeros((0, self.n_outputs))
+        """Eigenvalues (n, p): columns are those of the constant, then of each frequency; zero for others."""
+        return self.turn.by_column(self.frequency_values)
 
     def function(self, f: Function) -> Callable[[Array], Array]:
         """Return B -> f(K) B; frequencies that are not there are multiplied by f(0)."""
-        xp = namespace(self.frequency_values)
-        weights, at_zero = self._weights(f), f(xp.zeros_like(self.values[:1, :1]))
-        count = self.vectors.shape[0]
+        weights, at_zero, count, turn = self._weights(f), self._at_zero(f), self.vectors.shape[0], self.turn
 
         def image(B: Array) -> Array:
-            turned = _forward(B, count)
-            part = _back(self.vectors @ (weights * (_adjoint(self.vectors) @ turned)), B)
-            if 2 * count > self.n_outputs:
-                return part
-            return part + at_zero * (B - _back(turned, B))
+            turned = turn.forward(B, count)
+            part = turn.back(self.vectors @ (weights * (_adjoint(self.vectors) @ turned)), B)
+            return part if self._is_whole else part + at_zero * (B - turn.back(turned, B))
 
         return image
 
     def left_out(self, f: Function, duals: Array) -> Array:
-        """Return (W_ii)^-1 a_i: the diagonal blocks are circulant too."""
-        xp = namespace(self.frequency_values)
-        weights, at_zero = self._weights(f), f(xp.zeros_like(self.values[:1, :1]))
-        diagonal = xp.real(self.vectors * xp.conj(self.vectors)) @ xp.real(weights)
-        turned = _forward(duals, self.vectors.shape[0])
-        part = _back(turned / diagonal, duals)
-        return part if 2 * self.vectors.shape[0] > self.n_outputs else part + (duals - _back(turned, duals)) / at_zero
+        """Return (W_ii)^-1 a_i: the diagonal blocks have the same form."""
+        xp, c, turned = namespace(duals), self.turn.copies, self.turn.forward(duals, self.vectors.shape[0])
+        n, weights = turned.shape[1] // c, xp.real(self._weights(f))
+        parts = [self.vectors[:, k * n : (k + 1) * n, :] for k in range(c)]
+        pairs = [(parts[j], parts[k]) for j in range(c) for k in range(j, c)]
+        blocks = tuple(xp.real(one * xp.conj(other)) @ weights for one, other in pairs)
+        part = self.turn.back(solved_blocks(blocks, turned), duals)
+        return part if self._is_whole else part + (duals - self.turn.back(turned, duals)) / self._at_zero(f)
 
     def images(self, cross: Factor, B: Array) -> Callable[[Function], Array]:
         """Turn C and B once: every function is then one product for each frequency."""
         operator: Any = cross
-        count = self.vectors.shape[0]
-        products, turned = operator.matrices @ self.vectors, _adjoint(self.vectors) @ _forward(B, count)
-        like = namespace(B).zeros_like(B[:1, ...])
-        return lambda f: _back(products @ (self._weights(f) * turned), like)
+        turned = _adjoint(self.vectors) @ self.turn.forward(B, self.vectors.shape[0])
+        products, like = operator.matrices @ self.vectors, namespace(B).zeros_like(B[:1, ...])
+        return lambda f: self.turn.back(products @ (self._weights(f) * turned), like)
+
+    @property
+    def _is_whole(self) -> bool:
+        return bool(2 * self.vectors.shape[0] > self.turn.n_outputs)
+
+    def _at_zero(self, f: Function) -> Array:
+        return f(namespace(self.frequency_values).zeros_like(self.values[:1, :1]))
 
     def _weights(self, f: Function) -> Array:
-        """Return f of the eigenvalues, (frequencies, n, 1) or with one column for each problem."""
-        xp, count = namespace(self.frequency_values), self.vectors.shape[0]
-        weights = f(self.values)
-        weights = xp.broadcast_to(weights, (*weights.shape[:-1], self.n_outputs))
-        some = xp.stack([weights[..., max(0, 2 * k - 1)] for k in range(count)])  # (frequencies, n) or (..., n, B)
-        return (some if some.ndim == 3 else some[:, :, None]) + 0j
+        """Return f of the eigenvalues, (frequencies, c n, 1) or with one column for each problem."""
+        xp, weights = namespace(self.frequency_values), f(self.values)
+        weights = xp.broadcast_to(weights, (*weights.shape[:-1], self.turn.n_outputs))
+        some = self.turn.by_frequency(weights, self.vectors.shape[0])
+        return some if some.ndim == 3 else some[:, :, None]
 
 
-def _hermitian(matrix: Array) -> Array:
-    return (matrix + namespace(matrix).conj(matrix).T) / 2
+def diagonal_blocks(matrices: Array, copies: int) -> tuple[Array, ...]:
+    """Return the blocks of each sample: (a,), or (a, b, d) of a symmetric block [[a, b], [b, d]]."""
+    xp, n = namespace(matrices), matrices.shape[1] // copies
+    parts = [slice(k * n, (k + 1) * n) for k in range(copies)]
+    pairs = [(rows, columns) for j, rows in enumerate(parts) for columns in parts[j:]]
+    return tuple(xp.real(xp.linalg.diagonal(matrices[:, rows, columns])) for rows, columns in pairs)
+
+
+def solved_blocks(blocks: tuple[Array, ...], turned: Array) -> Array:
+    """Return B_i^-1 a_i of turned rows a_i, (frequencies, c n, ...)."""
+    if len(blocks) == 1:
+        return turned / blocks[0]
+    xp, n, (a, b, d) = namespace(turned), turned.shape[1] // 2, blocks
+    first, second, determinant = turned[:, :n, ...], turned[:, n:, ...], a * d - b * b
+    return xp.concat([(d * first - b * second) / determinant, (a * second - b * first) / determinant], axis=1)
 
 
 def _adjoint(stack: Array) -> Array:
     xp = namespace(stack)
     return xp.conj(xp.permute_dims(stack, (0, 2, 1)))
-
-
-def _forward(A: Array, count: int) -> Array:
-    """Return the first frequencies of arrays (n, p) or (n, B, p) as (frequencies, n, B)."""
-    xp = namespace(A)
-    turned = xp.fft.rfft(A if A.ndim == 3 else A[:, None, :], norm="ortho")[:, :, :count]
-    return xp.permute_dims(turned, (2, 0, 1))
-
-
-def _back(turned: Array, like: Array) -> Array:
-    """Return real arrays of the shape of those that were turned, with another number of rows."""
-    xp = namespace(turned)
-    rows = xp.fft.irfft(xp.permute_dims(turned, (1, 2, 0)), n=like.shape[-1], norm="ortho")
-    return rows if like.ndim == 3 else rows[:, 0, :]
