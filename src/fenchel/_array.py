@@ -221,7 +221,7 @@ def cholesky_solver(matrix: Array) -> Callable[[Array], Array]:
         return lambda right: xp.linalg.solve(matrix, right)
     except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
         values, vectors = _clipped_eigh(matrix)
-        return lambda right: vectors @ ((vectors.T @ right) / values[:, None])
+        return lambda right: vectors @ ((xp.conj(vectors).T @ right) / values[:, None])
 
 
 def _clipped_eigh(matrix: Array) -> tuple[Array, Array]:

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, as_like, namespace
+from fenchel._array import Array, as_like, cholesky_solver, namespace
+from fenchel.operators.dense import shifted
 from fenchel.operators.eigenbasis import Eigenbasis, Factor, Function
 from fenchel.operators.operator import Index, Operator, scaled, taken
 
@@ -178,12 +179,21 @@ class Cyclic(Operator):
         return CyclicBasis(xp.stack([vectors for _, vectors in pairs]), xp.stack([v for v, _ in pairs]), self.turn)
 
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
-        """Use the eigenbases, or a factorisation for each frequency where the shifts differ."""
-        if isinstance(shift, float | int):
-            return self.factorize().function(lambda values: 1 / (shift + scale * values))
-        root = shift[:, None] ** -0.5
-        inner = scaled(self, root).solver(scale, 1.0)
-        return lambda B: root * inner(root * B)
+        """Factorise the matrix of each frequency by Cholesky."""
+        xp, turn, count = namespace(self.matrices), self.turn, self.matrices.shape[0]
+        is_one = isinstance(shift, float | int)
+        rows = shift if is_one else xp.concat([shift] * turn.copies)
+        solvers = [cholesky_solver(shifted(self.matrices[f, :, :], scale, rows)) for f in range(count)]
+
+        def solve(B: Array) -> Array:
+            turned = turn.forward(B, count)
+            part = turn.back(xp.stack([one(turned[f, :, :]) for f, one in enumerate(solvers)]), B)
+            if 2 * count > turn.n_outputs:
+                return part
+            rest = B - turn.back(turned, B)
+            return part + rest / (shift if is_one else xp.reshape(shift, (-1, *(1,) * (B.ndim - 1))))
+
+        return solve
 
 
 @scaled.register
