@@ -207,7 +207,7 @@ class TestDatasets:
         known = KnownFile("made/one.npz", len(body), hashlib.sha256(body).hexdigest())
         other = KnownFile("other/two.npz", 5, "0" * 64)
         both = {one.name: one for one in (known, other)}
-        for module in (store, importlib.import_module("fenchel.cli.datasets")):
+        for module in (store, importlib.import_module("fenchel.cli.data_files")):
             monkeypatch.setattr(module, "known_files", lambda: both)
         monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
         (tmp_path / "made").mkdir()
