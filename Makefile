@@ -43,11 +43,12 @@ test-all: test ## run every case of every test; make test takes those that can f
 fuzz: $(STAMPS)/test ## hostile input: 10 000 cases in about 20 minutes (FUZZ_CASES=500 for fewer)
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz --cases $(FUZZ_CASES) --workers $(WORKERS)
 
-lint: $(STAMPS)/lint,cli,plot ## style, types and the direction of imports
+lint: $(STAMPS)/lint,cli,plot ## style, types, the direction of imports and docstrings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/check_docstrings.py
 
 bench: $(STAMPS)/bench ## run the benchmarks, on one thread
 	$(ONE_THREAD) $(BIN)/python -m pytest benchmarks $(PYTEST_ARGS)
