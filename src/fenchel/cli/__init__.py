@@ -1,5 +1,6 @@
 """The command line, one module for each command; the only package that prints."""
 
+from fenchel import __version__
 from fenchel.cli.groups import LazyGroup, click
 
 __all__ = ["main"]
@@ -16,7 +17,7 @@ _COMMANDS = {
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="fenchel")
+@click.version_option(__version__)
 def main() -> None:
     """Operator-valued kernel machines with certified duality gaps.
 
