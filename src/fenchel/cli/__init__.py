@@ -6,7 +6,7 @@ from fenchel.cli.groups import LazyGroup, click
 __all__ = ["main"]
 
 _COMMANDS = {
-    "datasets": "List, locate, check and fetch data files.",
+    "datasets": "List, build, check and fetch data files.",
     "demo": "Curves from curves on simulated data, with and without outliers.",
     "fit": "Fit a model to a table.",
     "outliers": "Find the wrong rows of a table.",

@@ -1,12 +1,16 @@
 """The work of ``fenchel datasets``."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+from fenchel._files import DAMAGE
 from fenchel.cli.terminal import click, print_table, rich_progress
-from fenchel.datasets.store import check_files, data_folder, fetch, known_files
+from fenchel.datasets.building import build, differences, read_columns
+from fenchel.datasets.sources import SOURCES
+from fenchel.datasets.store import KnownFile, check_files, data_folder, fetch, known_files
 
-__all__ = ["check", "fetch_files", "list_files", "path"]
+__all__ = ["build_files", "check", "fetch_files", "list_files", "path", "source"]
 
 
 def list_files(as_json: bool) -> None:
@@ -20,8 +24,36 @@ def list_files(as_json: bool) -> None:
         keys = ("files", "bytes", "there")
         click.echo(json.dumps({name: dict(zip(keys, row, strict=True)) for name, row in rows.items()}))
         return
-    cells = [[name, f"{found} of {files}", f"{size / 1e6:.1f} MB"] for name, (files, size, found) in rows.items()]
-    print_table(str(data_folder()), ["data set", "files there", "size"], cells)
+    cells = [
+        [name, f"{found} of {files}", f"{size / 1e6:.1f} MB", "" if found == files else _how_to_get(name)]
+        for name, (files, size, found) in rows.items()
+    ]
+    print_table(str(data_folder()), ["data set", "files there", "size", "how to get it"], cells)
+
+
+def _how_to_get(name: str) -> str:
+    return "build" if name in SOURCES and SOURCES[name].recipes else "fetch"
+
+
+def source(name: str) -> None:
+    """Print where a data set comes from."""
+    _known((name,))
+    one = SOURCES[name]
+    click.echo(f"{one.title}\nsource     {one.url}\nlicence    {one.licence}\ncitation   {one.citation}")
+    if one.recipes:
+        click.echo(f"originals  {', '.join(one.originals)}\nbuild      fenchel datasets build {name} --from FOLDER")
+    if one.note:
+        click.echo(f"note       {one.note}")
+
+
+def build_files(names: tuple[str, ...], folder: Path) -> None:
+    """Build the files of some data sets from originals in a folder."""
+    _known(names)
+    for name in names:
+        built, absent = build(name, folder)
+        click.echo(f"{name}: built and checked {', '.join(str(file) for file in built)}")
+        if absent:
+            click.echo(f"{name}: not in {folder}: {', '.join(absent)}")
 
 
 def path(name: str | None) -> None:
@@ -33,7 +65,7 @@ def path(name: str | None) -> None:
 def check(names: tuple[str, ...], as_json: bool) -> None:
     """Compare the files of some data sets, or of all, with their checksums; exit with 1 if one is damaged."""
     _known(names)
-    states = {known.name: state for known, state in check_files(list(names))}
+    states = {known.name: _state(known, state) for known, state in check_files(list(names))}
     if as_json:
         click.echo(json.dumps(states))
     else:
@@ -41,12 +73,22 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     raise SystemExit(1 if "damaged" in states.values() else 0)
 
 
+def _state(known: KnownFile, state: str) -> str:
+    """Return the state of a file; one that was built has other bytes than the known file and the same content."""
+    if state != "damaged":
+        return state
+    try:
+        return "damaged" if differences(known.name, read_columns(data_folder() / known.name)) else "built"
+    except DAMAGE:
+        return state
+
+
 def fetch_files(names: tuple[str, ...], url: str | None) -> None:
     """Download the absent and damaged files of some data sets."""
     _known(names)
     with rich_progress.Progress(transient=True) as bar:
         for known, state in list(check_files(list(names))):
-            if state != "ok":
+            if _state(known, state) not in ("ok", "built"):
                 _fetch_one(known.name, known.size, url, bar)
     click.echo(f"{', '.join(names)}: complete in {data_folder()}")
 

@@ -1,6 +1,7 @@
 """``fenchel datasets``: its commands. The work is in ``data_files``, which is imported when one of them runs."""
 
 from importlib import import_module
+from pathlib import Path
 
 from fenchel.cli.groups import OneLineGroup, click, command
 
@@ -14,11 +15,12 @@ def datasets_command() -> None:
     """Data files that the experiments and the loaders of fenchel.datasets read.
 
     They are looked for in the folder FENCHEL_DATA, ~/fenchel_data by default, and fetched from the address
-    FENCHEL_DATA_URL if it is set.
+    FENCHEL_DATA_URL if it is set. Without a copy, most of them are built from public originals.
 
     \b
       fenchel datasets list
-      fenchel datasets check dti usps
+      fenchel datasets source yeast
+      fenchel datasets build yeast --from ~/Downloads
     """
 
 
@@ -59,6 +61,34 @@ def check_command(names: tuple[str, ...], as_json: bool) -> None:
     import_module("fenchel.cli.data_files").check(names, as_json)
 
 
+@command("source")
+@click.argument("name")
+def source_command(name: str) -> None:
+    """Print the public source, the licence and the citation of a data set.
+
+    \b
+      fenchel datasets source dti
+    """
+    import_module("fenchel.cli.data_files").source(name)
+
+
+@command("build")
+@click.argument("names", nargs=-1, required=True)
+@click.option("--from", "folder", type=click.Path(path_type=Path), default=Path("."),
+              show_default=True, help="Folder of the unpacked originals.")  # fmt: skip
+def build_command(names: tuple[str, ...], folder: Path) -> None:
+    """Build data files from downloaded originals, and check them.
+
+    Shapes and sums of the result are compared with those of the known file; nothing is written if they differ.
+    "fenchel datasets source NAME" says which originals are needed and where they are.
+
+    \b
+      fenchel datasets build dti
+      fenchel datasets build yeast mulan_mtr --from .
+    """
+    import_module("fenchel.cli.data_files").build_files(names, folder)
+
+
 @command("fetch")
 @click.argument("names", nargs=-1, required=True)
 @click.option("--url", help="Where the files are.  [default: FENCHEL_DATA_URL]")
@@ -71,5 +101,5 @@ def fetch_command(names: tuple[str, ...], url: str | None) -> None:
     import_module("fenchel.cli.data_files").fetch_files(names, url)
 
 
-for _command in (list_command, path_command, check_command, fetch_command):
+for _command in (list_command, path_command, source_command, build_command, check_command, fetch_command):
     datasets_command.add_command(_command)

@@ -12,8 +12,9 @@ from typing import Any
 
 from fenchel._files import write_whole
 from fenchel.cli.terminal import click, print_table, rich, rich_progress
+from fenchel.datasets.store import data_folder
 from fenchel.experiments import EXPERIMENTS
-from fenchel.experiments.base import Outcome
+from fenchel.experiments.base import Outcome, absent_files
 from fenchel.experiments.base import run as run_units
 from fenchel.experiments.comparison import MISS, Comparison
 from fenchel.persistence import versions
@@ -47,9 +48,10 @@ def run(
     parts = output / ("parts-quick" if quick else "parts")
     if fresh and parts.exists():
         shutil.rmtree(parts)
+    chosen = _with_data(names)
     output.mkdir(parents=True, exist_ok=True)
     done = []
-    for name in names or sorted(EXPERIMENTS):
+    for name in chosen:
         outcome = _run(name, quick, parts, jobs, dask, silent=as_json)
         fig = EXPERIMENTS[name].draw(outcome.found)
         fig.savefig(output / f"{name}.png", dpi=110)
@@ -63,6 +65,26 @@ def run(
     if table is not None:
         write_whole(table, markdown(done, facts).encode())
     _conclude(done, output / "reproduce.html", facts, as_json)
+
+
+def _with_data(names: tuple[str, ...]) -> list[str]:
+    """Return the experiments to run; a named one without its data is an error, others are left out in one line."""
+    chosen = list(names or sorted(EXPERIMENTS))
+    if os.environ.get("FENCHEL_DATA_URL"):
+        return chosen  # absent files are fetched
+    absent = {name: files for name in chosen if (files := absent_files(EXPERIMENTS[name]))}
+    if not absent:
+        return chosen
+    files = sorted({file for some in absent.values() for file in some})
+    sets = sorted({file.split("/")[0] for file in files})
+    line = (
+        f"{', '.join(absent)}: {data_folder()} has no {', '.join(files)}. `fenchel datasets source NAME` says how to "
+        f"get the data; NAME is {' or '.join(sets)}."
+    )
+    if names or len(absent) == len(chosen):
+        raise FileNotFoundError(line)
+    click.echo(f"Left out {line}", err=True)
+    return [name for name in chosen if name not in absent]
 
 
 def _run(name: str, quick: bool, folder: Path, jobs: int, dask: str | None, silent: bool) -> Outcome:

@@ -73,7 +73,7 @@ def locate(*parts: str) -> Path:
         return fetch(name)
     raise FileNotFoundError(
         f"There is no data file {path}. Put it there, or set FENCHEL_DATA to the folder that holds it as {name}, or "
-        "FENCHEL_DATA_URL to the address of a copy."
+        f"FENCHEL_DATA_URL to the address of a copy; `fenchel datasets source {parts[0]}` says where the data are from."
     )
 
 
