@@ -6,12 +6,14 @@
 #   make test WORKERS=4              more processes
 #   make test-all TORCH=1            every case of every test
 #   make fuzz FUZZ_CASES=500         fewer cases of hostile input
+#   make docs GALLERY=0              the pages without running the examples
 
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 TORCH ?=
 PYTEST_ARGS ?=
+GALLERY ?= 1
 FUZZ_CASES ?= 10000
 
 BIN := $(VENV)/bin
@@ -24,7 +26,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all fuzz lint bench docs clean distclean
+.PHONY: help demo test test-all fuzz lint bench docs dist-check clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -41,17 +43,21 @@ test-all: test ## run every case of every test; make test takes those that can f
 fuzz: $(STAMPS)/test ## hostile input: 10 000 cases in about 20 minutes (FUZZ_CASES=500 for fewer)
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz --cases $(FUZZ_CASES) --workers $(WORKERS)
 
-lint: $(STAMPS)/lint,cli,plot ## style, types and the direction of imports
+lint: $(STAMPS)/lint,cli,plot ## style, types, the direction of imports and docstrings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/check_docstrings.py
 
 bench: $(STAMPS)/bench ## run the benchmarks, on one thread
 	$(ONE_THREAD) $(BIN)/python -m pytest benchmarks $(PYTEST_ARGS)
 
 docs: $(STAMPS)/docs ## build the pages in docs/_build/html; a warning is an error
-	$(BIN)/python -m sphinx -E -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -E -W --keep-going $(if $(filter 0,$(GALLERY)),-D plot_gallery=0) -b html docs docs/_build/html
+
+dist-check: ## build sdist and wheel, install the wheel in a new environment and try it
+	.ci/try-dist $(PYTHON)
 
 clean: ## remove what the other targets wrote, but for the virtual environment
 	rm -rf demo reproduce build dist docs/_build docs/auto_examples docs/api docs/sg_execution_times.rst

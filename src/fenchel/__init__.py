@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fenchel.outliers import OutlierReport, RobustRefit
     from fenchel.persistence import load, save
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ConformalPredictor",

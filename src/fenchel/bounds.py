@@ -26,16 +26,35 @@ class GeneralizationBound:
     """A bound on the risk of a model that holds with probability ``1 - delta`` over the draw of the training sample.
 
     The risk is the expected loss of a new sample, in the units of the loss.
+
+    Attributes
+    ----------
+    bound : float
+        The bound on the risk.
+    training_risk : float
+        Mean loss of the training sample.
+    stability : float
+        beta of Theorem 9.
+    largest_loss : float
+        M of Assumption 7.
+    lipschitz : float
+        C of Assumption 9.
+    optimization_error : float
+        What the duality gap of the fit adds.
+    delta : float
+        Probability that the bound fails.
+    left_out_risk, left_out_standard_error : float or None
+        Leave-one-out estimate of the risk and its standard error; ``None`` without data.
     """
 
-    bound: float  # on the risk
-    training_risk: float  # mean loss of the training sample
-    stability: float  # beta of Theorem 9
-    largest_loss: float  # M of Assumption 7
-    lipschitz: float  # C of Assumption 9
-    optimization_error: float  # what the duality gap of the fit adds
+    bound: float
+    training_risk: float
+    stability: float
+    largest_loss: float
+    lipschitz: float
+    optimization_error: float
     delta: float
-    left_out_risk: float | None = None  # mean loss of samples that are left out, one at a time
+    left_out_risk: float | None = None
     left_out_standard_error: float | None = None
 
     @property

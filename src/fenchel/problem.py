@@ -23,8 +23,14 @@ T = TypeVar("T")
 class Certificate:
     r"""Primal value, dual value and the gap between them.
 
-    ``gap`` is the sum of the Fenchel–Young gaps of the samples, which loses no digit to the subtraction of two nearly
-    equal objectives; ``relative_gap`` is :math:`gap / \max(|P|, 10^{-10} P(0))`.
+    Attributes
+    ----------
+    primal, dual : float
+        The two objectives.
+    gap : float
+        Sum of the Fenchel–Young gaps of the samples, which avoids the cancellation of two nearly equal objectives.
+    relative_gap : float
+        :math:`gap / \max(|P|, 10^{-10} P(0))`.
     """
 
     primal: float
@@ -39,7 +45,17 @@ class Certificate:
 
 
 class Shared:
-    """What problems with one Gram operator and the same targets have in common; each is computed when first needed."""
+    """Factorisations that problems with the same Gram operator and targets have in common, computed when first needed.
+
+    Parameters
+    ----------
+    gram : Operator
+        The Gram operator.
+    targets : array of shape (n, p)
+        The targets.
+    factorize : callable or None, default=None
+        Returns the eigenbasis; ``None`` is ``gram.factorize``.
+    """
 
     def __init__(self, gram: Operator, targets: Array, factorize: Callable[[], Eigenbasis] | None = None) -> None:
         self.gram = gram
@@ -118,6 +134,27 @@ class DualProblem:
 
     Problems that are made of one another by ``dataclasses.replace`` have ``shared`` in common, as long as they have the
     same Gram operator and targets.
+
+    Attributes
+    ----------
+    gram : Operator
+        The Gram operator.
+    targets : array of shape (n, p)
+        Coordinates of the outputs.
+    loss : Loss
+        The loss, bound to the representation.
+    lam : float
+        Weight of the squared norm.
+    root : array of shape (n, 1) or None
+        Square roots of the sample weights.
+    total : float
+        Sum S of the sample weights.
+    mask : array of shape (n, 1) or (n, p), or None
+        1 for samples or coordinates that are observed, 0 for the others.
+    point_scale : array or None
+        Scale of the points, for losses of point values.
+    shared : Shared
+        Factorisations that problems with the same Gram operator and targets have in common.
     """
 
     gram: Operator

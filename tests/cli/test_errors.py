@@ -33,7 +33,7 @@ pandas = pytest.importorskip("pandas")
         (["-t", "y_a", "--test-size", "0.999"], "leaves none of the 40 rows"),
         (["-t", "y_a", "--model", "no/such/folder/m"], "There is no folder no/such/folder for m."),
         (["-t", "y_a", "--lossy", "1"], "No such option '--lossy'"),
-        ([], "Missing option '-t'"),
+        ([], "Name the columns to predict with --target."),
     ],
 )
 def test_a_wrong_call_of_fit(words, said, fenchel, csv_file):

@@ -207,7 +207,7 @@ class TestDatasets:
         known = KnownFile("made/one.npz", len(body), hashlib.sha256(body).hexdigest())
         other = KnownFile("other/two.npz", 5, "0" * 64)
         both = {one.name: one for one in (known, other)}
-        for module in (store, importlib.import_module("fenchel.cli.datasets")):
+        for module in (store, importlib.import_module("fenchel.cli.data_files")):
             monkeypatch.setattr(module, "known_files", lambda: both)
         monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
         (tmp_path / "made").mkdir()
@@ -239,11 +239,34 @@ class TestDatasets:
         result = call("datasets", "check", "made")
         assert result.exit_code == 1 and "damaged" in result.output
 
+    def test_source_and_build(self, folder, tmp_path, monkeypatch):
+        dti = KnownFile("dti/dti_ms_first_visit.npz", 5, "0" * 64)
+        for module in (store, importlib.import_module("fenchel.cli.data_files")):
+            monkeypatch.setattr(module, "known_files", lambda: {dti.name: dti})
+        text = call("datasets", "source", "dti").output
+        assert "cran.r-project.org" in text and "GPL" in text and "DTI.csv" in text
+        result = call("datasets", "build", "dti", "--from", tmp_path)
+        assert result.exit_code == 1 and result.output.startswith("Error: There is no DTI.csv in ")
+        assert "build" in call("datasets", "list").output
+
     def test_fetch_without_an_address(self, folder, monkeypatch):
         monkeypatch.delenv("FENCHEL_DATA_URL", raising=False)
         assert "complete" in call("datasets", "fetch", "made").output  # nothing to do
         result = call("datasets", "fetch", "other")
         assert result.exit_code == 1 and result.output.strip().startswith("Error: There is no address to download from")
+
+
+def test_experiments_without_their_data(cubes, tmp_path, monkeypatch):
+    monkeypatch.setenv("FENCHEL_DATA", str(tmp_path / "none"))
+    monkeypatch.delenv("FENCHEL_DATA_URL", raising=False)
+    result = call("reproduce", "dti", "cubes", "--output", tmp_path)
+    (line,) = result.output.splitlines()
+    assert result.exit_code == 1 and line.startswith("Error: dti: ") and "has no dti/dti_ms_first_visit.npz" in line
+    for name in [name for name in EXPERIMENTS if name not in ("cubes", "dti")]:
+        monkeypatch.delitem(EXPERIMENTS, name)
+    result = call("reproduce", "--output", tmp_path)
+    assert result.exit_code == 0 and result.stderr.startswith("Left out dti: ")
+    assert "5 PASS" in result.output
 
 
 def test_loaders_describe_their_data(data_folder, monkeypatch):

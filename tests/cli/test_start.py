@@ -1,5 +1,6 @@
 """Help comes at once: nothing is imported that it does not need."""
 
+import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -9,12 +10,13 @@ import pytest
 pytest.importorskip("click")
 pytest.importorskip("rich")
 
+COMMANDS = ("datasets", "demo", "fit", "outliers", "predict", "report", "reproduce")
 HEAVY = ("numpy", "scipy", "sklearn", "pandas", "matplotlib", "rich")
 
 
 @pytest.mark.parametrize(
     "words",
-    [["--help"], ["--version"], ["nothing"], *([name, "--help"] for name in ("demo", "fit", "predict", "report"))],
+    [["--help"], ["--version"], ["nothing"], ["datasets", "list", "--help"], *([name, "--help"] for name in COMMANDS)],
 )
 def test_help_imports_no_library_of_numbers(words):
     code = (
@@ -39,8 +41,46 @@ def test_every_command_that_is_listed_is_there(fenchel):
     from fenchel.cli import main
 
     listed = fenchel("--help").out
-    assert set(main.commands) == {"datasets", "demo", "fit", "outliers", "predict", "report", "reproduce"}
+    assert set(main.commands) == set(COMMANDS)
     for name, command in main.commands.items():
         assert f"  {name:<9}  {command.short_help}" in listed
         assert getattr(import_module(f"fenchel.cli.{name}"), f"{name}_command").name == name
         assert fenchel(name, "--help").code == 0
+
+
+def commands(group, path=()):
+    """Yield each command and subcommand with the words that call it."""
+    for name, command in group.commands.items():
+        if not path:
+            command = getattr(import_module(f"fenchel.cli.{name}"), f"{name}_command")
+        yield (*path, name), command
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+
+
+def test_every_command_has_examples_that_parse(fenchel):
+    from fenchel.cli import main
+
+    for path, command in commands(main):
+        text = fenchel(*path, "--help").out.split("Options:")[0].replace("\\\n", " ")
+        examples = [shlex.split(line) for line in text.splitlines() if line.strip().startswith("fenchel ")]
+        assert examples, path
+        for words in examples:
+            assert words[: len(path) + 1] == ["fenchel", *path]
+            if hasattr(command, "commands"):
+                rest, one = words[len(path) + 2 :], command.commands[words[len(path) + 1]]
+            else:
+                rest, one = words[len(path) + 1 :], command
+            rest = rest[: rest.index("|")] if "|" in rest else rest
+            one.make_context(path[-1], rest)  # an unknown option or a wrong value raises
+
+
+def test_the_names_of_reproduce_are_those_of_the_experiments():
+    from fenchel.cli.reproduce import _NAMES
+    from fenchel.experiments import EXPERIMENTS
+
+    assert list(_NAMES) == sorted(EXPERIMENTS)
+
+
+def test_fit_without_a_target_names_the_columns(fenchel, csv_file):
+    assert fenchel("fit", csv_file).line.endswith("data.csv has 6: x, z, side, unit, y_a, y_b.")

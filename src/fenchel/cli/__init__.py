@@ -1,27 +1,32 @@
 """The command line, one module for each command; the only package that prints."""
 
+from fenchel import __version__
 from fenchel.cli.groups import LazyGroup, click
 
 __all__ = ["main"]
 
 _COMMANDS = {
-    "datasets": "List, locate, check and fetch data files.",
-    "demo": "Curves from curves, on made data with and without outliers.",
+    "datasets": "List, build, check and fetch data files.",
+    "demo": "Curves from curves on simulated data, with and without outliers.",
     "fit": "Fit a model to a table.",
-    "outliers": "Find the rows of a table that are wrong.",
+    "outliers": "Find the wrong rows of a table.",
     "predict": "Predict with a saved model.",
     "report": "Write a page about a saved model.",
-    "reproduce": "Compute published numbers anew, and print them beside ours.",
+    "reproduce": "Recompute published numbers and print them beside ours.",
 }
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="fenchel")
+@click.version_option(__version__)
 def main() -> None:
     """Operator-valued kernel machines with certified duality gaps.
 
-    Exit status: 0 done, 1 an error, 2 a wrong call, 3 a fit that did not reach its tolerance. Every error is one line;
-    --debug after a command shows where it comes from.
+    \b
+      fenchel fit houses.csv --target price --model model.fenchel
+      fenchel predict model.fenchel new.csv
+
+    Exit status: 0 success, 1 an error, 2 wrong usage, 3 a fit that did not reach its tolerance. Every error is one
+    line; --debug after a command shows the traceback.
     """
 
 

@@ -9,7 +9,13 @@ __all__ = ["demo_command"]
 
 
 @command("demo")
-@click.option("--output", type=click.Path(file_okay=False, path_type=Path), default=Path("demo"), show_default=True)
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("demo"),
+              show_default=True, help="Folder of the picture and the page.")  # fmt: skip
 def demo_command(output: Path) -> None:
-    """Curves from curves, on made data with and without outliers: a table, a picture and a page."""
+    """Predict curves from curves on simulated data, with and without outliers: a table, a picture and a page.
+
+    \b
+      fenchel demo
+      fenchel demo --output /tmp/demo
+    """
     import_module("fenchel.cli.demonstration").run(output)

@@ -38,8 +38,8 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 
 @command("fit", help=_HELP)
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("-t", "--target", "targets", multiple=True, required=True, metavar="COLUMNS",
-              help="Output columns: a name, a range a:b, a pattern such as 'y_*'; may be repeated.")  # fmt: skip
+@click.option("-t", "--target", "targets", multiple=True, metavar="COLUMNS",
+              help="Output columns: a name, a range a:b, a pattern such as 'y_*'; repeatable.  [required]")  # fmt: skip
 @click.option("--inputs", multiple=True, metavar="COLUMNS", help="Input columns; by default all others.")
 @click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out of the inputs.")
 @click.option("--curves", is_flag=True, help="The targets of a row are one curve; a missing value is not observed.")

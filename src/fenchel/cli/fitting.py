@@ -50,7 +50,12 @@ def run(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         regressor = _regressor(options)
-        train, test = _split(read_table(data), test_size, seed)
+        table = read_table(data)
+        if not options["targets"]:
+            raise click.UsageError(
+                f"Name the columns to predict with --target. {data} has {_names(list(table.columns))}."
+            )
+        train, test = _split(table, test_size, seed)
         start = time.perf_counter()
         with _progress(regressor.estimator):
             regressor.fit(train)

@@ -13,14 +13,14 @@ __all__ = ["outliers_command"]
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--fdr", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.1, show_default=True,
               help="False discovery rate of the rows that are flagged.")  # fmt: skip
-@click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True, help="Rows that are printed.")
+@click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True, help="Number of rows to print.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A .csv file with all rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print the flagged rows as JSON.")
 def outliers_command(model: Path, data: Path, fdr: float, rows: int, output: Path | None, as_json: bool) -> None:
-    """Find the rows of a table that are wrong, with a model that "fenchel fit --model" wrote.
+    """Find the wrong rows of a table with a model that "fenchel fit --model" saved.
 
-    DATA is the table that MODEL was fitted to. Each row is compared with what a model of the other rows predicts of it:
-    a row may look normal and have the targets of another.
+    DATA is the table that MODEL was fitted to. Each row is compared with the prediction of a model of the other
+    rows, so that a row with plausible inputs and the targets of another row is found too.
 
     \b
       fenchel outliers model.fenchel train.csv

@@ -15,10 +15,10 @@ __all__ = ["predict_command"]
               help="A .csv, .npz or .parquet file; without it, CSV is printed.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the predictions as JSON instead of CSV.")
 def predict_command(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
-    """Predict the targets of a table with a model that "fenchel fit --model" wrote.
+    """Predict the targets of a table with a model that "fenchel fit --model" saved.
 
-    DATA has the input columns by the names that the model was fitted with, in any order; others are passed over. A
-    missing number becomes the median of the training rows, and text that no training row has counts as other; notes on
+    DATA has the input columns that the model was fitted with, in any order; other columns are ignored. A missing number
+    is replaced by the median of the training rows, and text that was not seen in training counts as "other"; notes on
     the error stream say where.
 
     \b

@@ -17,8 +17,8 @@ __all__ = ["report_command"]
 def report_command(model: Path, data: Path | None, output: Path | None, as_json: bool) -> None:
     """Write one page about a fitted model: certificate, outliers, sparsity, grid, predictions.
 
-    The page is one file, with no network; it has a light and a dark form, and prints. MODEL is a file of
-    "fenchel fit --model" or of fenchel.save.
+    The page is one self-contained file with a light and a dark theme. MODEL is a file written by
+    "fenchel fit --model" or fenchel.save.
 
     \b
       fenchel report model.fenchel --data test.csv --output page.html

@@ -1,39 +1,32 @@
-"""``fenchel reproduce``."""
+"""``fenchel reproduce``: its options. The work is in ``reproducing``, which is imported when the command runs."""
 
-import json
-import os
-import platform
-import shutil
-from dataclasses import replace
-from datetime import date
-from inspect import cleandoc
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from fenchel._files import write_whole
-from fenchel.cli.terminal import click, command, print_table, rich, rich_progress
-from fenchel.experiments import EXPERIMENTS
-from fenchel.experiments.base import Outcome, run
-from fenchel.experiments.comparison import MISS, Comparison
-from fenchel.persistence import versions
-from fenchel.report import plots
-from fenchel.report.reproduction import (
-    HEADER,
-    Finished,
-    footnotes,
-    markdown,
-    origin,
-    reproduction_page,
-    row_cells,
-    tally,
-    told,
-)
+from fenchel.cli.groups import click, command
 
 __all__ = ["reproduce_command"]
 
+_NAMES = (
+    "bibtex",
+    "dti",
+    "fp490",
+    "kae",
+    "lip",
+    "metabolites",
+    "missing",
+    "movielens",
+    "robust-sine",
+    "speech",
+    "synthetic",
+    "usps",
+    "yeast-curves",
+    "yeast-hamming",
+)
+
 
 @command("reproduce")
-@click.argument("names", nargs=-1, type=click.Choice(sorted(EXPERIMENTS)))
+@click.argument("names", nargs=-1, type=click.Choice(_NAMES))
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduce"),
               show_default=True, help="Folder of the page, the figures and the finished parts.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="A reduced version of each, stated as such: minutes for all of them.")
@@ -52,100 +45,15 @@ def reproduce_command(
     table: Path | None,
     as_json: bool,
 ) -> None:
-    """Compute published numbers anew, print them beside ours, draw the figures, write a page.
+    """Recompute published numbers, print them beside ours, draw the figures and write a page.
 
-    Without NAMES, all experiments. Each part is kept in OUTPUT as soon as it is computed: a run that was stopped, in
-    whatever way, goes on where it was. The data are found through FENCHEL_DATA. The exit status is 1 if a number
-    misses; a tie is no miss.
+    Without NAMES, all experiments whose data are there. Each part is kept in OUTPUT as soon as it is computed: an
+    interrupted run resumes where it stopped. The data are read from the folder FENCHEL_DATA; "fenchel datasets" tells
+    how to get them. The exit status is 1 if a number misses; a tie is not a miss.
 
     \b
+      fenchel reproduce robust-sine synthetic
       fenchel reproduce --quick --jobs 2
-      fenchel reproduce speech usps --jobs 4
       fenchel reproduce --dask tcp://scheduler:8786
     """
-    parts = output / ("parts-quick" if quick else "parts")
-    if fresh and parts.exists():
-        shutil.rmtree(parts)
-    output.mkdir(parents=True, exist_ok=True)
-    done = []
-    for name in names or sorted(EXPERIMENTS):
-        outcome = _run(name, quick, parts, jobs, dask, silent=as_json)
-        fig = EXPERIMENTS[name].draw(outcome.found)
-        fig.savefig(output / f"{name}.png", dpi=110)
-        about = cleandoc(EXPERIMENTS[name].__doc__ or name)
-        rows = [_explained(row) for row in outcome.rows] if quick else outcome.rows
-        done.append(Finished(name, about, rows, plots.svg(fig), outcome.results, outcome.seconds, outcome.reused))
-        if not as_json:
-            _show(done[-1], quick)
-    facts = _facts(done, quick, jobs, dask)
-    write_whole(output / "reproduce.html", reproduction_page(done, facts).encode())
-    if table is not None:
-        write_whole(table, markdown(done, facts).encode())
-    _conclude(done, output / "reproduce.html", facts, as_json)
-
-
-def _run(name: str, quick: bool, folder: Path, jobs: int, dask: str | None, silent: bool) -> Outcome:
-    """Run one experiment with a bar of its units."""
-    experiment = EXPERIMENTS[name]
-    units = experiment.units(quick)
-    with rich_progress.Progress(disable=silent, transient=True) as bar:
-        task = bar.add_task(name, total=len(units))
-        return run(
-            experiment, units, folder, lambda _, finished, total: bar.update(task, completed=finished), jobs, dask
-        )
-
-
-def _show(one: Finished, quick: bool) -> None:
-    """Print the table of an experiment, and which choices were made after a look at test data."""
-    marks = footnotes(one.rows)
-    print_table(f"{one.name}, reduced" if quick else one.name, HEADER, [row_cells(row, marks) for row in one.rows])
-    for choice, mark in marks.items():
-        click.echo(f"{mark} {choice}")
-
-
-def _explained(row: Comparison) -> Comparison:
-    """Return a row of a reduced run; if it misses, with the warning that the full one decides."""
-    if row.verdict != MISS:
-        return row
-    return replace(row, note=f"reduced: only the full run is comparable; {row.note}")
-
-
-def _facts(done: list[Finished], quick: bool, jobs: int, dask: str | None) -> dict[str, str]:
-    """Return what a reader must know of a run."""
-    return {
-        "kind": "reduced: fewer splits, draws or losses than published" if quick else "full",
-        "date": date.today().isoformat(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "units": "on workers of Dask" if dask else f"{jobs} at a time",
-        "computing": f"{sum(one.seconds for one in done) / 60:.1f} minutes, all parts added up",
-        **{f"version of {name}": version for name, version in versions().items()},
-    }
-
-
-def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: bool) -> None:
-    """Say how many numbers pass, tie and miss, and end with status 1 if one misses."""
-    counts = tally([row for one in done for row in one.rows])
-    if as_json:
-        rows: list[dict[str, Any]] = [
-            {
-                "experiment": one.name,
-                "number": row.name,
-                "wanted": row.published,
-                "ours": row.ours,
-                "tolerance": row.tolerance,
-                "at_most": row.at_most,
-                "standard_error": row.standard_error,
-                "trivial": row.trivial,
-                "looked_at_test": row.looked_at_test,
-                "passes": bool(row.passes),
-                "verdict": row.verdict,
-                "note": row.note,
-            }
-            for one in done
-            for row in one.rows
-        ]
-        reused = {one.name: one.reused for one in done if one.reused}
-        click.echo(json.dumps({"facts": facts, "page": str(page), "counts": counts, "reused": reused, "rows": rows}))
-    else:
-        rich.print(f"{told([row for one in done for row in one.rows])}. {origin(done)} Page: {page}")
-    raise SystemExit(1 if counts[MISS] else 0)
+    import_module("fenchel.cli.reproducing").run(names, output, quick, jobs, dask, fresh, table, as_json)

@@ -109,12 +109,34 @@ def as_curves(Y: Outputs, grid: Array | None = None, name: str = "Y") -> Curves:
 
 
 def brings_points(Y: Outputs) -> bool:
-    """Whether the data know their own points, which need not be those of a model."""
+    """Whether curves come with their own points.
+
+    Parameters
+    ----------
+    Y : array, Curves, list, tuple or FData
+        Curves.
+
+    Returns
+    -------
+    brings_points : bool
+        ``False`` for an array, whose points are those of a grid given elsewhere.
+    """
     return isinstance(Y, Curves | list | tuple) or is_fdata(Y)
 
 
 def is_fdata(Y: Outputs) -> bool:
-    """Whether the data are an object of scikit-fda."""
+    """Whether the data are a scikit-fda object.
+
+    Parameters
+    ----------
+    Y : object
+        Data.
+
+    Returns
+    -------
+    is_fdata : bool
+        ``True`` for ``FDataGrid``, ``FDataBasis`` and ``FDataIrregular``.
+    """
     return bool(_classes(Y, "skfda"))
 
 

@@ -63,7 +63,7 @@ def make_burgers(n_samples: int = 1000, n_points: int = 128, random_state: int |
 def make_advection(
     n_samples: int = 1000, n_points: int = 64, speed: float = 0.5, random_state: int | None = 0
 ) -> Bunch:
-    r"""Discontinuous initial states of the advection equation and the states at time 1.
+    r"""Make discontinuous initial states of the advection equation and the states at time 1.
 
     .. math:: u_t + c u_x = 0 \quad \text{on } [0, 1], \text{ periodic}, \qquad
         u_0 = \operatorname{sign} g, \quad g \sim \mathcal N\bigl(0, 625 (-\Delta + 25)^{-2}\bigr) .

@@ -51,7 +51,13 @@ def known_files() -> dict[str, KnownFile]:
 
 
 def data_folder() -> Path:
-    """Return the folder that holds the data sets: ``FENCHEL_DATA``, else ``~/fenchel_data``."""
+    """Return the folder that holds the data sets.
+
+    Returns
+    -------
+    folder : Path
+        The folder named by ``FENCHEL_DATA``, else ``~/fenchel_data``.
+    """
     return Path(os.environ.get("FENCHEL_DATA", "~/fenchel_data")).expanduser()
 
 
@@ -67,7 +73,7 @@ def locate(*parts: str) -> Path:
         return fetch(name)
     raise FileNotFoundError(
         f"There is no data file {path}. Put it there, or set FENCHEL_DATA to the folder that holds it as {name}, or "
-        "FENCHEL_DATA_URL to the address of a copy."
+        f"FENCHEL_DATA_URL to the address of a copy; `fenchel datasets source {parts[0]}` says where the data are from."
     )
 
 
@@ -147,7 +153,20 @@ def _copy(address: str, out: BinaryIO, known: KnownFile, progress: Progress | No
 
 
 def check_files(data_sets: list[str] | None = None) -> Iterator[tuple[KnownFile, str]]:
-    """Yield every known file of some data sets, of all by default, and "ok", "absent" or "damaged"."""
+    """Compare files with their checksums.
+
+    Parameters
+    ----------
+    data_sets : list of str or None, default=None
+        Names of data sets; ``None`` is all of them.
+
+    Yields
+    ------
+    known : KnownFile
+        A file that should be there.
+    state : {"ok", "absent", "damaged"}
+        How it is found.
+    """
     for known in known_files().values():
         if data_sets and known.data_set not in data_sets:
             continue

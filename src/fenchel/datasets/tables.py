@@ -142,7 +142,20 @@ def read_table(path: str | Path) -> Table:
 
 
 def as_table(value: Outputs, name: str = "the table") -> Table:
-    """Return a table from one, from a DataFrame, or from a mapping of names to columns."""
+    """Convert a DataFrame or a mapping of names to columns to a table.
+
+    Parameters
+    ----------
+    value : Table, DataFrame or mapping of str to array
+        The data.
+    name : str, default="the table"
+        What messages call the table.
+
+    Returns
+    -------
+    table : Table
+        ``value`` itself if it is a table.
+    """
     if isinstance(value, Table):
         return value
     if hasattr(value, "columns") and hasattr(value, "itertuples"):

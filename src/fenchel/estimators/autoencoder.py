@@ -283,7 +283,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X : array of shape (m, d)
             Data, or their Gram matrix with the training data, (m, n).
         squared_norms : array of shape (m,) or None, default=None
-            k(x, x) of points that are known by a Gram matrix; see Notes of the class.
+            Values k(x, x) of points that are known by a Gram matrix; see Notes of the class.
 
         Returns
         -------
@@ -330,10 +330,12 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         Parameters
         ----------
-        X, squared_norms
+        X
             As for ``reconstruct``.
         y : None
             Ignored.
+        squared_norms
+            As for ``reconstruct``.
 
         Returns
         -------

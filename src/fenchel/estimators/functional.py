@@ -94,9 +94,6 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     center : bool or "median", default=True
         Whether the mean curve (or the pointwise median) is subtracted from the outputs and added to predictions. Where
         values are missing it is estimated smoothly from all curves.
-    scale : bool or "robust", default=False
-        Whether each channel of the outputs is divided by its standard deviation over all points, and predictions
-        multiplied by it. ``"robust"`` takes a quantile of moduli instead.
     channels : array of shape (c, c) or None, default=None
         Positive semidefinite matrix between the output channels; ``None`` does not couple them.
     solver : Solver or str, default="auto"
@@ -107,6 +104,9 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         Most iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features: no n × n matrix is made.
+    scale : bool or "robust", default=False
+        Whether each channel of the outputs is divided by its standard deviation over all points, and predictions
+        multiplied by it. ``"robust"`` takes a quantile of moduli instead.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
 
@@ -274,11 +274,12 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
 
         Parameters
         ----------
-        X, y, grid
-            A sample, as for ``fit``; only points at which a curve was observed count. The points of an array are those
-            of the training curves unless a grid is given.
+        X, y
+            A sample, as for ``fit``; only points at which a curve was observed count.
         sample_weight : array of shape (n,) or None, default=None
             How often each curve counts.
+        grid
+            Points of the curves in an array; by default those of the training curves.
 
         Returns
         -------

@@ -42,7 +42,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     objects.
 
     Folds are solved as in ``OperatorKernelRegressorCV``. The error of a held-out curve is its mean squared distance to
-    the prediction over the points at which it was observed. The chosen pair is then fitted on the whole sample.
+    the prediction over the points at which it was observed. The chosen pair is then fitted on the whole sample. What
+    parameters take from the sample (a median bandwidth, the centre) is taken from the whole sample, once.
 
     Parameters
     ----------
@@ -53,18 +54,27 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` is a Laplacian kernel whose length, a share
         .05, .1, .2 or .5 of the domain, is chosen by the held-out errors of the square loss, or of the losses where
         one of them is robust.
-    channels, n_components, tol, approximation
-        As for ``FunctionalRegressor``. What they take from the sample (a median bandwidth, the centre) is taken from
-        the whole sample, once.
+    lams, losses
+        As for ``OperatorKernelRegressorCV``.
     representation : {"spline", "eigen", "fourier"} or CurveRepresentation, default="spline"
         As for ``FunctionalRegressor``. With ``kernel="auto"``, ``"spline"`` is ``Spline(quadrature="mean")``, whose
         integrals are means over the domain.
-    lams, losses, cv, aggregate, n_jobs, checkpoint, progress
-        As for ``OperatorKernelRegressorCV``. With contaminated curves ``aggregate="trimmed_mean"`` or ``"median"`` is
-        the robust choice.
+    n_components
+        As for ``FunctionalRegressor``.
     center : bool, "median" or "auto", default="auto"
         As for ``FunctionalRegressor``. ``"auto"`` is the mean, or the median where ``kernel="auto"`` has found that
         the loss is to be robust.
+    channels
+        As for ``FunctionalRegressor``.
+    cv, aggregate
+        As for ``OperatorKernelRegressorCV``. With contaminated curves ``aggregate="trimmed_mean"`` or ``"median"`` is
+        the robust choice.
+    tol
+        As for ``FunctionalRegressor``.
+    n_jobs, checkpoint, progress
+        As for ``OperatorKernelRegressorCV``.
+    approximation
+        As for ``FunctionalRegressor``.
     scale : bool, "robust" or "auto", default="auto"
         As for ``FunctionalRegressor``. ``"auto"`` divides each output channel by its scale with ``kernel="auto"``,
         unless a threshold of a loss is a number or ``channels`` couples them. Held-out errors are in these units.

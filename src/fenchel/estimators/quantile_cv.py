@@ -62,15 +62,17 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         2000 samples at most.
     level_kernel : kernel, str, callable, None, or list of these, default=None
         Kernel of the levels; of a list the best one is taken.
-    levels, quadrature, intercept, coupling, tol
-        As for ``QuantileFunctionRegressor``.
     lams : sequence of float or None, default=None
         Regularisation weights; ``None`` is 13 values from 1e-6 to 1, and with a pilot 1e15, which leaves the pilot as
         it is, and 9 values from 10 to 1e-3.
+    levels, quadrature, intercept, coupling
+        As for ``QuantileFunctionRegressor``.
     non_crossing : bool or "auto", default="auto"
         As for ``QuantileFunctionRegressor``; ``"auto"`` puts predictions in order if there is a pilot.
     cv, aggregate
         As for ``OperatorKernelRegressorCV``.
+    tol
+        As for ``QuantileFunctionRegressor``.
     cv_tol : float, default=1e-3
         The relative duality gap to which the folds are solved: enough to compare. The chosen model is solved to
         ``tol``.

@@ -36,8 +36,8 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     kernel : "auto", str, kernel or callable, default="auto"
         ``"auto"`` searches for a kernel of the columns of X, on 2000 samples at most; everything else is as for
         ``OperatorKernelRegressor``.
-    operator, representation, tol, approximation
-        As for ``OperatorKernelRegressor``. What a kernel or operator takes from the sample (a median bandwidth, the
+    operator
+        As for ``OperatorKernelRegressor``. What a kernel or an operator takes from the sample (a median bandwidth, the
         covariance of the outputs) is taken from the whole sample, once.
     lams : sequence of float or None, default=None
         Regularisation weights; ``None`` is two decades around that of the kernel search, or with a given kernel 13
@@ -57,12 +57,16 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         median over all held-out samples, which a
         minority of outliers does not move; mean of the smallest four fifths of all errors, for fewer outliers than a
         fifth; median of the folds' means.
+    tol, representation
+        As for ``OperatorKernelRegressor``.
     n_jobs : int or None, default=None
         Threads over the losses.
     checkpoint : path or None, default=None
         A file that keeps the errors of finished losses; a fit with the same data and grid goes on from there.
     progress : callable or None, default=None
         Called as ``progress(done, total)`` after each (loss, lam) pair.
+    approximation
+        As for ``OperatorKernelRegressor``.
     scoring : str, callable or None, default=None
         What chooses loss and lam: a name such as ``"neg_mean_absolute_error"`` or ``"r2"``, or a scorer
         ``scorer(estimator, X, y)``, of which ``cv_errors_`` is minus the mean over folds; or a function

@@ -209,10 +209,12 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, candidates
+        X
             As for ``predict``.
         k : int
             How many; fewer where there are not so many.
+        candidates
+            As for ``predict``.
         indices : bool, default=False
             Whether to return places among the candidates instead of the candidates.
 

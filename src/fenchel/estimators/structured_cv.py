@@ -56,21 +56,27 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     output_kernel : "auto", str, kernel, callable or list of these, default="auto"
         Kernel of the outputs, or a list to choose from by the task loss. ``"auto"`` is the linear one; for vectors
         with a task loss and no decoder also Gaussian ones of half, once and twice the median distance.
-    decoder : "auto", Decoder or str, default="auto"
-        As for ``StructuredPredictor``; a threshold ``"auto"`` is chosen by the task loss of held-out samples.
-        ``"auto"`` chooses between the training outputs and, for label sets (rows of zeros and ones), a threshold.
-    operator, tol
-        As for ``StructuredPredictor``.
-    lams, cv, aggregate, n_jobs, checkpoint, progress
+    lams
         As for ``OperatorKernelRegressorCV``.
     losses : sequence of Loss or str, or "auto", default="auto"
         Losses to choose from; ``"auto"`` is the square loss, since rare objects are no errors.
+    decoder : "auto", Decoder or str, default="auto"
+        As for ``StructuredPredictor``; a threshold ``"auto"`` is chosen by the task loss of held-out samples.
+        ``"auto"`` chooses between the training outputs and, for label sets (rows of zeros and ones), a threshold.
+    operator
+        As for ``StructuredPredictor``.
     center : bool or "auto", default="auto"
         As for ``StructuredPredictor``; ``"auto"`` is on with ``kernel="auto"``.
     task_loss : callable or None, default=None
         ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``. ``None``
         chooses loss and lam by the squared distance in the output space before decoding, then the decoder of label sets
         by ``hamming_losses``.
+    cv, aggregate
+        As for ``OperatorKernelRegressorCV``.
+    tol
+        As for ``StructuredPredictor``.
+    n_jobs, checkpoint, progress
+        As for ``OperatorKernelRegressorCV``.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     scoring : str, callable or None, default=None

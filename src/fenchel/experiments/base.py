@@ -17,11 +17,11 @@ from joblib import Parallel, delayed
 import fenchel
 from fenchel._check import require
 from fenchel._files import DAMAGE, write_whole
-from fenchel.datasets.store import digests
+from fenchel.datasets.store import data_folder, digests, known_files
 from fenchel.experiments.comparison import Comparison
 from fenchel.persistence import versions
 
-__all__ = ["Experiment", "Outcome", "Progress", "Unit", "on_device", "run"]
+__all__ = ["Experiment", "Outcome", "Progress", "Unit", "absent_files", "on_device", "run"]
 
 Result = dict[str, Any]  # what a unit returns: numbers, lists and arrays by name
 
@@ -110,6 +110,13 @@ def run(
     results = {unit.name: kept[unit.name]["result"] for unit in units}
     rows, found = experiment.summary(results)
     return Outcome(rows, found, results, sum(kept[unit.name]["seconds"] for unit in units), reused)
+
+
+def absent_files(experiment: Experiment) -> list[str]:
+    """Return the data files that an experiment reads and that are not there: ``FILES``, or those of ``DATA``."""
+    sets = getattr(experiment, "DATA", ())
+    files = getattr(experiment, "FILES", [known.name for known in known_files().values() if known.data_set in sets])
+    return [name for name in files if not (data_folder() / name).is_file()]
 
 
 def _computed(units: list[Unit], jobs: int, dask: str | None) -> Iterator[tuple[str, str]]:

@@ -33,6 +33,7 @@ from fenchel.representations import CurveRepresentation, Eigen, Spline
 __all__ = ["draw", "splits", "summary", "units"]
 
 DATA = ("dti",)
+FILES = ("dti/dti_ms_first_visit.npz",)  # the others of this set are not read
 N_TRAIN = 70
 KAPPAS = np.logspace(-4, -1, 13)
 EPSILONS = np.logspace(-3, -1, 9)

@@ -198,7 +198,20 @@ OutputOperator._separable = Separable
 
 
 def as_operator_kernel(kernel: object, operator: object = None) -> OperatorKernel:
-    """Return the operator-valued kernel that an estimator's ``kernel`` and ``operator`` mean."""
+    """Return the operator-valued kernel that ``kernel`` and ``operator`` of an estimator stand for.
+
+    Parameters
+    ----------
+    kernel : OperatorKernel, ScalarKernel, str or callable
+        An operator-valued kernel, or a kernel of the inputs.
+    operator : OutputOperator, array or None, default=None
+        Operator of the outputs; ``None`` is the identity. Must be ``None`` if the kernel is operator-valued.
+
+    Returns
+    -------
+    kernel : OperatorKernel
+        The kernel itself, or its product with the operator.
+    """
     if isinstance(kernel, OperatorKernel):
         if operator is not None:
             raise ValueError(

@@ -8,7 +8,13 @@ __all__ = ["Blocks", "as_matrix"]
 
 
 class Blocks(CoupledOperator):
-    """The operators K(x_i, z_j) themselves, shape (n, m, p, p)."""
+    """An operator stored as its blocks K(x_i, z_j).
+
+    Parameters
+    ----------
+    blocks : array of shape (n, m, p, p)
+        The blocks.
+    """
 
     def __init__(self, blocks: Array) -> None:
         self.blocks = blocks

@@ -12,7 +12,13 @@ __all__ = ["Dense", "shifted"]
 
 
 class Dense(ScalarOperator):
-    """A matrix, (n, m)."""
+    """A Gram matrix held in memory.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, m)
+        The matrix.
+    """
 
     def __init__(self, matrix: Array) -> None:
         self._matrix = matrix

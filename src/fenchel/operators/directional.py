@@ -8,7 +8,15 @@ __all__ = ["Anchored", "Directional"]
 
 
 class Directional(CoupledOperator):
-    """Sum over directions z_d of G_d(x, x') z_d ⊗ z_d; ``matrices`` is (D, n, m), ``directions`` (D, p)."""
+    """Sum over directions z_d of G_d(x, x') z_d ⊗ z_d.
+
+    Parameters
+    ----------
+    matrices : array of shape (D, n, m)
+        The Gram matrix G of each direction.
+    directions : array of shape (D, p)
+        The directions z.
+    """
 
     def __init__(self, matrices: Array, directions: Array) -> None:
         super().__init__((matrices.shape[1], matrices.shape[2]), directions.shape[1])
@@ -41,7 +49,17 @@ class Directional(CoupledOperator):
 
 
 class Anchored(CoupledOperator):
-    """The same where each G_d is the product of two features: ``left`` (n, D) of the rows, ``right`` (m, D)."""
+    """Sum over directions z_d of l_d(x) r_d(x') z_d ⊗ z_d: each matrix of ``Directional`` is an outer product.
+
+    Parameters
+    ----------
+    left : array of shape (n, D)
+        Features l of the rows.
+    right : array of shape (m, D)
+        Features r of the columns.
+    directions : array of shape (D, p)
+        The directions z.
+    """
 
     def __init__(self, left: Array, right: Array, directions: Array) -> None:
         super().__init__((left.shape[0], right.shape[0]), directions.shape[1])

@@ -13,7 +13,15 @@ __all__ = ["Kronecker", "entries", "kronecker"]
 
 
 class Kronecker(Operator):
-    """K ⊗ M: the kernel k(x, z) M."""
+    """Kronecker product K ⊗ M, the Gram operator of the kernel k(x, z) M.
+
+    Parameters
+    ----------
+    scalar : ScalarOperator
+        The scalar part K.
+    output : Output
+        The operator M of the outputs.
+    """
 
     def __init__(self, scalar: ScalarOperator, output: Output) -> None:
         self.scalar = scalar
@@ -69,14 +77,37 @@ def _scaled(operator: Kronecker, root: Array) -> Kronecker:
 
 
 def kronecker(scalar: ScalarOperator, matrix: Array | None = None) -> Operator:
-    """Return K ⊗ M; ``matrix`` is (p, p), (p,) when diagonal, ``None`` for the identity, which leaves K itself."""
+    """Return the Kronecker product K ⊗ M.
+
+    Parameters
+    ----------
+    scalar : ScalarOperator
+        The scalar part K.
+    matrix : array of shape (p, p) or (p,), or None, default=None
+        The operator M of the outputs, or its diagonal; ``None`` is the identity.
+
+    Returns
+    -------
+    operator : Operator
+        ``scalar`` itself if ``matrix`` is ``None``.
+    """
     return scalar if matrix is None else Kronecker(scalar, Output(matrix))
 
 
 def entries(operator: Operator, rows: Array, columns: Array) -> Array:
     """Return the matrix between single coordinates, each given by its sample and its output column.
 
-    The operator must be a sum of Kronecker products, that is have ``terms``.
+    Parameters
+    ----------
+    operator : Operator
+        A sum of Kronecker products, that is, one with ``terms``.
+    rows, columns : array of int of shape (N,)
+        Sample and output column of each coordinate.
+
+    Returns
+    -------
+    matrix : array of shape (N, N)
+        The entries.
     """
     total = None
     for scalar, output in operator.terms:

@@ -81,17 +81,52 @@ class ScalarOperator(Operator, ABC):
 
 @singledispatch
 def scaled(operator: Operator, root: Array) -> Operator:
-    """Return the operator with blocks root_i K(x_i, x_j) root_j; ``root`` has shape (n, 1)."""
+    """Return the operator with blocks root_i K(x_i, x_j) root_j.
+
+    Parameters
+    ----------
+    operator : Operator
+        A Gram operator.
+    root : array of shape (n, 1)
+        Square roots of the sample weights.
+
+    Returns
+    -------
+    scaled : Operator
+        The scaled operator.
+    """
     raise IncompatibleError(f"{type(operator).__name__} cannot be scaled: sample weights are not supported.")
 
 
 def width(operator: Operator) -> int:
-    """Return the numbers that an operator stores for each row: features, or the row of a matrix."""
+    """Return how many numbers an operator stores for each row.
+
+    Parameters
+    ----------
+    operator : Operator
+        A Gram operator.
+
+    Returns
+    -------
+    width : int
+        The number of features, or of columns of the matrix.
+    """
     return operator.terms[0][0].width if len(operator.terms) == 1 else operator.shape[1]
 
 
 def is_thin(operator: Operator) -> bool:
-    """Whether the operator is a product of fewer features than samples."""
+    """Whether the operator is a product of fewer features than samples.
+
+    Parameters
+    ----------
+    operator : Operator
+        A Gram operator.
+
+    Returns
+    -------
+    is_thin : bool
+        ``True`` if it has fewer features than rows and columns.
+    """
     return width(operator) < min(operator.shape)
 
 

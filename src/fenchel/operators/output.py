@@ -14,7 +14,13 @@ Columns = list[tuple[float, np.ndarray | None]]  # eigenvalues, each with its co
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """An operator M of the outputs: a matrix (p, p), a diagonal (p,), or ``None`` for the identity."""
+    """An operator M of the outputs.
+
+    Parameters
+    ----------
+    matrix : array of shape (p, p) or (p,), or None
+        The matrix, its diagonal if it is diagonal, or ``None`` for the identity.
+    """
 
     matrix: Array | None
 

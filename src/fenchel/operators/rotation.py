@@ -18,6 +18,19 @@ class Rotation:
     """Outputs in the eigenbasis of their operator, with the null space as one column that carries its norm.
 
     Within the null space the optimal duals of a loss of the row norm point along the targets: their size is enough.
+
+    Attributes
+    ----------
+    gram : Operator
+        The operator in these coordinates.
+    targets : array of shape (n, q)
+        The targets in these coordinates.
+    basis : array of shape (p, p) or None
+        Eigenvectors of the output operator; ``None`` if it is diagonal.
+    head, tail : array of int
+        Columns of the range and of the null space.
+    units : array of shape (n, len(tail))
+        Direction of each target in the null space.
     """
 
     gram: Operator
@@ -57,7 +70,19 @@ class Rotation:
 def rotation_of(gram: Operator, targets: Array) -> Rotation | None:
     """Return coordinates of the outputs in which the operator is diagonal and its null space is one column.
 
-    ``None`` where there is nothing to gain. Only losses of the row norm may be treated in these coordinates.
+    Only losses of the row norm may be treated in these coordinates.
+
+    Parameters
+    ----------
+    gram : Operator
+        The Gram operator.
+    targets : array of shape (n, p)
+        The targets.
+
+    Returns
+    -------
+    rotation : Rotation or None
+        ``None`` if the coordinates would gain nothing.
     """
     scalar, output = gram.terms[0] if len(gram.terms) == 1 else (None, Output(None))
     values, basis = output.eigh

@@ -150,6 +150,17 @@ def _scaled(operator: Streamed, root: Array) -> Streamed:
 
 
 def streamed(operator: Operator) -> Streamed | None:
-    """Return the scalar part of an operator if its matrix is not stored, else ``None``."""
+    """Return the scalar part of an operator whose matrix is not stored.
+
+    Parameters
+    ----------
+    operator : Operator
+        A Gram operator.
+
+    Returns
+    -------
+    scalar : Streamed or None
+        ``None`` if the matrix is stored.
+    """
     scalar = operator.terms[0][0] if len(operator.terms) == 1 else None
     return scalar if isinstance(scalar, Streamed) else None

@@ -10,7 +10,13 @@ __all__ = ["Sum"]
 
 
 class Sum(CoupledOperator):
-    """Sum of Kronecker products, of which one at least has an output operator (Assumption 4 of [Laforgue2020]_)."""
+    """Sum of Kronecker products (Assumption 4 of [Laforgue2020]_).
+
+    Parameters
+    ----------
+    parts : sequence of Operator
+        The terms, at least one of them with an output operator.
+    """
 
     def __init__(self, parts: Sequence[Operator]) -> None:
         self.parts = tuple(parts)

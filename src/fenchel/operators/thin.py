@@ -107,7 +107,18 @@ def orthogonal_features(features: Array) -> tuple[Array, Array, Array]:
 
 
 def orthogonal(operator: Thin) -> tuple[Thin, Array] | None:
-    """Return a large operator with orthogonal features, and their coordinates; ``None`` for a small one."""
+    """Return a large operator with orthogonal features.
+
+    Parameters
+    ----------
+    operator : Thin
+        An operator given by its features.
+
+    Returns
+    -------
+    turned : tuple of Thin and array, or None
+        The operator and the coordinates of its features; ``None`` if it is small.
+    """
     if operator.shape[0] * operator.width <= _LARGE or is_single(operator.left):
         return None
     turned, values, turn = orthogonal_features(operator.left)

@@ -59,6 +59,10 @@ class OutlierReport:
         Norms of the dual variables of the training samples.
     grid : ndarray of shape (m,) or None
         Points of curves.
+    model : regressor or None
+        The model, for samples that are new.
+    outlyingness, sizes : Outlyingness, Sizes or None
+        The fitted statistics of the residuals, and the model of their sizes.
 
     Notes
     -----

@@ -36,7 +36,24 @@ CLIPPED = 1 - 1e-6  # an outlier score above it belongs to a dual variable on it
 
 
 def figure(columns: int = 1, width: float = 6.0, height: float = 4.0, rows: int = 1) -> tuple[Figure, np.ndarray]:
-    """Return a figure and its Axes, row after row."""
+    """Return a figure and its Axes, row by row.
+
+    Parameters
+    ----------
+    columns : int, default=1
+        Number of columns of Axes.
+    width, height : float, default=6.0 and 4.0
+        Size of one Axes in inches.
+    rows : int, default=1
+        Number of rows of Axes.
+
+    Returns
+    -------
+    fig : Figure
+        The figure.
+    axes : ndarray of Axes
+        Its Axes in one dimension.
+    """
     matplotlib = require("matplotlib.figure", extra="plot")
     fig = matplotlib.Figure(figsize=(width * columns, height * rows), layout="constrained")
     return fig, np.atleast_1d(fig.subplots(rows, columns)).ravel()
@@ -362,7 +379,18 @@ def plot_relevances(model: Any, names: Sequence[str] | None = None, *, most: int
 
 
 def svg(fig: Figure) -> str:
-    """Return a figure as the text of an SVG file, the same for the same figure."""
+    """Return a figure as SVG text, the same for the same figure.
+
+    Parameters
+    ----------
+    fig : Figure
+        The figure.
+
+    Returns
+    -------
+    text : str
+        The SVG file.
+    """
     buffer = io.StringIO()
     with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "fenchel"}):
         fig.savefig(buffer, format="svg", metadata={"Date": None})
@@ -384,7 +412,13 @@ def _axes(ax: Axes) -> Any:
 
 
 def legend_above(ax: Axes) -> None:
-    """Put the legend above the Axes, where it hides nothing."""
+    """Put the legend above the Axes, where it hides nothing.
+
+    Parameters
+    ----------
+    ax : Axes
+        Axes with labelled artists.
+    """
     columns = len(ax.get_legend_handles_labels()[0])
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(columns, 3), frameon=False, fontsize="small")
 

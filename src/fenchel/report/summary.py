@@ -80,7 +80,18 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
 
 
 def kernel_text(kernel: Any) -> str:
-    """Return a kernel in one line, with its numbers to four digits and without its arrays."""
+    """Return a kernel in one line, with four digits and without its arrays.
+
+    Parameters
+    ----------
+    kernel : kernel
+        A kernel, or one of its parameters.
+
+    Returns
+    -------
+    text : str
+        The line.
+    """
     if not hasattr(kernel, "get_params"):
         return f"{kernel:.4g}" if isinstance(kernel, float) else repr(kernel)
     parts = [

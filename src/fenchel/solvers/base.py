@@ -34,6 +34,11 @@ def watched(watcher: Watcher) -> Iterator[None]:
         Called as ``watcher(n_iter, certificate)`` at each test of the gap; what it returns is not used. Solves in
         threads of their own (``n_jobs``) are not seen, nor is the closed form of the square loss, which has no steps.
 
+    Yields
+    ------
+    None
+        The block runs with the watcher set.
+
     Examples
     --------
     >>> import numpy as np
@@ -101,10 +106,26 @@ class Stage:
 
 @dataclass(frozen=True)
 class Solution:
-    """Duals (of the solver's problem), their predictions, the certificate and how it was reached.
+    """The result of a solver: duals, predictions, certificate, and how they were reached.
 
-    ``solver`` names the one that found the duals; ``stages`` are all that ran, where several did. ``state`` is where
-    the solver stood at the end; it is a start for the same solver.
+    Attributes
+    ----------
+    duals, predictions : array of shape (n, p)
+        Dual variables of the problem, and the predictions of the training samples.
+    certificate : Certificate
+        Objectives and duality gap.
+    n_iter : int
+        Number of iterations.
+    status : Status
+        Why the solver stopped.
+    solver : str
+        The solver that found the duals.
+    history : list of (int, Certificate)
+        Iteration and certificate of each test of the gap.
+    state : object
+        Final state of the solver, from which it can be started again.
+    stages : tuple of Stage
+        All solvers that ran, if there were several.
     """
 
     duals: Array

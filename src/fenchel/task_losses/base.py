@@ -103,7 +103,15 @@ class Delta(TaskLoss):
 
 
 class TaskSpace:
-    """What a decoder sees of the loss trick: weights on the training outputs are coordinates, losses are distances."""
+    """The output space that a decoder of the loss trick sees: coordinates are weights of the training outputs.
+
+    Parameters
+    ----------
+    task_loss : TaskLoss
+        The loss, which stands for a distance.
+    outputs : sequence or array
+        The training outputs.
+    """
 
     is_pairwise = False
     has_points = False

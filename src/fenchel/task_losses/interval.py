@@ -122,8 +122,9 @@ class _Residual(SmoothLoss, ABC):
 
 
 class Huber(_Residual):
-    r"""Half the square up to a threshold, a line beyond: :math:`\tfrac12 r^2` for :math:`|r| \le \kappa`, else
-    :math:`\kappa |r| - \tfrac12 \kappa^2`.
+    r"""Huber's loss, half the square up to a threshold and linear beyond.
+
+    .. math:: \ell(r) = \tfrac12 r^2 \text{ for } |r| \le \kappa, \text{ else } \kappa |r| - \tfrac12 \kappa^2 .
 
     Parameters
     ----------

@@ -13,8 +13,9 @@ __all__ = ["KernelInduced", "LeastSquares", "SquaredDistance"]
 
 
 class SquaredDistance(TaskLoss, ABC):
-    r"""A squared distance of a feature space, :math:`\Delta(y, z) = \|\psi(y)\|^2 - 2 \langle\psi(y), \psi(z)\rangle
-    + \|\psi(z)\|^2`.
+    r"""A squared distance in a feature space.
+
+    .. math:: \Delta(y, z) = \|\psi(y)\|^2 - 2 \langle\psi(y), \psi(z)\rangle + \|\psi(z)\|^2 .
 
     The part that does not depend on z is known: it counts once, not :math:`\sum_i \alpha_i(x)` times. This leaves the
     decisions of a normalised kernel as they are, and makes the loss trick that of [Brouard2016]_ for every kernel,

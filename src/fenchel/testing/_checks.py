@@ -84,6 +84,11 @@ def parametrize_with_checks(parts: Iterable[Component]) -> Callable[[Callable[..
     parts : iterable of parts
         Instances; ``MyLoss.examples()`` are those that the class itself names.
 
+    Returns
+    -------
+    mark : callable
+        A decorator of test functions.
+
     Examples
     --------
     ::

@@ -1,0 +1,105 @@
+"""The work of ``fenchel datasets``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fenchel._files import DAMAGE
+from fenchel.cli.terminal import click, print_table, rich_progress
+from fenchel.datasets.building import build, differences, read_columns
+from fenchel.datasets.sources import SOURCES
+from fenchel.datasets.store import KnownFile, check_files, data_folder, fetch, known_files
+
+__all__ = ["build_files", "check", "fetch_files", "list_files", "path", "source"]
+
+
+def list_files(as_json: bool) -> None:
+    """Print each data set, its size and how many of its files are there."""
+    rows: dict[str, list[int]] = {}
+    for known in known_files().values():
+        is_there = (data_folder() / known.name).is_file()
+        files, size, found = rows.get(known.data_set, [0, 0, 0])
+        rows[known.data_set] = [files + 1, size + known.size, found + is_there]
+    if as_json:
+        keys = ("files", "bytes", "there")
+        click.echo(json.dumps({name: dict(zip(keys, row, strict=True)) for name, row in rows.items()}))
+        return
+    cells = [
+        [name, f"{found} of {files}", f"{size / 1e6:.1f} MB", "" if found == files else _how_to_get(name)]
+        for name, (files, size, found) in rows.items()
+    ]
+    print_table(str(data_folder()), ["data set", "files there", "size", "how to get it"], cells)
+
+
+def _how_to_get(name: str) -> str:
+    return "build" if name in SOURCES and SOURCES[name].recipes else "fetch"
+
+
+def source(name: str) -> None:
+    """Print where a data set comes from."""
+    _known((name,))
+    one = SOURCES[name]
+    click.echo(f"{one.title}\nsource     {one.url}\nlicence    {one.licence}\ncitation   {one.citation}")
+    if one.recipes:
+        click.echo(f"originals  {', '.join(one.originals)}\nbuild      fenchel datasets build {name} --from FOLDER")
+    if one.note:
+        click.echo(f"note       {one.note}")
+
+
+def build_files(names: tuple[str, ...], folder: Path) -> None:
+    """Build the files of some data sets from originals in a folder."""
+    _known(names)
+    for name in names:
+        built, absent = build(name, folder)
+        click.echo(f"{name}: built and checked {', '.join(str(file) for file in built)}")
+        if absent:
+            click.echo(f"{name}: not in {folder}: {', '.join(absent)}")
+
+
+def path(name: str | None) -> None:
+    """Print the folder of the data, or that of one data set."""
+    _known(() if name is None else (name,))
+    click.echo(str(data_folder() if name is None else data_folder() / name))
+
+
+def check(names: tuple[str, ...], as_json: bool) -> None:
+    """Compare the files of some data sets, or of all, with their checksums; exit with 1 if one is damaged."""
+    _known(names)
+    states = {known.name: _state(known, state) for known, state in check_files(list(names))}
+    if as_json:
+        click.echo(json.dumps(states))
+    else:
+        print_table(str(data_folder()), ["file", "state"], [[name, state] for name, state in states.items()])
+    raise SystemExit(1 if "damaged" in states.values() else 0)
+
+
+def _state(known: KnownFile, state: str) -> str:
+    """Return the state of a file; one that was built has other bytes than the known file and the same content."""
+    if state != "damaged":
+        return state
+    try:
+        return "damaged" if differences(known.name, read_columns(data_folder() / known.name)) else "built"
+    except DAMAGE:
+        return state
+
+
+def fetch_files(names: tuple[str, ...], url: str | None) -> None:
+    """Download the absent and damaged files of some data sets."""
+    _known(names)
+    with rich_progress.Progress(transient=True) as bar:
+        for known, state in list(check_files(list(names))):
+            if _state(known, state) not in ("ok", "built"):
+                _fetch_one(known.name, known.size, url, bar)
+    click.echo(f"{', '.join(names)}: complete in {data_folder()}")
+
+
+def _fetch_one(name: str, size: int, url: str | None, bar: Any) -> None:
+    task = bar.add_task(name, total=size)
+    fetch(name, url, lambda _, done, total: bar.update(task, completed=done))
+
+
+def _known(names: tuple[str, ...]) -> None:
+    sets = sorted({known.data_set for known in known_files().values()})
+    for name in names:
+        if name not in sets:
+            raise ValueError(f"There is no data set {name!r}. Known ones: {', '.join(sets)}.")

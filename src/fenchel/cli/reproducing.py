@@ -1,0 +1,154 @@
+"""The work of ``fenchel reproduce``: run, print, draw, write a page."""
+
+import json
+import os
+import platform
+import shutil
+from dataclasses import replace
+from datetime import date
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+from fenchel._files import write_whole
+from fenchel.cli.terminal import click, print_table, rich, rich_progress
+from fenchel.datasets.store import data_folder
+from fenchel.experiments import EXPERIMENTS
+from fenchel.experiments.base import Outcome, absent_files
+from fenchel.experiments.base import run as run_units
+from fenchel.experiments.comparison import MISS, Comparison
+from fenchel.persistence import versions
+from fenchel.report import plots
+from fenchel.report.reproduction import (
+    HEADER,
+    Finished,
+    footnotes,
+    markdown,
+    origin,
+    reproduction_page,
+    row_cells,
+    tally,
+    told,
+)
+
+__all__ = ["run"]
+
+
+def run(
+    names: tuple[str, ...],
+    output: Path,
+    quick: bool,
+    jobs: int,
+    dask: str | None,
+    fresh: bool,
+    table: Path | None,
+    as_json: bool,
+) -> None:
+    """Run experiments, write their page, and end the process with the status of the run."""
+    parts = output / ("parts-quick" if quick else "parts")
+    if fresh and parts.exists():
+        shutil.rmtree(parts)
+    chosen = _with_data(names)
+    output.mkdir(parents=True, exist_ok=True)
+    done = []
+    for name in chosen:
+        outcome = _run(name, quick, parts, jobs, dask, silent=as_json)
+        fig = EXPERIMENTS[name].draw(outcome.found)
+        fig.savefig(output / f"{name}.png", dpi=110)
+        about = cleandoc(EXPERIMENTS[name].__doc__ or name)
+        rows = [_explained(row) for row in outcome.rows] if quick else outcome.rows
+        done.append(Finished(name, about, rows, plots.svg(fig), outcome.results, outcome.seconds, outcome.reused))
+        if not as_json:
+            _show(done[-1], quick)
+    facts = _facts(done, quick, jobs, dask)
+    write_whole(output / "reproduce.html", reproduction_page(done, facts).encode())
+    if table is not None:
+        write_whole(table, markdown(done, facts).encode())
+    _conclude(done, output / "reproduce.html", facts, as_json)
+
+
+def _with_data(names: tuple[str, ...]) -> list[str]:
+    """Return the experiments to run; a named one without its data is an error, others are left out in one line."""
+    chosen = list(names or sorted(EXPERIMENTS))
+    if os.environ.get("FENCHEL_DATA_URL"):
+        return chosen  # absent files are fetched
+    absent = {name: files for name in chosen if (files := absent_files(EXPERIMENTS[name]))}
+    if not absent:
+        return chosen
+    files = sorted({file for some in absent.values() for file in some})
+    sets = sorted({file.split("/")[0] for file in files})
+    line = (
+        f"{', '.join(absent)}: {data_folder()} has no {', '.join(files)}. `fenchel datasets source NAME` says how to "
+        f"get the data; NAME is {' or '.join(sets)}."
+    )
+    if names or len(absent) == len(chosen):
+        raise FileNotFoundError(line)
+    click.echo(f"Left out {line}", err=True)
+    return [name for name in chosen if name not in absent]
+
+
+def _run(name: str, quick: bool, folder: Path, jobs: int, dask: str | None, silent: bool) -> Outcome:
+    """Run one experiment with a bar of its units."""
+    experiment = EXPERIMENTS[name]
+    units = experiment.units(quick)
+    with rich_progress.Progress(disable=silent, transient=True) as bar:
+        task = bar.add_task(name, total=len(units))
+        return run_units(
+            experiment, units, folder, lambda _, finished, total: bar.update(task, completed=finished), jobs, dask
+        )
+
+
+def _show(one: Finished, quick: bool) -> None:
+    """Print the table of an experiment, and which choices were made after a look at test data."""
+    marks = footnotes(one.rows)
+    print_table(f"{one.name}, reduced" if quick else one.name, HEADER, [row_cells(row, marks) for row in one.rows])
+    for choice, mark in marks.items():
+        click.echo(f"{mark} {choice}")
+
+
+def _explained(row: Comparison) -> Comparison:
+    """Return a row of a reduced run; if it misses, with the warning that the full one decides."""
+    if row.verdict != MISS:
+        return row
+    return replace(row, note=f"reduced: only the full run is comparable; {row.note}")
+
+
+def _facts(done: list[Finished], quick: bool, jobs: int, dask: str | None) -> dict[str, str]:
+    """Return what a reader must know of a run."""
+    return {
+        "kind": "reduced: fewer splits, draws or losses than published" if quick else "full",
+        "date": date.today().isoformat(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "units": "on workers of Dask" if dask else f"{jobs} at a time",
+        "computing": f"{sum(one.seconds for one in done) / 60:.1f} minutes, all parts added up",
+        **{f"version of {name}": version for name, version in versions().items()},
+    }
+
+
+def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: bool) -> None:
+    """Say how many numbers pass, tie and miss, and end with status 1 if one misses."""
+    counts = tally([row for one in done for row in one.rows])
+    if as_json:
+        rows: list[dict[str, Any]] = [
+            {
+                "experiment": one.name,
+                "number": row.name,
+                "wanted": row.published,
+                "ours": row.ours,
+                "tolerance": row.tolerance,
+                "at_most": row.at_most,
+                "standard_error": row.standard_error,
+                "trivial": row.trivial,
+                "looked_at_test": row.looked_at_test,
+                "passes": bool(row.passes),
+                "verdict": row.verdict,
+                "note": row.note,
+            }
+            for one in done
+            for row in one.rows
+        ]
+        reused = {one.name: one.reused for one in done if one.reused}
+        click.echo(json.dumps({"facts": facts, "page": str(page), "counts": counts, "reused": reused, "rows": rows}))
+    else:
+        rich.print(f"{told([row for one in done for row in one.rows])}. {origin(done)} Page: {page}")
+    raise SystemExit(1 if counts[MISS] else 0)

@@ -1,0 +1,145 @@
+"""Data files built from downloaded originals, and checked against what the loaders expect."""
+
+import csv
+import functools
+import gzip
+import io
+import json
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from fenchel._files import write_whole
+from fenchel.datasets.sources import SOURCES, Recipe, Source
+from fenchel.datasets.store import data_folder
+
+__all__ = ["build", "differences", "read_columns", "summary"]
+
+_ACCURACY = 1e-9  # of sums: originals are rounded text, and interpolation rounds
+_GOLDEN = (5**0.5 - 1) / 2
+_DEPTH = ("*", "*/*", "*/*/*")  # an archive unpacks into folders
+
+Columns = Mapping[str, np.ndarray]
+
+
+def build(data_set: str, folder: Path) -> tuple[list[Path], list[str]]:
+    """Build the files of a data set from the originals in a folder.
+
+    Parameters
+    ----------
+    data_set : str
+        Name of the data set.
+    folder : path
+        Where the originals are, or folders that hold them.
+
+    Returns
+    -------
+    built : list of Path
+        The files that were written to the data folder.
+    absent : list of str
+        Originals that are not there; files made of them are left out.
+    """
+    source = SOURCES[data_set]
+    if not source.recipes:
+        raise ValueError(f"{data_set} cannot be built. {source.note}")
+    originals = {path.name: path for depth in reversed(_DEPTH) for path in folder.glob(depth) if path.is_file()}
+    ready = [recipe for recipe in source.recipes if all(name in originals for name in recipe.originals)]
+    absent = [name for name in source.originals if name not in originals]
+    if not ready:
+        raise FileNotFoundError(f"There is no {', '.join(absent)} in {folder}. {_advice(source)}")
+    return [_build_file(data_set, recipe, originals) for recipe in ready], absent
+
+
+def _advice(source: Source) -> str:
+    return " ".join([f"Download from {source.url} (licence: {source.licence}) and unpack.", source.note]).strip()
+
+
+def _build_file(data_set: str, recipe: Recipe, originals: dict[str, Path]) -> Path:
+    columns = recipe.make(*(originals[name] for name in recipe.originals))
+    wrong = differences(f"{data_set}/{recipe.file}", columns)
+    if wrong:
+        raise ValueError(
+            f"{recipe.file} was not written: what {', '.join(recipe.originals)} gives is not the known data. "
+            f"{'; '.join(wrong)}."
+        )
+    path = data_folder() / data_set / recipe.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, _as_table(columns) if path.name.endswith(".csv.gz") else _as_archive(columns))
+    return path
+
+
+def differences(name: str, columns: Columns) -> list[str]:
+    """Return what distinguishes columns from those of a known file, in words; nothing if they agree."""
+    known = _contents().get(name)
+    if known is None:
+        return [f"{name} is not a file that can be built"]
+    lacking = [f"{key} is missing" for key in known if key not in columns]
+    return lacking + [
+        f"{key} has shape {found[0]} and sums {found[1:]} instead of {tuple(known[key])}"
+        for key, found in summary({key: columns[key] for key in known if key in columns}).items()
+        if not _agree(found, known[key])
+    ]
+
+
+def summary(columns: Columns) -> dict[str, list[object]]:
+    """Return the shape of each column and, if it has numbers, three sums without NaN: plain, squared, and weighted.
+
+    The weights are those of the places in the column, so that rows in another order are noticed.
+    """
+    found: dict[str, list[object]] = {}
+    for name, column in columns.items():
+        found[name] = [list(column.shape)]
+        try:
+            values = np.where(column == "", "nan", column).astype(float) if column.dtype.kind == "U" else column
+            numbers = np.asarray(values, dtype=np.float64)
+        except ValueError:
+            continue  # text
+        weights = (np.arange(numbers.size) * _GOLDEN % 1.0).reshape(numbers.shape)
+        found[name] += [float(np.nansum(terms)) for terms in (numbers, numbers**2, weights * numbers)]
+    return found
+
+
+def _agree(found: list[object], known: list[object]) -> bool:
+    if found[0] != known[0] or len(found) != len(known):
+        return False
+    sums, wanted = (np.array(one[1:], dtype=np.float64) for one in (found, known))
+    if not len(sums):
+        return True
+    count = float(np.prod(np.array(known[0], dtype=np.float64)))
+    size = np.sqrt(count * wanted[1])  # Cauchy-Schwarz bounds the sums
+    scales = np.array([size, wanted[1], size])
+    return bool(np.all(np.abs(sums - wanted) <= _ACCURACY * scales))
+
+
+@functools.cache
+def _contents() -> dict[str, dict[str, list[object]]]:
+    """Return the summary of each file that can be built."""
+    text = resources.files("fenchel.datasets").joinpath("contents.json").read_text(encoding="ascii")
+    found: dict[str, dict[str, list[object]]] = json.loads(text)
+    return found
+
+
+def read_columns(path: Path) -> Columns:
+    """Return the arrays or the columns of a data file."""
+    if path.name.endswith(".csv.gz"):
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
+            header, *rows = csv.reader(stream)
+        return {name: np.array(column) for name, column in zip(header, zip(*rows, strict=True), strict=True)}
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+def _as_archive(columns: Columns) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **columns)
+    return buffer.getvalue()
+
+
+def _as_table(columns: Columns) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return gzip.compress(text.getvalue().encode(), mtime=0)
