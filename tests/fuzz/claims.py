@@ -25,6 +25,7 @@ class Claim:
     is_exact: bool = True  # whether the Gram matrix is that of the model, not that which is approximated
     rounding: float | np.ndarray = 0.0  # (n, p), of predictions at points
     products: np.ndarray | None = None  # (n, n), of the outputs, by the output kernel's public call
+    origin: np.ndarray | None = None  # (n, p), size of the numbers that a target is the difference of; None: its own
 
     @property
     def residuals(self):
@@ -78,7 +79,8 @@ def _rounding(found, model):
 
 
 def _cut(found, kept):
-    for name in ("targets", "predictions", "duals", "roots", "spread"):
+    found.origin = np.abs(found.targets) if found.origin is None else found.origin
+    for name in ("targets", "predictions", "duals", "roots", "spread", "origin"):
         setattr(found, name, getattr(found, name)[kept])
     found.weights = found.weights[kept]
     return found
@@ -112,16 +114,17 @@ def _vectors(model, X, y, weights):
     Y, H, A = (
         part[:, None] if part.ndim == 1 else part for part in map(numbers, (y, model.predict(X), model.dual_coef_))
     )
-    spread = np.abs(Y) + np.abs(H)
+    origin, size = np.abs(Y), np.abs(H)
     if model.center_ is not None:
-        spread = (spread + np.abs(model.center_)) / model.scale_
+        origin, size = (origin + np.abs(model.center_)) / model.scale_, size / model.scale_
         Y, H = (Y - model.center_) / model.scale_, (H - model.center_) / model.scale_
     operator = None
     if isinstance(model.operator, str) and model.operator == "covariance":
         s = weights / weights.sum()
         operator = (Y * s[:, None]).T @ Y
     gram = _gram(model, X, weights)
-    return Claim(Y, H, A, np.ones_like(Y), weights, _lam(model), model.loss_, spread, gram, operator)
+    rows = (Y, H, A, np.ones_like(Y))
+    return Claim(*rows, weights, _lam(model), model.loss_, origin + size, gram, operator, origin=origin)
 
 
 def _curves(model, X, y, weights):
@@ -131,19 +134,20 @@ def _curves(model, X, y, weights):
     grid = np.linspace(0, 1, Y.shape[1]) if Y.shape[1] > 1 else np.zeros(1)
     assert np.allclose(model.grid_, grid)
     w = _trapezoid(grid)
-    spread = np.abs(np.nan_to_num(Y)) + np.abs(H)
+    origin, size = np.abs(np.nan_to_num(Y)), np.abs(H)
     if model.center_ is not None:
         center = np.asarray(model.center_(grid)).reshape(1, -1)
-        spread, Y, H = spread + np.abs(center), Y - center, H - center
+        origin, Y, H = origin + np.abs(center), Y - center, H - center
     if model.scale_ is not None:
-        spread, Y, H = spread / model.scale_, Y / model.scale_, H / model.scale_
+        origin, size, Y, H = (part / model.scale_ for part in (origin, size, Y, H))
     seen = ~np.isnan(Y)
     row = w.sum() / np.maximum((seen * w).sum(axis=1, keepdims=True), 1e-300)
     roots = np.sqrt(seen * w * row)
     kernel = Laplacian(10.0) if model.output_kernel is None else model.output_kernel
     gram, operator = _gram(model, X, weights), np.sqrt(w)[:, None] * kernel(grid[:, None]) * np.sqrt(w) * row.max()
     rows = (np.nan_to_num(Y) * roots, H * roots, A, roots)
-    found = Claim(*rows, weights, _lam(model), model.loss_, spread * roots, gram, operator)
+    spread = (origin + size) * roots
+    found = Claim(*rows, weights, _lam(model), model.loss_, spread, gram, operator, origin=origin * roots)
     found.is_exact = bool(seen.all())
     return found
 
@@ -162,9 +166,9 @@ def _features(model, X, y, weights):
     targets = np.zeros((len(weights), mean.shape[1]))
     targets[weights > 0] = numbers(representation.targets_)
     H, A = numbers(model.embed(X)), numbers(model.dual_coef_)
-    spread = np.abs(targets) + np.abs(H) + np.abs(mean)
-    roots, gram = np.ones_like(targets), _gram(model, X, weights)
-    found = Claim(targets, H - mean, A, roots, weights, _lam(model), model.loss_, spread, gram)
+    origin = np.abs(targets) + np.abs(mean)
+    rows, gram = (targets, H - mean, A, np.ones_like(targets)), _gram(model, X, weights)
+    found = Claim(*rows, weights, _lam(model), model.loss_, origin + np.abs(H), gram, origin=origin)
     found.products = _output_products(model, _as_fitted(X, y), weights)
     return found
 

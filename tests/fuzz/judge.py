@@ -140,7 +140,7 @@ def _recomputed(model, data):
         if found is None:
             return "", False
         eps = float(np.finfo(np.float32 if "float32" in _dtypes(data) else np.float64).eps)
-        loss = Plain(found.loss, found.targets, found.roots, eps, 8 * eps * found.spread)
+        loss = Plain(found.loss, found.targets, found.roots, eps, 8 * eps * found.spread, eps * found.origin)
         if not loss.is_known:
             return "", False
         wrong = _gap_differs(model, found, loss, eps) or _expansion_differs(found, eps) or _outputs_differ(found, eps)

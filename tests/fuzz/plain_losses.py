@@ -82,11 +82,14 @@ def _most(largest, radius, q):
 
 
 class Plain:
-    """A loss of ``fenchel`` by its public parameters, on given targets (n, p), known to ``errors`` (n, p)."""
+    """A loss of ``fenchel`` by its public parameters, on given targets (n, p).
 
-    def __init__(self, loss, targets, roots, eps, errors=0.0):
+    Residuals are known to ``errors`` (n, p), targets to ``target_errors``: predictions may be far larger than targets.
+    """
+
+    def __init__(self, loss, targets, roots, eps, errors=0.0, target_errors=0.0):
         self.loss, self.targets, self.roots, self.eps = loss, targets, roots, eps
-        self.errors = np.broadcast_to(errors, targets.shape)
+        self.errors, self.target_errors = (np.broadcast_to(each, targets.shape) for each in (errors, target_errors))
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(loss).__name__).lower()
         self._form = getattr(self, f"_{name}", None)
 
@@ -162,13 +165,13 @@ class Plain:
         )
 
     def _max_margin(self, r, a):
-        y = np.where(np.abs(self.targets) <= self.errors, 0.0, self.targets)
+        y = np.where(np.abs(self.targets) <= self.target_errors, 0.0, self.targets)
         squared = np.sum(y**2, axis=1)
         if a is None:
             return np.maximum(0.0, 1 - np.sum((y - r) * y, axis=1))
         t = np.where(squared > 0, np.sum(a * y, axis=1) / np.where(squared > 0, squared, 1.0), 1.0)
         off = norms(a - t[:, None] * y, self.roots, 2)
-        slack = _SLACK * self.eps * np.sqrt(squared) + 8 * norms(self.errors, self.roots, 2)
+        slack = _SLACK * self.eps * np.sqrt(squared) + 8 * norms(self.target_errors, self.roots, 2)
         share = np.where(squared > 0, slack / np.where(squared > 0, np.sqrt(squared), 1.0), 0.0)
         is_on = (off <= slack) & (t >= -share) & (t <= 1 + share)
         return np.where(is_on, t * (squared - 1), np.inf)

@@ -1,5 +1,7 @@
 """300 of the cases that ``make fuzz`` runs, and the judge on models that are wrong."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from fenchel import losses as l
 from fenchel.kernels import Gaussian
 from tests.fuzz.cases import Case, case
 from tests.fuzz.data import Sample
-from tests.fuzz.judge import CERTIFIED, DEFECT, judged
+from tests.fuzz.judge import CERTIFIED, DEFECT, SAID_SO, judged
 from tests.fuzz.plain_losses import Plain
 
 _SLOW = {13, 33}  # ten seconds each: for ``make fuzz``
@@ -47,6 +49,31 @@ def test_the_judge_finds_what_is_wrong(rng, monkeypatch, spoil, reason):
     model = OperatorKernelRegressor(Gaussian(0.5), loss=l.Huber(0.3), tol=1e-6)
     verdict = judged(Case(0, model, Sample(X, np.sin(2 * X)), []))
     assert verdict.kind == (CERTIFIED if reason is None else DEFECT) and (reason or "") in verdict.reason
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_judge_of_predictions_far_beyond_the_targets(monkeypatch):
+    """Case 3356: targets below the round-off of a prediction were taken for null, and a gap of 2 was expected.
+
+    By hand, in fractions: inputs are equal and there is one output, so that h = mean(y^2) sum(a) / (lam n).
+    """
+    drawn = case(3356)
+    model = drawn.estimator.fit(drawn.data.X, drawn.data.y)
+    y, a = (np.array([Fraction(float(x)) for x in np.ravel(part)]) for part in (drawn.data.y, model.dual_coef_))
+    y = y - Fraction(float(np.ravel(model.center_)[0]))
+    h = np.mean(y * y) * np.sum(a) / (int(model.lam) * len(y))
+    values = np.maximum(0, 1 - h * y)
+    primal, gap = np.mean(values) + np.mean(a * h) / 2, np.mean(values + a / y * (y * y - 1) - a * (y - h))
+    assert model.duality_gap_ == pytest.approx(float(gap / primal), rel=1e-6)
+    assert judged(drawn).kind == SAID_SO
+    fit = type(model).fit
+    monkeypatch.setattr(type(model), "fit", lambda *each: setattr(fit(*each), "duality_gap_", 2.0))
+    assert "recomputed 1.333" in judged(drawn).reason
+
+
+def test_the_judge_of_curves_far_from_zero():
+    """Case 5086: the same, of curves near 1e6 in float32; 4.7e-4 is the gap of K a / (lam n) in float64 too."""
+    assert judged(case(5086)).kind == CERTIFIED
 
 
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3, np.inf])

@@ -21,7 +21,7 @@ from fenchel.approximations import PSparsified
 from fenchel.estimators.search import SearchResult
 from fenchel.kernel_search import best_lam
 from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
-from fenchel.losses import Huber, InfimalConvolution, Norm, Power, Square
+from fenchel.losses import Exponential, Huber, InfimalConvolution, Norm, NormLog, Power, Square
 from fenchel.losses.profile import _solve_increasing
 from fenchel.operators import Dense
 from fenchel.operators.thin import orthogonal_features
@@ -145,6 +145,24 @@ def test_a_root_many_decades_below_its_bracket():
     roots = _solve_increasing(cube, np.array([1e-30, 8.0, 0.0]), np.full(3, 1e20))
     np.testing.assert_allclose(roots, [1e-10, 2.0, 0.0], rtol=1e-12)
     assert len(calls) <= 40
+
+
+@pytest.mark.parametrize("loss", [NormLog(), NormLog(1e-3), Power(1.5), Power(3.0), Exponential()], ids=str)
+@pytest.mark.parametrize("step", [1e-12, 1.0, 1e6])
+def test_proximal_operators_in_float32(loss, step):
+    """Case 4715: what exceeds the fourth root of the largest number, 4e9, was cut off: a prox of 24 came out as 1e10.
+
+    Every solver stalled in float32, which took a minute; the refinement in float64 took no iteration.
+    """
+    points = np.array([[1e-3], [1.0], [1e4], [1e10], [1e15]])
+    found = loss.prox_conjugate(points.astype(np.float32), step)
+    low, high = np.zeros_like(points), points.copy()
+    for _ in range(400):  # a bisection of u + step f*'(u) = point
+        middle = (low + high) / 2
+        with np.errstate(over="ignore"):
+            is_high = middle + step * loss.profile.slope(middle) > points
+        low, high = np.where(is_high, low, middle), np.where(is_high, middle, high)
+    np.testing.assert_allclose(found, low, rtol=2e-6)
 
 
 @pytest.mark.parametrize("other", [Norm(0.5), Power(1.5)], ids=str)

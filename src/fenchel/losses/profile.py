@@ -45,8 +45,9 @@ class Profile(ABC):
     def prox(self, s: Array, step: Step) -> Array:
         """Return the prox of ``step * f*`` at s >= 0."""
         # u + step * slope(u) = s has its root in [0, s]; exactly zero where the slope at zero is already too large
-        limit = float(namespace(s).finfo(s.dtype).max) ** 0.25
-        return _solve_increasing(lambda u: u + step * namespace(u).clip(self.slope(u), max=limit), s, high=s)
+        xp = namespace(s)
+        most = float(xp.finfo(s.dtype).max) / (1 + step)  # infinity times a null step is no number
+        return _solve_increasing(lambda u: u + step * xp.clip(self.slope(u), max=most), s, high=s)
 
     def remainder(self) -> "Profile":
         """Return the profile whose conjugate is f* without its quadratic part."""
@@ -291,10 +292,10 @@ def _solve_increasing(function: Callable[[Array], Array], level: Array, high: Ar
     bracket of several decades is looked for in the middle of the decades.
     """
     xp = namespace(level)
-    limit = float(xp.finfo(level.dtype).max) ** 0.25
+    limit = xp.clip(level, min=float(xp.finfo(level.dtype).max) ** 0.25)  # of an excess; no less than the level
 
     def excess(u: Array) -> Array:
-        return xp.clip(function(u), max=limit) - level
+        return xp.minimum(function(u) - level, limit)
 
     a, b = xp.zeros_like(level), high
     fa, fb = excess(a), excess(b)
