@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import matthews_corrcoef, roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
+from sklearn.utils import Bunch
 
 from fenchel import FunctionalRegressorCV, OutlierReport, RobustRefit
 from fenchel.datasets import contaminate, load_dti, load_speech, make_functional, make_functional_outliers
@@ -79,22 +80,33 @@ DETECTORS: dict[str, Callable[[np.ndarray], Detected]] = {
 }
 
 
+def recycled(model: int, random_state: int) -> Bunch:
+    """Return model 17 or 18 as the public code of the collection draws it: means of outliers laid along the samples."""
+    data = make_functional_outliers(model, random_state=random_state)
+    t, k = data.t, int(data.is_outlier.sum())
+    mean = 1 - 2 * np.arctan(t) if model == 17 else np.log(2) * np.arctan(t) + 0.5 - (t > 0.5)
+    data.Y[data.is_outlier] += np.resize(mean, (len(t), k)).T - mean
+    return data
+
+
 def curves(repetitions: int, models: list[int], first: int = 0) -> None:
-    print("model", *(f"{name:>15}" for name in DETECTORS), " (AUC, MCC)")
-    means = []
-    for model in models:
+    print("model", *(f"{name:>15}" for name in DETECTORS), " (AUC, MCC); r: recycled means, not in the mean")
+    means = {}
+    for model in [*models, *(f"{model}r" for model in models if model in (17, 18))]:
         found = np.zeros((repetitions, len(DETECTORS), 2))
         for seed in range(repetitions):
-            data = make_functional_outliers(model, random_state=first + seed)
+            draw = recycled if isinstance(model, str) else make_functional_outliers
+            data = draw(int(str(model).rstrip("r")), random_state=first + seed)
             for k, detect in enumerate(DETECTORS.values()):
                 scores, flags = detect(data.Y)
                 found[seed, k] = (
                     roc_auc_score(data.is_outlier, scores),
                     matthews_corrcoef(data.is_outlier, flags),
                 )
-        means.append(found.mean(axis=0))
-        print(f"{model:>5}", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in means[-1]), flush=True)
-    print(" mean", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in np.mean(means, axis=0)))
+        means[model] = found.mean(axis=0)
+        print(f"{model:>5}", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in means[model]), flush=True)
+    overall = np.mean([means[model] for model in models], axis=0)
+    print(" mean", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in overall))
 
 
 def pairs(repetitions: int) -> None:
