@@ -3,7 +3,7 @@
     python benchmarks/outliers.py curves [--repetitions 100] [--models 1 2 ...]
     python benchmarks/outliers.py pairs [--repetitions 20]
     python benchmarks/outliers.py planted [--splits 3] [--curves DTI LP ...]
-    python benchmarks/outliers.py speech [--splits 3] [--curves LP ...]
+    python benchmarks/outliers.py speech [--splits 3] [--seed 0] [--curves LP ...]
 
 ``curves``: area under the ROC curve, and Matthews correlation of what is flagged, of ``OutlierReport.of_curves`` at a
 false discovery rate of .05 and of other detectors with their own thresholds (LOF and the isolation forest are told the
@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import matthews_corrcoef, roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
+from sklearn.utils import Bunch
 
 from fenchel import FunctionalRegressorCV, OutlierReport, RobustRefit
 from fenchel.datasets import contaminate, load_dti, load_speech, make_functional, make_functional_outliers
@@ -79,22 +80,33 @@ DETECTORS: dict[str, Callable[[np.ndarray], Detected]] = {
 }
 
 
+def recycled(model: int, random_state: int) -> Bunch:
+    """Return model 17 or 18 as the public code of the collection draws it: means of outliers laid along the samples."""
+    data = make_functional_outliers(model, random_state=random_state)
+    t, k = data.t, int(data.is_outlier.sum())
+    mean = 1 - 2 * np.arctan(t) if model == 17 else np.log(2) * np.arctan(t) + 0.5 - (t > 0.5)
+    data.Y[data.is_outlier] += np.resize(mean, (len(t), k)).T - mean
+    return data
+
+
 def curves(repetitions: int, models: list[int], first: int = 0) -> None:
-    print("model", *(f"{name:>15}" for name in DETECTORS), " (AUC, MCC)")
-    means = []
-    for model in models:
+    print("model", *(f"{name:>15}" for name in DETECTORS), " (AUC, MCC); r: recycled means, not in the mean")
+    means = {}
+    for model in [*models, *(f"{model}r" for model in models if model in (17, 18))]:
         found = np.zeros((repetitions, len(DETECTORS), 2))
         for seed in range(repetitions):
-            data = make_functional_outliers(model, random_state=first + seed)
+            draw = recycled if isinstance(model, str) else make_functional_outliers
+            data = draw(int(str(model).rstrip("r")), random_state=first + seed)
             for k, detect in enumerate(DETECTORS.values()):
                 scores, flags = detect(data.Y)
                 found[seed, k] = (
                     roc_auc_score(data.is_outlier, scores),
                     matthews_corrcoef(data.is_outlier, flags),
                 )
-        means.append(found.mean(axis=0))
-        print(f"{model:>5}", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in means[-1]), flush=True)
-    print(" mean", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in np.mean(means, axis=0)))
+        means[model] = found.mean(axis=0)
+        print(f"{model:>5}", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in means[model]), flush=True)
+    overall = np.mean([means[model] for model in models], axis=0)
+    print(" mean", *(f"{auc:9.3f} {mcc:5.3f}" for auc, mcc in overall))
 
 
 def pairs(repetitions: int) -> None:
@@ -147,12 +159,13 @@ def scaled(Y: np.ndarray, train: np.ndarray) -> np.ndarray:
     return 2 * (Y - low) / (high - low) - 1
 
 
-def speech(splits: int, names: list[str]) -> None:
+def speech(splits: list[int], names: list[str]) -> None:
     data = load_speech(published_names=True)
-    print("curve, type: clean error; over it: first fit, second fit; found, false")
+    print(
+        "curve, type, split: clean error; over it: fit to all samples, fit that was kept; which; left out: wrong, right"
+    )
     for name in names:
-        rows: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
-        for split in range(splits):
+        for split in splits:
             order = np.random.RandomState(split).permutation(len(data.X))
             train, test = order[:250], order[250:]
             Y = scaled(data.Y[name], train)[:, ::EVERY]
@@ -162,21 +175,21 @@ def speech(splits: int, names: list[str]) -> None:
                 return float(np.mean(np.sum((model.predict(data.X[test]) - Y[test]) ** 2 * inside, axis=1)))
 
             clean = error(FunctionalRegressorCV().fit(data.X[train], Y[train]))
-            for kind in KINDS:
+            for number, kind in enumerate(KINDS, 1):
                 dirty = contaminate(Y[train], kind, SHARE, point_share=0.1, random_state=split)
                 model = RobustRefit(FunctionalRegressorCV()).fit(data.X[train], dirty.Y)
-                both, wrong = model.is_outlier_ & dirty.is_outlier, model.is_outlier_ & ~dirty.is_outlier
-                ratios = [error(fit) / clean for fit in (model.first_estimator_, model)]
-                rows[kind].append([clean, *ratios, both.sum() / dirty.is_outlier.sum(), float(wrong.sum())])
-        for number, kind in enumerate(KINDS, 1):
-            print(f"{name:>5} type {number}", *(f"{value:.3f}" for value in np.mean(rows[kind], axis=0)), flush=True)
+                ratios = [f"{error(fit) / clean:.3f}" for fit in (model.first_estimator_, model)]
+                left_out = [int(np.sum(model.left_out_ & mask)) for mask in (dirty.is_outlier, ~dirty.is_outlier)]
+                print(
+                    f"{name:>5} type {number} {split:>4} {clean:.3f}", *ratios, model.kept_fit_, *left_out, flush=True
+                )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=("curves", "pairs", "planted", "speech"))
     parser.add_argument("--repetitions", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=0, help="of the first repetition of curves")
+    parser.add_argument("--seed", type=int, default=0, help="of the first repetition or split")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--models", type=int, nargs="+", default=list(range(1, 20)))
     parser.add_argument("--curves", nargs="+", default=list(NAMES))
@@ -186,7 +199,7 @@ def main() -> None:
         "curves": lambda: curves(chosen.repetitions, chosen.models, chosen.seed),
         "pairs": lambda: pairs(chosen.repetitions),
         "planted": lambda: planted(chosen.splits, chosen.curves),
-        "speech": lambda: speech(chosen.splits, chosen.curves),
+        "speech": lambda: speech(list(range(chosen.seed, chosen.seed + chosen.splits)), chosen.curves),
     }
     warnings.simplefilter("ignore")
     calls[chosen.table]()

@@ -3,10 +3,11 @@
 import matplotlib.figure
 import numpy as np
 import pytest
-from scipy.stats import false_discovery_control, rankdata
+from scipy.stats import false_discovery_control, median_abs_deviation, rankdata
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import (
@@ -22,6 +23,8 @@ from fenchel.conformal.samples import Residuals
 from fenchel.datasets import make_functional, make_functional_outliers, make_multioutput
 from fenchel.losses import Huber
 from fenchel.outliers.held_out_residuals import held_out_residuals
+from fenchel.outliers.robust_refit import _last_that_is_better
+from fenchel.outliers.scatter import Bulk, Form
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_tails, log_two_sided
 
 
@@ -149,6 +152,17 @@ def test_curves_that_are_unlike_the_others_are_found(model, least):
     assert roc_auc_score(data.is_outlier, OutlierReport.of_curves(data.Y, data.t).scores) >= least
 
 
+def test_curves_just_outside_of_the_others_are_seen_by_their_size():
+    data = make_functional_outliers(9, 200, 40, random_state=0)
+    found = OutlierReport.of_curves(data.Y, data.t).outlyingness
+    assert roc_auc_score(data.is_outlier, found.deviates[:, found.names.index("size")]) >= 0.99
+    scale = median_abs_deviation(data.Y, axis=0, scale="normal")
+    squares = ((data.Y - np.median(data.Y, axis=0)) / scale) ** 2
+    statistics = Bulk.of(data.Y, Form((40,), True, True), 10).statistics(data.Y)
+    np.testing.assert_allclose(statistics["size"] ** 3, squares.mean(axis=1))
+    assert "size" not in Bulk.of(data.Y, Form((40,), True, False), 10).statistics(data.Y)
+
+
 def test_scores_do_not_depend_on_units():
     data = make_functional_outliers(7, 60, 20, random_state=0)
     scores = [
@@ -207,8 +221,9 @@ def test_what_is_wrong_is_named():
         OutlierReport.of_curves(Y[:5])
     with pytest.raises(ValueError, match="no curves"):
         OutlierReport.of_residuals(Residuals(Y, None, (20,)), False).plot_curves()
-    with pytest.raises(ValueError, match="'fdr' parameter of RobustRefit"):
-        RobustRefit(fdr=2.0).fit(X, Y)
+    for name in ("fdr", "trim"):
+        with pytest.raises(ValueError, match=f"'{name}' parameter of RobustRefit"):
+            RobustRefit(**{name: 2.0}).fit(X, Y)
 
 
 def test_a_second_fit_undoes_most_of_what_wrong_samples_did():
@@ -224,6 +239,62 @@ def test_a_second_fit_undoes_most_of_what_wrong_samples_did():
     assert error(model) <= 1.15 * error(clone(machine).fit(clean.X, clean.Y))
     assert max(model.first_estimator_.duality_gap_, model.estimator_.duality_gap_) <= 1e-6
     assert clone(model).get_params()["fdr"] == 0.1 and model.score(test.X, test.Y) > 0.9
+
+
+def test_a_fit_takes_the_place_of_another_if_it_is_clearly_better():
+    start = np.array([1.0, 3.0, 1.0, 3.0])
+    equal = {"gain": start, "loss": start}
+    clear = start - np.array([0.9, 1.1, 0.9, 1.1])  # 1 less, with a standard error of .05
+    unclear = clear - np.array([0.5, -0.3, 0.5, -0.3])  # .1 less, with a standard error of .2
+    assert _last_that_is_better(equal) == "gain"
+    assert _last_that_is_better({"a": start, "b": clear, "c": unclear}) == "b"
+    assert _last_that_is_better({"a": start, "b": start + 1, "c": clear}) == "c"
+
+
+def test_a_second_fit_that_is_not_better_is_not_kept():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = X @ [1.0, -2.0] + 0.1 * rng.standard_normal(60)
+    model = RobustRefit(Ridge(1e-3), cv=5).fit(X, y)
+    assert model.kept_fit_ == "all" and set(model.errors_) >= {"all", "trimmed"}
+    assert model.estimator_ is model.first_estimator_ and not model.left_out_.any()
+    y[:4] += 5
+    model = RobustRefit(Ridge(1e-3), cv=5, trim=None).fit(X, y)
+    assert model.kept_fit_ == "unflagged" and set(model.errors_) == {"all", "unflagged"}
+    assert np.array_equal(model.left_out_, model.is_outlier_)
+    rest = [i for i in range(60) if not model.left_out_[i]]
+    held = [Ridge(1e-3).fit(X[train], y[train]).predict(X[test]) - y[test] for train, test in _parts(rest)]
+    outside = Ridge(1e-3).fit(X[rest], y[rest]).predict(X[model.left_out_]) - y[model.left_out_]
+    np.testing.assert_allclose(model.errors_["unflagged"], np.mean(np.abs(np.concatenate([*held, outside]))))
+    other = RobustRefit(Ridge(1e-3), Ridge(1e-2), cv=5).fit(X[4:], y[4:])
+    assert other.kept_fit_ == "all" and other.estimator_.alpha == 1e-2
+
+
+def _parts(rest):
+    """Return the places of the training and the test part of each of five folds."""
+    index = np.array(rest)
+    return [(index[a], index[b]) for a, b in KFold(5, shuffle=True, random_state=0).split(index)]
+
+
+def test_a_share_of_the_samples_is_left_out_where_no_flag_sees_them():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, (100, 1))
+    y = X[:, 0] + 0.1 * rng.standard_normal(100)
+    wrong = np.arange(100) < 10
+    y[wrong] += 3
+    model = RobustRefit(Ridge(), fdr=1e-9, cv=5).fit(X, y)
+    assert not model.is_outlier_.any() and model.kept_fit_ == "trimmed"
+    assert np.array_equal(model.left_out_, wrong)
+
+
+def test_curves_with_a_grid_of_their_own():
+    X, Y, _ = wrong_pairs(60, 12)
+    grid = np.linspace(2, 5, 12)
+    machine = FunctionalRegressor(loss=Huber("auto"), lam=1e-4)
+    model = RobustRefit(machine).fit(X, Y, grid=grid)
+    assert np.array_equal(model.report_.grid, grid) and np.array_equal(model.estimator_.grid_, grid)
+    plain = clone(machine).fit(X[~model.left_out_], Y[~model.left_out_], grid=grid)
+    np.testing.assert_allclose(model.predict(X[:3], grid=grid[:4]), plain.predict(X[:3], grid[:4]))
 
 
 def test_a_second_fit_of_any_regressor_and_of_a_gram_matrix():

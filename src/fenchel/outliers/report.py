@@ -32,10 +32,11 @@ class OutlierReport:
 
     Residuals are compared with the bulk of them by several statistics: the energy in bands of their principal
     components, in the remainder and in all of them, the largest standardised value and, of curves, the largest
-    increment. The bulk leaves out what lies far from it, and the fold of each sample. A normal distribution is fitted
-    to the central part of each statistic (cube roots of energies, logarithms of maxima); the p-value of a sample is
-    that of its most extreme statistic times their number. The tails are normal for curves alone, and those of Student's
-    distribution with ten degrees of freedom for the residuals of a model, which is not as accurate everywhere.
+    increment; of curves alone, also the mean square of their standardised values and their roughness. The bulk leaves
+    out what lies far from it, and the fold of each sample. A normal distribution is fitted to the central part of each
+    statistic (cube roots of energies, logarithms of maxima); the p-value of a sample is that of its most extreme
+    statistic times their number. The tails are normal for curves alone, and those of Student's distribution with ten
+    degrees of freedom for the residuals of a model, which is not as accurate everywhere.
 
     Attributes
     ----------

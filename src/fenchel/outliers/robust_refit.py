@@ -1,5 +1,7 @@
 """A regressor that is fitted again without the samples that its first fit shows to be wrong."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,50 +11,71 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, check_parameter
 from fenchel._sparse import as_rows, is_sparse
-from fenchel.conformal.samples import Residuals, columns_for, inputs_for, length, numbers, on_one_grid, take
+from fenchel.conformal.samples import Residuals, columns_for, inputs_for, numbers, on_one_grid, take
 from fenchel.datasets.functional import Curves, as_curves, brings_points, is_fdata, is_pairs
 from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.outliers.held_out_residuals import residuals_of
 from fenchel.outliers.report import OutlierReport
 
 __all__ = ["RobustRefit"]
 
 _MOST = 0.2  # share of curves that can be unlike the others
+_FOLDS = 10  # of the errors by which fits are compared
+_ERRORS = 1.5  # standard errors by which a fit must win, as a loss in the choice of a kernel
 
 
 class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
-    """Fit, flag the samples whose held-out residuals are outliers, and fit again without them.
+    """Fit, flag the samples whose held-out residuals are outliers, fit again without them, and keep the better fit.
 
-    A robust loss bounds how much a wrong sample pulls, and a bounded pull is still a pull. Both fits have a certificate
-    of their own where the estimator is one of this library.
+    A robust loss bounds how much a wrong sample pulls, and a bounded pull is still a pull. Every fit has a certificate
+    of its own where the estimator is one of this library.
 
     A curve is also flagged if it is unlike the other curves and its residual is above the median: wrong curves that
     pull the first fit towards themselves may have residuals that are not conspicuous. This second test is left out
     where it would flag more than a fifth of the curves, which then have no bulk. Each test has half of the rate.
 
+    Flags at a false discovery rate are cautious where right samples have large residuals too. Another fit therefore
+    leaves out a stated share of the samples, those with the largest residuals.
+
+    A fit without some samples can lose: right ones may be among them, and rare ones teach most. The fits are compared
+    by the norms of their residuals at *all* samples, each predicted by a fit that did not see it; norms rather than
+    their squares, in which wrong samples would weigh most. First comes the fit to all samples, then the one without the
+    flagged, then the one without a share: each takes the place of the one before it if its mean norm is less by more
+    than 1.5 standard errors of the difference.
+
     Parameters
     ----------
     estimator : regressor or None, default=None
-        A robust regressor, for both fits; ``None`` is ``OperatorKernelRegressorCV()``.
+        A robust regressor, for all fits; ``None`` is ``OperatorKernelRegressorCV()``.
     final_estimator : regressor or None, default=None
-        Regressor of the second fit; ``None`` is ``estimator``.
+        Regressor of the fits that are compared; ``None`` is ``estimator``.
     fdr : float, default=0.1
         False discovery rate at which samples are flagged.
     max_rounds : int, default=1
         Most fits without flagged samples. After each but the last all samples are looked at again: what the first fit
         had hidden is found, and what it had distorted comes back. It ends when the flags stay the same.
     cv : int or None, default=None
-        Folds of the held-out residuals, as for ``OutlierReport.of``.
+        Folds of the held-out residuals, as for ``OutlierReport.of``; those by which fits are compared are ten for
+        ``None``.
+    trim : float or None, default=0.1
+        Share of the samples that the last fit leaves out; ``None``: there is no such fit.
 
     Attributes
     ----------
     first_estimator_ : regressor
         The fit to all samples.
     estimator_ : regressor
-        The fit to the samples that were kept.
+        The fit that was kept.
+    kept_fit_ : {"all", "unflagged", "trimmed"}
+        Which one that is.
+    errors_ : dict of str to float
+        Mean norm of the held-out residuals of each fit (root mean square over outputs or points), by the same names.
+    left_out_ : ndarray of bool, shape (n,)
+        The samples that the fit which was kept has left out.
     report_ : OutlierReport
         The last report on all samples.
     is_outlier_ : ndarray of bool, shape (n,)
-        The samples that were left out.
+        The samples that were flagged.
 
     Examples
     --------
@@ -70,6 +93,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     _limits: ClassVar[dict[str, Interval]] = {
         "fdr": Interval(0, 1),
         "max_rounds": Interval(1, np.inf, "left", integer=True),
+        "trim": Interval(0, 0.5),
     }
 
     def __init__(
@@ -79,20 +103,24 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         fdr: float = 0.1,
         max_rounds: int = 1,
         cv: int | None = None,
+        trim: float | None = 0.1,
     ) -> None:
         self.estimator = estimator
         self.final_estimator = final_estimator
         self.fdr = fdr
         self.max_rounds = max_rounds
         self.cv = cv
+        self.trim = trim
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit twice.
+    def fit(self, X: Any, y: Any, grid: Any = None) -> Self:
+        """Fit to all samples, then without some of them.
 
         Parameters
         ----------
         X, y : array, or what else the estimator takes
             Training data.
+        grid : array of shape (m,) or None, default=None
+            Points of curves that come as an array, for a regressor of curves.
 
         Returns
         -------
@@ -100,27 +128,56 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             The fitted model.
         """
         for name, limits in self._limits.items():
-            check_parameter(type(self).__name__, name, getattr(self, name), limits)
+            if name != "trim" or self.trim is not None:
+                check_parameter(type(self).__name__, name, getattr(self, name), limits)
         if y is None:
             raise ValueError("RobustRefit requires y to be passed, but the target y is None.")
         first = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
-        X, y = _as_samples(X), _as_samples(on_one_grid(y))
+        X, y = _as_samples(X), _as_samples(on_one_grid(y if grid is None else as_curves(y, grid)))
         final = first if self.final_estimator is None else self.final_estimator
+
+        def refit(kept: np.ndarray) -> Any:
+            index = np.flatnonzero(kept)
+            return clone(final).fit(inputs_for(final, X, index, index), take(y, index))
+
+        def fitted(kept: np.ndarray, estimator: Any = None) -> _Fit:
+            return _Fit.of(refit(kept) if estimator is None else estimator, X, y, self.cv, kept)
+
         self.first_estimator_ = clone(first).fit(X, y)
+        unflagged = self._without_flagged(refit, X, y)
+        everyone = np.ones(len(self.report_), dtype=bool)
+        fits = {"all": fitted(everyone, self.first_estimator_ if self.final_estimator is None else None)}
+        if unflagged is not None:
+            fits["unflagged"] = fitted(~self.is_outlier_, unflagged)
+        if self.trim is not None:
+            fits["trimmed"] = fitted(fits["all"].smallest(1 - self.trim))
+        self._keep(fits)
+        index = np.flatnonzero(~self.left_out_)
+        self._columns = index if get_tags(final).input_tags.pairwise and self.left_out_.any() else None
+        self.n_features_in_ = self.first_estimator_.n_features_in_
+        return self
+
+    def _without_flagged(self, refit: Callable[[np.ndarray], Any], X: Any, y: Any) -> Any:
+        """Return the fit without the flagged samples, ``None`` if there are none; set the report and the flags."""
         self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv)
         is_unlike = _unlike_others(y, self.report_, self.fdr / 2)
         for done in range(self.max_rounds):
             self.is_outlier_ = self._flags(is_unlike)
-            kept = np.flatnonzero(~self.is_outlier_)
-            self.estimator_ = clone(final).fit(inputs_for(final, X, kept, kept), take(y, kept))
-            if done + 1 == self.max_rounds or not self.is_outlier_.any():
+            if not self.is_outlier_.any():
+                return None
+            estimator = refit(~self.is_outlier_)
+            if done + 1 == self.max_rounds:
                 break
-            self.report_ = OutlierReport.of(self.estimator_, X, y, self.cv, ~self.is_outlier_)
+            self.report_ = OutlierReport.of(estimator, X, y, self.cv, ~self.is_outlier_)
             if np.array_equal(self._flags(is_unlike), self.is_outlier_):
                 break
-        self._columns = kept if get_tags(final).input_tags.pairwise and len(kept) < length(y) else None
-        self.n_features_in_ = self.first_estimator_.n_features_in_
-        return self
+        return estimator
+
+    def _keep(self, fits: "dict[str, _Fit]") -> None:
+        """Keep one of several fits, and set what is said of it."""
+        self.kept_fit_ = _last_that_is_better({name: fit.sizes for name, fit in fits.items()})
+        self.errors_ = {name: float(np.mean(fit.sizes)) for name, fit in fits.items()}
+        self.estimator_, self.left_out_ = fits[self.kept_fit_].estimator, ~fits[self.kept_fit_].kept
 
     def _flags(self, is_unlike: np.ndarray) -> np.ndarray:
         """Return the samples with outlying residuals, and those with outlying outputs and a large residual."""
@@ -128,12 +185,12 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self.report_.flagged(self.fdr / 2) | (is_unlike & (sizes > np.median(sizes))))
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """Predict with the second fit; options are those of its ``predict``."""
+        """Predict with the fit that was kept; options are those of its ``predict``."""
         check_is_fitted(self)
         return self.estimator_.predict(columns_for(X, self._columns), **options)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the score of the second fit."""
+        """Return the score of the fit that was kept."""
         check_is_fitted(self)
         return float(self.estimator_.score(columns_for(X, self._columns), y, sample_weight))
 
@@ -142,6 +199,38 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         inner = get_tags(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A regressor, the samples that it was fitted to, and how far off it is at all samples."""
+
+    estimator: Any
+    kept: np.ndarray  # (n,), bool
+    sizes: np.ndarray  # (n,): root mean squares of residuals at samples that were held out
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, cv: int | None, kept: np.ndarray) -> "_Fit":
+        """Return a fit with its held-out residuals, and with plain ones at the samples that it left out."""
+        residuals = residuals_of(estimator, X, y, _FOLDS if cv is None else cv, kept).values
+        return cls(estimator, kept, np.sqrt(np.nanmean(residuals**2, axis=1)))
+
+    def smallest(self, share: float) -> np.ndarray:
+        """Return which samples belong to the share with the smallest residuals."""
+        kept = np.zeros(len(self.sizes), dtype=bool)
+        kept[np.argsort(self.sizes, kind="stable")[: int(np.ceil(share * len(kept)))]] = True
+        return kept
+
+
+def _last_that_is_better(errors: dict[str, np.ndarray]) -> str:
+    """Return a name of errors (n,): the first, or a later one that is clearly less than the one it follows."""
+    names = list(errors)
+    kept = names[0]
+    for name in names[1:]:
+        gain = errors[kept] - errors[name]
+        if np.mean(gain) > _ERRORS * np.std(gain) / np.sqrt(len(gain)):
+            kept = name
+    return kept
 
 
 def _as_samples(sample: Any) -> Any:

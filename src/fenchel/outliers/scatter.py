@@ -67,6 +67,9 @@ class Bulk:
         if self.has_rest:
             rest = np.sum(centered**2, axis=1) - np.sum(scores**2, axis=1)
             energies["remainder"] = np.maximum(rest, self.least) / self.least
+        if self.form.is_marginal:  # the size of residuals depends on the inputs: its tails are too heavy
+            median, scale = self.values
+            energies["size"] = np.mean(((rows - median) / scale) ** 2, axis=1)
         found = {name: np.cbrt(energy) for name, energy in energies.items()}  # Wilson and Hilferty
         if rows.shape[1] > 1:
             found["largest value"] = _log_largest(rows, self.values)
