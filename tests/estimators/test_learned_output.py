@@ -83,7 +83,7 @@ def test_the_whole_is_the_minimum_over_model_and_operator(loss):
 def test_every_block_is_certified_and_lowers_the_objective(loss, rank):
     X, Y, _, _ = sample()
     base = OperatorKernelRegressor(Gaussian(0.5), loss=loss, lam=0.02)
-    model = LearnedOutputRegressor(base, [0.1], rank=rank).fit(X, Y)
+    model = LearnedOutputRegressor(base, [0.1], rank=rank, tol=1e-4).fit(X, Y)
     assert len(model.objectives_) == 2 * model.n_iter_ - 1 > 2 and len(model.gaps_) == model.n_iter_
     assert np.all(np.diff(model.objectives_) <= 0) and np.all(np.diff(model.objectives_[::2]) < 0)
     assert max(np.abs(model.gaps_)) <= 1e-6

@@ -52,7 +52,7 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     cv : int or splitter, default=5
         Folds on which the share and, for a regression with cross-validation, lam are chosen. Each fold learns an
         operator of its own. One share and one lam need no folds.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Relative gap of the whole problem at which the descent ends.
     max_iter : int, default=100
         Most fits of the model.
@@ -118,7 +118,7 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         shares: Sequence[float] = (1.0, 0.5, 0.2, 0.05),
         rank: int | None = None,
         cv: Any = 5,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         max_iter: int = 100,
     ) -> None:
         self.estimator = estimator
