@@ -6,6 +6,7 @@ from fenchel.estimators import (
     functional,
     functional_cv,
     learned_metric,
+    learned_output,
     loss_trick,
     quantile,
     quantile_cv,
@@ -21,6 +22,7 @@ from fenchel.estimators.cost_sensitive import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
 from fenchel.estimators.functional_cv import *  # noqa: F403
 from fenchel.estimators.learned_metric import *  # noqa: F403
+from fenchel.estimators.learned_output import *  # noqa: F403
 from fenchel.estimators.loss_trick import *  # noqa: F403
 from fenchel.estimators.quantile import *  # noqa: F403
 from fenchel.estimators.quantile_cv import *  # noqa: F403
@@ -37,6 +39,7 @@ __all__ = [
     *functional.__all__,
     *functional_cv.__all__,
     *learned_metric.__all__,
+    *learned_output.__all__,
     *loss_trick.__all__,
     *quantile.__all__,
     *quantile_cv.__all__,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fenchel._array import Array
 from fenchel.operators.conjugate import ConjugateGradients
-from fenchel.operators.eigenbasis import Eigenbasis
+from fenchel.operators.eigenbasis import Eigenbasis, KroneckerBasis
 from fenchel.operators.operator import Index, Operator, ScalarOperator, scaled
 from fenchel.operators.output import Output, columns_of, in_order
 
@@ -21,11 +21,14 @@ class Kronecker(Operator):
         The scalar part K.
     output : Output
         The operator M of the outputs.
+    basis : KroneckerBasis or None, default=None
+        The eigenbasis of K, where it is known already.
     """
 
-    def __init__(self, scalar: ScalarOperator, output: Output) -> None:
+    def __init__(self, scalar: ScalarOperator, output: Output, basis: KroneckerBasis | None = None) -> None:
         self.scalar = scalar
         self.output = output
+        self.basis = basis
         self.shape = scalar.shape
         self.n_outputs = None if output.matrix is None else output.matrix.shape[0]
         self.terms = ((scalar, output),)
@@ -51,7 +54,8 @@ class Kronecker(Operator):
     def factorize(self) -> Eigenbasis:
         """Return the eigenbasis of each side."""
         values, right = self.output.eigh
-        return replace(self.scalar.factorize(), right=right, right_values=values)
+        basis = self.scalar.factorize() if self.basis is None else self.basis
+        return replace(basis, right=right, right_values=values)
 
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
         """Use the eigenbases, or if the shifts differ one system for each distinct eigenvalue of M."""
