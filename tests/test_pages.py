@@ -18,7 +18,7 @@ from fenchel.estimators.validation import warn_user
 
 ROOT = Path(__file__).parents[1]
 FENCED = re.compile(r"^```python\n(.*?)^```\n\nprints\n\n^```\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-RST_BLOCK = re.compile(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", flags=re.MULTILINE)
+RST_BLOCK = re.compile(r"^( *)\.\. code-block:: python\n\n((?:\1   .*\n|\n)+)", flags=re.MULTILINE)
 
 
 def printing_blocks():
@@ -56,7 +56,7 @@ def blocks_of(name, count):
     page = ROOT / "docs" / name
     if not page.exists():
         pytest.skip("no pages beside the tests")
-    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
+    blocks = [textwrap.dedent(block) for _, block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
     assert len(blocks) == count
     return blocks
 
@@ -76,6 +76,13 @@ def test_the_example_of_the_landing_page_runs():
     with contextlib.redirect_stdout(io.StringIO()):
         names_after("index.rst", blocks_of("index.rst", 1), names)
     assert names["model"].duality_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize(("library", "count"), [("sklearn", 4), ("skfda", 4), ("r", 3)])
+def test_the_pages_for_users_of_other_libraries_run(library, count):
+    if library == "skfda":
+        pytest.importorskip("skfda")
+    names_after(library, blocks_of(f"coming_from_{library}.rst", count))  # with their assertions
 
 
 def test_the_page_on_approximations_runs():
@@ -199,6 +206,6 @@ def test_warnings_and_errors_end_with_a_link(monkeypatch):
     monkeypatch.setattr(exceptions, "_documentation", lambda: "https://docs.example")
     with pytest.warns(exceptions.DataWarning, match=r"few\. See https://docs\.example/troubleshooting\.html#few$"):
         warn_user("Too few.", exceptions.DataWarning, "few")
-    error = pickle.loads(pickle.dumps(exceptions.NotFeasibleError("too large")))
+    error = pickle.loads(pickle.dumps(exceptions.IndefiniteError("too large")))
     assert str(error) == "too large"
-    assert error.__notes__ == ["See https://docs.example/troubleshooting.html#not-enough-memory"]
+    assert error.__notes__ == ["See https://docs.example/troubleshooting.html#indefinite-matrix"]
