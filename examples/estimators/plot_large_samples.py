@@ -42,6 +42,6 @@ for landmarks in ("uniform", "rpcholesky"):
 
 # %%
 fig, (ax,) = figure()
-plot_lines(sizes, errors, "landmarks", "test error", ax=ax)
+plot_lines(errors, ax, x=sizes, x_label="landmarks", y_label="test error")
 ax.set_xscale("log")
 ax.set_yscale("log")

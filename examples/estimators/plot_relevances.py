@@ -41,7 +41,7 @@ print("held-out errors of the rounds:", np.round(model.history_, 3), "kept:", mo
 # The share of each column in the squared gradients of the predictions, whatever the units of the columns.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-plot_relevances(model, ax=axes[0])
+plot_relevances(model, axes[0])
 
 # %%
 # Gradients

@@ -62,7 +62,7 @@ for name, matrix in matrices.items():
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     found = model.predict(X_test[:3], grid=t_fine)[:, :, 1]
-    plot_curves(truth[:3, :, 1], found, grid=t_fine, label="true second channel", predicted_label=name, ax=ax)
+    plot_curves(truth[:3, :, 1], ax, predicted=found, grid=t_fine, label="true second channel", predicted_label=name)
 plt.show()
 
 # %%
@@ -80,6 +80,6 @@ print(f"error of the predicted slope: {np.mean(curve_errors(slopes[:, :, 0], fou
 print(f"distance to the differences of the prediction: {np.max(np.abs(found - by_differences)[:, 1:-1]):.1e}")
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-plot_curves(slopes[:3, :, 0], found[:3, :, 0], grid=t_fine, label="true derivative", ax=ax)
+plot_curves(slopes[:3, :, 0], ax, predicted=found[:3, :, 0], grid=t_fine, label="true derivative")
 ax.set_ylabel("y'(t), first channel")
 plt.show()

@@ -86,7 +86,6 @@ for name, counts, rows in (("eigen", sizes, eigen), ("fourier", odd_sizes, fouri
 left.set(xlabel="coordinates", yscale="log")
 left.legend()
 few = eigen[1][0]
-plot_curves(
-    test.truth[:2], few.predict(test.X[:2]), grid=test.t, label="true", predicted_label="5 eigenfunctions", ax=right
-)
+curves = few.predict(test.X[:2])
+plot_curves(test.truth[:2], right, predicted=curves, grid=test.t, label="true", predicted_label="5 eigenfunctions")
 plt.show()
