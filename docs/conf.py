@@ -4,6 +4,7 @@ import importlib
 import inspect
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sphinx.util.nodes import make_refnode
 import fenchel
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for gallery_style
 EXAMPLES = HERE.parent / "examples"
 ROOMS = {
     "fenchel": "Estimators",
@@ -122,6 +124,7 @@ if rooms_with_examples := {path.parent for path in EXAMPLES.rglob("plot_*.py")}:
         "abort_on_example_error": True,
         "download_all_examples": False,
         "show_memory": False,
+        "reset_modules": ("matplotlib", "gallery_style.reset"),
         "show_signature": False,
     }
 

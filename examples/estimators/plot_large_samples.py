@@ -1,6 +1,8 @@
 """
-Landmarks for a large sample
-============================
+Nyström landmarks for large samples
+===================================
+
+How many landmarks a large sample needs, and how to choose them.
 
 With ``approximation=Nystrom(D)`` a fit never makes an n × n matrix. The test error falls with the number of landmarks
 until the kernel itself is the limit; pivoted landmarks get there with fewer than uniform ones.

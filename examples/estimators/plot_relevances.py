@@ -1,6 +1,8 @@
 """
-Which inputs matter
-===================
+Relevance of input columns
+==========================
+
+How to find out which columns of a table matter.
 
 A kernel gives every column of a table the same weight, unless it is told otherwise. ``LearnedMetricRegressor`` learns
 the weights from the gradients of its own fit. Here a table has ten columns in ten different units, two outputs depend

@@ -2,6 +2,8 @@
 Several channels, any points, derivatives
 =========================================
 
+How to predict curves with several channels, at any points, and their derivatives.
+
 An output may have several channels, such as the coordinates of a moving point. A matrix between the channels lets one
 learn from another. Predictions can be asked for at any points, and with a smooth output kernel their derivatives too.
 """

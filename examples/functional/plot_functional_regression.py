@@ -2,6 +2,8 @@
 Curves from curves, some of them wrong
 ======================================
 
+How to predict curves from curves when some points of the training curves are wrong.
+
 Inputs and outputs are curves. Three in ten of the training outputs are wrong at a tenth of their points. The square
 loss follows the wrong points; the Huber loss of order 1 bounds the pull of each point, and its dual variables say
 which points were clipped.

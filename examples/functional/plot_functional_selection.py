@@ -2,6 +2,8 @@
 Choosing the loss and lam for curves
 ====================================
 
+How to choose loss and penalty for curves when held-out curves may be wrong too.
+
 ``FunctionalRegressorCV`` cross-validates a grid of losses and ``lam`` on one factorisation. Held-out curves may be
 wrong too, so with outliers the errors should be gathered by their median.
 """

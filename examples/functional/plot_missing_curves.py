@@ -1,6 +1,8 @@
 """
-Curves seen at a few points
-===========================
+Sparsely observed curves
+========================
+
+How to fit curves that were seen at a few points each, without interpolating them.
 
 Four points in five of the training outputs are removed at random: each curve is left with some twelve points of its
 own. ``FunctionalRegressor`` takes them as they are. A curve has dual variables only where it was observed, and

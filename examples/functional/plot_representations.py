@@ -1,6 +1,8 @@
 """
-Three ways to represent curves
-==============================
+Representations of curves
+=========================
+
+Which representation of curves to take, and how to see what it leaves out.
 
 A fit works on coordinates of the curves: point values (``"spline"``), coefficients on the leading eigenfunctions of the
 output operator (``"eigen"``), or on a trigonometric basis (``"fourier"``). The duality gap certifies the problem in
