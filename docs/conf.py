@@ -4,6 +4,7 @@ import importlib
 import inspect
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +16,55 @@ from sphinx.util.nodes import make_refnode
 import fenchel
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for gallery_style
 EXAMPLES = HERE.parent / "examples"
-ROOMS = (
-    "fenchel",
-    "fenchel.losses",
-    "fenchel.kernels",
-    "fenchel.approximations",
-    "fenchel.representations",
-    "fenchel.operators",
-    "fenchel.problem",
-    "fenchel.solvers",
-    "fenchel.decoders",
-    "fenchel.task_losses",
-    "fenchel.datasets",
-    "fenchel.metrics",
-    "fenchel.estimators.tables",
-    "fenchel.report.plots",
-    "fenchel.report.summary",
-    "fenchel.testing",
-    "fenchel.exceptions",
-)
+ROOMS = {
+    "fenchel": "Estimators",
+    "fenchel.losses": "Losses",
+    "fenchel.kernels": "Kernels and output operators",
+    "fenchel.approximations": "Approximations for large samples",
+    "fenchel.representations": "Representations of outputs",
+    "fenchel.decoders": "Decoders of structured outputs",
+    "fenchel.task_losses": "Task losses of the loss trick",
+    "fenchel.solvers": "Solvers",
+    "fenchel.datasets": "Data sets",
+    "fenchel.metrics": "Metrics",
+    "fenchel.report.plots": "Plots",
+    "fenchel.report.summary": "Reports",
+    "fenchel.estimators.tables": "Tables of mixed columns",
+    "fenchel.testing": "Contract tests of your own parts",
+    "fenchel.exceptions": "Exceptions and warnings",
+    "fenchel.problem": "Dual problems and certificates",
+    "fenchel.operators": "Gram matrices as operators",
+}
+TASKS = {  # of the names in ``fenchel``; those that are in none are listed after them
+    "Tables and vectors": ("OperatorKernelRegressorCV", "OperatorKernelRegressor", "LearnedMetricRegressor"),
+    "Curves and functions": (
+        "FunctionalRegressorCV",
+        "FunctionalRegressor",
+        "learn_frequencies",
+        "FrequencySearch",
+    ),
+    "Structured outputs": ("StructuredPredictorCV", "StructuredPredictor", "LossTrickPredictor"),
+    "Quantiles and costs": (
+        "QuantileFunctionRegressorCV",
+        "QuantileFunctionRegressor",
+        "CostSensitiveClassifier",
+        "CostCurve",
+    ),
+    "Prediction bands and bounds": (
+        "ConformalRegressor",
+        "PredictionBand",
+        "ConformalPredictor",
+        "PredictionSet",
+        "generalization_bound",
+        "GeneralizationBound",
+    ),
+    "Outliers": ("OutlierReport", "RobustRefit"),
+    "Codes": ("KernelAutoencoder",),
+    "Regularisation paths": ("path", "RegularizationPath"),
+    "Model files": ("save", "load"),
+}
 
 # A directive with its block, a doctest line, text in backticks: there a bar stays what it is.
 NOT_PROSE_OR_BAR = re.compile(
@@ -62,7 +92,16 @@ default_role = "code"
 html_theme = "pydata_sphinx_theme"
 html_title = f"fenchel {release}"
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars = {"index": []}
+html_theme_options = {
+    "header_links_before_dropdown": 5,
+    "navbar_align": "left",
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "show_prev_next": False,
+    "show_toc_level": 2,
+}
 
 autosummary_generate = True
 autosummary_ignore_module_all = False
@@ -85,31 +124,59 @@ if rooms_with_examples := {path.parent for path in EXAMPLES.rglob("plot_*.py")}:
         "abort_on_example_error": True,
         "download_all_examples": False,
         "show_memory": False,
+        "reset_modules": ("matplotlib", "gallery_style.reset"),
         "show_signature": False,
     }
 
 
 def write_api_pages() -> None:
-    """Write one page for each room; autosummary writes one for each name in it."""
+    """Write one page for each room, for which autosummary writes one for each name, and the list by task."""
     folder = HERE / "api"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for number, room in enumerate(ROOMS):
         (folder / f"{number:02d}_{room}.rst").write_text(api_page(room), encoding="utf-8")
+    (folder / "by_task.inc").write_text(api_by_task(), encoding="utf-8")
+
+
+def public_names(room: str, is_kind: Any = callable) -> list[str]:
+    """Return the classes and functions of a room, or those of one kind."""
+    module = importlib.import_module(room)
+    return sorted(name for name in module.__all__ if is_kind(getattr(module, name)))
 
 
 def api_page(room: str) -> str:
     """Return the page of a room: the first line of its docstring, then its classes and functions."""
-    module = importlib.import_module(room)
-    parts = {name: getattr(module, name) for name in module.__all__}
-    lines = [f"``{room}``", "=" * (len(room) + 4), "", (inspect.getdoc(module) or "").partition("\n")[0], ""]
-    lines += [f".. currentmodule:: {room}", ""]
+    line = (inspect.getdoc(importlib.import_module(room)) or "").partition("\n")[0]
+    lines = [ROOMS[room], "=" * len(ROOMS[room]), "", f"``{room}``: {line}", "", f".. currentmodule:: {room}", ""]
     for title, is_kind in (("Classes", inspect.isclass), ("Functions", inspect.isroutine)):
-        names = sorted(name for name, part in parts.items() if is_kind(part))
-        if names:
-            lines += [f".. rubric:: {title}", "", ".. autosummary::", "   :toctree: generated", ""]
-            lines += [f"   {name}" for name in names] + [""]
+        if names := public_names(room, is_kind):
+            lines += [f".. rubric:: {title}", "", *summaries(names, ":toctree: generated")]
     return "\n".join(lines)
+
+
+def api_by_task() -> str:
+    """Return every public name with its first line: the estimators by task, then room by room."""
+    others = sorted(set(public_names("fenchel")) - {name for names in TASKS.values() for name in names})
+    sections = [(title, "fenchel", list(names)) for title, names in TASKS.items()]
+    sections += [("Other names", "fenchel", others)] if others else []
+    sections += [(title, room, public_names(room)) for room, title in ROOMS.items() if room != "fenchel"]
+    lines = []
+    for title, room, names in sections:
+        lines += [title, "-" * len(title), "", f".. currentmodule:: {room}", "", *summaries(names)]
+    return "\n".join(lines)
+
+
+def summaries(names: list[str], *options: str) -> list[str]:
+    """Return the lines of a table of names with what each is in one line."""
+    return [
+        ".. autosummary::",
+        "   :nosignatures:",
+        *(f"   {option}" for option in options),
+        "",
+        *(f"   {name}" for name in names),
+        "",
+    ]
 
 
 def write_empty_gallery() -> None:

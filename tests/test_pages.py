@@ -1,21 +1,30 @@
 """What the pages show runs, and prints what they say."""
 
+import ast
 import contextlib
 import io
+import pickle
 import re
 import textwrap
+from inspect import isclass
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import fenchel
+from fenchel import exceptions
+from fenchel.estimators.validation import warn_user
 
 ROOT = Path(__file__).parents[1]
 FENCED = re.compile(r"^```python\n(.*?)^```\n\nprints\n\n^```\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-RST_BLOCK = re.compile(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", flags=re.MULTILINE)
+RST_BLOCK = re.compile(r"^( *)\.\. code-block:: python\n\n((?:\1   .*\n|\n)+)", flags=re.MULTILINE)
 
 
 def printing_blocks():
-    """Return the blocks of README and tour, each with what it prints."""
-    pages = [page for page in (ROOT / "README.md", ROOT / "docs" / "tour.md") if page.exists()]
+    """Return the blocks of README and of the pages that begin, each with what it prints."""
+    paths = [ROOT / "README.md", ROOT / "docs" / "getting_started.md", ROOT / "docs" / "tour.md"]
+    pages = [page for page in paths if page.exists()]
     return [block for page in pages for block in FENCED.findall(page.read_text(encoding="utf-8"))]
 
 
@@ -24,7 +33,7 @@ def test_the_readme_is_short_and_has_its_example():
         pytest.skip("no README beside the tests")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= 150
-    assert len(FENCED.findall(readme)) == 1 and len(printing_blocks()) == 8
+    assert len(FENCED.findall(readme)) == 1 and len(printing_blocks()) == 9
 
 
 def test_the_readme_links_to_pages_that_are_there():
@@ -47,7 +56,7 @@ def blocks_of(name, count):
     page = ROOT / "docs" / name
     if not page.exists():
         pytest.skip("no pages beside the tests")
-    blocks = [textwrap.dedent(block) for block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
+    blocks = [textwrap.dedent(block) for _, block in RST_BLOCK.findall(page.read_text(encoding="utf-8"))]
     assert len(blocks) == count
     return blocks
 
@@ -58,6 +67,22 @@ def names_after(name, blocks, names=None):
     for block in blocks:
         exec(compile(block, name, "exec"), names)
     return names
+
+
+def test_the_example_of_the_landing_page_runs():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(40, 2))
+    names = {"X": X, "Y": np.hstack([X, X**2]), "X_new": X[:2]}
+    with contextlib.redirect_stdout(io.StringIO()):
+        names_after("index.rst", blocks_of("index.rst", 1), names)
+    assert names["model"].duality_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize(("library", "count"), [("sklearn", 4), ("skfda", 4), ("r", 3)])
+def test_the_pages_for_users_of_other_libraries_run(library, count):
+    if library == "skfda":
+        pytest.importorskip("skfda")
+    names_after(library, blocks_of(f"coming_from_{library}.rst", count))  # with their assertions
 
 
 def test_the_page_on_approximations_runs():
@@ -152,3 +177,35 @@ def test_the_entries_of_the_bibliography_are_closed():
         pytest.skip("no pages beside the tests")
     entries = re.split(r"^(?=@)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     assert [entry.splitlines()[0] for entry in entries if entry.count("{") != entry.count("}")] == []
+
+
+def named_entries():
+    """Return the entries of the page on troubleshooting that the code names."""
+    texts = [path.read_text(encoding="utf-8") for path in Path(fenchel.__file__).parent.rglob("*.py")]
+    calls = [
+        node
+        for text in texts
+        if "warn_user(" in text
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "warn_user"
+    ]
+    errors = [part for part in vars(exceptions).values() if isclass(part) and issubclass(part, exceptions.FenchelError)]
+    return [ast.literal_eval(call.args[2]) for call in calls] + [part._entry for part in errors]
+
+
+def test_what_warnings_and_errors_link_to_is_there():
+    page = ROOT / "docs" / "troubleshooting.rst"
+    if not page.exists():
+        pytest.skip("no pages beside the tests")
+    anchors = re.findall(r"^\.\. _([\w-]+):$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    entries = named_entries()
+    assert len(entries) > 15 and set(entries) == set(anchors)
+
+
+def test_warnings_and_errors_end_with_a_link(monkeypatch):
+    monkeypatch.setattr(exceptions, "_documentation", lambda: "https://docs.example")
+    with pytest.warns(exceptions.DataWarning, match=r"few\. See https://docs\.example/troubleshooting\.html#few$"):
+        warn_user("Too few.", exceptions.DataWarning, "few")
+    error = pickle.loads(pickle.dumps(exceptions.IndefiniteError("too large")))
+    assert str(error) == "too large"
+    assert error.__notes__ == ["See https://docs.example/troubleshooting.html#indefinite-matrix"]

@@ -1,6 +1,8 @@
 """
-Codes for a classifier, and outliers among the data
-===================================================
+Codes as features, and outliers among the data
+==============================================
+
+How to use the codes of an autoencoder as features of a classifier, and how to find samples that do not belong.
 
 Codes are features for any other model: the autoencoder is a transformer of scikit-learn and takes its place in a
 pipeline. With the Huber loss samples that do not belong to the rest are bounded in what they can do to the codes, and

@@ -1,6 +1,8 @@
 """
-Digits: noise removed, missing halves filled in
-===============================================
+Denoising and inpainting of digits
+==================================
+
+How to remove noise from images, and how to fill in missing halves, with an autoencoder of clean images.
 
 An autoencoder that has seen clean images knows what images look like. Codes of a noisy image stand for a clean one: the
 pre-image of its reconstruction. An image of which a part is missing is filled in by going back and forth: a first guess

@@ -1,6 +1,8 @@
 """
-Bands that hold whole curves
-============================
+Simultaneous prediction bands of curves
+=======================================
+
+How to put a band around a predicted curve that contains the whole true curve with a stated probability.
 
 How far can a predicted curve be off? A conformal band contains the whole true curve with the probability that you ask
 for, whatever the noise, and a local width makes it narrow where predictions are good.

@@ -1,6 +1,8 @@
 """
-Sets of structured outputs
-==========================
+Prediction sets of structured outputs
+=====================================
+
+How to predict a set of label sets that contains the true one with a stated probability.
 
 Which label sets could this sample have? A conformal set contains the true one with the probability that you ask for. It
 is small where the answer is clear, and large where it is not.

@@ -1,6 +1,8 @@
 """
-Which approximation, and how large?
+Comparison of kernel approximations
 ===================================
+
+Which approximation of the kernel needs the fewest features for the same error.
 
 Every approximation replaces the kernel by one with D features. The robust fits below are of the same 4000 samples, of
 which a tenth has a wrong output. Features made of the sample need a smaller D than random frequencies for the same

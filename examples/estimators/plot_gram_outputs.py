@@ -1,6 +1,8 @@
 """
-Outputs that are known by a Gram matrix
-=======================================
+Outputs known by a Gram matrix
+==============================
+
+How to fit outputs of which only a Gram matrix is known.
 
 Outputs need not be vectors: a positive semidefinite Gram matrix of the training outputs is enough. ``GramFactor``
 turns it into coordinates, and a prediction is the list of its inner products with the training outputs. Here the lower

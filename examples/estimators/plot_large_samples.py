@@ -1,6 +1,8 @@
 """
-Landmarks for a large sample
-============================
+Nyström landmarks for large samples
+===================================
+
+How many landmarks a large sample needs, and how to choose them.
 
 With ``approximation=Nystrom(D)`` a fit never makes an n × n matrix. The test error falls with the number of landmarks
 until the kernel itself is the limit; pivoted landmarks get there with fewer than uniform ones.
@@ -42,6 +44,6 @@ for landmarks in ("uniform", "rpcholesky"):
 
 # %%
 fig, (ax,) = figure()
-plot_lines(sizes, errors, "landmarks", "test error", ax=ax)
+plot_lines(errors, ax, x=sizes, x_label="landmarks", y_label="test error")
 ax.set_xscale("log")
 ax.set_yscale("log")

@@ -2,6 +2,8 @@
 Output operators: when outputs move together
 ============================================
 
+When it helps to couple the outputs of a model, and when it does not.
+
 An output operator couples the outputs. ``Covariance()`` takes it from the training outputs, ``Matrix(B)`` from you.
 This compares them with the identity for ten outputs, once where these are mixtures of two functions and once where they
 are ten functions that have nothing in common.

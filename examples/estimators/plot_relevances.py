@@ -1,6 +1,8 @@
 """
-Which inputs matter
-===================
+Relevance of input columns
+==========================
+
+How to find out which columns of a table matter.
 
 A kernel gives every column of a table the same weight, unless it is told otherwise. ``LearnedMetricRegressor`` learns
 the weights from the gradients of its own fit. Here a table has ten columns in ten different units, two outputs depend
@@ -41,7 +43,7 @@ print("held-out errors of the rounds:", np.round(model.history_, 3), "kept:", mo
 # The share of each column in the squared gradients of the predictions, whatever the units of the columns.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-plot_relevances(model, ax=axes[0])
+plot_relevances(model, axes[0])
 
 # %%
 # Gradients

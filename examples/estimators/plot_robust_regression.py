@@ -2,6 +2,8 @@
 Outliers: Huber against the square loss
 =======================================
 
+How the Huber loss resists wrong outputs, and how to read off which samples were wrong.
+
 One output vector in seven is grossly wrong. The square loss follows the wrong ones; the Huber loss bounds the pull of
 each sample, and its dual variables say which samples were clipped.
 """

@@ -2,6 +2,8 @@
 Sparsity: what epsilon buys and what it costs
 =============================================
 
+How many samples an ε-insensitive loss leaves out of the model, and what that costs.
+
 The epsilon losses ignore residuals that are shorter than epsilon. Those samples have a null dual variable and are not
 kept for prediction. So a larger epsilon gives a smaller model; what it does to the error depends on ``lam``.
 """

@@ -2,6 +2,8 @@
 Several channels, any points, derivatives
 =========================================
 
+How to predict curves with several channels, at any points, and their derivatives.
+
 An output may have several channels, such as the coordinates of a moving point. A matrix between the channels lets one
 learn from another. Predictions can be asked for at any points, and with a smooth output kernel their derivatives too.
 """
@@ -62,7 +64,7 @@ for name, matrix in matrices.items():
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     found = model.predict(X_test[:3], grid=t_fine)[:, :, 1]
-    plot_curves(truth[:3, :, 1], found, grid=t_fine, label="true second channel", predicted_label=name, ax=ax)
+    plot_curves(truth[:3, :, 1], ax, predicted=found, grid=t_fine, label="true second channel", predicted_label=name)
 plt.show()
 
 # %%
@@ -80,6 +82,6 @@ print(f"error of the predicted slope: {np.mean(curve_errors(slopes[:, :, 0], fou
 print(f"distance to the differences of the prediction: {np.max(np.abs(found - by_differences)[:, 1:-1]):.1e}")
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-plot_curves(slopes[:3, :, 0], found[:3, :, 0], grid=t_fine, label="true derivative", ax=ax)
+plot_curves(slopes[:3, :, 0], ax, predicted=found[:3, :, 0], grid=t_fine, label="true derivative")
 ax.set_ylabel("y'(t), first channel")
 plt.show()

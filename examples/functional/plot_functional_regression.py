@@ -2,6 +2,8 @@
 Curves from curves, some of them wrong
 ======================================
 
+How to predict curves from curves when some points of the training curves are wrong.
+
 Inputs and outputs are curves. Three in ten of the training outputs are wrong at a tenth of their points. The square
 loss follows the wrong points; the Huber loss of order 1 bounds the pull of each point, and its dual variables say
 which points were clipped.
@@ -45,7 +47,8 @@ for name, loss in {"square": "square", "Huber, p = 1": Huber(0.1, p=1)}.items():
 rows = np.flatnonzero(wrong.is_outlier)[[0, 2]]
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    plot_curves(wrong.Y[rows], model.predict(train.X[rows]), grid=train.t, label="given", predicted_label=name, ax=ax)
+    curves = model.predict(train.X[rows])
+    plot_curves(wrong.Y[rows], ax, predicted=curves, grid=train.t, label="given", predicted_label=name)
 plt.show()
 
 # %%
@@ -64,7 +67,7 @@ missed = wrong.is_outlier_point & ~is_clipped
 print(f"largest shift of a wrong point: {sizes[missed].max():.2f} where not clipped, {sizes.max():.2f} where clipped")
 
 fig, ax = plt.subplots(figsize=(8, 5), layout="constrained")
-plot_point_scores(robust.point_outlier_score_[:40], wrong.is_outlier_point[:40], grid=train.t, ax=ax)
+plot_point_scores(robust.point_outlier_score_[:40], ax, is_outlier=wrong.is_outlier_point[:40], grid=train.t)
 plt.show()
 
 # %%
@@ -83,5 +86,5 @@ for name, fitted in {"square": square, "Huber, p = 2": model}.items():
     print(f"{name:12} test error {np.mean(curve_errors(test.truth, fitted.predict(test.X))):.4f}")
 
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
-plot_outlier_scores(model, strange.is_outlier, ax=ax)
+plot_outlier_scores(model, ax, is_outlier=strange.is_outlier)
 plt.show()

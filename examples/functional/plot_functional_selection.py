@@ -2,6 +2,8 @@
 Choosing the loss and lam for curves
 ====================================
 
+How to choose loss and penalty for curves when held-out curves may be wrong too.
+
 ``FunctionalRegressorCV`` cross-validates a grid of losses and ``lam`` on one factorisation. Held-out curves may be
 wrong too, so with outliers the errors should be gathered by their median.
 """
@@ -58,9 +60,9 @@ errors = np.array([[np.mean(curve_errors(test.truth, one)) for one in row] for r
 print(f"least test error of the grid: {errors.min():.4f}; largest gap of the folds: {tested.cv_gaps_.max():.0e}")
 
 fig, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
-plot_surface(models[True, "mean"], label="mean held-out error", ax=axes[0])
-plot_surface(tested, label="median held-out error", ax=axes[1])
-plot_surface(tested, errors, label="test error", ax=axes[2])
+plot_surface(models[True, "mean"], axes[0], label="mean held-out error")
+plot_surface(tested, axes[1], label="median held-out error")
+plot_surface(tested, axes[2], values=errors, label="test error")
 plt.show()
 
 # %%

@@ -1,6 +1,8 @@
 """
-Curves seen at a few points
-===========================
+Sparsely observed curves
+========================
+
+How to fit curves that were seen at a few points each, without interpolating them.
 
 Four points in five of the training outputs are removed at random: each curve is left with some twelve points of its
 own. ``FunctionalRegressor`` takes them as they are. A curve has dual variables only where it was observed, and
@@ -65,8 +67,9 @@ for name, model in fits.items():
 # test curves, which no model has seen, as thin lines.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-plot_curves(sparse[:4], from_nan.predict(train.X[:4]), grid=t, ax=left)
-plot_curves(truth[:2], from_nan.predict(test.X[:2]), grid=t, label="true", predicted_label="observed points", ax=right)
+plot_curves(sparse[:4], left, predicted=from_nan.predict(train.X[:4]), grid=t)
+curves = from_nan.predict(test.X[:2])
+plot_curves(truth[:2], right, predicted=curves, grid=t, label="true", predicted_label="observed points")
 right.plot(t, fits["interpolated first"].predict(test.X[:2]).T, ":", color="0.4", label="interpolated first")
 handles, labels = right.get_legend_handles_labels()
 right.legend(handles[:3], labels[:3])

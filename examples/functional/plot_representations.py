@@ -1,6 +1,8 @@
 """
-Three ways to represent curves
-==============================
+Representations of curves
+=========================
+
+Which representation of curves to take, and how to see what it leaves out.
 
 A fit works on coordinates of the curves: point values (``"spline"``), coefficients on the leading eigenfunctions of the
 output operator (``"eigen"``), or on a trigonometric basis (``"fourier"``). The duality gap certifies the problem in
@@ -86,7 +88,6 @@ for name, counts, rows in (("eigen", sizes, eigen), ("fourier", odd_sizes, fouri
 left.set(xlabel="coordinates", yscale="log")
 left.legend()
 few = eigen[1][0]
-plot_curves(
-    test.truth[:2], few.predict(test.X[:2]), grid=test.t, label="true", predicted_label="5 eigenfunctions", ax=right
-)
+curves = few.predict(test.X[:2])
+plot_curves(test.truth[:2], right, predicted=curves, grid=test.t, label="true", predicted_label="5 eigenfunctions")
 plt.show()

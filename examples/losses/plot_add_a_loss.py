@@ -2,6 +2,8 @@
 A loss of your own
 ==================
 
+How to add a loss of your own in one class.
+
 A loss is one class with three methods. This one gives conditional quantiles; the page *Add a loss* explains it line by
 line.
 """

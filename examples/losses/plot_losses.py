@@ -2,6 +2,8 @@
 The losses and their conjugates
 ===============================
 
+How to tell from its conjugate whether a loss makes a model sparse or robust.
+
 A loss enters the dual problem by its Fenchel conjugate. The conjugate shows at a glance what the loss does: a corner at
 zero makes the model sparse, a bounded domain makes it robust.
 """

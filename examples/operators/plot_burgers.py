@@ -2,6 +2,8 @@
 Burgers' equation, learned from 150 solutions
 =============================================
 
+How to learn the solution operator of an equation from a few solutions.
+
 The map from an initial state to the state at time 1, learned with a kernel that knows that a shifted state has a
 shifted solution, and that finds by itself which frequencies matter. A plain kernel needs many more solutions for the
 same error.

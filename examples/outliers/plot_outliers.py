@@ -1,6 +1,8 @@
 """
-Curves that look normal and are wrong
-=====================================
+Curves at the wrong input
+=========================
+
+How to find curves that look normal and belong to another input.
 
 A tenth of the output curves have changed places: each is a curve like all others, at the input of another one.
 Detectors that look at the curves alone cannot see it. A model of the other samples can: it says what each curve should

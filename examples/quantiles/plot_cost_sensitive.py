@@ -2,6 +2,8 @@
 One classifier for every cost
 =============================
 
+How to fit one classifier and choose the cost of an error afterwards.
+
 How much worse is it to miss a positive sample than to raise a false alarm? Often nobody knows when the model is fitted.
 ``CostSensitiveClassifier`` learns the support vector machines of all costs at once; the cost is chosen afterwards.
 """

@@ -2,6 +2,8 @@
 The whole quantile function in one fit
 ======================================
 
+How to learn all quantiles of an output in one fit.
+
 ``QuantileFunctionRegressor`` learns quantiles of every level at once: a curve in the level for each input. The fit is
 certified, and predictions can be asked for at levels that it has never seen.
 """

@@ -2,6 +2,8 @@
 Solvers: the gap against the iterations
 =======================================
 
+How fast each solver closes the duality gap, and how that depends on the penalty.
+
 The same Huber fit by five solvers, at a moderate and at a small ``lam``. ``history_`` holds the relative duality gap at
 each test of the stopping rule.
 """

@@ -2,6 +2,8 @@
 An exact fit without the Gram matrix
 ====================================
 
+How to solve the exact problem when the Gram matrix does not fit in memory.
+
 ``solver="krylov"`` solves the exact problem although the Gram matrix is never stored. Features of a few landmarks give
 the start; passes over the kernel, tile by tile, do the rest. Each certificate below is one of the exact problem.
 """

@@ -1,6 +1,8 @@
 """
-Outputs that are strings
-========================
+Strings as outputs
+==================
+
+How to predict strings, or any other objects, with a kernel of your own.
 
 Any objects can be outputs if there is a kernel of them: a function of two samples that returns a matrix. Here the
 outputs are words, and the kernel counts the pairs of letters that two words share.

@@ -1,6 +1,8 @@
 """
-The right one of a list of candidates
-=====================================
+Ranking of candidates
+=====================
+
+How to rank a list of candidates for each sample, as in the identification of molecules.
 
 In the identification of molecules from spectra each spectrum comes with a list of molecules that it may be of. The
 model maps a spectrum into the feature space of a kernel on fingerprints, and the candidates are ranked by their

@@ -2,6 +2,8 @@
 Decisions with costs
 ====================
 
+How to make decisions that cost least, with the option to ask an expert.
+
 A task loss is what a decision costs. With the loss trick the decisions need not be the classes: a doctor may be asked.
 The data are scikit-learn's diabetes records; a patient is called ill whose disease has progressed beyond the middle.
 """

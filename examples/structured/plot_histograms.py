@@ -1,6 +1,8 @@
 """
-Images as histograms
-====================
+Histograms as outputs
+=====================
+
+How to predict histograms with a loss that fits them.
 
 The lower half of a digit from its upper half. An image is taken as a histogram of ink, and the squared Hellinger
 distance as the loss: its decoder has a closed form, and answers with images that were never seen.

@@ -2,6 +2,8 @@
 Label sets, some of them wrong
 ==============================
 
+How to predict label sets when some of the training sets are wrong.
+
 A sample has several labels at once, and not every set of labels makes sense. ``StructuredPredictor`` learns in the
 feature space of a kernel on the label sets; a decoder turns its predictions back into sets. A Huber loss bounds the
 pull of samples that carry a wrong set.

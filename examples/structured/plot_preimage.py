@@ -1,6 +1,8 @@
 """
-Outputs with two answers, and pre-images
-========================================
+Ambiguous outputs and pre-images
+================================
+
+How to predict one of two possible answers instead of their mean.
 
 Where an input has two possible outputs, their mean is neither. A Gaussian output kernel keeps the two apart: the
 decoder looks for the vector whose image is nearest to the prediction, and finds one of them. The nearest training

@@ -2,6 +2,8 @@
 A robust task loss
 ==================
 
+How to fit a robust loss that is not convex.
+
 One output in six is wrong, and all wrong ones are on one side. A convex loss is drawn towards them. The Cauchy loss is
 not convex; the loss trick fits it all the same, since it is met only when an answer is looked for, on a line.
 """

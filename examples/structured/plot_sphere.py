@@ -2,6 +2,8 @@
 Directions with outliers
 ========================
 
+How to predict directions, points of a sphere, when some are wrong.
+
 A direction is a unit vector: a point of the sphere. The usual way is to predict its three coordinates by ridge
 regression and to divide by the length. The loss trick searches on the sphere itself, for any loss: the squared angle,
 the angle, or the diffusion distance, which soon is the same for all directions that are far apart.

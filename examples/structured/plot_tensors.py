@@ -2,6 +2,8 @@
 Positive definite matrices
 ==========================
 
+How to predict positive definite matrices that stay positive definite.
+
 A positive definite matrix is an ellipse, such as the spread of water in tissue. Ridge regression of its entries makes
 means that are too thick, and may leave the positive definite matrices. Here are the losses that respect them, and a
 robust one for readings that are wrong.

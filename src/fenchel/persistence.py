@@ -4,7 +4,6 @@ import io
 import json
 import pkgutil
 import platform
-import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
@@ -42,6 +41,7 @@ from fenchel import (
 )
 from fenchel._check import Interval, check_parameter, require
 from fenchel._files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
+from fenchel.estimators.validation import warn_user
 from fenchel.exceptions import ModelFileError
 
 __all__ = ["describe", "load", "save", "versions"]
@@ -320,10 +320,10 @@ def _check_versions(path: str | PathLike[str], header: dict[str, object]) -> Non
             f"format {FORMAT}. {advice}, or fit the model again."
         )
     if _release(theirs)[:2] != _release(ours)[:2]:
-        warnings.warn(
+        warn_user(
             f"{path} was written by fenchel {theirs}, and this is {ours}: predictions may differ. Fit the model again.",
             UserWarning,
-            stacklevel=3,
+            "older-file",
         )
 
 

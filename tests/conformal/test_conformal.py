@@ -223,7 +223,7 @@ def test_what_cannot_be_is_said():
 def test_plots_show_band_and_truth():
     X, Y = curves(60, np.random.default_rng(0))
     band = ConformalRegressor(FunctionalRegressor(lam=1e-2), cv=3).fit(X, Y).predict_interval(X[:4])
-    ax = band.plot(2, Y[:4])
+    ax = band.plot(index=2, Y=Y[:4])
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), Y[2])
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.linspace(0, 1, 21))
     assert isinstance(ax.figure, matplotlib.figure.Figure)

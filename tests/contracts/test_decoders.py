@@ -87,7 +87,8 @@ def test_decoders_of_one_kind_of_task_loss(decoder, wanted):
             continue
         came = "no task loss" if loss is None else re.escape(repr(loss))
         with pytest.raises(
-            IncompatibleError, match=rf"^{name} is for LossTrickPredictor with a task loss of {what}\. Got {came}\.$"
+            IncompatibleError,
+            match=rf"(?m)^{name} is for LossTrickPredictor with a task loss of {what}\. Got {came}\.$",
         ):
             clone(decoder).fit(Y, space)
 

@@ -334,7 +334,7 @@ class TestMemory:
 
     def test_what_fits_nowhere_is_answered_with_what_would(self, large, monkeypatch):
         monkeypatch.setattr(_check, "_free_memory", lambda: 2 * 10**5)
-        with pytest.raises(NotFeasibleError, match=r"A fit of 1500 samples needs .* Fit on a part of the sample\.$"):
+        with pytest.raises(NotFeasibleError, match=r"(?m)fit of 1500 samples needs .* Fit on a part of the sample\.$"):
             OperatorKernelRegressor().fit(*large)
         monkeypatch.setattr(_check, "_free_memory", lambda: 8 * 1500**2)
         with pytest.raises(NotFeasibleError, match=r"or use approximation=Nystrom\(360\)"):

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 import fenchel
-from fenchel import FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel import (
+    FunctionalRegressor,
+    FunctionalRegressorCV,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    OutlierReport,
+    PredictionBand,
+)
 from fenchel.datasets import make_functional
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber
 from fenchel.report import plots
@@ -54,8 +61,8 @@ def test_a_figure_has_its_axes_row_after_row():
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda ax: plots.plot_errors(["a"], {"g": [1.0]}, "error", ax=ax),
-        lambda ax: plots.plot_lines([1.0, 2.0], {"a": [1.0, 2.0]}, "x", "y", ax=ax),
+        lambda ax: plots.plot_errors({"g": [1.0]}, ax, names=["a"], label="error"),
+        lambda ax: plots.plot_lines({"a": [1.0, 2.0]}, ax, x=[1.0, 2.0], x_label="x", y_label="y"),
         lambda ax: plots.plot_curves(np.zeros((2, 3)), ax=ax),
         lambda ax: plots.plot_outlier_scores([0.1, 1.0], ax=ax),
         lambda ax: plots.plot_point_scores(np.zeros((2, 3)), ax=ax),
@@ -71,7 +78,7 @@ def test_axes_are_returned_and_made_when_there_are_none(ax, draw):
 
 
 def test_errors_are_dots(ax):
-    plots.plot_errors(["a", "b"], {"clean": [1.0, 2.0], "dirty": [10.0, 20.0]}, "error", ax=ax)
+    plots.plot_errors({"clean": [1.0, 2.0], "dirty": [10.0, 20.0]}, ax, names=["a", "b"], label="error")
     assert [list(line.get_xdata()) for line in ax.lines] == [[1.0, 2.0], [10.0, 20.0]]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["a", "b"]
     assert ax.get_xscale() == "log"
@@ -80,7 +87,7 @@ def test_errors_are_dots(ax):
 
 
 def test_outlier_scores_are_sorted_and_coloured(ax):
-    plots.plot_outlier_scores([0.5, 1.0, 0.2], [False, True, False], ax=ax)
+    plots.plot_outlier_scores([0.5, 1.0, 0.2], ax, is_outlier=[False, True, False])
     others, known = (part.get_offsets().tolist() for part in ax.collections)
     assert others == [[0.0, 0.2], [1.0, 0.5]]
     assert known == [[2.0, 1.0]]
@@ -88,7 +95,7 @@ def test_outlier_scores_are_sorted_and_coloured(ax):
 
 
 def test_lines_share_their_places(ax):
-    plots.plot_lines([1.0, 10.0], {"a": [1.0, 2.0], "b": [3.0, 4.0]}, "lam", "error", ax=ax)
+    plots.plot_lines({"a": [1.0, 2.0], "b": [3.0, 4.0]}, ax, x=[1.0, 10.0], x_label="lam", y_label="error")
     assert [list(line.get_ydata()) for line in ax.lines] == [[1.0, 2.0], [3.0, 4.0]]
     assert [list(line.get_xdata()) for line in ax.lines] == [[1.0, 10.0]] * 2
     assert labels(ax) == ("lam", "error")
@@ -109,7 +116,7 @@ def test_a_complete_curve_is_a_line_and_one_with_gaps_is_points(ax):
 
 def test_predictions_have_the_colour_of_their_curve_and_a_grid_of_their_own(ax):
     guess = np.array([[1.0, 1.5], [2.0, 2.5]])
-    plots.plot_curves(np.zeros((2, 3)), guess, predicted_grid=[0.0, 1.0], predicted_label="model", ax=ax)
+    plots.plot_curves(np.zeros((2, 3)), ax, predicted=guess, predicted_grid=[0.0, 1.0], predicted_label="model")
     first, first_guess, second, second_guess = ax.lines
     assert first.get_color() == first_guess.get_color() != second.get_color() == second_guess.get_color()
     assert first_guess.get_linestyle() == "--"
@@ -120,7 +127,7 @@ def test_predictions_have_the_colour_of_their_curve_and_a_grid_of_their_own(ax):
 
 
 def test_one_curve_and_ragged_curves(ax):
-    plots.plot_curves(np.array([1.0, 2.0]), np.array([1.0, 3.0]), ax=ax)
+    plots.plot_curves(np.array([1.0, 2.0]), ax, predicted=np.array([1.0, 3.0]))
     assert [line.get_ydata().tolist() for line in ax.lines] == [[1.0, 2.0], [1.0, 3.0]]
     ragged = plots.plot_curves([([0.0, 0.5], [1.0, 2.0]), ([0.5, 1.0], [3.0, 4.0])])
     np.testing.assert_array_equal(ragged.lines[1].get_ydata(), [np.nan, 3.0, 4.0])
@@ -130,7 +137,7 @@ def test_one_curve_and_ragged_curves(ax):
 def test_functions_of_scikit_fda(ax, data):
     skfda = pytest.importorskip("skfda")
     curves = skfda.FDataGrid(data.Y[:2], data.t)
-    plots.plot_curves(curves, curves, ax=ax)
+    plots.plot_curves(curves, ax, predicted=curves)
     np.testing.assert_array_equal(ax.lines[3].get_ydata(), data.Y[1])
 
 
@@ -138,7 +145,7 @@ def test_curves_that_cannot_be_drawn_are_named(ax):
     with pytest.raises(ValueError, match=r"values must hold curves of one channel.*take one, as in values\[:, :, 0\]"):
         plots.plot_curves(np.zeros((2, 3, 2)), ax=ax)
     with pytest.raises(ValueError, match=r"predicted must hold as many curves as values, 2\. Got 1"):
-        plots.plot_curves(np.zeros((2, 3)), np.zeros((1, 3)), ax=ax)
+        plots.plot_curves(np.zeros((2, 3)), ax, predicted=np.zeros((1, 3)))
 
 
 def test_the_surface_of_a_selection(ax, data):
@@ -155,7 +162,7 @@ def test_the_surface_of_a_selection(ax, data):
     assert (model.best_loss_.kappa, model.best_lam_) == (losses[i].kappa, [1e-4, 1e-2, 1.0][j])
     assert ax.figure.axes[1].get_ylabel() == "error of held-out samples"
     assert legend(ax) == ["least error"]
-    gaps = plots.plot_surface(model, "gaps")
+    gaps = plots.plot_surface(model, values="gaps")
     np.testing.assert_allclose(mesh(gaps), np.maximum(model.cv_gaps_, 1e-17))
     assert not gaps.lines
 
@@ -175,11 +182,11 @@ def test_the_surface_of_a_path(ax, data):
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["Square()", "EpsilonSVR(epsilon=0.2)"]
     assert labels(ax) == ("lam", "loss")
     assert ax.figure.axes[1].get_ylabel() == "relative duality gap"
-    nulls = plots.plot_surface(found, "sparsity")
+    nulls = plots.plot_surface(found, values="sparsity")
     np.testing.assert_allclose(mesh(nulls), found.sparsity)
     assert norm_of(nulls) == "Normalize"
-    assert norm_of(plots.plot_surface(found, [[3.0, 1.0], [2.0, 40.0]])) == "LogNorm"
-    own = plots.plot_surface(found, [[3.0, 1.0], [2.0, 4.0]], label="test error")
+    assert norm_of(plots.plot_surface(found, values=[[3.0, 1.0], [2.0, 40.0]])) == "LogNorm"
+    own = plots.plot_surface(found, values=[[3.0, 1.0], [2.0, 4.0]], label="test error")
     assert norm_of(own) == "Normalize"
     assert (own.lines[0].get_xdata()[0], own.lines[0].get_ydata()[0]) == (1.5, 0.5)
     assert own.figure.axes[1].get_ylabel() == "test error"
@@ -188,16 +195,16 @@ def test_the_surface_of_a_path(ax, data):
 def test_surfaces_that_cannot_be_drawn_are_named(ax, data):
     found = fenchel.path(FunctionalRegressor(), data.X, data.Y, [1e-4, 1e-2])
     with pytest.raises(ValueError, match=r"values must be an array or one of 'gaps', 'sparsity'.*Got 'errors'"):
-        plots.plot_surface(found, "errors", ax=ax)
+        plots.plot_surface(found, ax, values="errors")
     with pytest.raises(ValueError, match=r"values must have shape \(1, 2\)"):
-        plots.plot_surface(found, [1.0, 2.0], ax=ax)
+        plots.plot_surface(found, ax, values=[1.0, 2.0])
     with pytest.raises(TypeError, match=r"a fitted estimator that has cv_errors_\. Got FunctionalRegressor"):
         plots.plot_surface(FunctionalRegressor(), ax=ax)
 
 
 def test_point_scores_are_a_map_with_cells_around_the_points(ax):
     scores = np.array([[0.0, 0.5, 1.0], [0.2, np.nan, 0.4]])
-    plots.plot_point_scores(scores, scores == 1, grid=[0.0, 1.0, 4.0], ax=ax)
+    plots.plot_point_scores(scores, ax, is_outlier=scores == 1, grid=[0.0, 1.0, 4.0])
     np.testing.assert_array_equal(mesh(ax), scores)
     (cells,) = [part for part in ax.collections if hasattr(part, "get_coordinates")]
     np.testing.assert_allclose(cells.get_coordinates()[0, :, 0], [-0.5, 0.5, 2.5, 5.5])
@@ -269,15 +276,6 @@ def test_an_svg_is_the_same_each_time(ax):
     assert plots.svg(ax.figure) == text
 
 
-@pytest.mark.parametrize("name", [name for name in plots.__all__ if name.startswith("plot_")])
-def test_every_plot_takes_the_data_first_and_the_axes_by_name(name):
-    parameters = list(signature(getattr(plots, name)).parameters.values())
-    assert parameters[-1].name == "ax"
-    assert parameters[-1].kind is Parameter.KEYWORD_ONLY
-    assert parameters[-1].default is None
-    assert parameters[0].default is Parameter.empty
-
-
 @pytest.mark.parametrize(
     ("draw", "name"),
     [
@@ -307,4 +305,20 @@ def test_relevances_are_bars_in_order_and_the_smallest_are_one(ax):
     assert [text.get_text() for text in ax.get_yticklabels()] == ["b", "d", "2 others"]
     np.testing.assert_allclose([bar.get_width() for bar in ax.patches], [0.6, 0.3, 0.1])
     with pytest.raises(ValueError, match="one name for each of the 4 inputs"):
-        plots.plot_relevances(model, ["x"], ax=ax)
+        plots.plot_relevances(model, ax, names=["x"])
+
+
+def test_every_plot_takes_the_data_first_and_the_axes_second():
+    drawing = [getattr(plots, name) for name in plots.__all__ if name.startswith("plot_")]
+    for function in (*drawing, OutlierReport.plot, OutlierReport.plot_curves, PredictionBand.plot):
+        first, second, *_ = signature(function).parameters.values()
+        assert first.default is Parameter.empty
+        assert second.name == "ax" and second.default is None
+
+
+def test_a_title_stands_above_the_legend(ax):
+    plots.plot_errors({"clean": [1.0], "dirty": [10.0]}, ax, names=["a"], label="error")
+    plots.title_above(ax, "Errors")
+    ax.figure.draw_without_rendering()
+    assert ax.get_title() == "Errors"
+    assert ax.title.get_window_extent().y0 >= ax.get_legend().get_window_extent().y1

@@ -93,17 +93,17 @@ class PredictionBand:
         widths = numbers(self.upper) - numbers(self.lower)
         return np.asarray(widths.reshape(len(widths), -1).mean(axis=1))
 
-    def plot(self, index: int = 0, Y: Any = None, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None, *, index: int = 0, Y: Any = None) -> Any:
         """Draw the band of one sample; where outputs are single numbers, the intervals of all samples.
 
         Parameters
         ----------
+        ax : Axes or None, default=None
+            Where to draw; ``None`` makes a figure.
         index : int, default=0
             The sample whose band is drawn.
         Y : array or None, default=None
             Observed outputs, drawn on top.
-        ax : Axes or None, default=None
-            Where to draw; ``None`` makes a figure.
 
         Returns
         -------

@@ -202,7 +202,8 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         labels = labels_of(groups, length(X), self._calibration.is_grouped)
         thresholds = self._calibration.quantiles(coverage, labels)
         if (shortage := self._calibration.shortage(coverage, labels)) is not None:
-            warn_user(shortage.replace("Bands are infinite", "Sets hold all candidates"), DataWarning)
+            shortage = shortage.replace("Bands are infinite", "Sets hold all candidates")
+            warn_user(shortage, DataWarning, "few-calibration-samples")
         scores = _candidate_scores(self.estimator_, X, candidates)
         if self.measure == "margin":
             scores = scores - scores.min(axis=1, keepdims=True)

@@ -256,7 +256,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         template = self.estimator_.predict(X)
         ends = self._ends(X, numbers(template), grid, coverage, labels, new)
         if (shortage := self._calibration.shortage(coverage, labels)) is not None:
-            warn_user(shortage, DataWarning)
+            warn_user(shortage, DataWarning, "few-calibration-samples")
         if is_fdata(template):
             ends = [to_fdata(Curves(grid, end)) for end in ends]
         ellipsoid = None

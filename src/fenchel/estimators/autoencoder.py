@@ -250,7 +250,8 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         )
         self.n_inner_iter_ = len(self.objective_history_) - 1
         if self.inner_status_ == INTERRUPTED:
-            warn_user(f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for them.", ConvergenceWarning)
+            text = f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for them."
+            warn_user(text, ConvergenceWarning, "not-converged")
         self._fit_outer_layer(objective, layers, representation, decoder)
         return self
 

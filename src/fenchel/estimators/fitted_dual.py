@@ -386,7 +386,7 @@ def warn_unless_converged(solution: Solution, lam: float, tol: float) -> None:
         Status.STALLED: f"Round-off is reached: scale the inputs, use float64, raise lam ({lam:g}) or tol.",
         Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
     }
-    warn_user(f"{text}. {advice.get(solution.status, solution.status.value)}", ConvergenceWarning)
+    warn_user(f"{text}. {advice.get(solution.status, solution.status.value)}", ConvergenceWarning, "not-converged")
 
 
 def warn_of_scales(fitted: FittedDual) -> None:

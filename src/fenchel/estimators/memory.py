@@ -84,6 +84,7 @@ def warn_if_slow(n: int, settings: DualSettings, n_outputs: int, n_threads: int 
             f"about {minutes:.0f} minutes. approximation=Nystrom({_FEATURES}) takes seconds. The logger 'fenchel' "
             "tells how far it is; solver='krylov' asks for it without this warning.",
             SlowFitWarning,
+            "slow-fit",
         )
 
 

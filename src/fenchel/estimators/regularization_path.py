@@ -141,6 +141,6 @@ def path(
         if not solutions:
             raise
         text = f"Interrupted: {len(solutions)} of {gaps.size} pairs of the path are solved, the others are NaN."
-        warn_user(text, ConvergenceWarning)
+        warn_user(text, ConvergenceWarning, "not-converged")
     warn_gaps(gaps[~np.isnan(gaps)] if solutions else gaps, estimator.tol)
     return RegularizationPath(checked, lams, gaps, primal, dual, sparsity, n_iter, estimator, encoded, solutions)

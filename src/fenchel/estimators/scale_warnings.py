@@ -41,12 +41,14 @@ def warn_of_kernel(training_set: TrainingSet) -> None:
             "To the kernel every sample is alone: its value for a sample and the nearest other one is, in the median, "
             f"{max(nearest, 0.0):.1e} of the diagonal. {fix} choose a larger bandwidth, such as gamma='median'.",
             ScaleWarning,
+            "kernel-scale",
         )
     elif 0 < spread < _SAME:
         warn_user(
             f"To the kernel all samples are the same: its values differ by {spread:.1e} of the diagonal. {fix} choose "
             "a smaller bandwidth, such as gamma='median'.",
             ScaleWarning,
+            "kernel-scale",
         )
 
 
@@ -60,6 +62,7 @@ def warn_of_clipping(loss: Loss, scores: Any) -> None:
             f"{loss!r} clips {share:.0%} of the samples: its threshold is small beside the residuals, and the fit is "
             "nearly that of the norm alone. Its parameter is in units of the outputs: raise it, or use 'auto'.",
             ScaleWarning,
+            "clipped-samples",
         )
 
 
@@ -85,6 +88,7 @@ def warn_of_duplicates(training_set: TrainingSet) -> None:
             f"{share:.0%} of the variance: no function of X explains it. Add columns to X that tell these samples "
             "apart, or average them and pass their numbers as sample_weight.",
             DataWarning,
+            "same-inputs",
         )
 
 
@@ -108,6 +112,7 @@ def warn_of_distance(n_far: int, n: int) -> None:
             "diagonal, and the prediction is the centre of the outputs. Check the units of X, or use a wider kernel "
             "or one with a linear part.",
             DataWarning,
+            "far-inputs",
         )
 
 
@@ -120,6 +125,7 @@ def warn_of_domain(points: np.ndarray, grid: np.ndarray) -> None:
             f"{grid[0]:g} to {grid[-1]:g}: beyond, a prediction says nothing of the curve. Check the unit of the grid, "
             "or ask for points of that domain.",
             DataWarning,
+            "outside-the-domain",
         )
 
 

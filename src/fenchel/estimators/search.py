@@ -125,6 +125,7 @@ class SearchResult:
             f"The best lam, {lam:g}, is the {end} of the grid, and the error falls towards it. Add {further} values to "
             f"lams, such as {beyond:.2g}, or use lams=None.",
             ScaleWarning,
+            "end-of-the-grid",
         )
 
 
@@ -353,6 +354,7 @@ def warn_gaps(gaps: np.ndarray, tol: float) -> None:
         warn_user(
             f"{over} of {gaps.size} pairs of the grid have a gap above tol {tol:g}, {np.nanmax(gaps):.1e} at most.",
             ConvergenceWarning,
+            "not-converged",
         )
 
 

@@ -22,6 +22,7 @@ from fenchel._check import Interval, Options, check_array, check_finite, check_p
 from fenchel._component import from_name
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.approximations import Approximation
+from fenchel.exceptions import see
 from fenchel.kernels import OperatorKernel, ScalarKernel
 from fenchel.losses import Loss
 from fenchel.solvers import Solver
@@ -75,12 +76,12 @@ def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[
     return fit_whole
 
 
-def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line that called the library."""
+def warn_user(message: str, category: type[Warning], entry: str) -> None:
+    """Warn at the line that called the library, with a link to an entry of the page on troubleshooting."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("fenchel."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(f"{message} {see(entry)}", category, stacklevel=level)
 
 
 def part_of(value: object, room: ModuleType | tuple[ModuleType, ...], argument: str, kind: type) -> Any:

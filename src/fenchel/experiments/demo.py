@@ -154,7 +154,8 @@ def findings(demo: Demo) -> list[str]:
 def _draw_errors(ax: plots.Axes, demo: Demo) -> str:
     names = list(dict.fromkeys(row.model for row in demo.rows))
     groups = {data: [row.error for row in demo.rows if row.data == data] for data in DATA}
-    plots.plot_errors(names, groups, "mean squared error to the true test curves", ax=ax)
+    plots.plot_errors(groups, ax, names=names, label="mean squared error to the true test curves")
+    plots.title_above(ax, "Test errors")
     return "Test error of every model on every data set."
 
 
@@ -162,38 +163,41 @@ def _draw_curves(ax: plots.Axes, demo: Demo) -> str:
     fitted = demo.row(POINTS, "fenchel Huber p=1").fitted
     plots.plot_curves(
         demo.truth[:3],
-        fitted.predict(demo.X_test[:3]),
+        ax,
+        predicted=fitted.predict(demo.X_test[:3]),
         grid=demo.t,
         label="true test curve",
         predicted_label="Huber p=1",
-        ax=ax,
     )
     ax.plot(demo.t, demo.row(POINTS, "fenchel square").fitted.predict(demo.X_test[:3]).T, ":", color="0.45")
     ax.plot([], [], ":", color="0.45", label="square")
     plots.legend_above(ax)
+    plots.title_above(ax, "Predicted test curves")
     return "Three test curves and their predictions by models fitted to curves with wrong points."
 
 
 def _draw_outlier_scores(ax: plots.Axes, demo: Demo) -> str:
-    plots.plot_outlier_scores(
-        demo.row(CURVES, "fenchel Huber p=2").fitted.outlier_score_, demo.is_outlier[CURVES], ax=ax
-    )
+    plots.plot_outlier_scores(demo.row(CURVES, "fenchel Huber p=2").fitted, ax, is_outlier=demo.is_outlier[CURVES])
+    plots.title_above(ax, "Which training curves are wrong")
     return "Outlier scores of the training curves, Huber p=2, wrong curves. At 1 a curve is clipped."
 
 
 def _draw_point_scores(ax: plots.Axes, demo: Demo) -> str:
     scores, rows = demo.row(POINTS, "fenchel Huber p=1").fitted.point_outlier_score_, slice(0, 40)
-    plots.plot_point_scores(scores[rows], demo.is_outlier_point[POINTS][rows], grid=demo.t, ax=ax)
+    plots.plot_point_scores(scores[rows], ax, is_outlier=demo.is_outlier_point[POINTS][rows], grid=demo.t)
+    plots.title_above(ax, "Which points of training curves are wrong")
     return "Outlier scores of the points of forty training curves, Huber p=1. Circled: the points that were made wrong."
 
 
 def _draw_surface(ax: plots.Axes, demo: Demo) -> str:
-    plots.plot_surface(demo.row(POINTS, "fenchel Huber p=1").fitted, label="median held-out error", ax=ax)
+    plots.plot_surface(demo.row(POINTS, "fenchel Huber p=1").fitted, ax, label="median held-out error")
+    plots.title_above(ax, "Choice of kappa and lam")
     return "Where kappa and lam of that model come from: five-fold cross-validation on the training curves."
 
 
 def _draw_sparsity(ax: plots.Axes, demo: Demo) -> str:
-    plots.plot_sparsity(demo.row(CLEAN, "fenchel eps-ridge p=inf").fitted, ax=ax)
+    plots.plot_sparsity(demo.row(CLEAN, "fenchel eps-ridge p=inf").fitted, ax)
+    plots.title_above(ax, "Sparsity of the dual variables")
     return "Dual variables of the epsilon-ridge loss with p=inf on clean data, one row for each training curve."
 
 

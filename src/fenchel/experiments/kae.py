@@ -257,8 +257,9 @@ def draw(found: Result) -> plots.Figure:
     curve, robust = _values(found, "epsilon"), _values(found, "kappa")
     lines = {name: [one[name] for one in curve.values()] for name in ("test", "train")}
     lines["test, published"] = [PUBLISHED[epsilon] for epsilon in curve]
-    plots.plot_lines(list(curve), lines, "epsilon", "error", ax=axes[0])
-    plots.plot_lines(list(curve), {"ours": [one["null"] for one in curve.values()]}, "epsilon", "null rows", ax=axes[1])
+    plots.plot_lines(lines, axes[0], x=list(curve), x_label="epsilon", y_label="error")
+    nulls = {"ours": [one["null"] for one in curve.values()]}
+    plots.plot_lines(nulls, axes[1], x=list(curve), x_label="epsilon", y_label="null rows")
     lines = {name: [one[name] for one in robust.values()] for name in ("test", "train")}
-    plots.plot_lines(list(robust), lines, "kappa", "error", ax=axes[2])
+    plots.plot_lines(lines, axes[2], x=list(robust), x_label="kappa", y_label="error")
     return fig

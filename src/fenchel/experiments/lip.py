@@ -80,7 +80,8 @@ def _curve(m: int) -> Result:
 def draw(curves: dict[int, Result]) -> plots.Figure:
     """Draw the figure of the paper anew: leave-one-out error against kappa, for each number of basis functions."""
     fig, (ax,) = plots.figure(1)
-    plots.plot_lines(KAPPAS, {f"m = {m}": c["huber"] for m, c in curves.items()}, "kappa", "leave-one-out error", ax=ax)
+    lines = {f"m = {m}": c["huber"] for m, c in curves.items()}
+    plots.plot_lines(lines, ax, x=KAPPAS, x_label="kappa", y_label="leave-one-out error")
     for line, curve in zip(ax.get_lines(), list(curves.values()), strict=False):
         ax.axhline(curve["ridge"], color=line.get_color(), linestyle=":", linewidth=1)
     ax.set_xscale("linear")

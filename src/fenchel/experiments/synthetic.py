@@ -288,14 +288,16 @@ def draw(found: Result) -> plots.Figure:
     axes[0].set(xlabel="share of null duals", ylabel="test error", title="Figure 1: epsilon grows, best lam for each")
     axes[0].legend()
     groups = {name: [found["means"]["kernel"][setting, name] for setting in SETTINGS] for name in LOSSES}
-    plots.plot_errors(list(SETTINGS), groups, "test error", ax=axes[1])
+    plots.plot_errors(groups, axes[1], names=list(SETTINGS), label="test error")
     for ax, name in zip(axes[2:4], ("H2", "H1"), strict=True):
         lines = {f"kappa {kappa:.2g}": line for kappa, line in zip(KAPPAS, found["surfaces"][name], strict=True)}
         lines["square"] = found["surfaces"]["square"][0]
-        plots.plot_lines(LAMS, lines, "lam", "test error", ax=ax).set_title(f"Figure 4: {name}, {EVERYWHERE}")
+        plots.plot_lines(lines, ax, x=LAMS, x_label="lam", y_label="test error")
+        ax.set_title(f"Figure 4: {name}, {EVERYWHERE}")
         ax.set_yscale("log")
     for ax, (kind, ratios) in zip(axes[4:], found["ratios"].items(), strict=True):
         lines = {f"level {level + 1}": line for level, line in enumerate(ratios)}
-        plots.plot_lines(ORDERS, lines, "p", "robustness ratio", ax=ax).set_title(f"Figure 5: {kind} outliers")
+        plots.plot_lines(lines, ax, x=ORDERS, x_label="p", y_label="robustness ratio")
+        ax.set_title(f"Figure 5: {kind} outliers")
         ax.set_xscale("linear")
     return fig

@@ -87,9 +87,11 @@ def draw(surfaces: dict[str, dict[str, np.ndarray]]) -> plots.Figure:
     for ax, name in zip(axes, ("epsilon-ridge", "epsilon-SVR", "Huber"), strict=False):
         labels = [f"{next(iter(loss.get_params().values())):.3g}" for loss in LOSSES[name]]
         lines = dict(zip(labels, surfaces[name]["error"], strict=True))
-        plots.plot_lines(LAMS, {**lines, "ridge": surfaces["ridge"]["error"][0]}, "lam", "test error", ax=ax)
+        lines["ridge"] = surfaces["ridge"]["error"][0]
+        plots.plot_lines(lines, ax, x=LAMS, x_label="lam", y_label="test error")
         ax.set_title(name)
     labels = [f"{loss.get_params()['epsilon']:.3g}" for loss in LOSSES["epsilon-ridge"]]
     sparsity = dict(zip(labels, surfaces["epsilon-ridge"]["sparsity"], strict=True))
-    plots.plot_lines(LAMS, sparsity, "lam", "share of null duals", ax=axes[3]).set_title("epsilon-ridge")
+    plots.plot_lines(sparsity, axes[3], x=LAMS, x_label="lam", y_label="share of null duals")
+    axes[3].set_title("epsilon-ridge")
     return fig

@@ -94,5 +94,5 @@ def draw(found: dict[str, Result]) -> plots.Figure:
     left.set_ylabel("test Hamming loss (%)")
     left.set_title("bars: standard errors; dotted: the bar")
     lines = {name: np.array(one["cv"]).min(axis=0) for name, one in found.items()}
-    plots.plot_lines(np.array(LAMS), lines, "lam", "cross-validated Hamming loss (%)", ax=right)
+    plots.plot_lines(lines, right, x=np.array(LAMS), x_label="lam", y_label="cross-validated Hamming loss (%)")
     return fig

@@ -24,6 +24,7 @@ __all__ = [
     "plot_sparsity",
     "plot_surface",
     "svg",
+    "title_above",
 ]
 
 Axes = Any  # matplotlib's, which is loaded when a figure is drawn
@@ -32,6 +33,7 @@ Figure = Any
 # Okabe and Ito's colours, told apart by the colour-blind
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+LEGEND_COLUMNS = 3
 CLIPPED = 1 - 1e-6  # an outlier score above it belongs to a dual variable on its bound
 
 
@@ -60,20 +62,20 @@ def figure(columns: int = 1, width: float = 6.0, height: float = 4.0, rows: int 
 
 
 def plot_errors(
-    names: Sequence[str], groups: Mapping[str, Sequence[float]], label: str, *, ax: Axes | None = None
+    groups: Mapping[str, Sequence[float]], ax: Axes | None = None, *, names: Sequence[str], label: str
 ) -> Axes:
     """Draw one line of dots for each name, one dot for each group, on a logarithmic axis.
 
     Parameters
     ----------
-    names : sequence of str
-        What the lines stand for, from top to bottom.
     groups : mapping of str to sequence of float
         The places of the dots of each group, one for each name.
-    label : str
-        Label of the axis.
     ax : Axes or None, default=None
         Where to draw; ``None`` makes a figure.
+    names : sequence of str
+        What the lines stand for, from top to bottom.
+    label : str
+        Label of the axis.
 
     Returns
     -------
@@ -93,17 +95,17 @@ def plot_errors(
     return ax
 
 
-def plot_outlier_scores(scores: Any, is_outlier: Any = None, *, ax: Axes | None = None) -> Axes:
+def plot_outlier_scores(scores: Any, ax: Axes | None = None, *, is_outlier: Any = None) -> Axes:
     """Draw the sorted outlier scores; known outliers have another colour.
 
     Parameters
     ----------
     scores : fitted estimator, or array of shape (n,)
         A model with ``outlier_score_``, or the scores themselves.
-    is_outlier : array of bool of shape (n,) or None, default=None
-        Which samples are known to be outliers.
     ax : Axes or None, default=None
         Where to draw; ``None`` makes a figure.
+    is_outlier : array of bool of shape (n,) or None, default=None
+        Which samples are known to be outliers.
 
     Returns
     -------
@@ -120,23 +122,23 @@ def plot_outlier_scores(scores: Any, is_outlier: Any = None, *, ax: Axes | None 
             ax.scatter(place[chosen], scores[order][chosen], s=14, color=colour, label=label)
     ax.set_xlabel("samples, sorted")
     ax.set_ylabel("outlier score (dual norm over its bound)")
-    ax.legend(loc="best")
+    legend_above(ax)
     return ax
 
 
-def plot_lines(x: Any, lines: Mapping[str, Any], x_label: str, y_label: str, *, ax: Axes | None = None) -> Axes:
+def plot_lines(lines: Mapping[str, Any], ax: Axes | None = None, *, x: Any, x_label: str, y_label: str) -> Axes:
     """Draw lines over a logarithmic axis.
 
     Parameters
     ----------
-    x : array of shape (k,)
-        Positive places.
     lines : mapping of str to array of shape (k,)
         The heights of each line.
-    x_label, y_label : str
-        Labels of the axes.
     ax : Axes or None, default=None
         Where to draw; ``None`` makes a figure.
+    x : array of shape (k,)
+        Positive places.
+    x_label, y_label : str
+        Labels of the axes.
 
     Returns
     -------
@@ -156,13 +158,13 @@ def plot_lines(x: Any, lines: Mapping[str, Any], x_label: str, y_label: str, *, 
 
 def plot_curves(
     values: Any,
+    ax: Axes | None = None,
+    *,
     predicted: Any = None,
     grid: Array | None = None,
     predicted_grid: Array | None = None,
     label: str = "observed",
     predicted_label: str = "predicted",
-    *,
-    ax: Axes | None = None,
 ) -> Axes:
     """Draw a few curves, each with its prediction in the same colour.
 
@@ -173,6 +175,8 @@ def plot_curves(
     ----------
     values : array of shape (m,) or (n, m), or what else ``fenchel.datasets.as_curves`` takes
         The curves, of one channel; NaN is not observed.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
     predicted : array of shape (points,) or (n, points), FDataGrid, or None, default=None
         Their predictions.
     grid : array of shape (m,) or None, default=None
@@ -181,8 +185,6 @@ def plot_curves(
         Points of the predictions; ``None``: those of the curves.
     label, predicted_label : str
         What the legend calls the curves and the predictions.
-    ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
@@ -213,21 +215,21 @@ def plot_curves(
     return ax
 
 
-def plot_surface(surface: Any, values: Any = None, label: str | None = None, *, ax: Axes | None = None) -> Axes:
+def plot_surface(surface: Any, ax: Axes | None = None, *, values: Any = None, label: str | None = None) -> Axes:
     """Draw a number over the (loss, lam) grid of a regularisation path or of a model selection.
 
     Parameters
     ----------
     surface : RegularizationPath, or a fitted estimator whose name ends in CV
         What has the grid.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
     values : str, array of shape (n_losses, n_lams) or None, default=None
         What to draw. For a model selection ``"errors"`` (the default) or ``"gaps"``, for a path ``"gaps"`` (the
         default), ``"sparsity"``, ``"primal_objectives"``, ``"dual_objectives"`` or ``"n_iter"``. Or numbers of your
         own, such as test errors.
     label : str or None, default=None
         What the numbers are; ``None`` takes it from ``values``.
-    ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
@@ -259,7 +261,7 @@ def plot_surface(surface: Any, values: Any = None, label: str | None = None, *, 
 
 
 def plot_point_scores(
-    scores: Any, is_outlier: Any = None, grid: Array | None = None, *, ax: Axes | None = None
+    scores: Any, ax: Axes | None = None, *, is_outlier: Any = None, grid: Array | None = None
 ) -> Axes:
     """Draw the outlier score of each point of each curve as a map: one row for each curve.
 
@@ -268,12 +270,12 @@ def plot_point_scores(
     scores : fitted estimator, or array of shape (n, m)
         A model with ``point_outlier_score_``, which a loss of order 1 gives, or the scores themselves. NaN, a point
         that was not observed, is grey.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
     is_outlier : array of bool of shape (n, m) or None, default=None
         Which points are known to be wrong; they are circled.
     grid : array of shape (m,) or None, default=None
         Points of the curves; ``None`` takes those of the model, or [0, 1] in equal steps.
-    ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
@@ -301,7 +303,7 @@ def plot_point_scores(
     return ax
 
 
-def plot_sparsity(estimator: Any, *, ax: Axes | None = None) -> Axes:
+def plot_sparsity(estimator: Any, ax: Axes | None = None) -> Axes:
     """Draw which dual variables of a fitted model are null, which are not, and which are on their bound.
 
     Parameters
@@ -342,19 +344,19 @@ def plot_sparsity(estimator: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_relevances(model: Any, names: Sequence[str] | None = None, *, most: int = 20, ax: Axes | None = None) -> Axes:
+def plot_relevances(model: Any, ax: Axes | None = None, *, names: Sequence[str] | None = None, most: int = 20) -> Axes:
     """Draw the relevance of each input as a bar, the largest first.
 
     Parameters
     ----------
     model : fitted estimator, or array of shape (d,)
         A model with ``relevances_``, such as ``LearnedMetricRegressor``, or the relevances.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
     names : sequence of str or None, default=None
         Names of the inputs; ``None`` is those that the model was fitted with, or their numbers.
     most : int, default=20
         Largest number of bars; the others are added up in one more.
-    ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
@@ -420,7 +422,14 @@ def legend_above(ax: Axes) -> None:
         Axes with labelled artists.
     """
     columns = len(ax.get_legend_handles_labels()[0])
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(columns, 3), frameon=False, fontsize="small")
+    style = {"ncols": min(columns, LEGEND_COLUMNS), "frameon": False, "fontsize": "small"}
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), **style)
+
+
+def title_above(ax: Axes, title: str) -> None:
+    """Put a title above the Axes, and above the legend that ``legend_above`` has put there."""
+    rows = -(-len(ax.get_legend_handles_labels()[0]) // LEGEND_COLUMNS)
+    ax.set_title(title, pad=12 + 13 * rows)
 
 
 def _numbers(values: Any) -> np.ndarray:
