@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from fenchel.estimators import (
         CostCurve,
         CostSensitiveClassifier,
+        FieldRegressor,
         FunctionalRegressor,
         FunctionalRegressorCV,
         KernelAutoencoder,
@@ -35,6 +36,7 @@ __all__ = [
     "ConformalRegressor",
     "CostCurve",
     "CostSensitiveClassifier",
+    "FieldRegressor",
     "FrequencySearch",
     "FunctionalRegressor",
     "FunctionalRegressorCV",
