@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from fenchel.estimators import (
         CostCurve,
         CostSensitiveClassifier,
+        FieldRegressor,
         FunctionalRegressor,
         FunctionalRegressorCV,
         KernelAutoencoder,
@@ -36,6 +37,7 @@ __all__ = [
     "ConformalRegressor",
     "CostCurve",
     "CostSensitiveClassifier",
+    "FieldRegressor",
     "FrequencySearch",
     "FunctionalRegressor",
     "FunctionalRegressorCV",

@@ -25,6 +25,7 @@ MODELS = {
         fenchel.FunctionalRegressorCV(Gaussian(0.5), **FAST),
         lambda X: np.sin(X[:, :1] + np.arange(6)),
     ),
+    "FieldRegressor": (fenchel.FieldRegressor(fenchel.OperatorKernelRegressor()), lambda X: X[:, :2] ** 2),
     "KernelAutoencoder": (fenchel.KernelAutoencoder(1, max_inner_iter=3, random_state=0), lambda X: None),
     "LearnedMetricRegressor": (
         fenchel.LearnedMetricRegressor(fenchel.OperatorKernelRegressorCV(**FAST), max_rounds=1, cv=2),

@@ -8,6 +8,7 @@ is absent is fetched from there, and gets its name only if its checksum is right
 from fenchel.datasets import (
     chem,
     contamination,
+    darcy,
     files,
     functional,
     molecules,
@@ -19,6 +20,7 @@ from fenchel.datasets import (
 )
 from fenchel.datasets.chem import *  # noqa: F403
 from fenchel.datasets.contamination import *  # noqa: F403
+from fenchel.datasets.darcy import *  # noqa: F403
 from fenchel.datasets.files import *  # noqa: F403
 from fenchel.datasets.functional import *  # noqa: F403
 from fenchel.datasets.molecules import *  # noqa: F403
@@ -32,6 +34,7 @@ from fenchel.datasets.tables import *  # noqa: F403
 __all__ = [
     *chem.__all__,
     *contamination.__all__,
+    *darcy.__all__,
     *files.__all__,
     *functional.__all__,
     *molecules.__all__,

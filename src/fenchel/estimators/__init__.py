@@ -3,6 +3,7 @@
 from fenchel.estimators import (
     autoencoder,
     cost_sensitive,
+    field_regressor,
     functional,
     functional_cv,
     learned_metric,
@@ -19,6 +20,7 @@ from fenchel.estimators import (
 )
 from fenchel.estimators.autoencoder import *  # noqa: F403
 from fenchel.estimators.cost_sensitive import *  # noqa: F403
+from fenchel.estimators.field_regressor import *  # noqa: F403
 from fenchel.estimators.functional import *  # noqa: F403
 from fenchel.estimators.functional_cv import *  # noqa: F403
 from fenchel.estimators.learned_metric import *  # noqa: F403
@@ -36,6 +38,7 @@ from fenchel.estimators.tables import *  # noqa: F403
 __all__ = [
     *autoencoder.__all__,
     *cost_sensitive.__all__,
+    *field_regressor.__all__,
     *functional.__all__,
     *functional_cv.__all__,
     *learned_metric.__all__,

@@ -13,6 +13,7 @@ from fenchel.kernels import (
     rational,
     scalar,
     separable,
+    square,
     standardized,
 )
 from fenchel.kernels.aligned import *  # noqa: F403
@@ -28,6 +29,7 @@ from fenchel.kernels.projected import *  # noqa: F403
 from fenchel.kernels.rational import *  # noqa: F403
 from fenchel.kernels.scalar import *  # noqa: F403
 from fenchel.kernels.separable import *  # noqa: F403
+from fenchel.kernels.square import *  # noqa: F403
 from fenchel.kernels.standardized import *  # noqa: F403
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     *projected.__all__,
     *scalar.__all__,
     *separable.__all__,
+    *square.__all__,
     *standardized.__all__,
     "OperatorKernel",
     "OutputOperator",

@@ -6,6 +6,7 @@ from fenchel.operators.cyclic import Cyclic
 from fenchel.operators.dense import Dense
 from fenchel.operators.directional import Anchored, Directional
 from fenchel.operators.eigenbasis import Eigenbasis
+from fenchel.operators.isotypic import Isotypic
 from fenchel.operators.kronecker import Kronecker, entries, kronecker
 from fenchel.operators.operator import Operator, ScalarOperator, is_thin, scaled, width
 from fenchel.operators.output import Output
@@ -22,6 +23,7 @@ __all__ = [
     "Dense",
     "Directional",
     "Eigenbasis",
+    "Isotypic",
     "Kronecker",
     "Operator",
     "Output",

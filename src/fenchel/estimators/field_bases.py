@@ -1,0 +1,152 @@
+"""Functions on grids of one or two dimensions: orthonormal bases, other resolutions, gaps."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.fft import dct
+from scipy.interpolate import make_interp_spline
+
+from fenchel._array import Array, as_like, host, namespace
+
+__all__ = ["BASES", "INTERPOLATIONS", "FieldBasis", "basis_of", "completed", "resampled"]
+
+BASES = ("points", "pca", "cosine", "fourier")
+INTERPOLATIONS = ("linear", "cubic", "fourier")
+_RANK = 64  # components that gaps are filled from, at most, and at most a quarter of those that there are
+_ROUNDS = 50  # of filling gaps, at most
+_CHANGE = 1e-3  # relative, of all values, at which filling ends
+
+
+@dataclass(frozen=True)
+class FieldBasis:
+    """Coordinates of functions, given by rows of values, on orthonormal columns."""
+
+    center: Array | None  # (d,)
+    functions: Array | None  # (d, k); None: the values themselves
+
+    def encode(self, rows: Array) -> Array:
+        """Return the coordinates (n, k) of rows (n, d)."""
+        rows = rows if self.center is None else rows - as_like(self.center, rows)
+        return rows if self.functions is None else rows @ as_like(self.functions, rows)
+
+    def decode(self, coordinates: Array) -> Array:
+        """Return the rows that have these coordinates."""
+        rows = coordinates if self.functions is None else coordinates @ as_like(self.functions, coordinates).T
+        return rows if self.center is None else rows + as_like(self.center, rows)
+
+
+def basis_of(rows: Array, counts: Array, shape: tuple[int, ...], kind: str, n_components: float | None) -> FieldBasis:
+    """Return the basis of a sample of functions on a grid of some shape, whose last axis has channels.
+
+    Functions are rows of values, which count ``counts`` (n,) times.
+    """
+    if kind == "points":
+        return FieldBasis(None, None)
+    if kind == "pca":
+        return _principal(rows, counts, n_components)
+    axes = [_axis_functions(size, kind) for size in shape[:-1]]
+    functions, frequencies = np.eye(1), np.zeros(1)
+    for each, frequency in axes:
+        functions = np.kron(functions, each)
+        frequencies = np.add.outer(frequencies, frequency**2).ravel()
+    order = np.argsort(frequencies, kind="stable")[: None if n_components is None else int(n_components)]
+    return FieldBasis(None, as_like(np.kron(functions[:, order], np.eye(shape[-1])), rows))
+
+
+def _spectrum(rows: Array, counts: Array) -> tuple[Array, Array, Array]:
+    """Return the mean, the variances of the principal components, and these as rows."""
+    xp, total = namespace(rows), float(namespace(rows).sum(counts))
+    center = counts @ rows / total
+    values, vectors = xp.linalg.svd((rows - center) * xp.sqrt(counts)[:, None], full_matrices=False)[1:]
+    return center, values**2 / total, vectors
+
+
+def _principal(rows: Array, counts: Array, n_components: float | None) -> FieldBasis:
+    """Return the mean and the leading principal components; a number below 1 is a share of the variance."""
+    center, variances, vectors = _spectrum(rows, counts)
+    powers = host(variances)
+    count = max(1, int(np.sum(powers > powers[0] * np.finfo(powers.dtype).eps ** 2 * len(powers))))
+    if n_components is not None and n_components < 1:
+        count = min(count, int(np.searchsorted(np.cumsum(powers) / max(np.sum(powers), 1e-300), n_components)) + 1)
+    elif n_components is not None:
+        count = min(count, int(n_components))
+    return FieldBasis(center, vectors[:count, :].T)
+
+
+def _axis_functions(size: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return an orthonormal basis of functions on the points of one axis, (size, size), and their frequencies."""
+    if kind == "cosine":
+        return dct(np.eye(size), norm="ortho", axis=1), np.arange(size) / 2
+    order = (np.arange(size) + 1) // 2
+    phase = 2 * np.pi * np.outer(np.arange(size), order) / size
+    is_sine = (np.arange(size) % 2 == 0) & (order > 0)
+    functions = np.where(is_sine, np.sin(phase), np.cos(phase))
+    return functions / np.linalg.norm(functions, axis=0), order.astype(float)
+
+
+def resampled(fields: Array, shape: tuple[int, ...], kind: str) -> Array:
+    """Return functions (n, *grid, channels) at the points of a grid of another shape.
+
+    Points are equally spaced over the domain, its ends among them; for periodic functions, ``"fourier"``, the end is
+    the start again and not among them.
+    """
+    xp = namespace(fields)
+    for axis, size in enumerate(shape, start=1):
+        if fields.shape[axis] != size:
+            matrix = as_like(_resampling(int(fields.shape[axis]), size, kind), fields)
+            fields = xp.moveaxis(xp.tensordot(matrix, fields, axes=((1,), (axis,))), 0, axis)
+    return fields
+
+
+def _resampling(old: int, new: int, kind: str) -> np.ndarray:
+    """Return the matrix (new, old) that interpolates along one axis."""
+    if old == 1:
+        return np.ones((new, 1))
+    if kind == "fourier":
+        points, order = np.arange(new) / new, np.fft.fftfreq(old, 1 / old)
+        waves = np.exp(2j * np.pi * np.outer(points, order))
+        if old % 2 == 0:
+            waves[:, old // 2] = np.cos(np.pi * old * points)
+        found: np.ndarray = (waves @ np.fft.fft(np.eye(old)) / old).real
+        return found
+    degree = min(3 if kind == "cubic" else 1, old - 1)
+    values: np.ndarray = make_interp_spline(np.linspace(0, 1, old), np.eye(old), degree)(np.linspace(0, 1, new))
+    return values
+
+
+def completed(rows: Array, counts: Array) -> Array:
+    """Return rows whose NaN are filled by the conditional means of a Gaussian of few principal components.
+
+    Rows count ``counts`` (n,) times. The model and the values in gaps are computed in turns, as in [Tipping1999]_; the
+    spread of the values in gaps is left out of account.
+    """
+    xp = namespace(rows)
+    seen = ~xp.isnan(rows)
+    if bool(xp.all(seen)):
+        return rows
+    totals = counts @ xp.astype(seen, rows.dtype)
+    if bool(xp.any(totals == 0)) or not bool(xp.all(xp.any(seen, axis=1))):
+        raise ValueError("Each output needs a value, and each point one in some output. Got rows or columns of NaN.")
+    rank = max(1, min(_RANK, min(rows.shape) // 4))
+    values = xp.where(seen, rows, xp.zeros_like(rows))
+    filled = xp.where(seen, rows, (counts @ values / totals)[None, :])
+    for _ in range(_ROUNDS):
+        after = xp.where(seen, rows, _conditional_means(filled, xp.astype(seen, rows.dtype), counts, rank))
+        change = float(xp.sqrt(xp.sum((after - filled) ** 2) / xp.sum(after**2)))
+        filled = after
+        if change <= _CHANGE:
+            break
+    return filled
+
+
+def _conditional_means(filled: Array, seen: Array, counts: Array, rank: int) -> Array:
+    """Return the rows that a Gaussian of the filled sample expects, given the values that were seen."""
+    xp, (n, p) = namespace(filled), filled.shape
+    center, variances, vectors = _spectrum(filled, counts)
+    floor = float(variances[0]) * 1e-10 or 1.0
+    noise = max(float(xp.sum(variances[rank:])) / max(p - rank, 1), floor)
+    basis = vectors[:rank, :].T * xp.sqrt(variances[:rank])  # (p, rank), of standard scores
+    pairs = xp.reshape(basis[:, :, None] * basis[:, None, :], (p, rank * rank))
+    systems = xp.reshape(seen @ pairs, (n, rank, rank)) + noise * as_like(np.eye(rank), filled)
+    scores = xp.linalg.solve(systems, ((seen * (filled - center)) @ basis)[:, :, None])[:, :, 0]
+    return center + scores @ basis.T
