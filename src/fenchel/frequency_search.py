@@ -9,10 +9,9 @@ from scipy.optimize import minimize
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import check_array
 from fenchel.kernels import Equivariant, Filtered, Linear, RationalQuadratic
+from fenchel.leave_one_out import LEAST_RIDGE, LeftOutResiduals, is_plausible
 
 __all__ = ["FrequencySearch", "LeftOut", "learn_frequencies"]
-
-_LEAST_RIDGE = 1e-13  # of a kernel whose values are at most one: below it is round-off
 
 
 @dataclass(frozen=True)
@@ -84,19 +83,14 @@ class LeftOut:
         some = x[:, :q].T  # (q, n)
         products = some[:, :, None] * xp.conj(some)[:, None, :]
         kernel = xp.permute_dims(xp.fft.rfft(profile)[:, :, :q] / m, (2, 0, 1)) + linear[:, None, None] * products
-        inverse = xp.linalg.inv(kernel + ridge[:, None, None] * as_like(np.eye(n), self.sizes)[None, :, :])
-        duals = xp.matmul(inverse, self.targets[:, :, None])[:, :, 0]
-        diagonal = xp.real(xp.linalg.diagonal(inverse))
-        residuals = duals / diagonal
+        matrices = kernel + ridge[:, None, None] * as_like(np.eye(n), self.sizes)[None, :, :]
+        left_out = LeftOutResiduals.of(matrices, self.targets[:, :, None])
+        residuals = left_out.residuals[:, :, 0]
         own = counts[:q][:, None]
         errors = xp.sqrt((xp.sum(own * xp.abs(residuals) ** 2, axis=0) + self.rest) / self.sizes)
         total = float(xp.sum(errors))
-        # the derivative in the matrices: Re sum_ij M_ij dA_ij
-        share = own / (2 * xp.clip(errors, min=1e-300) * self.sizes * total)[None, :]
-        left = 2 * share * xp.conj(residuals) / diagonal
-        middle = -2 * share * xp.abs(residuals) ** 2 / diagonal
-        M = -duals[:, :, None] * xp.matmul(left[:, None, :], inverse) - inverse @ (middle[:, :, None] * inverse)
-        M = xp.permute_dims(M, (0, 2, 1))
+        pulls = own * xp.conj(residuals) / (xp.clip(errors, min=1e-300) * self.sizes * total)[None, :]
+        M = left_out.pulled_back(pulls[:, :, None])
         by_ridge = xp.sum(xp.real(xp.linalg.diagonal(M)), axis=1) * ridge
         by_linear = xp.real(xp.sum(M * products, axis=(1, 2))) * linear
         by_weight = self._by_weight(M, slopes, weights, counts)
@@ -185,9 +179,7 @@ def learn_frequencies(
 
     left_out, theta = searched(None, max_iter // 2 if outliers else max_iter)
     if outliers:
-        sizes = np.log(left_out.errors(theta))
-        middle = np.median(sizes)
-        index = index[sizes <= middle + 3 * 1.4826 * np.median(np.abs(sizes - middle))]
+        index = index[is_plausible(left_out.errors(theta))]
         left_out, theta = searched(theta, max_iter)
     weights, linear, ridges = np.split(np.exp(theta), [F, F + q])
     slow = np.zeros(F)
@@ -217,7 +209,7 @@ def _minimised(left_out: LeftOut, start: np.ndarray, steps: int, history: list[f
         history.append(math.exp(found[0]))
         return found
 
-    bounds = [(None, None)] * (len(start) - q) + [(math.log(_LEAST_RIDGE), None)] * q
+    bounds = [(None, None)] * (len(start) - q) + [(math.log(LEAST_RIDGE), None)] * q
     result = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
     theta: np.ndarray = result.x
     return theta
