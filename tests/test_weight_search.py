@@ -13,9 +13,9 @@ NAMES = ("one", "two", "three")
 LAM = 0.03
 
 
-def kernel_of(weights=None):
+def kernel_of(weights=None, normalize=False):
     parts = (Gaussian(0.5), slice(0, 2)), (Linear(), slice(2, 4)), (Laplacian("median"), slice(4, 6))
-    return MultipleKernel([(name, *part) for name, part in zip(NAMES, parts, strict=True)], weights)
+    return MultipleKernel([(name, *part) for name, part in zip(NAMES, parts, strict=True)], weights, None, normalize)
 
 
 @pytest.fixture
@@ -39,28 +39,31 @@ def planted(rng, n=160):
     return MultipleKernel(groups), X, Y
 
 
-@pytest.mark.parametrize("change", [np.copy, missing])
-def test_the_gradient(sample, rng, change):
+CASES = pytest.mark.parametrize(("change", "normalize"), [(np.copy, True), (missing, False), (missing, True)])
+
+
+@CASES
+def test_the_gradient(sample, rng, change, normalize):
     X, Y = sample
-    error = LeftOutError(*kernel_of().terms(change(X)), Y)
+    error = LeftOutError(*kernel_of().terms(change(X)), Y, normalize)
     theta = np.append(0.7 * rng.standard_normal(3), np.log(0.2))
     differences = [(error(theta + step)[0] - error(theta - step)[0]) / 2e-6 for step in 1e-6 * np.eye(4)]
     assert_allclose(error(theta)[1], differences, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("change", [np.copy, missing])
-def test_the_error_is_that_of_refits(sample, change):
+@CASES
+def test_the_error_is_that_of_refits(sample, change, normalize):
     """Of the estimator, without each sample in turn, with the kernel that the weights stand for."""
     X, Y = change(sample[0]), sample[1]
     weights, n = np.array([0.5, 0.2, 0.3]), len(Y)
-    kernel = kernel_of(weights).resolve(X)
+    kernel = kernel_of(weights, normalize).resolve(X)
     refits = []
     for i in range(n):
         rest = np.delete(np.arange(n), i)
         model = OperatorKernelRegressor(kernel, loss="square", lam=LAM, tol=1e-12).fit(X[rest], Y[rest])
         refits.append(np.sum((model.predict(X[i : i + 1]) - Y[i]) ** 2))
     theta = np.log(np.append(weights, LAM * (n - 1)))
-    assert_allclose(LeftOutError(*kernel_of().terms(X), Y).errors(theta), refits, rtol=1e-8)
+    assert_allclose(LeftOutError(*kernel_of().terms(X), Y, normalize).errors(theta), refits, rtol=1e-8)
 
 
 @pytest.mark.parametrize("options", [{"max_iter": 0}, {"n_draws": 0}, {}])

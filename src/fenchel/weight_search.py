@@ -74,6 +74,7 @@ class LeftOutError:
     grams: list[Array]  # (n, n), zero where a group is missing
     observed: np.ndarray  # (n, M)
     targets: Array  # (n, p)
+    normalize: bool = False  # as MultipleKernel does
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the logarithm of the error, and its gradient."""
@@ -84,11 +85,18 @@ class LeftOutError:
         pull = left_out.pulled_back(2 * left_out.residuals / total)
         scaled = pull * (scale[:, None] * scale[None, :])
         by_share = np.array([float(xp.sum(scaled * gram)) for gram in self.grams])
-        ends = host(xp.sum(pull * kernel, axis=0) + xp.sum(pull * kernel, axis=1))  # the scales depend on the weights
-        by_share = by_share - (ends * host(scale) ** 2) @ self.observed / 2
+        if self.normalize:
+            by_share = by_share - self._by_scale(pull * kernel, scale)
         by_ridge = float(xp.sum(xp.linalg.diagonal(pull))) * ridge
         slopes = shares * (by_share - shares @ by_share)
         return math.log(total / len(self.observed)), np.append(slopes, by_ridge)
+
+    def _by_scale(self, products: Array, scale: Array) -> np.ndarray:
+        """Return the derivatives in the weights through the scales of incomplete samples, with the other sign."""
+        xp = namespace(products)
+        ends = host((xp.sum(products, axis=0) + xp.sum(products, axis=1)) * scale**2)
+        slopes: np.ndarray = ends @ self.observed / 2
+        return slopes
 
     def errors(self, theta: np.ndarray) -> np.ndarray:
         """Return the squared leave-one-out error of each sample."""
@@ -98,7 +106,8 @@ class LeftOutError:
 
     def matrix(self, shares: np.ndarray) -> tuple[Array, Array]:
         """Return the matrix of the weighted sum, and the scales that samples with missing groups are multiplied by."""
-        scale = as_like(observed_scale(self.observed, shares), self.targets)
+        sizes = observed_scale(self.observed, shares) if self.normalize else np.ones(len(self.observed))
+        scale = as_like(sizes, self.targets)
         total = sum(float(share) * gram for share, gram in zip(shares, self.grams, strict=True))
         return total * (scale[:, None] * scale[None, :]), scale
 
@@ -106,7 +115,7 @@ class LeftOutError:
         """Return the error of some of the samples."""
         xp, places = namespace(self.targets), as_index(rows, self.targets)
         grams = [xp.take(xp.take(gram, places, axis=0), places, axis=1) for gram in self.grams]
-        return LeftOutError(grams, self.observed[rows], xp.take(self.targets, places, axis=0))
+        return LeftOutError(grams, self.observed[rows], xp.take(self.targets, places, axis=0), self.normalize)
 
     def _left_out(self, kernel: Array, ridge: float) -> LeftOutResiduals:
         identity = as_like(np.eye(len(self.observed)), self.targets)
@@ -221,7 +230,7 @@ class _Groups:
         if isinstance(kernel, MultipleKernel):
             if X.shape[0] != n:
                 raise ValueError(f"X and Y must have as many samples. Got {X.shape[0]} and {n}.")
-            known = MultipleKernel(kernel.groups, None, kernel.scales).resolve(X)
+            known = kernel.with_(kernel.groups, None, kernel.scales).resolve(X)
             return cls(known.names, np.asarray(known.scales), known, X)
         if kernel != "precomputed" or not isinstance(X, Mapping):
             raise TypeError(
@@ -239,7 +248,8 @@ class _Groups:
         xp, rows = namespace(targets), as_index(index, targets)
         targets = _compressed(xp.take(targets, rows, axis=0))
         if self.kernel is not None:
-            return LeftOutError(*self.kernel.terms(xp.take(self.X, rows, axis=0)), targets)
+            terms, observed = self.kernel.terms(xp.take(self.X, rows, axis=0))
+            return LeftOutError(terms, observed, targets, self.kernel.normalize)
         grams = [
             xp.take(xp.take(self.X[name], rows, axis=0), rows, axis=1) / float(scale)
             for name, scale in zip(self.names, self.scales, strict=True)
@@ -250,7 +260,7 @@ class _Groups:
         """Return the kernel with weights."""
         if self.kernel is None:
             return Precomputed()
-        return MultipleKernel(self.kernel.groups, shares.tolist(), self.scales.tolist())
+        return self.kernel.with_(self.kernel.groups, shares.tolist(), self.scales.tolist())
 
 
 def _starts(count: int, n_draws: int, rng: np.random.Generator) -> np.ndarray:

@@ -43,8 +43,9 @@ def test_a_zero_weight_is_a_smaller_sum(complete):
     assert_allclose(kernel(X), MultipleKernel([GROUPS[0], GROUPS[2]])(X), rtol=1e-13)
 
 
-def test_missing_groups_leave_it_positive_semidefinite(incomplete):
-    kernel = MultipleKernel(GROUPS, [0.5, 0.2, 0.3]).resolve(incomplete)
+@pytest.mark.parametrize("normalize", [False, True])
+def test_missing_groups_leave_it_positive_semidefinite(incomplete, normalize):
+    kernel = MultipleKernel(GROUPS, [0.5, 0.2, 0.3], normalize=normalize).resolve(incomplete)
     K = kernel(incomplete)
     assert np.linalg.eigvalsh(K)[0] >= -1e-14 * np.trace(K)
     assert_array_equal(K[0], 0)
@@ -53,10 +54,14 @@ def test_missing_groups_leave_it_positive_semidefinite(incomplete):
     assert_allclose(kernel(incomplete[:7], incomplete[7:]), K[:7, 7:], rtol=1e-13)
 
 
-def test_a_group_alone_counts_fully(incomplete):
-    """A sample with one group has the diagonal of that group's kernel over its scale."""
-    kernel = MultipleKernel(GROUPS, [0.5, 0.2, 0.3]).resolve(incomplete)
-    assert_allclose(kernel.diag(incomplete)[1], 1 / kernel.scales[2], rtol=1e-13)
+def test_what_a_missing_group_leaves(incomplete):
+    """A sample with one group has the term of that group; normalised, the root of its weight for the weight."""
+    groups, weights = [GROUPS[0], GROUPS[2]], [0.7, 0.3]
+    plain, normalized = (MultipleKernel(groups, weights, None, flag).resolve(incomplete) for flag in (False, True))
+    inner = GROUPS[2][1].resolve(incomplete[~np.isnan(incomplete[:, 3])][:, 3:])
+    term = inner(incomplete[1:2, 3:], incomplete[10:, 3:]) / plain.scales[1]
+    assert_allclose(plain(incomplete[1:2], incomplete[10:]), 0.3 * term, rtol=1e-13)
+    assert_allclose(normalized(incomplete[1:2], incomplete[10:]), 0.3**0.5 * term, rtol=1e-13)
 
 
 def test_numbers_come_from_samples_that_have_the_group(incomplete):
@@ -75,7 +80,7 @@ def test_features_and_gradients(incomplete, rng):
     features = resolved.features(X)
     assert_allclose(features @ features.T, resolved(X), rtol=1e-12, atol=1e-14)
     points, weights = rng.standard_normal((3, 5)), rng.standard_normal((3, len(X)))
-    for smooth in (resolved, MultipleKernel(GROUPS, [0.5, 0.2, 0.3]).resolve(X)):
+    for smooth in (resolved, MultipleKernel(GROUPS, [0.5, 0.2, 0.3], normalize=True).resolve(X)):
         found = smooth.weighted_gradient(points, X, weights)
         for column in range(5):
             step = 1e-6 * np.eye(5)[column]

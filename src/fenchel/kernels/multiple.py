@@ -23,10 +23,7 @@ class MultipleKernel(ScalarKernel):
     .. math:: k(x, z) = \sum_m \frac{w_m}{s_m} k_m(x_{J_m}, z_{J_m}).
 
     A sample may lack a group: all of its columns there are NaN. With :math:`o_m(x)` 1 where a group is observed and 0
-    where it is missing,
-
-    .. math:: k(x, z) = \sum_m \frac{w_m}{s_m} \frac{o_m(x) \, o_m(z)}{\sqrt{\omega(x) \, \omega(z)}} k_m(x, z),
-        \qquad \omega(x) = \sum_m w_m o_m(x) \Big/ \sum_m w_m .
+    where it is missing, each term becomes :math:`o_m(x) \, o_m(z) \, k_m(x, z)`.
 
     Parameters
     ----------
@@ -39,14 +36,20 @@ class MultipleKernel(ScalarKernel):
     scales : array of shape (M,) or None, default=None
         Positive scales :math:`s`; ``None`` takes the mean of :math:`k_m(x, x)` over the training samples that have the
         group, so that weights do not depend on the units of a kernel.
+    normalize : bool, default=False
+        Whether the kernel of incomplete samples is divided by :math:`\sqrt{\omega(x) \, \omega(z)}`, with
+        :math:`\omega(x) = \sum_m w_m o_m(x) / \sum_m w_m` the share of the groups that a sample has.
 
     Notes
     -----
     A missing group adds nothing to the kernel, so that samples are compared by the groups that both have. Each term
-    is a kernel times the kernel :math:`o_m(x) o_m(z)`, and dividing by :math:`\omega` multiplies the matrix by a
-    diagonal one on both sides: the sum stays positive semidefinite. The division keeps :math:`k(x, x)` at the size
-    that it has for complete samples; without it, predictions for incomplete samples shrink towards zero. A sample
-    without any group has the zero function for its kernel.
+    is a kernel times the kernel :math:`o_m(x) \, o_m(z)`, and ``normalize`` multiplies the matrix by a diagonal one on
+    both sides: the sum stays positive semidefinite.
+
+    A model is a sum of functions, one of each group, and by default a missing group takes its own function out of the
+    sum: right where groups tell different things. Where each group tells the same, ``normalize=True`` lets those that
+    are left stand for the others. A sample without any group is predicted by zero, or by the mean of the outputs with
+    ``center=True``.
 
     Parameters of the kernels that depend on the sample are taken from the samples that have the group.
 
@@ -57,15 +60,18 @@ class MultipleKernel(ScalarKernel):
     >>> X = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [np.nan, np.nan, 1.0]])
     >>> kernel = MultipleKernel([("place", Gaussian(1.0), [0, 1]), ("size", Linear(), [2])], weights=[0.5, 0.5])
     >>> kernel(X).round(2)
-    array([[1.7 , 0.18, 0.85],
+    array([[1.7 , 0.18, 0.6 ],
            [0.18, 0.5 , 0.  ],
-           [0.85, 0.  , 0.6 ]])
+           [0.6 , 0.  , 0.3 ]])
     """
 
-    def __init__(self, groups: Sequence[Group], weights: Array = None, scales: Array = None) -> None:
+    def __init__(
+        self, groups: Sequence[Group], weights: Array = None, scales: Array = None, normalize: bool = False
+    ) -> None:
         self.groups = groups
         self.weights = weights
         self.scales = scales
+        self.normalize = normalize
 
     def validate(self) -> "MultipleKernel":
         """Raise if groups, weights or scales are none of those wanted."""
@@ -110,9 +116,11 @@ class MultipleKernel(ScalarKernel):
         """The least upper bound of k(x, x) over all inputs."""
         if self.scales is None:
             return float("inf")
-        bounds = np.array([part.kernel.diag_bound for part in self._parts()])
-        used = self._shares > 0  # a sample may have but one of the groups
-        return float(np.sum(self._sizes)) * float(np.max(bounds[used] / np.asarray(self.scales)[used]))
+        bounds = np.array([part.kernel.diag_bound for part in self._parts()]) / np.asarray(self.scales)
+        used = self._sizes > 0
+        if self.normalize:  # a sample may have but one of the groups
+            return float(np.sum(self._sizes)) * float(np.max(bounds[used]))
+        return float(self._sizes[used] @ bounds[used])
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
@@ -137,7 +145,7 @@ class MultipleKernel(ScalarKernel):
             values = host(kernel.diag(some)).astype(np.float64)
             scales.append(float(np.average(values, weights=None if counts is None else host(counts))) or 1.0)
         scales = scales if self.scales is None else self.scales
-        return MultipleKernel(groups, self._sizes.tolist(), scales)
+        return self.with_(groups, self._sizes.tolist(), scales)
 
     def terms(self, X: Array) -> tuple[list[Array], np.ndarray]:
         """Return the matrices of the groups over their scales, zero where a group is missing, and what is observed.
@@ -153,11 +161,15 @@ class MultipleKernel(ScalarKernel):
             seen.append(observed)
         return grams, np.stack(seen, axis=1)
 
+    def with_(self, groups: Sequence[Group], weights: Array, scales: Array) -> "MultipleKernel":
+        """Return the kernel with other groups, weights and scales."""
+        return MultipleKernel(groups, weights, scales, self.normalize)
+
     def named(self, names: Sequence[str]) -> "MultipleKernel":
         """Return the kernel with its column names replaced by their places in ``names``."""
         parts = [part.named(names) for part in self._parts()]
         groups = [(name, part.kernel, part.columns) for name, part in zip(self.names, parts, strict=True)]
-        return MultipleKernel(groups, self.weights, self.scales)
+        return self.with_(groups, self.weights, self.scales)
 
     @property
     def has_features(self) -> bool:
@@ -179,7 +191,7 @@ class MultipleKernel(ScalarKernel):
             (name, part.kernel.mapped(change, x), part.columns)
             for name, part, (x, _) in zip(known.names, known._parts(), known._seen(X, "X"), strict=True)
         ]
-        return MultipleKernel(groups, known.weights, known.scales)
+        return self.with_(groups, known.weights, known.scales)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
         """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
@@ -213,12 +225,6 @@ class MultipleKernel(ScalarKernel):
         """Weights as an array."""
         return np.ones(len(self.groups)) / len(self.groups) if self.weights is None else np.asarray(self.weights)
 
-    @property
-    def _shares(self) -> np.ndarray:
-        """Weights over their sum."""
-        shares: np.ndarray = self._sizes / np.sum(self._sizes)
-        return shares
-
     def _parts(self) -> list[Part]:
         """Return the kernels on their columns."""
         self.names  # noqa: B018  # raises if the groups are none
@@ -228,9 +234,9 @@ class MultipleKernel(ScalarKernel):
         """Return what each kernel sees of the inputs, and its factor for each of them, (n,)."""
         views = [_filled(part._select(X, name), group) for group, part in zip(self.names, self._parts(), strict=True)]
         observed = np.stack([seen for _, seen in views], axis=1)
-        factors = (
-            np.sqrt(self._sizes / np.asarray(self.scales)) * observed * observed_scale(observed, self._shares)[:, None]
-        )
+        factors = np.sqrt(self._sizes / np.asarray(self.scales)) * observed
+        if self.normalize:
+            factors = factors * observed_scale(observed, self._sizes / np.sum(self._sizes))[:, None]
         return [(x, as_like(factors[:, m], x)) for m, (x, _) in enumerate(views)]
 
     def _known(self, X: Array) -> "MultipleKernel":
