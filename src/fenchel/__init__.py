@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fenchel.frequency_search import FrequencySearch, learn_frequencies
     from fenchel.outliers import OutlierReport, RobustRefit
     from fenchel.persistence import load, save
+    from fenchel.weight_search import KernelWeights, learn_kernel_weights
 
 __version__ = "0.2.0"
 
@@ -43,6 +44,7 @@ __all__ = [
     "FunctionalRegressorCV",
     "GeneralizationBound",
     "KernelAutoencoder",
+    "KernelWeights",
     "LearnedMetricRegressor",
     "LearnedOutputRegressor",
     "LossTrickPredictor",
@@ -63,6 +65,7 @@ __all__ = [
     "generalization_bound",
     "kernels",
     "learn_frequencies",
+    "learn_kernel_weights",
     "load",
     "losses",
     "metrics",
@@ -95,6 +98,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("fenchel.persistence"), name)
     if name in ("FrequencySearch", "learn_frequencies"):
         return getattr(import_module("fenchel.frequency_search"), name)
+    if name in ("KernelWeights", "learn_kernel_weights"):
+        return getattr(import_module("fenchel.weight_search"), name)
     if name in ("GeneralizationBound", "generalization_bound"):
         return getattr(import_module("fenchel.bounds"), name)
     if name in ("ConformalPredictor", "ConformalRegressor", "PredictionBand", "PredictionSet"):

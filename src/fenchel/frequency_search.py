@@ -10,11 +10,10 @@ from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import Options, check_array, check_parameter
 from fenchel.kernels import Equivariant, Filtered, Linear, RationalQuadratic
 from fenchel.kernels.equivariant import GROUPS
-from fenchel.operators.cyclic import Mirrored, Turn, diagonal_blocks, solved_blocks
+from fenchel.leave_one_out import LEAST_RIDGE, LeftOutResiduals, is_plausible
+from fenchel.operators.cyclic import Mirrored, Turn
 
 __all__ = ["FrequencySearch", "LeftOut", "learn_frequencies"]
-
-_LEAST_RIDGE = 1e-13  # of a kernel whose values are at most one: below it is round-off
 
 
 @dataclass(frozen=True)
@@ -83,20 +82,12 @@ class LeftOut:
         pairs = [Pair.of(self.spectra, other, weights, q, self.turn.n_outputs) for other in self._partners()]
         kernel, copies = self._joined([pair.kernel(linear) for pair in pairs]), self.turn.copies
         eye = as_like(np.eye(copies * n), self.sizes)
-        inverse = xp.linalg.inv(kernel + ridge[:, None, None] * eye[None, :, :])
-        duals = inverse @ self.targets
-        blocks = tuple(part[:, :, None] for part in diagonal_blocks(inverse, copies))
-        residuals = solved_blocks(blocks, duals)
-        errors = xp.sqrt((_energy(residuals, self.turn) + self.rest) / self.sizes)
+        left_out = LeftOutResiduals.of(kernel + ridge[:, None, None] * eye[None, :, :], self.targets, copies)
+        errors = xp.sqrt((_energy(left_out.residuals, self.turn) + self.rest) / self.sizes)
         total = float(xp.sum(errors))
-        # the derivative in the matrices: Re sum_ij M_ij dA_ij
         share = 1 / (xp.clip(errors, min=1e-300) * self.sizes * total)
         share = xp.concat([share] * copies) * _counts(self.turn.n_outputs, q, self.sizes)[:, None]
-        left = xp.conj(solved_blocks(blocks, residuals)) * share[:, :, None]
-        rows = xp.sum(xp.reshape(left * inverse, (q, copies, n, copies * n)), axis=1)  # (q, n, c n)
-        own = xp.reshape(residuals, (q, copies, n, 1)) * rows[:, None, :, :]
-        M = inverse @ xp.reshape(own, inverse.shape) - duals * xp.sum(rows, axis=1)[:, None, :]
-        M = xp.permute_dims(M, (0, 2, 1))
+        M = left_out.pulled_back(xp.conj(left_out.residuals) * share[:, :, None])
         by_ridge = xp.sum(xp.real(xp.linalg.diagonal(M)), axis=1) * ridge
         slopes = self.turn.slopes(M) if isinstance(self.turn, Mirrored) else (M,)
         by_linear = sum(pair.by_linear(each) for pair, each in zip(pairs, slopes, strict=True)) * linear
@@ -227,9 +218,7 @@ def learn_frequencies(
 
     left_out, theta = searched(None, max_iter // 2 if outliers else max_iter)
     if outliers:
-        sizes = np.log(left_out.errors(theta))
-        middle = np.median(sizes)
-        index = index[sizes <= middle + 3 * 1.4826 * np.median(np.abs(sizes - middle))]
+        index = index[is_plausible(left_out.errors(theta))]
         left_out, theta = searched(theta, max_iter)
     weights, linear, ridges = np.split(np.exp(theta), [F, F + q])
     slow = np.zeros(F)
@@ -258,7 +247,7 @@ def _minimised(left_out: LeftOut, start: np.ndarray, steps: int, history: list[f
         history.append(math.exp(found[0]))
         return found
 
-    bounds = [(None, None)] * (len(start) - q) + [(math.log(_LEAST_RIDGE), None)] * q
+    bounds = [(None, None)] * (len(start) - q) + [(math.log(LEAST_RIDGE), None)] * q
     result = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
     theta: np.ndarray = result.x
     return theta

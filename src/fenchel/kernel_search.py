@@ -34,7 +34,7 @@ __all__ = ["Candidate", "KernelSearch", "Trial", "dictionary", "search_kernel"]
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 LINEAR = (0.0, 0.1, 1.0, 10.0)
 _LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
-_FLAT = 1e-3  # relative difference of two errors that does not count: a larger lam is solved faster and to more digits
+FLAT = 1e-3  # relative difference of two errors that does not count: a larger lam is solved faster and to more digits
 _MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
 _FEWEST = 100  # samples of the first rung
 _KEPT = {8: 24, 4: 8, 2: 3}  # candidates that go on from a part of the sample, by the inverse of its share
@@ -188,7 +188,7 @@ def search_kernel(
     seen = None if observed is None else host(observed).astype(np.float64)[order]
     cleaned, counted = Y, seen
     if robust:
-        pilot = _Ridge.of(inputs.matrix(_PILOT, len(Y)), counts)
+        pilot = Ridge.of(inputs.matrix(_PILOT, len(Y)), counts)
         cleaned, counted = cleaned_targets(pilot, Y, seen)
     board = _Board(inputs, cleaned, counts, counted)
     best = board.refined(board.race(dictionary(curves=inputs.is_curves) if candidates is None else list(candidates)))
@@ -226,7 +226,7 @@ def _checked_metric(metric: np.ndarray, X: np.ndarray, is_curves: bool) -> np.nd
     return values
 
 
-def cleaned_targets(ridge: "_Ridge", Y: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def cleaned_targets(ridge: "Ridge", Y: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the targets with those far from their predictions moved towards these, and which errors count.
 
     Predictions leave the sample out. At a fixed point moved targets are the pseudo-values of Huber's loss of the
@@ -342,7 +342,7 @@ class _Inputs:
 
 
 @dataclass(frozen=True)
-class _Ridge:
+class Ridge:
     """Kernel ridge regressions in the eigenbasis of one Gram matrix: any targets, any lam relative to its diagonal."""
 
     values: np.ndarray
@@ -351,7 +351,7 @@ class _Ridge:
     scale: float  # mean diagonal
 
     @classmethod
-    def of(cls, matrix: np.ndarray, weights: np.ndarray) -> "_Ridge":
+    def of(cls, matrix: np.ndarray, weights: np.ndarray) -> "Ridge":
         scale, root = float(np.average(np.diag(matrix), weights=weights)), np.sqrt(weights)
         values, vectors = eigh(matrix * root[:, None] * root, overwrite_a=True, check_finite=False)
         return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale)
@@ -401,9 +401,9 @@ class _Board:
         self.weights = weights
         self.seen = seen
         self.trials: list[Trial] = []
-        self._kept: tuple[Trial, _Ridge] | None = None  # the best trial on the whole sample
+        self._kept: tuple[Trial, Ridge] | None = None  # the best trial on the whole sample
 
-    def ridge(self, best: Trial) -> _Ridge:
+    def ridge(self, best: Trial) -> Ridge:
         """Return the regressions of the best trial on the whole sample."""
         assert self._kept is not None and self._kept[0] == best
         return self._kept[1]
@@ -428,7 +428,7 @@ class _Board:
     def run(self, candidate: Candidate, n: int) -> Trial:
         """Return the best lam of a candidate on the first n samples."""
         start = time.perf_counter()
-        ridge = _Ridge.of(self.inputs.matrix(candidate, n), self.weights[:n])
+        ridge = Ridge.of(self.inputs.matrix(candidate, n), self.weights[:n])
         lam, error = ridge.best_lam(self.Y[:n], None if self.seen is None else self.seen[:n])
         trial = Trial(candidate, n, lam, error, time.perf_counter() - start)
         self.trials.append(trial)
@@ -446,13 +446,13 @@ def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
     found = _with_infinity(errors(lams))
     for end, factor in ((0, 0.1), (len(_LAMS) - 1, 10.0)):
         for _ in range(_MOST_DECADES):
-            if int(np.argmin(found)) != end or found[end] > (1 - _FLAT) * np.delete(found, end).min():
+            if int(np.argmin(found)) != end or found[end] > (1 - FLAT) * np.delete(found, end).min():
                 break
             beyond = np.array([lams[end] * factor])
             lams, found, end = np.append(lams, beyond), np.append(found, _with_infinity(errors(beyond))), len(lams)
     fine = lams[int(np.argmin(found))] * 10.0 ** np.array([-2 / 3, -1 / 3, 1 / 3, 2 / 3])
     lams, found = np.append(lams, fine), np.append(found, _with_infinity(errors(fine)))
-    near = np.flatnonzero(found <= (1 + _FLAT) * np.min(found))
+    near = np.flatnonzero(found <= (1 + FLAT) * np.min(found))
     at = int(near[np.argmax(lams[near])])
     return float(lams[at]), float(found[at])
 

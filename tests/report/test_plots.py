@@ -67,6 +67,7 @@ def test_a_figure_has_its_axes_row_after_row():
         lambda ax: plots.plot_outlier_scores([0.1, 1.0], ax=ax),
         lambda ax: plots.plot_point_scores(np.zeros((2, 3)), ax=ax),
         lambda ax: plots.plot_relevances([0.25, 0.75], ax=ax),
+        lambda ax: plots.plot_kernel_weights([0.25, 0.75], ax=ax),
         lambda ax: plots.plot_sparsity(SimpleNamespace(dual_coef_=np.zeros((2, 3))), ax=ax),
     ],
 )
@@ -297,6 +298,15 @@ def test_a_plot_takes_a_model_or_its_numbers(draw, name):
     assert drawn(model).size > 0
     with pytest.raises(ValueError, match=rf"FunctionalRegressor has no {name}\. Fit it first"):
         draw(FunctionalRegressor())
+
+
+def test_weights_of_kernels_have_the_names_of_their_groups(ax):
+    found = SimpleNamespace(weights_=np.array([0.2, 0.8]), names=["peaks", "losses"])
+    plots.plot_kernel_weights(found, ax=ax)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["losses", "peaks"]
+    assert [bar.get_width() for bar in ax.patches] == [0.8, 0.2]
+    with pytest.raises(ValueError, match="each of the 2 kernels"):
+        plots.plot_kernel_weights(found, ["x"], ax=ax)
 
 
 def test_relevances_are_bars_in_order_and_the_smallest_are_one(ax):

@@ -206,7 +206,7 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             text = (
                 f"The descent ended after {len(fit.gaps)} fits of the model with gap {fit.gap:.1e} > tol {self.tol:g}."
             )
-            warn_user(f"{text} Raise max_iter or tol.", ConvergenceWarning)
+            warn_user(f"{text} Raise max_iter or tol.", ConvergenceWarning, "not-converged")
         self.output_operator_, self.objectives_, self.gaps_ = fit.operator, fit.objectives, fit.gaps
         self.operator_gap_, self.n_iter_ = fit.gap, len(fit.gaps)
         values, vectors = np.linalg.eigh(fit.operator)

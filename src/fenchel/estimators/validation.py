@@ -174,8 +174,20 @@ def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
             raise
         raise ValueError(f"{' and '.join(('X', 'y')[: len(data)])} must hold numbers: {error}.") from error
     X, *rest = checked if len(data) == 2 else (checked,)
-    X = check_finite(as_rows(X) if is_sparse(X) else X, "X")
+    X = as_rows(X) if is_sparse(X) else X
+    X = _finite(estimator, X, check_finite)
     return (X, *rest) if rest else X
+
+
+def _finite(estimator: Any, X: Array, check: Callable[[Array, str], Array]) -> Array:
+    """Return inputs that were checked; NaN passes where the kernel takes missing groups."""
+    xp = namespace(X)
+    if not getattr(getattr(estimator, "kernel", None), "takes_missing", False):
+        return check(X, "X")
+    if not xp.isdtype(X.dtype, "real floating") or not bool(xp.any(xp.isnan(X))):
+        return check(X, "X")
+    check(xp.where(xp.isnan(X), xp.zeros_like(X), X), "X")
+    return X
 
 
 def _as_floats(y: Outputs) -> np.ndarray:
@@ -191,7 +203,7 @@ def training_inputs(estimator: Any, X: Array, kernel: K, double: bool, takes_spa
     if is_host(X):
         X = validated(estimator, X, accept_sparse="csr" if takes_sparse else False)
     else:
-        X = check_array(X, "X")
+        X = _finite(estimator, X, check_array)
         estimator.n_features_in_ = int(X.shape[1])
     if hasattr(estimator, "feature_names_in_"):
         kernel = kernel.named(estimator.feature_names_in_)
@@ -207,7 +219,7 @@ def training_vectors(
         X, y = validated(estimator, X, y, multi_output=True, y_numeric=True, accept_sparse=accepted)
         y = outputs_like(y if y.dtype.kind in "biuf" else _as_floats(y), X.data if is_sparse(X) else X, "y")
     else:
-        X, y = check_array(X, "X"), check_array(outputs_like(as_like(y, X), X, "y"), "y", ndim=(1, 2))
+        X, y = _finite(estimator, X, check_array), check_array(outputs_like(as_like(y, X), X, "y"), "y", ndim=(1, 2))
         if X.shape[0] != y.shape[0]:
             raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
         estimator.n_features_in_ = int(X.shape[1])
@@ -226,7 +238,7 @@ def new_inputs(estimator: Any, X: Array) -> Array:
         if is_sparse(X) != has_sparse:  # in the form of the training inputs
             X = as_rows(X) if has_sparse else dense(X)
     else:
-        X = check_array(X, "X")
+        X = _finite(estimator, X, check_array)
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {estimator.n_features_in_}.")
     return X

@@ -8,6 +8,7 @@ from fenchel.kernels import (
     constant,
     equivariant,
     functional,
+    multiple,
     operators,
     projected,
     rational,
@@ -24,6 +25,7 @@ from fenchel.kernels.combined import *  # noqa: F403
 from fenchel.kernels.constant import *  # noqa: F403
 from fenchel.kernels.equivariant import *  # noqa: F403
 from fenchel.kernels.functional import *  # noqa: F403
+from fenchel.kernels.multiple import *  # noqa: F403
 from fenchel.kernels.operators import *  # noqa: F403
 from fenchel.kernels.projected import *  # noqa: F403
 from fenchel.kernels.rational import *  # noqa: F403
@@ -40,6 +42,7 @@ __all__ = [
     *constant.__all__,
     *equivariant.__all__,
     *functional.__all__,
+    *multiple.__all__,
     *operators.__all__,
     *rational.__all__,
     *projected.__all__,

@@ -121,6 +121,11 @@ class ScalarKernel(Component, ABC):
         return False
 
     @property
+    def takes_missing(self) -> bool:
+        """Whether inputs may hold NaN."""
+        return False
+
+    @property
     def is_trusted(self) -> bool:
         """Whether the kernel is positive semidefinite by construction; others are checked on the sample."""
         return True

@@ -115,6 +115,11 @@ class Separable(OperatorKernel):
         return kernel.is_trusted and not kernel.is_pairwise
 
     @property
+    def takes_missing(self) -> bool:
+        """Whether inputs may hold NaN."""
+        return as_scalar_kernel(self.kernel).takes_missing
+
+    @property
     def is_pairwise(self) -> bool:
         """Whether the scalar kernel takes Gram matrices."""
         return as_scalar_kernel(self.kernel).is_pairwise

@@ -259,20 +259,20 @@ class CyclicBasis(Eigenbasis):
 
 
 def diagonal_blocks(matrices: Array, copies: int) -> tuple[Array, ...]:
-    """Return the blocks of each sample: (a,), or (a, b, d) of a symmetric block [[a, b], [b, d]]."""
-    xp, n = namespace(matrices), matrices.shape[1] // copies
+    """Return the blocks of each sample: (a,), or (a, b, d) of [[a, b], [b, d]], each (..., n)."""
+    xp, n = namespace(matrices), matrices.shape[-1] // copies
     parts = [slice(k * n, (k + 1) * n) for k in range(copies)]
     pairs = [(rows, columns) for j, rows in enumerate(parts) for columns in parts[j:]]
-    return tuple(xp.real(xp.linalg.diagonal(matrices[:, rows, columns])) for rows, columns in pairs)
+    return tuple(xp.real(xp.linalg.diagonal(matrices[..., rows, columns])) for rows, columns in pairs)
 
 
 def solved_blocks(blocks: tuple[Array, ...], turned: Array) -> Array:
-    """Return B_i^-1 a_i of turned rows a_i, (frequencies, c n, ...)."""
+    """Return B_i^-1 a_i of rows a_i, (..., c n, p)."""
     if len(blocks) == 1:
         return turned / blocks[0]
-    xp, n, (a, b, d) = namespace(turned), turned.shape[1] // 2, blocks
-    first, second, determinant = turned[:, :n, ...], turned[:, n:, ...], a * d - b * b
-    return xp.concat([(d * first - b * second) / determinant, (a * second - b * first) / determinant], axis=1)
+    xp, n, (a, b, d) = namespace(turned), turned.shape[-2] // 2, blocks
+    first, second, determinant = turned[..., :n, :], turned[..., n:, :], a * d - b * b
+    return xp.concat([(d * first - b * second) / determinant, (a * second - b * first) / determinant], axis=-2)
 
 
 def _adjoint(stack: Array) -> Array:

@@ -17,6 +17,7 @@ __all__ = [
     "legend_above",
     "plot_curves",
     "plot_errors",
+    "plot_kernel_weights",
     "plot_lines",
     "plot_outlier_scores",
     "plot_point_scores",
@@ -368,6 +369,40 @@ def plot_relevances(model: Any, ax: Axes | None = None, *, names: Sequence[str] 
         names = getattr(model, "feature_names_in_", [f"column {k}" for k in range(len(shares))])
     if len(names) != len(shares):
         raise ValueError(f"names must hold one name for each of the {len(shares)} inputs. Got {len(names)}.")
+    return _bars(ax, shares, names, most, "relevance")
+
+
+def plot_kernel_weights(
+    found: Any, names: Sequence[str] | None = None, *, most: int = 20, ax: Axes | None = None
+) -> Axes:
+    """Draw the weight of each kernel as a bar, the largest first.
+
+    Parameters
+    ----------
+    found : KernelWeights, or array of shape (M,)
+        What ``learn_kernel_weights`` returns, or the weights.
+    names : sequence of str or None, default=None
+        Names of the kernels; ``None`` is those of the groups, or their numbers.
+    most : int, default=20
+        Largest number of bars; the others are added up in one more.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
+
+    Returns
+    -------
+    ax : Axes
+        Where it was drawn.
+    """
+    ax, shares = _axes(ax), _numbers(_attribute(found, "weights_"))
+    if names is None:
+        names = getattr(found, "names", [f"kernel {k}" for k in range(len(shares))])
+    if len(names) != len(shares):
+        raise ValueError(f"names must hold one name for each of the {len(shares)} kernels. Got {len(names)}.")
+    return _bars(ax, shares, names, most, "weight")
+
+
+def _bars(ax: Axes, shares: np.ndarray, names: Sequence[str], most: int, label: str) -> Axes:
+    """Draw shares as bars, the largest first; those after the first ``most`` are one."""
     order = np.argsort(-shares, kind="stable")
     bars = [(str(names[k]), float(shares[k])) for k in order[:most]]
     if len(order) > most:
@@ -376,7 +411,7 @@ def plot_relevances(model: Any, ax: Axes | None = None, *, names: Sequence[str] 
     ax.barh(range(len(bars)), values, color=COLOURS[0])
     ax.set_yticks(range(len(bars)), labels)
     ax.invert_yaxis()
-    ax.set_xlabel("relevance")
+    ax.set_xlabel(label)
     return ax
 
 

@@ -1,0 +1,315 @@
+"""A weighted sum of kernels, one for each group of columns; groups may be missing for some samples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._array import Array, as_index, as_like, host, namespace
+from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.columns import Part
+from fenchel.kernels.distance_terms import DistanceTerm, distance_terms
+from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
+
+__all__ = ["MultipleKernel"]
+
+Group = tuple[str, ScalarKernel, Any]
+
+
+class MultipleKernel(ScalarKernel):
+    r"""Weighted sum of kernels, one for each group of columns: a modality, a channel, a representation.
+
+    .. math:: k(x, z) = \sum_m \frac{w_m}{s_m} k_m(x_{J_m}, z_{J_m}).
+
+    A sample may lack a group: all of its columns there are NaN. With :math:`o_m(x)` 1 where a group is observed and 0
+    where it is missing, each term becomes :math:`o_m(x) \, o_m(z) \, k_m(x, z)`.
+
+    Parameters
+    ----------
+    groups : list of (str, ScalarKernel, columns)
+        Name, kernel and columns of each group. Columns are a slice, a list of int or a list of column names, as for
+        ``Part``; ``None`` is all of them.
+    weights : array of shape (M,) or None, default=None
+        Weights :math:`w`, not negative and not all zero; ``None`` weighs all groups equally.
+        ``fenchel.learn_kernel_weights`` finds them.
+    scales : array of shape (M,) or None, default=None
+        Positive scales :math:`s`; ``None`` takes the mean of :math:`k_m(x, x)` over the training samples that have the
+        group, so that weights do not depend on the units of a kernel.
+    normalize : bool, default=False
+        Whether the kernel of incomplete samples is divided by :math:`\sqrt{\omega(x) \, \omega(z)}`, with
+        :math:`\omega(x) = \sum_m w_m o_m(x) / \sum_m w_m` the share of the groups that a sample has.
+
+    Notes
+    -----
+    A missing group adds nothing to the kernel, so that samples are compared by the groups that both have. Each term
+    is a kernel times the kernel :math:`o_m(x) \, o_m(z)`, and ``normalize`` multiplies the matrix by a diagonal one on
+    both sides: the sum stays positive semidefinite.
+
+    A model is a sum of functions, one of each group, and by default a missing group takes its own function out of the
+    sum: right where groups tell different things. Where each group tells the same, ``normalize=True`` lets those that
+    are left stand for the others. A sample without any group is predicted by zero, or by the mean of the outputs with
+    ``center=True``.
+
+    Parameters of the kernels that depend on the sample are taken from the samples that have the group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian, Linear, MultipleKernel
+    >>> X = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [np.nan, np.nan, 1.0]])
+    >>> kernel = MultipleKernel([("place", Gaussian(1.0), [0, 1]), ("size", Linear(), [2])], weights=[0.5, 0.5])
+    >>> kernel(X).round(2)
+    array([[1.7 , 0.18, 0.6 ],
+           [0.18, 0.5 , 0.  ],
+           [0.6 , 0.  , 0.3 ]])
+    """
+
+    def __init__(
+        self, groups: Sequence[Group], weights: Array = None, scales: Array = None, normalize: bool = False
+    ) -> None:
+        self.groups = groups
+        self.weights = weights
+        self.scales = scales
+        self.normalize = normalize
+
+    def validate(self) -> "MultipleKernel":
+        """Raise if groups, weights or scales are none of those wanted."""
+        for name, part in zip(self.names, self._parts(), strict=True):
+            if not isinstance(name, str):
+                raise TypeError(f"The 'groups' parameter of MultipleKernel must begin with names. Got {name!r}.")
+            part.validate()
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"The 'groups' parameter of MultipleKernel must have different names. Got {self.names}.")
+        weights = self._numbers("weights", 0.0)
+        if weights is not None and not np.any(weights > 0):
+            raise ValueError("The 'weights' parameter of MultipleKernel must not be zero for all groups.")
+        scales = self._numbers("scales", 0.0)
+        if scales is not None and not np.all(scales > 0):
+            raise ValueError(f"The 'scales' parameter of MultipleKernel must be positive. Got {self.scales!r}.")
+        return super().validate()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the groups."""
+        is_list = isinstance(self.groups, list | tuple) and len(self.groups) > 0
+        if not is_list or not all(isinstance(group, list | tuple) and len(group) == 3 for group in self.groups):
+            raise TypeError(
+                "The 'groups' parameter of MultipleKernel must be a list of (name, kernel, columns). "
+                f"Got {self.groups!r} instead."
+            )
+        return [group[0] for group in self.groups]
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        known = self._known(X) if Z is None else self._checked()
+        left = known._seen(X, "X")
+        right = left if Z is None else known._seen(Z, "Z")
+        total = 0.0
+        for part, size, (x, a), (z, b) in zip(known._parts(), known._sizes, left, right, strict=True):
+            if size > 0:
+                total = total + (a[:, None] * b[None, :]) * part.kernel(x, None if Z is None else z)
+        return total
+
+    @property
+    def diag_bound(self) -> float:  # type: ignore[override]
+        """The least upper bound of k(x, x) over all inputs."""
+        if self.scales is None:
+            return float("inf")
+        bounds = np.array([part.kernel.diag_bound for part in self._parts()]) / np.asarray(self.scales)
+        used = self._sizes > 0
+        if self.normalize:  # a sample may have but one of the groups
+            return float(np.sum(self._sizes)) * float(np.max(bounds[used]))
+        return float(self._sizes[used] @ bounds[used])
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        known, total = self._known(X), 0.0
+        for part, (x, a) in zip(known._parts(), known._seen(X, "X"), strict=True):
+            total = total + a * a * part.kernel.diag(x)
+        return total
+
+    def resolve(self, X: Array, weights: Array | None = None) -> "MultipleKernel":
+        """Return the kernel with the numbers that the samples with each group give."""
+        self.validate()
+        groups, scales = [], []
+        for name, part in zip(self.names, self._parts(), strict=True):
+            x, observed = _filled(part._select(X, "X"), name)
+            rows = as_index(np.flatnonzero(observed), X)
+            counts = None if weights is None else namespace(weights).take(weights, rows, axis=0)
+            some = namespace(x).take(x, rows, axis=0)
+            if not np.any(observed):
+                raise ValueError(f"The group {name!r} of MultipleKernel is missing for all samples.")
+            kernel = part.kernel.resolve(some, counts)
+            groups.append((name, kernel, part.columns))
+            values = host(kernel.diag(some)).astype(np.float64)
+            scales.append(float(np.average(values, weights=None if counts is None else host(counts))) or 1.0)
+        scales = scales if self.scales is None else self.scales
+        return self.with_(groups, self._sizes.tolist(), scales)
+
+    def terms(self, X: Array) -> tuple[list[Array], np.ndarray]:
+        """Return the matrices of the groups over their scales, zero where a group is missing, and what is observed.
+
+        The matrices are (n, n), one for each group; which samples have which group is (n, M).
+        """
+        known = self._known(X)
+        grams, seen = [], []
+        for name, part, scale in zip(known.names, known._parts(), np.asarray(known.scales), strict=True):
+            x, observed = _filled(part._select(X, "X"), name)
+            mask = as_like(observed.astype(np.float64), x)
+            grams.append(part.kernel(x) * (mask[:, None] * mask[None, :]) / float(scale))
+            seen.append(observed)
+        return grams, np.stack(seen, axis=1)
+
+    def with_(self, groups: Sequence[Group], weights: Array, scales: Array) -> "MultipleKernel":
+        """Return the kernel with other groups, weights and scales."""
+        return MultipleKernel(groups, weights, scales, self.normalize)
+
+    def named(self, names: Sequence[str]) -> "MultipleKernel":
+        """Return the kernel with its column names replaced by their places in ``names``."""
+        parts = [part.named(names) for part in self._parts()]
+        groups = [(name, part.kernel, part.columns) for name, part in zip(self.names, parts, strict=True)]
+        return self.with_(groups, self.weights, self.scales)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether all kernels have features."""
+        return all(part.has_features for part in self._parts())
+
+    def features(self, X: Array) -> Array | None:
+        """Return the features of all groups side by side."""
+        if not self.has_features:
+            return None
+        known = self._known(X)
+        pairs = zip(known._parts(), known._seen(X, "X"), strict=True)
+        return namespace(X).concat([a[:, None] * part.kernel.features(x) for part, (x, a) in pairs], axis=1)
+
+    def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "MultipleKernel":
+        """Return the sum of the kernels of the groups, changed."""
+        known = self._known(X)
+        groups = [
+            (name, part.kernel.mapped(change, x), part.columns)
+            for name, part, (x, _) in zip(known.names, known._parts(), known._seen(X, "X"), strict=True)
+        ]
+        return self.with_(groups, known.weights, known.scales)
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
+        known, total = self._checked(), 0.0
+        for part, (x, a), (z, b) in zip(known._parts(), known._seen(X, "X"), known._seen(Z, "Z"), strict=True):
+            inner = part.kernel.weighted_gradient(x, z, weights * b)
+            total = total + part._placed(a[:, None] * inner, X)
+        return total
+
+    def feature_gradient(self, X: Array, coef: Array) -> Array:
+        """Return the gradients of the features of all groups times coefficients, (p, n, d)."""
+        known, total, begin = self._checked(), 0.0, 0
+        for part, (x, a) in zip(known._parts(), known._seen(X, "X"), strict=True):
+            end = begin + part.kernel.features(x[:1, ...]).shape[1]  # type: ignore[union-attr]
+            total = total + part._placed(a[:, None] * part.kernel.feature_gradient(x, coef[begin:end, :]), X)
+            begin = end
+        return total
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether all kernels are positive semidefinite by construction."""
+        return all(part.is_trusted for part in self._parts())
+
+    @property
+    def takes_missing(self) -> bool:
+        """Return True: a group may be missing."""
+        return True
+
+    @property
+    def _sizes(self) -> np.ndarray:
+        """Weights as an array."""
+        return np.ones(len(self.groups)) / len(self.groups) if self.weights is None else np.asarray(self.weights)
+
+    def _parts(self) -> list[Part]:
+        """Return the kernels on their columns."""
+        self.names  # noqa: B018  # raises if the groups are none
+        return [Part(kernel, slice(None) if columns is None else columns) for _, kernel, columns in self.groups]
+
+    def _seen(self, X: Array, name: str) -> list[tuple[Array, Array]]:
+        """Return what each kernel sees of the inputs, and its factor for each of them, (n,)."""
+        views = [_filled(part._select(X, name), group) for group, part in zip(self.names, self._parts(), strict=True)]
+        observed = np.stack([seen for _, seen in views], axis=1)
+        factors = np.sqrt(self._sizes / np.asarray(self.scales)) * observed
+        if self.normalize:
+            factors = factors * observed_scale(observed, self._sizes / np.sum(self._sizes))[:, None]
+        return [(x, as_like(factors[:, m], x)) for m, (x, _) in enumerate(views)]
+
+    def _known(self, X: Array) -> "MultipleKernel":
+        """Return the kernel with scales, those of the sample where none were given."""
+        self.validate()
+        return self if self.scales is not None else self.resolve(X)
+
+    def _checked(self) -> "MultipleKernel":
+        self.validate()
+        if self.scales is None:
+            raise ValueError(
+                "The scales of MultipleKernel depend on the training sample: call kernel.resolve(X_train) first, then "
+                "the kernel it returns on (X, Z)."
+            )
+        return self
+
+    def _numbers(self, name: str, least: float) -> np.ndarray | None:
+        """Return a parameter with one number for each group, else raise."""
+        value = getattr(self, name)
+        if value is None:
+            return None
+        values = np.asarray(value, dtype=np.float64)
+        if values.shape != (len(self.groups),) or not np.all(np.isfinite(values) & (values >= least)):
+            raise ValueError(
+                f"The {name!r} parameter of MultipleKernel must hold {len(self.groups)} finite numbers, not negative. "
+                f"Got {value!r} instead."
+            )
+        return values
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return instances that the contract tests run on."""
+        return [
+            cls([("first", Gaussian("median"), [0]), ("all", Laplacian(0.5), None)]),
+            cls([("first", Linear(), slice(0, 1)), ("rest", Gaussian(0.3), slice(1, None))], [0.2, 3.0], [2.0, 1.0]),
+            cls([("a", Gaussian(1.0), [0]), ("b", Linear(), [-1])], [0.0, 1.0]),
+        ]
+
+
+@distance_terms.register
+def _(kernel: MultipleKernel, X: Array) -> list[DistanceTerm] | None:
+    if bool(namespace(X).any(namespace(X).isnan(X))):
+        return None
+    terms: list[DistanceTerm] = []
+    known = kernel._known(X)
+    for part, factor in zip(known._parts(), known._sizes / np.asarray(known.scales), strict=True):
+        found = distance_terms(part.kernel, part._select(X, "X"))
+        if found is None:
+            return None
+        terms += [replace(term, weight=float(factor) * term.weight) for term in found]
+    return terms
+
+
+def observed_scale(observed: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return one over the root of the share of the groups that each sample has, (n,); 1 where it has none."""
+    mass = observed @ shares
+    scale: np.ndarray = 1 / np.sqrt(np.where(mass > 0, mass, 1.0))
+    return scale
+
+
+def _filled(x: Array, name: str) -> tuple[Array, np.ndarray]:
+    """Return the columns of a group with zeros where it is missing, and which samples have it."""
+    xp = namespace(x)
+    if not xp.isdtype(x.dtype, "real floating"):
+        return xp.astype(x, xp.float64), np.ones(x.shape[0], dtype=bool)
+    absent = xp.isnan(x)
+    if not bool(xp.any(absent)):
+        return x, np.ones(x.shape[0], dtype=bool)
+    missing = xp.all(absent, axis=1)
+    partly = host(xp.any(absent, axis=1) & ~missing)
+    if np.any(partly):
+        raise ValueError(
+            f"A group of MultipleKernel is missing as a whole or not at all. The group {name!r} has NaN in some of its "
+            f"columns, the first at sample {int(np.flatnonzero(partly)[0])}. Impute these, or make the groups smaller."
+        )
+    return xp.where(missing[:, None], xp.zeros_like(x), x), ~host(missing)
