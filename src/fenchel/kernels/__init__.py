@@ -8,6 +8,7 @@ from fenchel.kernels import (
     constant,
     equivariant,
     functional,
+    invariant,
     multiple,
     operators,
     projected,
@@ -25,6 +26,7 @@ from fenchel.kernels.combined import *  # noqa: F403
 from fenchel.kernels.constant import *  # noqa: F403
 from fenchel.kernels.equivariant import *  # noqa: F403
 from fenchel.kernels.functional import *  # noqa: F403
+from fenchel.kernels.invariant import *  # noqa: F403
 from fenchel.kernels.multiple import *  # noqa: F403
 from fenchel.kernels.operators import *  # noqa: F403
 from fenchel.kernels.projected import *  # noqa: F403
@@ -42,6 +44,7 @@ __all__ = [
     *constant.__all__,
     *equivariant.__all__,
     *functional.__all__,
+    *invariant.__all__,
     *multiple.__all__,
     *operators.__all__,
     *rational.__all__,

@@ -1,0 +1,155 @@
+"""Kernels whose models do not change when the columns of an input are permuted by a group."""
+
+import itertools
+from collections.abc import Iterator
+from typing import ClassVar, Self
+
+import numpy as np
+
+from fenchel._array import Array, as_index, host, namespace
+from fenchel._check import Interval, Options, check_array, check_parameter
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.scalar import Gaussian, Matern
+
+__all__ = ["Invariant"]
+
+_NAMES = ("shifts", "reflections", "permutations")
+_MOST = 6  # elements of a set: 720 permutations
+_BLOCK = 64  # samples of a block whose kernel matrix is computed for its diagonal
+
+
+class Invariant(ScalarKernel):
+    r"""A kernel averaged over a group G of permutations of the columns: a model with it does not see their order.
+
+    .. math:: k(x, z) = \frac{1}{|G|} \sum_{g \in G} k_1(x, g z) .
+
+    It is the kernel of training on all images of every input, at the cost of |G| kernels of the sample as it is.
+
+    Parameters
+    ----------
+    kernel : ScalarKernel
+        The kernel :math:`k_1` on vectors. It must not change when both of its arguments are permuted, as any kernel of
+        their distance or product.
+    group : {"shifts", "reflections", "permutations"} or int array of shape (G, d), default="shifts"
+        Cyclic shifts of the elements, shifts and mirror images, all permutations of at most 6 elements, or the images
+        themselves: row g holds the columns in their new order. Rows must form a group.
+    size : int, default=1
+        Columns of an element, which stay together: a set of 4 points of the plane has 8 columns and ``size=2``.
+
+    See Also
+    --------
+    Equivariant : Outputs are signals too, and shift with the inputs.
+    SquareEquivariant : Outputs are fields on a square, and turn with the inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Gaussian, Invariant
+    >>> X = np.random.default_rng(0).standard_normal((50, 6))  # sets of three points of the plane
+    >>> y = X[:, ::2].max(axis=1) + X[:, 1::2].sum(axis=1)
+    >>> model = OperatorKernelRegressor(Invariant(Gaussian(0.2), "permutations", size=2), lam=1e-3).fit(X, y)
+    >>> bool(np.allclose(model.predict(X[:, [4, 5, 0, 1, 2, 3]]), model.predict(X)))
+    True
+    """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"size": Interval(1, np.inf, "left", integer=True)}
+
+    def __init__(self, kernel: ScalarKernel, group: str | Array = "shifts", size: int = 1) -> None:
+        self.kernel = kernel
+        self.group = group
+        self.size = size
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
+        X = check_array(X, "X")
+        images = list(self._images(X if Z is None else check_array(Z, "Z")))
+        return sum(self.kernel(X, image) for image in images) / len(images)
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i), shape (n,)."""
+        xp, X = namespace(X), check_array(X, "X")
+        parts = [X[k : k + _BLOCK, :] for k in range(0, X.shape[0], _BLOCK)]
+        return xp.concat([self._diag_of_block(part) for part in parts]) if parts else self.kernel.diag(X)
+
+    @property
+    def diag_bound(self) -> float:  # type: ignore[override]
+        """The least upper bound of k(x, x) over all inputs: constant vectors have no other image."""
+        return self.kernel.diag_bound
+
+    def resolve(self, X: Array, weights: Array | None = None) -> "Invariant":
+        """Return the kernel with the numbers of its part filled in; raise if that is not invariant."""
+        resolved = Invariant(self.kernel.resolve(X, weights), self.group, self.size)
+        some = X[: min(3, X.shape[0]), :]
+        before = host(resolved.kernel(some, some))
+        for image in itertools.islice(resolved._images(some), 1, 4):
+            after = host(resolved.kernel(image, image))
+            if not np.allclose(before, after, rtol=1e-6, atol=1e-9 * float(np.abs(before).max())):
+                raise IncompatibleError(
+                    f"Invariant needs a kernel that does not change when both inputs are permuted. {resolved.kernel!r} "
+                    "does: give all columns of an element's place the same scale."
+                )
+        return resolved
+
+    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
+        images = list(self._images(Z))
+        return sum(self.kernel.weighted_gradient(X, image, weights) for image in images) / len(images)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the kernel is known to be positive semidefinite."""
+        return self.kernel.is_trusted
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return kernels of signals that may be shifted, and that may be read backwards too."""
+        return [cls(Gaussian(0.5)), cls(Matern(nu=1.5), "reflections")]
+
+    def _diag_of_block(self, X: Array) -> Array:
+        images = list(self._images(X))
+        return sum(namespace(X).linalg.diagonal(self.kernel(X, image)) for image in images) / len(images)
+
+    def _images(self, X: Array) -> Iterator[Array]:
+        """Return the images of the inputs, the inputs themselves first."""
+        self.validate()
+        for columns in self._orders(X.shape[1]):
+            yield namespace(X).take(X, as_index(columns, X), axis=1)
+
+    def _orders(self, d: int) -> np.ndarray:
+        """Return the columns in the order of each image, (G, d)."""
+        if not isinstance(self.group, str):
+            return _checked(np.asarray(self.group), d)
+        check_parameter("Invariant", "group", self.group, Options(_NAMES))
+        if d % self.size:
+            raise ValueError(f"The {d} columns of the inputs are not elements of size={self.size} each.")
+        count = d // self.size
+        if self.group == "permutations":
+            if count > _MOST:
+                raise ValueError(
+                    f"group='permutations' takes at most {_MOST} elements. Got {count}. Give rows of a smaller group, "
+                    "or features that do not depend on the order."
+                )
+            orders = np.array(list(itertools.permutations(range(count))))
+        else:
+            orders = (np.arange(count) + np.arange(count)[:, None]) % count
+            orders = orders if self.group == "shifts" else np.concatenate([orders, orders[:, ::-1]])
+        return np.reshape(orders[:, :, None] * self.size + np.arange(self.size), (len(orders), d))
+
+
+def _checked(orders: np.ndarray, d: int) -> np.ndarray:
+    """Return the rows of a group, the identity first; raise if they are none."""
+    rows = {tuple(row) for row in orders.tolist()} if orders.ndim == 2 else set()
+    is_group = (
+        bool(rows)
+        and orders.shape[1] == d
+        and all(sorted(row) == list(range(d)) for row in rows)
+        and all(tuple(one[k] for k in other) in rows for one in rows for other in rows)
+    )
+    if not is_group:
+        raise ValueError(
+            f"The 'group' parameter of Invariant must hold permutations of the {d} columns that form a group: with any "
+            f"two rows also one after the other. Got an array of shape {orders.shape}."
+        )
+    return np.array(sorted(rows))
