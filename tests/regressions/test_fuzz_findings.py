@@ -21,7 +21,7 @@ from fenchel.approximations import PSparsified
 from fenchel.estimators.search import SearchResult
 from fenchel.kernel_search import best_lam
 from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
-from fenchel.losses import Exponential, Huber, InfimalConvolution, Norm, NormLog, Power, Square
+from fenchel.losses import EpsilonRidge, Exponential, Huber, InfimalConvolution, Norm, NormLog, Power, Square
 from fenchel.losses.profile import _solve_increasing
 from fenchel.operators import Dense
 from fenchel.operators.thin import orthogonal_features
@@ -261,3 +261,15 @@ def test_a_pilot_that_round_off_leaves_nothing_of_is_the_mean():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         assert np.all(np.isfinite(model.fit(X, y).predict(X, [0.5])))
+
+
+@pytest.mark.parametrize("loss", [EpsilonRidge(0.1), Huber()], ids=str)
+def test_weights_for_which_a_gram_matrix_overflows_float32(rng, loss):
+    """Case 10511: costs of solvers were estimated as infinity less infinity, and factorisations of infinity failed."""
+    X = (1e6 + rng.standard_normal((20, 3))).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = OperatorKernelRegressor(Polynomial(3, 1.0, 0.0), loss=loss, lam=1e-9)
+        model.fit(X, rng.standard_normal(20), sample_weight=10.0 ** np.linspace(-6, 6, 20))
+    assert np.all(np.isfinite(model.predict(X)))

@@ -29,6 +29,7 @@ from fenchel.operators import Thin, is_thin, kronecker
 from fenchel.problem import Certificate, DualProblem, arithmetic
 from fenchel.solvers import Auto, Solution, Solver, Status
 from fenchel.solvers.base import keeping_best
+from fenchel.solvers.costs import trace
 
 __all__ = [
     "FITTED",
@@ -254,9 +255,17 @@ class DualEstimator(Protocol):
 
 
 def fit_dual(
-    training_set: TrainingSet, loss: Loss, lam: float, solver: Solver, tol: float, start: Array | None = None
+    training_set: TrainingSet,
+    loss: Loss,
+    lam: float,
+    solver: Solver,
+    tol: float,
+    start: Array | None = None,
+    largest: float | None = None,
 ) -> FittedDual:
     """Solve the dual problem of a loss and a lam to a relative gap ``tol``; ``start`` are duals to begin from.
+
+    Predictions beyond ``largest``, or beyond the dtype, are none: the zero model takes their place.
 
     A threshold that is relative to the residuals becomes a number, from those of the square loss at the same lam.
     ``KeyboardInterrupt`` ends the solve with the best point that was certified, once there is one.
@@ -268,7 +277,7 @@ def fit_dual(
         loss = loss.resolve(pilot.residuals, training_set.weights, training_set.representation.point_scale)
     problem = training_set.problem(loss, lam)
     with arithmetic(problem), keeping_best():
-        solution = _finite(solver.solve(problem, tol=tol, start=start), problem)
+        solution = _finite(solver.solve(problem, tol=tol, start=start), problem, largest)
     return as_fitted(training_set, problem, solution, tol)
 
 
@@ -279,13 +288,16 @@ def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E,
     """
     how = settings.loss, settings.lam, settings.solver, settings.tol
     encoded = encode(False)
-    fitted = fit_dual(encoded.training_set, *how)
+    largest = _largest(encoded.training_set.targets)
+    if is_single(encoded.training_set.targets) and not _trace(encoded.training_set, settings.lam) < largest:
+        encoded = encode(True)  # the dtype does not hold K / (lam n), which solvers factorise
+    fitted = fit_dual(encoded.training_set, *how, None, largest)
     is_over = fitted.status in (Status.CONVERGED, Status.INTERRUPTED)
     if not is_over and is_single(encoded.training_set.targets):
         try:
             refined = encode(True)
             start = _usable_start(fitted.solution.duals, refined.training_set.targets)
-            encoded, fitted = refined, fit_dual(refined.training_set, *how, start)
+            encoded, fitted = refined, fit_dual(refined.training_set, *how, start, largest)
         except IndefiniteError:
             pass  # a matrix of float32 numbers holds no more digits
         except KeyboardInterrupt:  # before the first point in float64: that in float32 is kept
@@ -293,6 +305,17 @@ def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E,
     warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     warn_of_scales(fitted)
     return encoded, fitted
+
+
+def _largest(array: Array) -> float:
+    return float(namespace(array).finfo(array.dtype).max)
+
+
+def _trace(training_set: TrainingSet, lam: float) -> float:
+    """Return the trace of K / (lam n), infinity where it overflows."""
+    problem = training_set.ridge.with_(lam=lam)
+    with arithmetic(problem):
+        return trace(problem)
 
 
 def as_fitted(training_set: TrainingSet, problem: DualProblem, solution: Solution, tol: float) -> FittedDual:
@@ -359,10 +382,11 @@ def _support(duals: Array) -> np.ndarray:
     return np.flatnonzero(~host(namespace(duals).all(duals == 0, axis=1)))
 
 
-def _finite(solution: Solution, problem: DualProblem) -> Solution:
+def _finite(solution: Solution, problem: DualProblem, largest: float | None) -> Solution:
     """Return the solution, or the zero model where overflow has left no numbers."""
-    xp = namespace(solution.duals)
-    if all(bool(xp.all(xp.isfinite(rows))) for rows in (solution.duals, solution.predictions)):
+    xp, predictions = namespace(solution.duals), problem.unscale(solution.predictions)
+    most = _largest(predictions) if largest is None else largest
+    if bool(xp.all(xp.isfinite(solution.duals)) & xp.all(xp.abs(predictions) <= most)):
         return solution
     zero = xp.zeros_like(problem.targets)
     certificate = problem.certificate(zero, zero)

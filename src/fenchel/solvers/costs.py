@@ -23,6 +23,7 @@ CALL = 3e-6  # seconds of one call on small arrays
 _FLAT = (
     0.5  # steps over those of a loss with curvature, over the root of the number of kinks (n = 100: 5, n = 1000: 16)
 )
+_LARGEST = 1e300  # norm: estimates of a Gram matrix that overflows are numbers, and can be compared
 _PACKED = 4  # passes over the matrix in a product with several columns, which BLAS copies first (n = 1000, p = 5: 1 ms)
 
 
@@ -78,6 +79,9 @@ class Known:
 
     shares: Shares
     norm: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", self.norm if self.norm < _LARGEST else _LARGEST)
 
     @classmethod
     def of(cls, problem: DualProblem) -> "Known":
