@@ -6,6 +6,7 @@ import re
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -136,6 +137,13 @@ def test_the_page_on_adding_a_part_runs():
     (mark,) = names["test_contract"].pytestmark
     for case in mark.args[1]:
         names["test_contract"](*case.values)
+
+
+def test_the_page_on_operators_runs():
+    names = names_after("operators.rst", blocks_of("operators.rst", 3))
+    assert names["model"].duality_gap_ <= 1e-6
+    truth, holes = names["Y_new"], names["partial"].predict(names["X_new"])
+    assert np.linalg.norm(holes - truth) < 0.12 * np.linalg.norm(truth)
 
 
 def test_the_page_on_defaults_runs():
