@@ -163,6 +163,13 @@ def test_the_page_on_adding_a_part_runs():
         names["test_contract"](*case.values)
 
 
+def test_the_page_on_operators_runs():
+    names = names_after("operators.rst", blocks_of("operators.rst", 3))
+    assert names["model"].duality_gap_ <= 1e-6
+    truth, holes = names["Y_new"], names["partial"].predict(names["X_new"])
+    assert np.linalg.norm(holes - truth) < 0.12 * np.linalg.norm(truth)
+
+
 def test_the_page_on_defaults_runs():
     names = names_after("defaults.rst", blocks_of("defaults.rst", 6))
     assert names["model"].score(names["X"], names["Y"]) > 0.9

@@ -1,0 +1,128 @@
+"""Operators between functions: Burgers' equation and Darcy flow ([Batlle2024]_).
+
+1000 pairs to train and 200 to test, functions at 128 points and on 29 × 29 points, from our own solvers; Burgers in
+three draws, Darcy in one. Kernel ridge regression between coordinates on principal components: 10 of the initial states
+of Burgers' equation, 200 of the coefficients of Darcy's, all of the solutions. Width and lam of the Matérn kernel, and
+lam of the linear one, have the least leave-one-out error. Errors are means over test functions of relative L2 errors,
+in per cent. The published setting of Burgers' equation does not give the published errors; that of its data does, and
+is the one that is solved here.
+
+Two rows have no published number. With 30 % of the values of the training outputs missing, the bar is a tenth above the
+error of complete ones; with the symmetries of the square in the kernel, whose inputs and outputs are values at points,
+it is 2.32, the least error that is published for this problem, that of a POD-DeepONet.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fenchel.datasets import make_burgers, make_darcy
+from fenchel.estimators import FieldRegressor, OperatorKernelRegressorCV
+from fenchel.exceptions import ScaleWarning
+from fenchel.experiments.base import Result, Unit
+from fenchel.experiments.comparison import Comparison, standard_error
+from fenchel.kernels import Linear, Matern, SquareEquivariant
+from fenchel.report import plots
+
+__all__ = ["draw", "summary", "units"]
+
+DATA: tuple[str, ...] = ()
+N_TRAIN, N_TEST = 1000, 200
+DRAWS = 3
+LAMS = tuple(np.logspace(-11, -1, 11).tolist())
+TOLERANCE = 0.1
+MISSING, SYMMETRIC = "Darcy, 30 % of the values missing", "Darcy, symmetries of the square"
+PUBLISHED = {
+    "Burgers, linear": 36.24,
+    "Burgers, Matérn": 2.41,
+    "Darcy, linear": 6.74,
+    "Darcy, Matérn": 2.9,
+}
+
+
+def units(quick: bool = False) -> list[Unit]:
+    """Return three draws of Burgers' equation and one of Darcy's; or one of Burgers'."""
+    burgers = [Unit(f"operators-burgers-{k}", _burgers, (k,)) for k in range(1 if quick else DRAWS)]
+    return burgers if quick else [*burgers, Unit("operators-darcy", _darcy)]
+
+
+def summary(results: Result) -> tuple[list[Comparison], Result]:
+    """Return the published errors beside ours, and what the figure shows."""
+    errors: dict[str, list[float]] = {}
+    for part in results.values():
+        for name, values in part["errors"].items():
+            errors.setdefault(name, []).extend(values)
+    rows = []
+    for name, values in errors.items():
+        error, ours = standard_error(values), float(np.mean(values))
+        if name in PUBLISHED:
+            row = Comparison(name, PUBLISHED[name], ours, TOLERANCE, standard_error=error)
+        elif name == MISSING:
+            whole = float(np.mean(errors["Darcy, Matérn"]))
+            gap = standard_error(np.array(values) - np.array(errors["Darcy, Matérn"]))
+            row = Comparison(name, whole, ours, TOLERANCE * whole, at_most=True, standard_error=gap)
+        else:
+            row = Comparison(name, 2.32, ours, 0.0, at_most=True, standard_error=error)
+        rows.append(row)
+    return rows, {"errors": errors, "fields": results.get("operators-darcy", {}).get("fields")}
+
+
+def draw(found: Result) -> Any:
+    """Draw the errors of each model over the test functions, and a pressure that was predicted."""
+    fields = found["fields"]
+    fig, axes = plots.figure(1 if fields is None else 4, width=3.5)
+    names = list(found["errors"])
+    axes[0].boxplot([found["errors"][name] for name in names], orientation="horizontal", showfliers=False)
+    axes[0].set_yticks(range(1, len(names) + 1), names, fontsize="small")
+    axes[0].set(xscale="log", xlabel="relative error, %")
+    for ax, (name, field) in zip(axes[1:], (fields or {}).items(), strict=True):
+        fig.colorbar(ax.imshow(np.array(field), origin="lower"), ax=ax, shrink=0.7)
+        ax.set(title=name, xticks=[], yticks=[])
+    return fig
+
+
+def _burgers(k: int) -> Result:
+    train = make_burgers(N_TRAIN, random_state=2 * k)
+    test = make_burgers(N_TEST, random_state=2 * k + 1)
+    linear = FieldRegressor(_searched(Linear()))
+    models = {"Burgers, linear": linear, "Burgers, Matérn": FieldRegressor(input_components=10)}
+    return {"errors": {name: _relative(_predicted(model, train, test), test.Y) for name, model in models.items()}}
+
+
+def _darcy() -> Result:
+    train, test = make_darcy(N_TRAIN, random_state=0), make_darcy(N_TEST, random_state=1)
+    for data in (train, test):
+        data.X = data.X - 7.5  # one constant for all points, which the symmetries leave alone
+    linear, matern = FieldRegressor(_searched(Linear()), input_components=200), FieldRegressor(input_components=200)
+    square = [FieldRegressor(_searched(SquareEquivariant(Matern(width, nu=2.5))), "points", output_basis="points")
+              for width in (1.0, 2.0)]  # fmt: skip
+    predictions = {name: _predicted(model, train, test)
+                   for name, model in (("Darcy, linear", linear), ("Darcy, Matérn", matern))}  # fmt: skip
+    both = [_predicted(model, train, test) for model in square]
+    predictions[SYMMETRIC] = both[int(np.argmin([model.estimator_.cv_errors_.min() for model in square]))]
+    train.Y = np.where(np.random.default_rng(0).random(train.Y.shape) < 0.3, np.nan, train.Y)
+    predictions[MISSING] = _predicted(matern, train, test)
+    errors = {name: _relative(predicted, test.Y) for name, predicted in predictions.items()}
+    sample = int(np.argsort(errors[SYMMETRIC])[len(test.Y) // 2])
+    shown = {"coefficient": test.X[sample] + 7.5, "pressure": test.Y[sample]}
+    shown["error of the prediction"] = predictions[SYMMETRIC][sample] - test.Y[sample]
+    return {"errors": errors, "fields": shown}
+
+
+def _searched(kernel: Any) -> OperatorKernelRegressorCV:
+    return OperatorKernelRegressorCV(kernel, lams=LAMS, losses=["square"], cv="loo")
+
+
+def _predicted(model: FieldRegressor, train: Any, test: Any) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScaleWarning)  # without noise the least lam may be the best
+        predicted: np.ndarray = model.fit(train.X, train.Y).predict(test.X)
+    return predicted
+
+
+def _relative(predicted: np.ndarray, truth: np.ndarray) -> list[float]:
+    """Return the relative error of each function, in per cent."""
+    flat, rows = (predicted - truth).reshape(len(truth), -1), truth.reshape(len(truth), -1)
+    found: list[float] = (100 * np.linalg.norm(flat, axis=1) / np.linalg.norm(rows, axis=1)).tolist()
+    return found
