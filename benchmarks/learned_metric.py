@@ -1,10 +1,12 @@
 """The default search with and without a learned metric or output operator, on the tables of ``defaults.py``.
 
     python benchmarks/learned_metric.py [--splits 1] [--sets edm wq ...] [--methods full forest ...] [--inner] [--dirty]
+        [--rows 50]
 
 Splits, units and errors are those of ``defaults.py``: at most 1125 training rows. Everything is chosen on the training
-part. ``--dirty`` adds gross errors to the targets of a tenth of the training rows; test rows stay clean. Methods that
-are not named come from the file of an earlier run. ``xrfm`` needs the package of this name.
+part, of which ``--rows`` keeps the first so many. ``--dirty`` adds gross errors to the targets of a tenth of the
+training rows; test rows stay clean. Methods that are not named come from the file of an earlier run. ``xrfm`` needs the
+package of this name.
 """
 
 import argparse
@@ -143,15 +145,19 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=list(OURS), choices=list(METHODS))
     parser.add_argument("--inner", action="store_true")
     parser.add_argument("--dirty", action="store_true")
+    parser.add_argument("--rows", type=int, default=None)
     options = parser.parse_args()
-    file = Path(FOLDER) / f"learned_metric{'_inner' if options.inner else ''}{'_dirty' if options.dirty else ''}.json"
+    kind = f"{'_inner' if options.inner else ''}{'_dirty' if options.dirty else ''}"
+    file = Path(FOLDER) / f"learned_metric{kind}{'' if options.rows is None else f'_{options.rows}'}.json"
     found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     for name in options.sets:
         found.setdefault(name, {})
         notes.clear()
         for method in options.methods:
-            parts = enumerate(splits(name, options.splits, options.inner))
-            found[name][method] = [timed(METHODS[method], split, name, seed, options.dirty) for seed, split in parts]
+            whole = splits(name, options.splits, options.inner)
+            parts = [(X[: options.rows], Y[: options.rows], *test) for X, Y, *test in whole]
+            runs = [timed(METHODS[method], split, name, seed, options.dirty) for seed, split in enumerate(parts)]
+            found[name][method] = runs
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(found))
         print(line(name, found[name]), f"notes {notes}", flush=True)
