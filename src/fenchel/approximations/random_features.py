@@ -41,6 +41,17 @@ class RandomFeatures(Approximation):
     References
     ----------
     [Rahimi2007]_; [Yu2016]_ for orthogonal directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.approximations import RandomFeatures
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> model = OperatorKernelRegressor("gaussian", approximation=RandomFeatures(50), lam=1e-3)
+    >>> model = model.fit(X, X[:, :1] * X[:, 1:])
+    >>> model.certificate_, bool(model.duality_gap_ <= 1e-6)
+    ('approximate', True)
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

@@ -43,6 +43,16 @@ class PSparsified(Approximation):
     References
     ----------
     [ElAhmad2023]_, Def. 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.approximations import PSparsified
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> model = OperatorKernelRegressor("gaussian", approximation=PSparsified(50), lam=1e-3).fit(X, X[:, :1] * X[:, 1:])
+    >>> model.certificate_, bool(model.duality_gap_ <= 1e-6)
+    ('approximate', True)
     """
 
     is_projection = True

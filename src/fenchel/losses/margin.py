@@ -26,6 +26,16 @@ class MaxMargin(Loss):
     References
     ----------
     [Laforgue2020]_, Prop. 1; [Brouard2016]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.losses import MaxMargin
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> model = OperatorKernelRegressor(loss=MaxMargin(), lam=1e-2).fit(X, np.sign(X))
+    >>> np.sign(model.predict(X)).ravel().tolist()
+    [-1.0, -1.0, 1.0, 1.0]
     """
 
     fits_targets = False

@@ -104,6 +104,13 @@ class Norm(_ScaledLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Norm
+    >>> Norm().value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [5.0, 0.5]
     """
 
     @property
@@ -134,6 +141,13 @@ class Power(RadialLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Power
+    >>> Power(eta=2.0).value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [12.5, 0.125]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"eta": Interval(1, math.inf), "scale": _POSITIVE}
@@ -167,6 +181,13 @@ class Exponential(_ScaledLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Exponential
+    >>> Exponential().value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [147.4132, 0.6487]
     """
 
     @property
@@ -200,6 +221,13 @@ class NormLog(_ScaledLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import NormLog
+    >>> NormLog().value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [8.0472, -0.3466]
     """
 
     @property
@@ -231,6 +259,13 @@ class Ball(RadialLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Ball
+    >>> Ball(radius=1.0).value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [inf, 0.0]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"radius": _POSITIVE}

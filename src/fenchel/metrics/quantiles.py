@@ -138,6 +138,17 @@ def pinball_scorer(levels: float | Array = _LEVELS) -> "_Scorer":
     -------
     scorer : callable
         ``scorer(estimator, X, y)`` is minus the mean pinball loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import QuantileFunctionRegressor
+    >>> from fenchel.metrics import pinball_scorer
+    >>> X, rng = np.linspace(0, 3, 40)[:, None], np.random.default_rng(0)
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(40)
+    >>> model = QuantileFunctionRegressor(lam=1e-2).fit(X, y)
+    >>> bool(pinball_scorer([0.1, 0.5, 0.9])(model, X, y) > -0.3)
+    True
     """
     return _Scorer(tuple(np.atleast_1d(np.asarray(levels, dtype=float)).tolist()), 1.0)
 
@@ -154,6 +165,17 @@ def crps_scorer(n_levels: int = 50) -> "_Scorer":
     -------
     scorer : callable
         ``scorer(estimator, X, y)`` is minus the mean continuous ranked probability score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import QuantileFunctionRegressor
+    >>> from fenchel.metrics import crps_scorer
+    >>> X, rng = np.linspace(0, 3, 40)[:, None], np.random.default_rng(0)
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(40)
+    >>> model = QuantileFunctionRegressor(lam=1e-2).fit(X, y)
+    >>> bool(crps_scorer()(model, X, y) > -0.3)
+    True
     """
     return _Scorer(tuple(((np.arange(n_levels) + 0.5) / n_levels).tolist()), 2.0)
 

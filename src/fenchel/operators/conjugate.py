@@ -28,6 +28,17 @@ class ConjugateGradients:
         The solve ends at this share of the first residual.
     before : ConjugateGradients or None
         The solver of another scale and shift, whose last solution is the start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.operators import ConjugateGradients, Streamed
+    >>> X = np.array([[0.0], [1.0]])
+    >>> gram = Streamed(Gaussian(1.0), X, features=lambda: np.linalg.cholesky(Gaussian(1.0)(X)))
+    >>> solution = ConjugateGradients(gram, scale=1.0, shift=1.0)(np.ones((2, 1)))
+    >>> bool(np.allclose((np.eye(2) + Gaussian(1.0)(X)) @ solution, 1.0))
+    True
     """
 
     def __init__(

@@ -20,6 +20,14 @@ class Cyclic(Operator):
         The matrices K_f of the first frequencies; those of the others are null.
     n_outputs : int
         Number p of points; outputs are real, so that frequencies end at p // 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Cyclic
+    >>> mean = Cyclic(np.ones((1, 1, 1), dtype=complex), n_outputs=4)  # keeps the frequency zero alone
+    >>> mean.matmul(np.array([[1.0, 2.0, 3.0, 4.0]])).tolist()
+    [[2.5, 2.5, 2.5, 2.5]]
     """
 
     n_outputs: int

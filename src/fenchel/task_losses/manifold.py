@@ -108,7 +108,14 @@ class ManifoldLoss(TaskLoss, ABC):
 
 
 class PowerLoss(ManifoldLoss, ABC):
-    """A power between 1 and 2 of the geodesic distance."""
+    """A power between 1 and 2 of the geodesic distance.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import PowerLoss, SphereGeodesic
+    >>> issubclass(SphereGeodesic, PowerLoss)
+    True
+    """
 
     power: float
 
