@@ -17,7 +17,7 @@ _LEAST_RIDGE = 1e-13  # of a kernel whose values are at most one: below it is ro
 
 @dataclass(frozen=True)
 class FrequencySearch:
-    """What a search found.
+    """Result of ``learn_frequencies``.
 
     Attributes
     ----------

@@ -143,7 +143,7 @@ def save(model: object, path: str | PathLike[str], trusted: Sequence[type | Call
 def load(
     path: str | PathLike[str], trusted: Sequence[type | Callable[..., object]] = (), *, max_size: float = MAX_SIZE
 ) -> Any:
-    """Load a model that ``save`` wrote; no code of the file is run.
+    """Load a model written by ``save`` without running code from the file.
 
     Parameters
     ----------

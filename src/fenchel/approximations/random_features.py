@@ -14,7 +14,7 @@ __all__ = ["RandomFeatures"]
 
 
 class RandomFeatures(Approximation):
-    r"""Random Fourier features, whose products are the kernel on average.
+    r"""Random Fourier features, whose expected inner products equal the kernel.
 
     .. math:: \hat k(x, z) = \frac2D \sum_{j \le D/2} \cos \langle \omega_j, x - z \rangle, \qquad
         \omega_j \sim \hat\mu,

@@ -17,7 +17,7 @@ _ENTRIES = 20  # of a row of the sketch that are not null, as in the experiments
 
 
 class PSparsified(Approximation):
-    r"""Projection of a kernel on the span of D random combinations of samples, each of few of them.
+    r"""Projection of a kernel on the span of D sparse random combinations of samples.
 
     .. math:: \hat k(x, z) = k(x, X) S^\top (S K S^\top)^{+} S \, k(X, z), \qquad
         S_{ij} = (D \rho)^{-1/2} B_{ij} R_{ij},

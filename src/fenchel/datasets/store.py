@@ -41,7 +41,7 @@ class KnownFile:
 
 @functools.cache
 def known_files() -> dict[str, KnownFile]:
-    """Return every file that the loaders may ask for, by name.
+    """Return the files that the loaders read, by name.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def locate(*parts: str) -> Path:
 
 
 def fetch(name: str, url: str | None = None, progress: Progress | None = None) -> Path:
-    """Download a data file into the folder, and look at its size and checksum before it gets its name.
+    """Download a data file into the data folder and verify its size and checksum.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ _BLOCK = 2**25  # entries of the preferences that are in memory at a time
 
 
 class FeedbackArcSet(Decoder):
-    """The ranking of items that goes against as little preference as a greedy order finds.
+    """Greedy ranking of items that violates as little preference as possible.
 
     The best ranking is a minimum feedback arc set of the graph of preferences, which is hard to find; items are put in
     order by the heuristic of [Eades1993]_, in O(M²) for M items.
@@ -66,7 +66,7 @@ class FeedbackArcSet(Decoder):
 
 
 def order_items(preferences: np.ndarray) -> np.ndarray:
-    """Return the items, the best first, in the order of Eades, Lin and Smyth.
+    """Order items, the best first, by the heuristic of Eades, Lin and Smyth.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def order_items(preferences: np.ndarray) -> np.ndarray:
 
 
 def insert_items(preferences: np.ndarray, order: np.ndarray, sweeps: int) -> np.ndarray:
-    """Return an order that goes against no more preference: each item in turn moves to its best place.
+    """Improve an order by moving each item in turn to its best place.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ def _needs_features(decoder: Decoder, representation: Space) -> None:
 
 
 class Threshold(Decoder):
-    """0/1 label vectors: 1 where the prediction is above a threshold; the nearest vector of all for 0.5.
+    """0/1 label vectors: 1 where the prediction exceeds a threshold; 0.5 gives the nearest vector.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Threshold(Decoder):
 
 
 class Clamp(Decoder):
-    """Vectors of a box: the prediction, cut to the bounds; the nearest point of the box.
+    """Vectors in a box: the prediction clipped to the bounds, the nearest point of the box.
 
     Parameters
     ----------

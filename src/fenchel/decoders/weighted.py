@@ -42,7 +42,7 @@ class WeightedMean(Decoder):
 
 
 class LabelVote(Decoder):
-    """0/1 label vectors under the Hamming loss: each label that has more than half of the weights.
+    """0/1 label vectors under the Hamming loss: the labels with more than half of the weight.
 
     Examples
     --------

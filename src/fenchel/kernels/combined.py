@@ -287,7 +287,7 @@ def _(kernel: Scaled, X: Array) -> list[DistanceTerm] | None:
 
 
 class Wrapped(ScalarKernel):
-    """A kernel from elsewhere: a Gaussian-process kernel or a pairwise kernel of scikit-learn, or a function.
+    """A kernel defined elsewhere: a scikit-learn Gaussian-process or pairwise kernel, or a function.
 
     NumPy arrays only; the values are given back in the dtype of ``X`` (float64 when it is not floating). Kernels of
     scikit-learn get booleans and integers as float64, a function gets its arguments as they are.
@@ -391,7 +391,7 @@ class Wrapped(ScalarKernel):
 
 
 def as_scalar_kernel(value: object) -> ScalarKernel:
-    """Return the kernel that a value means.
+    """Convert a name, a function or a foreign kernel to a scalar kernel.
 
     Parameters
     ----------

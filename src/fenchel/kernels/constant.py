@@ -11,7 +11,7 @@ __all__ = ["Constant"]
 
 
 class Constant(ScalarKernel):
-    r"""The same number for every pair of inputs, whatever they are.
+    r"""Constant kernel.
 
     .. math:: k(x, z) = c .
 

@@ -190,7 +190,7 @@ class FunctionalGaussian(_CurveKernel):
 
 
 class FunctionalLaplacian(_CurveKernel):
-    r"""Exponential of the distance between curves.
+    r"""Laplacian kernel between curves.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|), \qquad \|x\|^2 = \int \sum_c x_c(t)^2 \, dt.
 

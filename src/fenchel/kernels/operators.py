@@ -113,7 +113,7 @@ class Diagonal(OutputOperator):
 
 
 class Covariance(OutputOperator):
-    r"""The empirical covariance of the training outputs, as they reach the problem: centred or not.
+    r"""Empirical covariance of the training outputs, centred if the estimator centres them.
 
     .. math:: A = \frac1n \sum_i y_i \otimes y_i.
 
@@ -228,7 +228,7 @@ class IntegralOperator(OutputOperator):
 
 
 def as_operator(value: object) -> OutputOperator:
-    """Return the output operator that a value means.
+    """Convert a matrix or ``None`` to an output operator.
 
     Parameters
     ----------

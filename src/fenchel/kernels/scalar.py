@@ -248,7 +248,7 @@ class Gaussian(_VectorKernel):
 
 
 class Laplacian(_VectorKernel):
-    r"""Laplacian kernel, with the sum of absolute differences as scikit-learn's.
+    r"""Laplacian kernel with the l1 distance, as in scikit-learn.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|_1).
 

@@ -12,7 +12,7 @@ __all__ = ["MaxMargin"]
 
 
 class MaxMargin(Loss):
-    r"""Maximum-margin regression: the prediction must have a product of at least 1 with the target.
+    r"""Maximum-margin loss: the inner product of prediction and target should be at least 1.
 
     .. math:: \ell_i(h) = \max(0, 1 - \langle h, y_i \rangle), \qquad
         \text{duals: } a_i = t_i y_i, \; t_i \in [0, 1].

@@ -196,7 +196,7 @@ class _Insensitive(_PNormLoss, ABC):
 
 
 class EpsilonRidge(_Insensitive):
-    r"""Squared distance to the ball of radius epsilon of the p-norm, halved.
+    r"""Half the squared distance to the ball of radius epsilon in the p-norm.
 
     .. math:: \ell = \tfrac12 \|\cdot\|^2 \,\square\, \chi_{\|\cdot\|_p \le \varepsilon},
         \qquad \ell^* = \tfrac12 \|\cdot\|^2 + \varepsilon \|\cdot\|_q,

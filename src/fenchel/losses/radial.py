@@ -64,7 +64,7 @@ class _ScaledLoss(RadialLoss, ABC):
 
 
 class Square(RadialLoss):
-    r"""Square loss, the ridge regression.
+    r"""Square loss, as in ridge regression.
 
     .. math:: \ell(r) = \tfrac12 \|r\|^2, \qquad \ell^*(a) = \tfrac12 \|a\|^2.
 
@@ -92,7 +92,7 @@ class Square(RadialLoss):
 
 
 class Norm(_ScaledLoss):
-    r"""Norm of the residual, not squared: the spatial-median loss.
+    r"""Norm of the residual, the loss of the spatial median.
 
     .. math:: \ell(r) = \lambda \|r\|, \qquad \ell^*(a) = \chi_{\|a\| \le \lambda}.
 
@@ -168,7 +168,7 @@ class Power(RadialLoss):
 
 
 class Exponential(_ScaledLoss):
-    r"""Exponential of the norm: errors beyond one unit cost very much.
+    r"""Exponential of the norm, which penalises errors beyond one unit very strongly.
 
     .. math:: \ell(r) = \lambda (e^{\|r\|} - 1), \qquad
         \ell^*(a) = \mathbb 1\{\|a\| \ge \lambda\} \bigl(\|a\| \log(\|a\| / \lambda e) + \lambda\bigr).
@@ -202,7 +202,7 @@ class Exponential(_ScaledLoss):
 
 
 class NormLog(_ScaledLoss):
-    r"""Norm times its logarithm, made convex.
+    r"""Convexified product of the norm and its logarithm.
 
     .. math:: \ell(r) = \lambda \max(\|r\|, 1/e) \log \max(\|r\|, 1/e), \qquad
         \ell^*(a) = \lambda e^{\|a\| / \lambda - 1}.

@@ -42,7 +42,7 @@ def pinball_loss(y: Array, predicted: Array, levels: float | Array) -> float:
 
 
 def crps(y: Array, predicted: Array, levels: float | Array, weights: ArrayLike | None = None) -> np.ndarray:
-    r"""Return the continuous ranked probability score of each sample, by its quantiles.
+    r"""Return the continuous ranked probability score of each sample, computed from its quantiles.
 
     .. math:: \mathrm{CRPS}(F, y) = \int (F(t) - \mathbb 1_{t \ge y})^2 \, dt
         = 2 \int_0^1 \rho_\theta(y - F^{-1}(\theta)) \, d\theta .
@@ -77,7 +77,7 @@ def crps(y: Array, predicted: Array, levels: float | Array, weights: ArrayLike |
 
 
 def crossing_rate(predicted: Array) -> float:
-    """Return the share of neighbouring quantiles in which the higher level has the lower value.
+    """Return the share of neighbouring quantiles that cross.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ STEPS = 200  # at most
 
 
 class ConjugateGradients:
-    r"""Solves (shift + scale K ⊗ M) A = B, in the eigenbasis of M: as many systems as columns, one product for all.
+    r"""Conjugate gradients for (shift + scale K ⊗ M) A = B, for all columns at once in the eigenbasis of M.
 
     The preconditioner is the inverse of the same operator with the features of K in its place. The last solution and
     its product are kept, and the next solve starts there; they do not depend on scale and shift.

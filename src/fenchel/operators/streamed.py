@@ -16,7 +16,7 @@ __all__ = ["Streamed", "streamed"]
 
 
 class Streamed(ScalarOperator):
-    """The matrix k(X, Z), of which tiles are computed, used and dropped in each product.
+    """The matrix k(X, Z), computed in tiles during each product and never stored.
 
     Parameters
     ----------

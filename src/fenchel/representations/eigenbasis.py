@@ -15,7 +15,7 @@ __all__ = ["Eigen"]
 
 
 class Eigen(CurveRepresentation):
-    r"""Curves by their coefficients on the leading eigenfunctions of the output operator, approximated on the grid.
+    r"""Coefficients on the leading eigenfunctions of the output operator, approximated on the grid.
 
     .. math:: c_k = \langle f, \psi_k \rangle, \qquad T_k \psi_k = \mu_k \psi_k .
 

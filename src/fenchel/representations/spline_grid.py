@@ -14,7 +14,7 @@ __all__ = ["Spline"]
 
 
 class Spline(CurveRepresentation):
-    r"""Curves by their values at the points of a grid, times the roots of the quadrature weights.
+    r"""Values at the points of a grid, times the square roots of the quadrature weights.
 
     .. math:: c_j = \sqrt{w_j} \, f(\theta_j), \qquad \langle f, g \rangle = \sum_j w_j f(\theta_j) g(\theta_j).
 

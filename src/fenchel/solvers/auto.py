@@ -24,7 +24,7 @@ _PATIENCE = 3.0
 
 
 class Auto(Solver):
-    """Runs the solver with the cheapest estimate, and the next one if that does not arrive.
+    """Runs the solver with the least estimated cost, and the next one if it fails to converge.
 
     Parameters
     ----------

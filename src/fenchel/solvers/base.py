@@ -26,7 +26,9 @@ _KEEPS_BEST: ContextVar[bool] = ContextVar("_KEEPS_BEST", default=False)
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Show every certificate of the iterative solves inside a ``with`` block, also of solves deep in an estimator.
+    """Call a function with every certificate of the iterative solves inside a ``with`` block.
+
+    Solves deep in an estimator or a search are included.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ def shown(n_iter: int, certificate: Certificate) -> None:
 
 
 class Status(Enum):
-    """How a solve ended; the value is the sentence that a user reads.
+    """How a solve ended; the value is the message shown to the user.
 
     Examples
     --------

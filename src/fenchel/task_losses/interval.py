@@ -31,7 +31,7 @@ _POSITIVE = Interval(0, float("inf"))
 
 
 class IntervalLoss(TaskLoss, ABC):
-    """A loss of numbers of an interval; of a row of numbers it is the sum over the row."""
+    """A loss of numbers in an interval, summed over the entries of a row."""
 
     @abstractmethod
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ class IntervalLoss(TaskLoss, ABC):
 
 
 class SmoothLoss(IntervalLoss, ABC):
-    """A loss with a derivative, and with bounds of the second derivative that make a grid search global."""
+    """A smooth loss whose bounded second derivative makes a grid search global."""
 
     @abstractmethod
     def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ class SmoothLoss(IntervalLoss, ABC):
 
 
 class PiecewiseLinear(IntervalLoss, ABC):
-    """A loss made of lines: whatever the signs of the weights, a minimum is at a knot or at an end."""
+    """A piecewise linear loss, whose weighted sums have a minimum at a knot or at an end."""
 
     @abstractmethod
     def knots(self, z: np.ndarray) -> np.ndarray:

@@ -53,7 +53,7 @@ class Manifold(ABC):
 
 
 class ManifoldLoss(TaskLoss, ABC):
-    r"""A loss of the geodesic distance, :math:`\Delta(y, z) = \varphi(d(y, z))`, with :math:`\varphi` not falling.
+    r"""A loss of the geodesic distance, :math:`\Delta(y, z) = \varphi(d(y, z))`, with :math:`\varphi` non-decreasing.
 
     A new loss writes ``value`` and ``slope`` and names its ``manifold``.
     """
