@@ -23,7 +23,7 @@ _HALVINGS = 200
 
 @dataclass(frozen=True)
 class GeneralizationBound:
-    """A bound on the risk of a model that holds with probability ``1 - delta`` over the draw of the training sample.
+    """Bound on the risk of a model that holds with probability ``1 - delta`` over the draw of the training sample.
 
     The risk is the expected loss of a new sample, in the units of the loss.
 

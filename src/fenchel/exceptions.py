@@ -32,7 +32,7 @@ def _documentation() -> str:
 
 
 class FenchelError(Exception):
-    """Base class of the errors that are particular to this library; a note leads to the page on troubleshooting."""
+    """Base class of the errors of this library; a note leads to the page on troubleshooting."""
 
     _entry = "errors"
 
@@ -60,18 +60,18 @@ class NotFeasibleError(FenchelError, MemoryError):
 
 
 class ModelFileError(FenchelError, ValueError):
-    """A file is not a saved model, or one that cannot be loaded here."""
+    """A file is not a saved model, or cannot be loaded here."""
 
     _entry = "model-file"
 
 
 class SlowFitWarning(UserWarning):
-    """A fit that will take minutes, and that another choice would make short."""
+    """A fit will take minutes, and another choice would be fast."""
 
 
 class ScaleWarning(UserWarning):
-    """A kernel, a loss or a grid whose scale does not fit the data, so that the model says little about them."""
+    """The scale of a kernel, a loss or a grid does not fit the data."""
 
 
 class DataWarning(UserWarning):
-    """Data that a model can say little about: inputs that occur with different outputs, or far from those it knows."""
+    """Data about which a model can say little: contradictory outputs, or inputs far from the training data."""

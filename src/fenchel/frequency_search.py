@@ -18,7 +18,7 @@ __all__ = ["FrequencySearch", "LeftOut", "learn_frequencies"]
 
 @dataclass(frozen=True)
 class FrequencySearch:
-    """What a search found.
+    """Result of ``learn_frequencies``.
 
     Attributes
     ----------

@@ -143,7 +143,7 @@ def save(model: object, path: str | PathLike[str], trusted: Sequence[type | Call
 def load(
     path: str | PathLike[str], trusted: Sequence[type | Callable[..., object]] = (), *, max_size: float = MAX_SIZE
 ) -> Any:
-    """Load a model that ``save`` wrote; no code of the file is run.
+    """Load a model written by ``save`` without running code from the file.
 
     Parameters
     ----------
@@ -173,6 +173,20 @@ def load(
     See Also
     --------
     save : The other way.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor, load, save
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor().fit(X, np.sin(X))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, Path(folder) / "model.fenchel")
+    ...     same = load(Path(folder) / "model.fenchel")
+    >>> bool(np.all(same.predict(X) == model.predict(X)))
+    True
     """
     check_parameter("load", "max_size", max_size, Interval(0, float("inf"), "right"))
     skops = _skops()

@@ -31,6 +31,12 @@ class Certificate:
         Sum of the Fenchel–Young gaps of the samples, which avoids the cancellation of two nearly equal objectives.
     relative_gap : float
         :math:`gap / \max(|P|, 10^{-10} P(0))`.
+
+    Examples
+    --------
+    >>> from fenchel.problem import Certificate
+    >>> Certificate(primal=1.0, dual=0.9, gap=0.1, relative_gap=0.1).distance
+    0.1
     """
 
     primal: float
@@ -55,6 +61,15 @@ class Shared:
         The targets.
     factorize : callable or None, default=None
         Returns the eigenbasis; ``None`` is ``gram.factorize``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense
+    >>> from fenchel.problem import Shared
+    >>> shared = Shared(Dense(np.eye(2)), np.ones((2, 1)))
+    >>> shared.is_factorized, bool(shared.norm >= 1.0)
+    (False, True)
     """
 
     def __init__(self, gram: Operator, targets: Array, factorize: Callable[[], Eigenbasis] | None = None) -> None:
@@ -155,6 +170,20 @@ class DualProblem:
         Scale of the points, for losses of point values.
     shared : Shared
         Factorisations that problems with the same Gram operator and targets have in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.losses import Huber
+    >>> from fenchel.operators import Dense
+    >>> from fenchel.problem import DualProblem
+    >>> from fenchel.solvers import Auto
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> problem = DualProblem.build(Dense(Gaussian(1.0)(X)), np.sin(X), Huber(0.5), lam=1e-3)
+    >>> solution = Auto().solve(problem)
+    >>> bool(solution.certificate.relative_gap <= 1e-6)
+    True
     """
 
     gram: Operator

@@ -15,7 +15,7 @@ LAM = 1e-3  # weight of the squared norm that estimators have by default
 
 
 class Approximation(Component, ABC):
-    """Replaces a kernel by one that has few features."""
+    """Replaces a kernel by one with few features."""
 
     n_components: int | str
     is_projection: ClassVar[bool] = False  # features span a part of the kernel's space: the exact gap can be computed

@@ -14,7 +14,7 @@ __all__ = ["RandomFeatures"]
 
 
 class RandomFeatures(Approximation):
-    r"""Random Fourier features, whose products are the kernel on average.
+    r"""Random Fourier features, whose expected inner products equal the kernel.
 
     .. math:: \hat k(x, z) = \frac2D \sum_{j \le D/2} \cos \langle \omega_j, x - z \rangle, \qquad
         \omega_j \sim \hat\mu,
@@ -41,6 +41,17 @@ class RandomFeatures(Approximation):
     References
     ----------
     [Rahimi2007]_; [Yu2016]_ for orthogonal directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.approximations import RandomFeatures
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> model = OperatorKernelRegressor("gaussian", approximation=RandomFeatures(50), lam=1e-3)
+    >>> model = model.fit(X, X[:, :1] * X[:, 1:])
+    >>> model.certificate_, bool(model.duality_gap_ <= 1e-6)
+    ('approximate', True)
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

@@ -17,7 +17,7 @@ _ENTRIES = 20  # of a row of the sketch that are not null, as in the experiments
 
 
 class PSparsified(Approximation):
-    r"""Projection of a kernel on the span of D random combinations of samples, each of few of them.
+    r"""Projection of a kernel on the span of D sparse random combinations of samples.
 
     .. math:: \hat k(x, z) = k(x, X) S^\top (S K S^\top)^{+} S \, k(X, z), \qquad
         S_{ij} = (D \rho)^{-1/2} B_{ij} R_{ij},
@@ -43,6 +43,16 @@ class PSparsified(Approximation):
     References
     ----------
     [ElAhmad2023]_, Def. 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.approximations import PSparsified
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> model = OperatorKernelRegressor("gaussian", approximation=PSparsified(50), lam=1e-3).fit(X, X[:, :1] * X[:, 1:])
+    >>> model.certificate_, bool(model.duality_gap_ <= 1e-6)
+    ('approximate', True)
     """
 
     is_projection = True

@@ -36,7 +36,7 @@ class Ellipsoid:
 
 @dataclass(frozen=True, eq=False)
 class PredictionBand:
-    """Lower and upper ends of prediction bands, one for each sample.
+    """Lower and upper bounds of prediction bands, one band per sample.
 
     Attributes
     ----------

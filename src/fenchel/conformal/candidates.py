@@ -21,7 +21,7 @@ __all__ = ["ConformalPredictor", "PredictionSet"]
 
 @dataclass(frozen=True, eq=False)
 class PredictionSet:
-    """Sets of candidates, one for each sample.
+    """Sets of candidates, one per sample.
 
     Attributes
     ----------

@@ -29,6 +29,12 @@ def morgan_fingerprints(smiles: Sequence[str], n_bits: int = 2048, radius: int =
     Notes
     -----
     Needs RDKit: ``pip install 'fenchel[chem]'``.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import morgan_fingerprints
+    >>> morgan_fingerprints(["CCO", "c1ccccc1"], n_bits=64).shape  # doctest: +SKIP
+    (2, 64)
     """
     for name, value in (("n_bits", n_bits), ("radius", radius)):
         least = 1 if name == "n_bits" else 0

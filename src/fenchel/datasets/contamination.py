@@ -29,7 +29,7 @@ def contaminate(
     basis_state: int | np.random.RandomState | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    r"""Turn some of the output curves into outliers of one of three types.
+    r"""Turn some output curves into outliers of one of three types.
 
     A set I of :math:`\lfloor \tau n \rfloor` curves is drawn. With the intensity :math:`\zeta`, for i in I,
 

@@ -31,6 +31,13 @@ class Curves:
         Points, increasing.
     values : array of shape (n, m) or (n, m, c)
         Values of the n functions, with c channels in the second form. NaN: not observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.datasets import as_curves
+    >>> as_curves(np.ones((2, 3)), grid=[0.0, 0.5, 1.0]).values.shape
+    (2, 3)
     """
 
     grid: np.ndarray
@@ -120,6 +127,13 @@ def brings_points(Y: Outputs) -> bool:
     -------
     brings_points : bool
         ``False`` for an array, whose points are those of a grid given elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.datasets import brings_points
+    >>> brings_points(np.ones((2, 3))), brings_points([(np.array([0.0, 1.0]), np.array([2.0, 3.0]))])
+    (False, True)
     """
     return isinstance(Y, Curves | list | tuple) or is_fdata(Y)
 
@@ -136,6 +150,13 @@ def is_fdata(Y: Outputs) -> bool:
     -------
     is_fdata : bool
         ``True`` for ``FDataGrid``, ``FDataBasis`` and ``FDataIrregular``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.datasets import is_fdata
+    >>> is_fdata(np.ones((2, 3)))
+    False
     """
     return bool(_classes(Y, "skfda"))
 
@@ -153,6 +174,12 @@ def to_fdata(curves: Outputs) -> Any:
     fdata : FDataGrid or FDataIrregular
         An FDataGrid when every value is observed; else an FDataIrregular, which holds the points where a curve is
         observed in at least one channel.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_functional, to_fdata
+    >>> to_fdata(make_functional(5, 10, random_state=0).Y).data_matrix.shape  # doctest: +SKIP
+    (5, 10, 1)
     """
     skfda, curves = require("skfda", extra="fda"), as_curves(curves, name="curves")
     values = host(curves.values)

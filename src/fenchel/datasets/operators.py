@@ -13,7 +13,7 @@ _STEPS = 400  # of the time integration of Burgers' equation
 
 
 def make_burgers(n_samples: int = 1000, n_points: int = 128, random_state: int | None = 0) -> Bunch:
-    r"""Initial states of Burgers' equation and the states at time 1.
+    r"""Make initial states of Burgers' equation and the states at time 1.
 
     .. math:: u_t + \frac{1}{2\pi} u u_x = \frac{0.1}{4 \pi^2} u_{xx} \quad \text{on } [0, 1], \text{ periodic}, \qquad
         u_0 \sim \mathcal N\bigl(0, 625 (-\Delta + 25)^{-2}\bigr) \text{ without its mean.}

@@ -22,7 +22,7 @@ def make_functional_outliers(
     share: float = 0.1,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    r"""Make curves of which a share are outliers, by one of nineteen models.
+    r"""Make curves with a share of outliers, by one of nineteen models.
 
     Below, :math:`e` is a Gaussian process of mean zero and covariance :math:`\alpha e^{-\beta |s - t|^\nu}`, with
     :math:`\alpha = \beta = \nu = 1` unless a triple :math:`(\alpha, \beta, \nu)` is given; k is a random sign; other

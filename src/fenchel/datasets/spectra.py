@@ -93,6 +93,13 @@ def spectrum_products(rows: csr_array, others: csr_array | None = None) -> np.nd
     -------
     cosines : ndarray of shape (n, m)
         Numbers in [0, 1].
+
+    Examples
+    --------
+    >>> from fenchel.datasets import binned_spectra, spectrum_products
+    >>> rows = binned_spectra([1.0, 2.0, 2.0], [0.36, 0.64, 1.0], [0, 2, 3], width=1.0)
+    >>> spectrum_products(rows).round(2).tolist()
+    [[1.0, 0.8], [0.8, 1.0]]
     """
     right = rows if others is None else others
     return np.asarray((rows @ right.T).toarray())

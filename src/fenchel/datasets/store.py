@@ -41,7 +41,14 @@ class KnownFile:
 
 @functools.cache
 def known_files() -> dict[str, KnownFile]:
-    """Return every file that the loaders may ask for, by name."""
+    """Return the files that the loaders read, by name.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import known_files
+    >>> known_files()["yeast/yeast.npz"].data_set
+    'yeast'
+    """
     lines = resources.files("fenchel.datasets").joinpath("checksums.txt").read_text(encoding="ascii").splitlines()
     files = {}
     for line in lines:
@@ -57,6 +64,12 @@ def data_folder() -> Path:
     -------
     folder : Path
         The folder named by ``FENCHEL_DATA``, else ``~/fenchel_data``.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import data_folder
+    >>> data_folder().is_absolute()
+    True
     """
     return Path(os.environ.get("FENCHEL_DATA", "~/fenchel_data")).expanduser()
 
@@ -78,7 +91,7 @@ def locate(*parts: str) -> Path:
 
 
 def fetch(name: str, url: str | None = None, progress: Progress | None = None) -> Path:
-    """Download a data file into the folder, and look at its size and checksum before it gets its name.
+    """Download a data file into the data folder and verify its size and checksum.
 
     Parameters
     ----------
@@ -93,6 +106,11 @@ def fetch(name: str, url: str | None = None, progress: Progress | None = None) -
     -------
     path : Path
         The file. Whatever goes wrong, there is never a part of one under that name.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import fetch
+    >>> fetch("yeast/yeast.npz", "https://example.org/fenchel_data")  # doctest: +SKIP
     """
     known = known_files().get(name)
     if known is None:
@@ -166,6 +184,12 @@ def check_files(data_sets: list[str] | None = None) -> Iterator[tuple[KnownFile,
         A file that should be there.
     state : {"ok", "absent", "damaged"}
         How it is found.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import check_files
+    >>> [state for known, state in check_files(["no such set"])]
+    []
     """
     for known in known_files().values():
         if data_sets and known.data_set not in data_sets:

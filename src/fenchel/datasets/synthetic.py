@@ -38,6 +38,13 @@ def make_multioutput(
     -------
     data : Bunch
         ``X`` (n, 2), ``Y`` (n, p), ``truth`` (n, p) without noise or outliers, ``is_outlier`` (n,).
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_multioutput
+    >>> data = make_multioutput(50, n_outputs=3, outliers=0.1, random_state=0)
+    >>> data.X.shape[0], data.Y.shape
+    (50, (50, 3))
     """
     rng = check_random_state(random_state)
     X = rng.uniform(-2, 2, (n_samples, 2))
@@ -147,6 +154,13 @@ def gaussian_processes(
     -----
     The number of terms depends on the length scale alone, so that a seed stands for the same functions at any points.
     What is left out of the variance is below the precision of float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.datasets import gaussian_processes
+    >>> gaussian_processes(np.linspace(0, 1, 20), [0.1, 0.3], random_state=0).shape
+    (2, 20)
     """
     rng, t = check_random_state(random_state), np.asarray(t, dtype=np.float64)
     if t.ndim != 1 or not np.all((t >= 0) & (t <= 1)):

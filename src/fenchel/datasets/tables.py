@@ -42,6 +42,13 @@ class Table:
         What reading took for granted.
     rows : array of int of shape (n,) or None
         Numbers of the rows in the file, if these are some of them.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import as_table
+    >>> table = as_table({"x": [1.0, 2.0], "side": ["left", "right"]})
+    >>> len(table), list(table.columns)
+    (2, ['x', 'side'])
     """
 
     columns: dict[str, np.ndarray]
@@ -155,6 +162,12 @@ def as_table(value: Outputs, name: str = "the table") -> Table:
     -------
     table : Table
         ``value`` itself if it is a table.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import as_table
+    >>> as_table({"x": [1.0, 2.0], "side": ["left", "right"]}).columns["x"].tolist()
+    [1.0, 2.0]
     """
     if isinstance(value, Table):
         return value

@@ -42,6 +42,18 @@ class Candidates(Decoder):
     The norm of the candidate counts: without it long candidates (large label sets) win. Ties go to the candidate that
     comes first; distances that differ by no more than 64 eps of the size of their terms are ties, so that round-off
     does not decide. Distances are computed in blocks of bounded memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import StructuredPredictor
+    >>> from fenchel.decoders import Candidates
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> Y = (np.hstack([X, 3 - X]) > 1.5).astype(int)
+    >>> decoder = Candidates(np.array([[0, 1], [1, 0], [1, 1]]))
+    >>> model = StructuredPredictor(output_kernel="linear", decoder=decoder, lam=1e-4).fit(X, Y)
+    >>> model.predict(X[[0, -1]]).tolist()
+    [[0, 1], [1, 0]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"single": Options((False, True))}
@@ -168,6 +180,17 @@ class TrainingSet(Decoder):
     Notes
     -----
     Outputs known by a Gram matrix are returned as places in the training sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import StructuredPredictor
+    >>> from fenchel.decoders import TrainingSet
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> Y = (np.hstack([X, 3 - X]) > 1.5).astype(int)
+    >>> model = StructuredPredictor(output_kernel="linear", decoder=TrainingSet(), lam=1e-4).fit(X, Y)
+    >>> model.predict(X[[0, -1]]).tolist()
+    [[0, 1], [1, 0]]
     """
 
     keeps_dtype = True

@@ -30,6 +30,18 @@ class CircleMinimum(Decoder):
     ----------
     n_grid : int, default=256
         Points of the first grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import LossTrickPredictor
+    >>> from fenchel.decoders import CircleMinimum
+    >>> from fenchel.task_losses import CircleGeodesic
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = X[:, 0]
+    >>> model = LossTrickPredictor(task_loss=CircleGeodesic(), decoder=CircleMinimum()).fit(X, Y)
+    >>> bool(np.abs(model.predict(X) - Y).max() < 0.2)
+    True
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"n_grid": Interval(2, math.inf, "left", integer=True)}

@@ -41,6 +41,17 @@ class Preimage(Decoder):
     References
     ----------
     [Mika1998]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import StructuredPredictor
+    >>> from fenchel.decoders import Preimage
+    >>> from fenchel.kernels import Gaussian
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> model = StructuredPredictor(output_kernel=Gaussian(1.0), decoder=Preimage(), lam=1e-5).fit(X, np.sin(X))
+    >>> bool(np.abs(model.predict(X) - np.sin(X)).max() < 0.05)
+    True
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

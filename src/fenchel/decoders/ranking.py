@@ -15,7 +15,7 @@ _BLOCK = 2**25  # entries of the preferences that are in memory at a time
 
 
 class FeedbackArcSet(Decoder):
-    """The ranking of items that goes against as little preference as a greedy order finds.
+    """Greedy ranking of items that violates as little preference as possible.
 
     The best ranking is a minimum feedback arc set of the graph of preferences, which is hard to find; items are put in
     order by the heuristic of [Eades1993]_, in O(M²) for M items.
@@ -29,6 +29,18 @@ class FeedbackArcSet(Decoder):
     Notes
     -----
     A prediction gives each item a number of 1, ..., M, the greatest to the best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import LossTrickPredictor
+    >>> from fenchel.decoders import FeedbackArcSet
+    >>> from fenchel.task_losses import RankLoss
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = np.hstack([X, 3 - X])
+    >>> model = LossTrickPredictor(task_loss=RankLoss(), decoder=FeedbackArcSet()).fit(X, Y)
+    >>> np.argmax(model.predict(X[[0, -1]]), axis=1).tolist()
+    [1, 0]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"sweeps": Interval(0, float("inf"), "left", integer=True)}
@@ -54,7 +66,7 @@ class FeedbackArcSet(Decoder):
 
 
 def order_items(preferences: np.ndarray) -> np.ndarray:
-    """Return the items, the best first, in the order of Eades, Lin and Smyth.
+    """Order items, the best first, by the heuristic of Eades, Lin and Smyth.
 
     Parameters
     ----------
@@ -66,6 +78,14 @@ def order_items(preferences: np.ndarray) -> np.ndarray:
     order : array of shape (M,) or (m, M)
         Items that lose against no other go first, those that win against no other last; when there is neither, the item
         with the greatest sum of preferences goes first. Of sums that are equal but for round-off the first is taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.decoders import order_items
+    >>> preferences = np.array([[0.0, 1.0, 2.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])  # 0 before 1 before 2
+    >>> order_items(preferences).tolist()
+    [0, 1, 2]
     """
     graphs = preferences.reshape(-1, *preferences.shape[-2:])
     m, M = graphs.shape[:2]
@@ -90,7 +110,7 @@ def order_items(preferences: np.ndarray) -> np.ndarray:
 
 
 def insert_items(preferences: np.ndarray, order: np.ndarray, sweeps: int) -> np.ndarray:
-    """Return an order that goes against no more preference: each item in turn moves to its best place.
+    """Improve an order by moving each item in turn to its best place.
 
     Parameters
     ----------
@@ -105,6 +125,14 @@ def insert_items(preferences: np.ndarray, order: np.ndarray, sweeps: int) -> np.
     -------
     order : array of shape (M,)
         The items, the best first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.decoders import insert_items
+    >>> preferences = np.array([[0.0, 1.0, 2.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])  # 0 before 1 before 2
+    >>> insert_items(preferences, np.array([2, 1, 0]), sweeps=2).tolist()
+    [0, 1, 2]
     """
     order = order.copy()
     least = round_off(np.sum(np.abs(preferences), axis=1))  # a smaller win is none

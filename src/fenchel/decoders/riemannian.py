@@ -45,6 +45,18 @@ class RiemannianDescent(Decoder):
     References
     ----------
     [Absil2008]_; [Pennec2006]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import LossTrickPredictor
+    >>> from fenchel.decoders import RiemannianDescent
+    >>> from fenchel.task_losses import SphereGeodesic
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = np.hstack([np.cos(X), np.sin(X), 0 * X])
+    >>> model = LossTrickPredictor(task_loss=SphereGeodesic(), decoder=RiemannianDescent()).fit(X, Y)
+    >>> bool(np.abs(model.predict(X) - Y).max() < 0.2)
+    True
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

@@ -34,6 +34,18 @@ class ScalarMinimum(Decoder):
         The interval; ``None`` is the least and the greatest training output, in each column.
     n_grid : int, default=512
         Points of the first grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import LossTrickPredictor
+    >>> from fenchel.decoders import ScalarMinimum
+    >>> from fenchel.task_losses import Absolute
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = np.sin(X[:, 0])
+    >>> model = LossTrickPredictor(task_loss=Absolute(), decoder=ScalarMinimum()).fit(X, Y)
+    >>> bool(np.abs(model.predict(X) - Y).max() < 0.2)
+    True
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

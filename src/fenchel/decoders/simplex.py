@@ -33,6 +33,18 @@ class Simplex(Decoder):
         Most steps of each start.
     tol : float, default=1e-10
         Gain at which steps end, as a share of the sum of the sizes of the weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import LossTrickPredictor
+    >>> from fenchel.decoders import Simplex
+    >>> from fenchel.task_losses import Hellinger
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = np.hstack([X, 3 - X]) / 3
+    >>> model = LossTrickPredictor(task_loss=Hellinger(), decoder=Simplex()).fit(X, Y)
+    >>> bool(np.abs(model.predict(X) - Y).max() < 0.2)
+    True
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

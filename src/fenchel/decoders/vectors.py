@@ -22,13 +22,24 @@ def _needs_features(decoder: Decoder, representation: Space) -> None:
 
 
 class Threshold(Decoder):
-    """0/1 label vectors: 1 where the prediction is above a threshold; the nearest vector of all for 0.5.
+    """0/1 label vectors: 1 where the prediction exceeds a threshold; 0.5 gives the nearest vector.
 
     Parameters
     ----------
     threshold : float or "auto", default=0.5
         The threshold. ``"auto"`` is the one with the least task loss of held-out samples where a search decodes them,
         such as that of ``StructuredPredictorCV``, and 0.5 elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import StructuredPredictor
+    >>> from fenchel.decoders import Threshold
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> Y = (np.hstack([X, 3 - X]) > 1.5).astype(int)
+    >>> model = StructuredPredictor(output_kernel="linear", decoder=Threshold(), lam=1e-4).fit(X, Y)
+    >>> model.predict(X[[0, -1]]).tolist()
+    [[0, 1], [1, 0]]
     """
 
     keeps_dtype = True
@@ -55,12 +66,23 @@ class Threshold(Decoder):
 
 
 class Clamp(Decoder):
-    """Vectors of a box: the prediction, cut to the bounds; the nearest point of the box.
+    """Vectors in a box: the prediction clipped to the bounds, the nearest point of the box.
 
     Parameters
     ----------
     low, high : float, default=0.0 and 1.0
         Bounds of every coordinate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import StructuredPredictor
+    >>> from fenchel.decoders import Clamp
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = StructuredPredictor(output_kernel="linear", decoder=Clamp(0.0, 1.0), lam=1e-4).fit(X, X / 3)
+    >>> predicted = model.predict(np.linspace(-1, 4, 50)[:, None])
+    >>> bool(predicted.min() >= 0), bool(predicted.max() <= 1)
+    (True, True)
     """
 
     def __init__(self, low: float = 0.0, high: float = 1.0) -> None:

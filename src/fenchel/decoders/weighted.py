@@ -17,6 +17,18 @@ class WeightedMean(Decoder):
     Notes
     -----
     The weights of kernel ridge regression need not sum to one; the sum is not divided by theirs. See ``LeastSquares``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import LossTrickPredictor
+    >>> from fenchel.decoders import WeightedMean
+    >>> from fenchel.task_losses import LeastSquares
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = np.sin(X[:, 0])
+    >>> model = LossTrickPredictor(task_loss=LeastSquares(), decoder=WeightedMean()).fit(X, Y)
+    >>> bool(np.abs(model.predict(X) - Y).max() < 0.2)
+    True
     """
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
@@ -30,7 +42,20 @@ class WeightedMean(Decoder):
 
 
 class LabelVote(Decoder):
-    """0/1 label vectors under the Hamming loss: each label that has more than half of the weights."""
+    """0/1 label vectors under the Hamming loss: the labels with more than half of the weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import LossTrickPredictor
+    >>> from fenchel.decoders import LabelVote
+    >>> from fenchel.task_losses import Hamming
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> Y = (np.hstack([X, 3 - X]) > 1.5).astype(int)
+    >>> model = LossTrickPredictor(task_loss=Hamming(), decoder=LabelVote()).fit(X, Y)
+    >>> model.predict(X[[0, -1]]).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
         """Look whether the task loss counts labels."""

@@ -62,7 +62,7 @@ _LIMITS: dict[str, Interval | Options] = {
 
 
 class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Codes of any data with a kernel, from which their images in its feature space are reconstructed.
+    r"""Autoencoder for any data with a kernel, which reconstructs their images in its feature space.
 
     .. math:: \min_{f, h} \frac1n \sum_i \ell\bigl(\phi(x_i) - h(f(x_i))\bigr) + \frac\lambda2 \|h\|^2
         + \frac\mu2 \|f\|^2, \qquad f(x) = \sum_j k(x, x_j) \varphi_j \in \mathbb{R}^d .

@@ -28,7 +28,7 @@ __all__ = ["CostCurve", "CostSensitiveClassifier"]
 
 @dataclass(frozen=True)
 class CostCurve:
-    """What a classifier does on a sample at each cost; arrays of shape (costs,).
+    """Error rates and expected cost of a classifier at each cost; arrays of shape (costs,).
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ __all__ = ["LearnedMetricRegressor"]
 
 
 class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Regression with distances between inputs that are learned from the gradients of the fit.
+    r"""Regression with a metric on the inputs that is learned from the gradients of the fit.
 
     From the plain metric on, each round fits a model, takes the average over the sample of the outer products of its
     gradients,

@@ -79,7 +79,7 @@ def path(
     grid: Array | None = None,
     progress: Progress | None = None,
 ) -> RegularizationPath:
-    """Solve every (loss, lam) pair of a grid from one factorisation: few outputs side by side, others warm-started.
+    """Solve every (loss, lam) pair of a grid from one factorisation.
 
     Parameters
     ----------

@@ -45,6 +45,16 @@ class Aligned(OperatorKernel):
     References
     ----------
     [Laforgue2020]_, Assumption 3 and App. A.8 (list of admissible kernels).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Aligned, Gaussian
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(Aligned(Gaussian(1.0)), lam=1e-3).fit(X, np.hstack([np.sin(X), np.cos(X)]))
+    >>> model.predict(X).shape
+    (20, 2)
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

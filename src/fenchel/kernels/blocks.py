@@ -35,6 +35,17 @@ class Blocks(OperatorKernel):
     References
     ----------
     [Laforgue2020]_, Thm 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Blocks, Gaussian
+    >>> coupling = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> X = np.linspace(0, 3, 10)[:, None]
+    >>> kernel = Blocks(lambda X, Z: Gaussian(1.0)(X, Z)[:, :, None, None] * coupling)
+    >>> OperatorKernelRegressor(kernel, lam=1e-3).fit(X, np.hstack([np.sin(X), np.cos(X)])).predict(X).shape
+    (10, 2)
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"tensor": Options((False, True))}

@@ -87,6 +87,16 @@ class Sum(_PairKernel):
     ----------
     left, right : ScalarKernel
         The two kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian, Linear
+    >>> kernel = Gaussian(1.0) + Linear()
+    >>> kernel
+    Sum(left=Gaussian(gamma=1.0), right=Linear())
+    >>> kernel(np.array([[0.0], [1.0]])).round(4).tolist()
+    [[1.0, 0.3679], [0.3679, 2.0]]
     """
 
     def slope(self, X: Array, Z: Array) -> Array:
@@ -141,6 +151,16 @@ class Product(_PairKernel):
     ----------
     left, right : ScalarKernel
         The two kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian, Linear
+    >>> kernel = Gaussian(1.0) * Linear()
+    >>> kernel
+    Product(left=Gaussian(gamma=1.0), right=Linear())
+    >>> kernel(np.array([[1.0], [2.0]])).round(4).tolist()
+    [[1.0, 0.7358], [0.7358, 4.0]]
     """
 
     def slope(self, X: Array, Z: Array) -> Array:
@@ -170,6 +190,16 @@ class Scaled(ScalarKernel):
         The kernel.
     scale : float, default=1.0
         Positive factor :math:`s`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Linear
+    >>> kernel = 3.0 * Linear()
+    >>> kernel
+    Scaled(kernel=Linear(), scale=3.0)
+    >>> kernel(np.array([[1.0], [2.0]])).tolist()
+    [[3.0, 6.0], [6.0, 12.0]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
@@ -257,7 +287,7 @@ def _(kernel: Scaled, X: Array) -> list[DistanceTerm] | None:
 
 
 class Wrapped(ScalarKernel):
-    """A kernel from elsewhere: a Gaussian-process kernel or a pairwise kernel of scikit-learn, or a function.
+    """A kernel defined elsewhere: a scikit-learn Gaussian-process or pairwise kernel, or a function.
 
     NumPy arrays only; the values are given back in the dtype of ``X`` (float64 when it is not floating). Kernels of
     scikit-learn get booleans and integers as float64, a function gets its arguments as they are.
@@ -268,6 +298,14 @@ class Wrapped(ScalarKernel):
         A name of ``sklearn.metrics.pairwise`` (``"rbf"``, ``"chi2"``, ``"cosine"``...), with its default parameters; a
         kernel of ``sklearn.gaussian_process.kernels``; or a function ``f(X, Z)`` that returns the matrix of values,
         where an entry depends on its row of ``X`` and its row of ``Z`` only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from fenchel.kernels import Wrapped
+    >>> Wrapped(RBF(1.0))(np.array([[0.0], [1.0]])).round(4).tolist()
+    [[1.0, 0.6065], [0.6065, 1.0]]
     """
 
     def __init__(self, kernel: Any) -> None:
@@ -353,7 +391,7 @@ class Wrapped(ScalarKernel):
 
 
 def as_scalar_kernel(value: object) -> ScalarKernel:
-    """Return the kernel that a value means.
+    """Convert a name, a function or a foreign kernel to a scalar kernel.
 
     Parameters
     ----------
@@ -366,6 +404,12 @@ def as_scalar_kernel(value: object) -> ScalarKernel:
     -------
     kernel : ScalarKernel
         The kernel itself when ``value`` is one.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import as_scalar_kernel
+    >>> as_scalar_kernel("laplacian")
+    Laplacian()
     """
     if isinstance(value, ScalarKernel):
         return value

@@ -11,7 +11,7 @@ __all__ = ["Constant"]
 
 
 class Constant(ScalarKernel):
-    r"""The same number for every pair of inputs, whatever they are.
+    r"""Constant kernel.
 
     .. math:: k(x, z) = c .
 
@@ -20,6 +20,13 @@ class Constant(ScalarKernel):
     value : float, default=1.0
         The number :math:`c`, positive. In ``Gaussian() + Constant(c)`` it adds an intercept whose square is penalised
         :math:`1 / c` times as much as a squared norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Constant
+    >>> Constant(2.0)(np.array([[0.0], [1.0]])).round(4).tolist()
+    [[2.0, 2.0], [2.0, 2.0]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"value": Interval(0, math.inf)}

@@ -26,7 +26,7 @@ _BLOCK_BYTES = 2**27  # of kernel values for all shifts of a block of rows
 
 
 class Equivariant(OperatorKernel):
-    r"""A kernel for periodic signals whose model commutes with shifts: a shifted input has the shifted prediction.
+    r"""A kernel for periodic signals whose models commute with shifts of the signal.
 
     .. math:: \mathcal K(x, z) = \frac1p \sum_{g=0}^{p-1} k(x, T_g z) \, T_g, \qquad (T_g y)_t = y_{t-g} .
 
@@ -213,7 +213,7 @@ def correlations(X: Array, Z: Array, p: int) -> Array:
 
 
 class Filtered(ScalarKernel):
-    r"""A kernel on periodic signals whose frequencies are weighted first.
+    r"""A kernel on periodic signals with weighted frequencies.
 
     .. math:: k(x, z) = k_1(w * x, \; w * z) .
 

@@ -190,7 +190,7 @@ class FunctionalGaussian(_CurveKernel):
 
 
 class FunctionalLaplacian(_CurveKernel):
-    r"""Exponential of the distance between curves.
+    r"""Laplacian kernel between curves.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|), \qquad \|x\|^2 = \int \sum_c x_c(t)^2 \, dt.
 
@@ -201,6 +201,14 @@ class FunctionalLaplacian(_CurveKernel):
         different curves, taken as in ``Gaussian``.
     grid : array of shape (m,) or None, default=None
         As in ``FunctionalGaussian``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import FunctionalLaplacian
+    >>> curves = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    >>> FunctionalLaplacian(gamma=1.0)(curves).round(4).tolist()
+    [[1.0, 0.3679], [0.3679, 1.0]]
     """
 
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
@@ -220,6 +228,14 @@ class FunctionalLinear(_CurveCoordinates):
     ----------
     grid : array of shape (m,) or None, default=None
         As in ``FunctionalGaussian``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import FunctionalLinear
+    >>> curves = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    >>> FunctionalLinear()(curves).round(4).tolist()
+    [[0.0, 0.0], [0.0, 1.0]]
     """
 
     def __init__(self, grid: ArrayLike | None = None) -> None:
@@ -289,6 +305,14 @@ class IntegralGaussian(_IntegralKernel):
     Notes
     -----
     Bounded in each point: a part of the interval where two curves are far apart costs at most its share.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import IntegralGaussian
+    >>> curves = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    >>> IntegralGaussian(gamma=1.0)(curves).round(4).tolist()
+    [[1.0, 0.3679], [0.3679, 1.0]]
     """
 
     _metric = "sqeuclidean"
@@ -309,6 +333,14 @@ class IntegralLaplacian(_IntegralKernel):
         :math:`\sum_c |x_c(t) - z_c(t)|`, taken as in ``IntegralGaussian``.
     grid : array of shape (m,) or None, default=None
         As in ``IntegralGaussian``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import IntegralLaplacian
+    >>> curves = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    >>> IntegralLaplacian(gamma=1.0)(curves).round(4).tolist()
+    [[1.0, 0.3679], [0.3679, 1.0]]
     """
 
     _metric = "cityblock"

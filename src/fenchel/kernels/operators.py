@@ -20,6 +20,16 @@ class Identity(OutputOperator):
     r"""The identity of the output space: outputs are not coupled.
 
     .. math:: A = I.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Identity
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(operator=Identity()).fit(X, np.hstack([np.sin(X), np.cos(X)]))
+    >>> model.predict(X).shape
+    (20, 2)
     """
 
     def matrix(self, representation: OutputSpace) -> Array | None:
@@ -36,6 +46,16 @@ class Matrix(OutputOperator):
     ----------
     B : array of shape (d, d)
         Symmetric positive semidefinite matrix, d the dimension of the outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Matrix
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(operator=Matrix([[1.0, 0.5], [0.5, 1.0]]))
+    >>> model.fit(X, np.hstack([np.sin(X), np.cos(X)])).predict(X).shape
+    (20, 2)
     """
 
     def __init__(self, B: Array) -> None:
@@ -62,6 +82,16 @@ class Diagonal(OutputOperator):
     ----------
     values : array of shape (d,)
         Non-negative weights :math:`v_j` of the d outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Diagonal
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(operator=Diagonal([1.0, 0.0])).fit(X, np.hstack([np.sin(X), np.cos(X)]))
+    >>> bool(np.ptp(model.predict(X)[:, 1]) < 1e-9)  # the kernel is zero for the second output
+    True
     """
 
     def __init__(self, values: Array) -> None:
@@ -83,9 +113,19 @@ class Diagonal(OutputOperator):
 
 
 class Covariance(OutputOperator):
-    r"""The empirical covariance of the training outputs, as they reach the problem: centred or not.
+    r"""Empirical covariance of the training outputs, centred if the estimator centres them.
 
     .. math:: A = \frac1n \sum_i y_i \otimes y_i.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Covariance
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(operator=Covariance()).fit(X, np.hstack([np.sin(X), np.cos(X)]))
+    >>> model.predict(X).shape
+    (20, 2)
     """
 
     def matrix(self, representation: OutputSpace) -> Array:
@@ -116,6 +156,16 @@ class IntegralOperator(OutputOperator):
     References
     ----------
     [Lambert2022]_, section 2; [Kadri2016]_.
+
+    Examples
+    --------
+    >>> from fenchel import FunctionalRegressor
+    >>> from fenchel.datasets import make_functional
+    >>> from fenchel.kernels import Laplacian
+    >>> data = make_functional(20, 15, random_state=0)
+    >>> model = FunctionalRegressor(output_kernel=Laplacian(5.0))  # its operator is IntegralOperator(Laplacian(5.0))
+    >>> model.fit(data.X, data.Y).predict(data.X).shape
+    (20, 15)
     """
 
     def __init__(
@@ -178,7 +228,7 @@ class IntegralOperator(OutputOperator):
 
 
 def as_operator(value: object) -> OutputOperator:
-    """Return the output operator that a value means.
+    """Convert a matrix or ``None`` to an output operator.
 
     Parameters
     ----------
@@ -190,6 +240,12 @@ def as_operator(value: object) -> OutputOperator:
     -------
     operator : OutputOperator
         The operator itself when ``value`` is one.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import as_operator
+    >>> as_operator(None), type(as_operator([[2.0, 0.0], [0.0, 1.0]])).__name__
+    (Identity(), 'Matrix')
     """
     if value is None:
         return Identity()

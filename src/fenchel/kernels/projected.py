@@ -15,7 +15,7 @@ __all__ = ["Projected"]
 
 
 class Projected(ScalarKernel):
-    r"""A kernel of linear combinations of the columns: a kernel with a metric of its own.
+    r"""A kernel on linear combinations of the columns, that is, with its own metric.
 
     .. math:: k(x, z) = k_1(A^\top x, A^\top z), \qquad \|A^\top x - A^\top z\|^2 = (x - z)^\top A A^\top (x - z).
 

@@ -26,6 +26,13 @@ class RationalQuadratic(VectorKernel):
     References
     ----------
     [RasmussenWilliams2006]_, eq. (4.19).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import RationalQuadratic
+    >>> RationalQuadratic()(np.array([[0.0], [1.0]])).round(4).tolist()
+    [[1.0, 0.6667], [0.6667, 1.0]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

@@ -103,6 +103,13 @@ class Linear(_VectorKernel):
     r"""Linear kernel.
 
     .. math:: k(x, z) = \langle x, z \rangle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Linear
+    >>> Linear()(np.array([[1.0], [2.0]])).round(4).tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
     """
 
     diag_bound = math.inf
@@ -143,6 +150,13 @@ class Polynomial(_VectorKernel):
         Positive factor of the inner product; ``None`` means ``1 / n_features``.
     coef0 : float, default=1.0
         Constant term; must be non-negative, or the kernel would not be positive semidefinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Polynomial
+    >>> Polynomial(degree=2, gamma=1.0)(np.array([[1.0], [2.0]])).round(4).tolist()
+    [[4.0, 9.0], [9.0, 25.0]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
@@ -192,6 +206,13 @@ class Gaussian(_VectorKernel):
         Positive inverse width. ``None`` means ``1 / n_features``; ``"median"`` means
         :math:`1 / (2 \operatorname{med}^2)`, with the median distance between two different rows of the sample
         (1000 evenly spaced rows of a larger one), pairs counted by their sample weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian
+    >>> Gaussian(gamma=1.0)(np.array([[0.0], [1.0]])).round(4).tolist()
+    [[1.0, 0.3679], [0.3679, 1.0]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=(None, "median"))}
@@ -227,7 +248,7 @@ class Gaussian(_VectorKernel):
 
 
 class Laplacian(_VectorKernel):
-    r"""Laplacian kernel, with the sum of absolute differences as scikit-learn's.
+    r"""Laplacian kernel with the l1 distance, as in scikit-learn.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|_1).
 
@@ -236,6 +257,13 @@ class Laplacian(_VectorKernel):
     gamma : float, None or "median", default=None
         Positive inverse width. ``None`` means ``1 / n_features``; ``"median"`` means :math:`1 / \operatorname{med}`,
         with the median :math:`\ell_1` distance between two different rows of the sample, taken as in ``Gaussian``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Laplacian
+    >>> Laplacian(gamma=1.0)(np.array([[0.0], [1.0]])).round(4).tolist()
+    [[1.0, 0.3679], [0.3679, 1.0]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=(None, "median"))}
@@ -290,6 +318,13 @@ class Matern(_VectorKernel):
     ----------
     [RasmussenWilliams2006]_, eq. (4.14); DLMF (https://dlmf.nist.gov), 10.41.4, for the expansion, and 10.29.4, for the
     derivative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Matern
+    >>> Matern(nu=1.5)(np.array([[0.0], [1.0]])).round(4).tolist()
+    [[1.0, 0.4834], [0.4834, 1.0]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"length_scale": _POSITIVE, "nu": Interval(0, math.inf, "right")}
@@ -347,6 +382,13 @@ class Tanimoto(_VectorKernel):
     References
     ----------
     [Ralaivola2005]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Tanimoto
+    >>> Tanimoto()(np.array([[1, 1, 0], [0, 1, 1]])).round(4).tolist()
+    [[1.0, 0.3333], [0.3333, 1.0]]
     """
 
     def _values(self, X: Array, Z: Array | None) -> Array:
@@ -365,6 +407,13 @@ class GaussianTanimoto(_VectorKernel):
     ----------
     gamma : float, default=1.0
         Positive inverse width.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import GaussianTanimoto
+    >>> GaussianTanimoto(gamma=1.0)(np.array([[1, 1, 0], [0, 1, 1]])).round(4).tolist()
+    [[1.0, 0.2636], [0.2636, 1.0]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": _POSITIVE}
@@ -380,7 +429,19 @@ class GaussianTanimoto(_VectorKernel):
 
 
 class Precomputed(ScalarKernel):
-    """The input is the Gram matrix itself: ``(n_train, n_train)`` in ``fit``, ``(n, n_train)`` in ``predict``."""
+    """The input is the Gram matrix itself: ``(n_train, n_train)`` in ``fit``, ``(n, n_train)`` in ``predict``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Gaussian, Precomputed
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> gram = Gaussian(1.0)(X)
+    >>> model = OperatorKernelRegressor(Precomputed(), lam=1e-3).fit(gram, np.sin(X))
+    >>> model.predict(gram[:2]).shape
+    (2, 1)
+    """
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return ``X``; ``Z``, the Gram matrix of the training sample, only tells how many columns are wanted."""

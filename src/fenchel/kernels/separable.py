@@ -157,6 +157,18 @@ class SeparableSum(OperatorKernel):
     References
     ----------
     [Laforgue2020]_, Assumption 4 and eq. (5); [Laforgue2019]_, App. B.1 and B.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Gaussian, Identity, Linear, Matrix
+    >>> kernel = Gaussian(1.0) * Identity() + Linear() * Matrix([[1.0, 1.0], [1.0, 1.0]])
+    >>> type(kernel).__name__
+    'SeparableSum'
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> OperatorKernelRegressor(kernel, lam=1e-3).fit(X, np.hstack([np.sin(X), np.cos(X)])).predict(X).shape
+    (20, 2)
     """
 
     def __init__(self, terms: Sequence[Separable] = ()) -> None:
@@ -216,6 +228,12 @@ def as_operator_kernel(kernel: object, operator: object = None) -> OperatorKerne
     -------
     kernel : OperatorKernel
         The kernel itself, or its product with the operator.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import as_operator_kernel
+    >>> as_operator_kernel("linear")
+    Separable(kernel=Linear(), operator=Identity())
     """
     if isinstance(kernel, OperatorKernel):
         if operator is not None:

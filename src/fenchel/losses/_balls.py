@@ -262,7 +262,7 @@ class _Multipliers:
         return replace(self, unknowns=xp.minimum(change, self.bound(mu)), mu=mu, low=low, high=high), ~done[:, 0]
 
     def _is_last(self, size: Array, error: Array) -> Array:
-        """Tell where this step leaves errors of the order of rounding, for convergence is quadratic."""
+        """Where this step leaves errors of the order of rounding, since convergence is quadratic."""
         root, rounding, spread = 0.1 * math.sqrt(eps(size)), 16 * eps(size), 1 + self.power
         is_on_sphere = abs(size - 1) <= root + rounding * spread
         return is_on_sphere & (error <= root / max(1.0, spread / 10) + rounding * math.sqrt(self.values.shape[1]))

@@ -95,6 +95,18 @@ class AsymmetricSquare(PointLoss):
     References
     ----------
     W. K. Newey and J. L. Powell, "Asymmetric least squares estimation and testing", Econometrica 1987.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.losses import AsymmetricSquare, IntegralLoss
+    >>> X, rng = np.linspace(0, 3, 40)[:, None], np.random.default_rng(0)
+    >>> y = np.sin(X) + 0.3 * rng.standard_normal(X.shape)
+    >>> losses = [IntegralLoss(AsymmetricSquare(), [level]) for level in (0.1, 0.9)]
+    >>> low, high = (OperatorKernelRegressor(loss=loss, lam=1e-3).fit(X, y) for loss in losses)
+    >>> bool(np.mean(low.predict(X)) < np.mean(high.predict(X)))
+    True
     """
 
     def value(self, residuals: Array, levels: Array, targets: Array) -> Array:
@@ -234,6 +246,17 @@ class Pinball(_BoxIntegral):
     References
     ----------
     [Laforgue2019]_, section 4; its Remark 3 has the sign of the dual variable reversed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.losses import Pinball
+    >>> X, rng = np.linspace(0, 3, 40)[:, None], np.random.default_rng(0)
+    >>> y = np.sin(X) + 0.3 * rng.standard_normal(X.shape)
+    >>> model = OperatorKernelRegressor(loss=Pinball(0.9), lam=1e-3, center=False).fit(X, y)
+    >>> bool(np.mean(y <= model.predict(X)) > 0.7)
+    True
     """
 
     def __init__(self, levels: float | Array = 0.5) -> None:
@@ -273,6 +296,16 @@ class CostSensitiveHinge(_BoxIntegral):
     References
     ----------
     [Laforgue2019]_, section 4 and Remark 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.losses import CostSensitiveHinge
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> model = OperatorKernelRegressor(loss=CostSensitiveHinge(0.5), lam=1e-2).fit(X, np.sign(X))
+    >>> np.sign(model.predict(X)).ravel().tolist()
+    [-1.0, -1.0, 1.0, 1.0]
     """
 
     fits_targets = False

@@ -12,7 +12,7 @@ __all__ = ["MaxMargin"]
 
 
 class MaxMargin(Loss):
-    r"""Maximum-margin regression: the prediction must have a product of at least 1 with the target.
+    r"""Maximum-margin loss: the inner product of prediction and target should be at least 1.
 
     .. math:: \ell_i(h) = \max(0, 1 - \langle h, y_i \rangle), \qquad
         \text{duals: } a_i = t_i y_i, \; t_i \in [0, 1].
@@ -26,6 +26,16 @@ class MaxMargin(Loss):
     References
     ----------
     [Laforgue2020]_, Prop. 1; [Brouard2016]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.losses import MaxMargin
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> model = OperatorKernelRegressor(loss=MaxMargin(), lam=1e-2).fit(X, np.sign(X))
+    >>> np.sign(model.predict(X)).ravel().tolist()
+    [-1.0, -1.0, 1.0, 1.0]
     """
 
     fits_targets = False

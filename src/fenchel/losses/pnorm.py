@@ -114,6 +114,13 @@ class Huber(_PNormLoss):
     References
     ----------
     [Laforgue2020]_, Def. 5; [Lambert2022]_, Def. 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Huber
+    >>> Huber(kappa=1.0).value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [4.5, 0.125]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"kappa": Interval(0, math.inf), "p": _ORDER}
@@ -189,7 +196,7 @@ class _Insensitive(_PNormLoss, ABC):
 
 
 class EpsilonRidge(_Insensitive):
-    r"""Squared distance to the ball of radius epsilon of the p-norm, halved.
+    r"""Half the squared distance to the ball of radius epsilon in the p-norm.
 
     .. math:: \ell = \tfrac12 \|\cdot\|^2 \,\square\, \chi_{\|\cdot\|_p \le \varepsilon},
         \qquad \ell^* = \tfrac12 \|\cdot\|^2 + \varepsilon \|\cdot\|_q,
@@ -209,6 +216,13 @@ class EpsilonRidge(_Insensitive):
     References
     ----------
     [Laforgue2020]_, Def. 4, times one half as in its problem (P1); [Lambert2022]_, Def. 4.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import EpsilonRidge
+    >>> EpsilonRidge(epsilon=1.0).value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [8.0, 0.0]
     """
 
     curvature = 1.0
@@ -267,6 +281,13 @@ class EpsilonSVR(_Insensitive):
     References
     ----------
     [Laforgue2020]_, Def. 4 and its problem (P3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import EpsilonSVR
+    >>> EpsilonSVR(epsilon=1.0).value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [4.0, 0.0]
     """
 
     @property

@@ -64,7 +64,7 @@ class _ScaledLoss(RadialLoss, ABC):
 
 
 class Square(RadialLoss):
-    r"""Square loss, the ridge regression.
+    r"""Square loss, as in ridge regression.
 
     .. math:: \ell(r) = \tfrac12 \|r\|^2, \qquad \ell^*(a) = \tfrac12 \|a\|^2.
 
@@ -92,7 +92,7 @@ class Square(RadialLoss):
 
 
 class Norm(_ScaledLoss):
-    r"""Norm of the residual, not squared: the spatial-median loss.
+    r"""Norm of the residual, the loss of the spatial median.
 
     .. math:: \ell(r) = \lambda \|r\|, \qquad \ell^*(a) = \chi_{\|a\| \le \lambda}.
 
@@ -104,6 +104,13 @@ class Norm(_ScaledLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Norm
+    >>> Norm().value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [5.0, 0.5]
     """
 
     @property
@@ -134,6 +141,13 @@ class Power(RadialLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Power
+    >>> Power(eta=2.0).value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [12.5, 0.125]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"eta": Interval(1, math.inf), "scale": _POSITIVE}
@@ -154,7 +168,7 @@ class Power(RadialLoss):
 
 
 class Exponential(_ScaledLoss):
-    r"""Exponential of the norm: errors beyond one unit cost very much.
+    r"""Exponential of the norm, which penalises errors beyond one unit very strongly.
 
     .. math:: \ell(r) = \lambda (e^{\|r\|} - 1), \qquad
         \ell^*(a) = \mathbb 1\{\|a\| \ge \lambda\} \bigl(\|a\| \log(\|a\| / \lambda e) + \lambda\bigr).
@@ -167,6 +181,13 @@ class Exponential(_ScaledLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Exponential
+    >>> Exponential().value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [147.4132, 0.6487]
     """
 
     @property
@@ -181,7 +202,7 @@ class Exponential(_ScaledLoss):
 
 
 class NormLog(_ScaledLoss):
-    r"""Norm times its logarithm, made convex.
+    r"""Convexified product of the norm and its logarithm.
 
     .. math:: \ell(r) = \lambda \max(\|r\|, 1/e) \log \max(\|r\|, 1/e), \qquad
         \ell^*(a) = \lambda e^{\|a\| / \lambda - 1}.
@@ -200,6 +221,13 @@ class NormLog(_ScaledLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1; conjugate in [Laforgue2019]_, App. A.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import NormLog
+    >>> NormLog().value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [8.0472, -0.3466]
     """
 
     @property
@@ -231,6 +259,13 @@ class Ball(RadialLoss):
     References
     ----------
     [Laforgue2020]_, Prop. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Ball
+    >>> Ball(radius=1.0).value(np.array([[3.0, 4.0], [0.3, 0.4]])).round(4).tolist()
+    [inf, 0.0]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"radius": _POSITIVE}

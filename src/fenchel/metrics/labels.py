@@ -61,7 +61,7 @@ def f1_scores(Y: Outputs, predicted: Outputs) -> np.ndarray:
 
 
 def subset_accuracies(Y: Outputs, predicted: Outputs) -> np.ndarray:
-    """Return 1.0 for each sample whose labels are all right, and 0.0 for the others.
+    """Return 1.0 for each sample with all labels right and 0.0 for the others.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def subset_accuracies(Y: Outputs, predicted: Outputs) -> np.ndarray:
 
 
 def ranks_of(scores: Sequence[ArrayLike], true: ArrayLike) -> np.ndarray:
-    """Return the place of each sample's true candidate in the ranking by distance, 0 for the nearest.
+    """Return the rank of each sample's true candidate by distance, 0 for the nearest.
 
     Parameters
     ----------

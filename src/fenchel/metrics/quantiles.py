@@ -42,7 +42,7 @@ def pinball_loss(y: Array, predicted: Array, levels: float | Array) -> float:
 
 
 def crps(y: Array, predicted: Array, levels: float | Array, weights: ArrayLike | None = None) -> np.ndarray:
-    r"""Return the continuous ranked probability score of each sample, by its quantiles.
+    r"""Return the continuous ranked probability score of each sample, computed from its quantiles.
 
     .. math:: \mathrm{CRPS}(F, y) = \int (F(t) - \mathbb 1_{t \ge y})^2 \, dt
         = 2 \int_0^1 \rho_\theta(y - F^{-1}(\theta)) \, d\theta .
@@ -77,7 +77,7 @@ def crps(y: Array, predicted: Array, levels: float | Array, weights: ArrayLike |
 
 
 def crossing_rate(predicted: Array) -> float:
-    """Return the share of neighbouring quantiles in which the higher level has the lower value.
+    """Return the share of neighbouring quantiles that cross.
 
     Parameters
     ----------
@@ -138,6 +138,17 @@ def pinball_scorer(levels: float | Array = _LEVELS) -> "_Scorer":
     -------
     scorer : callable
         ``scorer(estimator, X, y)`` is minus the mean pinball loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import QuantileFunctionRegressor
+    >>> from fenchel.metrics import pinball_scorer
+    >>> X, rng = np.linspace(0, 3, 40)[:, None], np.random.default_rng(0)
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(40)
+    >>> model = QuantileFunctionRegressor(lam=1e-2).fit(X, y)
+    >>> bool(pinball_scorer([0.1, 0.5, 0.9])(model, X, y) > -0.3)
+    True
     """
     return _Scorer(tuple(np.atleast_1d(np.asarray(levels, dtype=float)).tolist()), 1.0)
 
@@ -154,6 +165,17 @@ def crps_scorer(n_levels: int = 50) -> "_Scorer":
     -------
     scorer : callable
         ``scorer(estimator, X, y)`` is minus the mean continuous ranked probability score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import QuantileFunctionRegressor
+    >>> from fenchel.metrics import crps_scorer
+    >>> X, rng = np.linspace(0, 3, 40)[:, None], np.random.default_rng(0)
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(40)
+    >>> model = QuantileFunctionRegressor(lam=1e-2).fit(X, y)
+    >>> bool(crps_scorer()(model, X, y) > -0.3)
+    True
     """
     return _Scorer(tuple(((np.arange(n_levels) + 0.5) / n_levels).tolist()), 2.0)
 

@@ -14,6 +14,14 @@ class Blocks(CoupledOperator):
     ----------
     blocks : array of shape (n, m, p, p)
         The blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Blocks
+    >>> blocks = np.stack([np.stack([np.eye(2), np.zeros((2, 2))]), np.stack([np.zeros((2, 2)), np.eye(2)])])
+    >>> Blocks(blocks).matmul(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
     """
 
     def __init__(self, blocks: Array) -> None:

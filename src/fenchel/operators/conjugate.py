@@ -13,7 +13,7 @@ STEPS = 200  # at most
 
 
 class ConjugateGradients:
-    r"""Solves (shift + scale K ⊗ M) A = B, in the eigenbasis of M: as many systems as columns, one product for all.
+    r"""Conjugate gradients for (shift + scale K ⊗ M) A = B, for all columns at once in the eigenbasis of M.
 
     The preconditioner is the inverse of the same operator with the features of K in its place. The last solution and
     its product are kept, and the next solve starts there; they do not depend on scale and shift.
@@ -28,6 +28,17 @@ class ConjugateGradients:
         The solve ends at this share of the first residual.
     before : ConjugateGradients or None
         The solver of another scale and shift, whose last solution is the start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.operators import ConjugateGradients, Streamed
+    >>> X = np.array([[0.0], [1.0]])
+    >>> gram = Streamed(Gaussian(1.0), X, features=lambda: np.linalg.cholesky(Gaussian(1.0)(X)))
+    >>> solution = ConjugateGradients(gram, scale=1.0, shift=1.0)(np.ones((2, 1)))
+    >>> bool(np.allclose((np.eye(2) + Gaussian(1.0)(X)) @ solution, 1.0))
+    True
     """
 
     def __init__(

@@ -143,6 +143,15 @@ class Cyclic(Operator):
         and c = 1, blocks with reflections real ones and c = 2.
     turn : Turn
         The transform; outputs are real, so that frequencies end at p // 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Cyclic
+    >>> from fenchel.operators.cyclic import Turn
+    >>> mean = Cyclic(np.ones((1, 1, 1), dtype=complex), Turn(4))  # keeps the frequency zero alone
+    >>> mean.matmul(np.array([[1.0, 2.0, 3.0, 4.0]])).tolist()
+    [[2.5, 2.5, 2.5, 2.5]]
     """
 
     n_outputs: int

@@ -18,6 +18,13 @@ class Dense(ScalarOperator):
     ----------
     matrix : array of shape (n, m)
         The matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense
+    >>> Dense(np.array([[2.0, 1.0], [1.0, 2.0]])).matmul(np.ones((2, 1))).tolist()
+    [[3.0], [3.0]]
     """
 
     def __init__(self, matrix: Array) -> None:

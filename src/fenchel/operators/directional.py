@@ -16,6 +16,14 @@ class Directional(CoupledOperator):
         The Gram matrix G of each direction.
     directions : array of shape (D, p)
         The directions z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Directional
+    >>> operator = Directional(np.ones((1, 2, 2)), np.array([[1.0, 0.0]]))
+    >>> operator.matmul(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[4.0, 0.0], [4.0, 0.0]]
     """
 
     def __init__(self, matrices: Array, directions: Array) -> None:
@@ -59,6 +67,14 @@ class Anchored(CoupledOperator):
         Features r of the columns.
     directions : array of shape (D, p)
         The directions z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Anchored
+    >>> ones = np.ones((2, 1))
+    >>> Anchored(ones, ones, np.array([[1.0, 0.0]])).matmul(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[4.0, 0.0], [4.0, 0.0]]
     """
 
     def __init__(self, left: Array, right: Array, directions: Array) -> None:

@@ -23,6 +23,14 @@ class Kronecker(Operator):
         The operator M of the outputs.
     basis : KroneckerBasis or None, default=None
         The eigenbasis of K, where it is known already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense, Kronecker, Output
+    >>> operator = Kronecker(Dense(np.array([[2.0, 1.0], [1.0, 2.0]])), Output(np.array([1.0, 3.0])))
+    >>> operator.matmul(np.ones((2, 2))).tolist()
+    [[3.0, 9.0], [3.0, 9.0]]
     """
 
     def __init__(self, scalar: ScalarOperator, output: Output, basis: KroneckerBasis | None = None) -> None:
@@ -94,6 +102,13 @@ def kronecker(scalar: ScalarOperator, matrix: Array | None = None) -> Operator:
     -------
     operator : Operator
         ``scalar`` itself if ``matrix`` is ``None``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense, kronecker
+    >>> kronecker(Dense(np.array([[2.0, 1.0], [1.0, 2.0]])), np.array([1.0, 3.0])).matmul(np.ones((2, 2))).tolist()
+    [[3.0, 9.0], [3.0, 9.0]]
     """
     return scalar if matrix is None else Kronecker(scalar, Output(matrix))
 
@@ -112,6 +127,14 @@ def entries(operator: Operator, rows: Array, columns: Array) -> Array:
     -------
     matrix : array of shape (N, N)
         The entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense, entries, kronecker
+    >>> operator = kronecker(Dense(np.array([[2.0, 1.0], [1.0, 2.0]])), np.array([1.0, 3.0]))
+    >>> entries(operator, np.array([0, 1]), np.array([1, 1])).tolist()
+    [[6.0, 3.0], [3.0, 6.0]]
     """
     total = None
     for scalar, output in operator.terms:

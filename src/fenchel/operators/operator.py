@@ -94,6 +94,13 @@ def scaled(operator: Operator, root: Array) -> Operator:
     -------
     scaled : Operator
         The scaled operator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense, scaled
+    >>> scaled(Dense(np.array([[2.0, 1.0], [1.0, 2.0]])), np.array([[1.0], [2.0]])).matrix.tolist()
+    [[2.0, 2.0], [2.0, 8.0]]
     """
     raise IncompatibleError(f"{type(operator).__name__} cannot be scaled: sample weights are not supported.")
 
@@ -110,6 +117,13 @@ def width(operator: Operator) -> int:
     -------
     width : int
         The number of features, or of columns of the matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Thin, width
+    >>> width(Thin(np.ones((5, 2))))
+    2
     """
     return operator.terms[0][0].width if len(operator.terms) == 1 else operator.shape[1]
 
@@ -126,6 +140,13 @@ def is_thin(operator: Operator) -> bool:
     -------
     is_thin : bool
         ``True`` if it has fewer features than rows and columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense, Thin, is_thin
+    >>> is_thin(Thin(np.ones((5, 2)))), is_thin(Dense(np.array([[2.0, 1.0], [1.0, 2.0]])))
+    (True, False)
     """
     return width(operator) < min(operator.shape)
 

@@ -20,6 +20,13 @@ class Output:
     ----------
     matrix : array of shape (p, p) or (p,), or None
         The matrix, its diagonal if it is diagonal, or ``None`` for the identity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Output
+    >>> Output(np.array([1.0, 3.0])).times(np.ones((2, 2))).tolist()
+    [[1.0, 3.0], [1.0, 3.0]]
     """
 
     matrix: Array | None

@@ -31,6 +31,14 @@ class Rotation:
         Columns of the range and of the null space.
     units : array of shape (n, len(tail))
         Direction of each target in the null space.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense, kronecker, rotation_of
+    >>> gram = kronecker(Dense(np.array([[2.0, 1.0], [1.0, 2.0]])), np.array([[1.0, 1.0], [1.0, 1.0]]))
+    >>> rotation_of(gram, np.eye(2)).gram.terms[0][1].matrix.round(4).tolist()  # its eigenvalues
+    [2.0, 0.0]
     """
 
     gram: Operator
@@ -83,6 +91,14 @@ def rotation_of(gram: Operator, targets: Array) -> Rotation | None:
     -------
     rotation : Rotation or None
         ``None`` if the coordinates would gain nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense, kronecker, rotation_of
+    >>> gram = kronecker(Dense(np.array([[2.0, 1.0], [1.0, 2.0]])), np.array([[1.0, 1.0], [1.0, 1.0]]))
+    >>> rotation_of(gram, np.eye(2)).targets.round(4).tolist()  # the null space is one column, of norms
+    [[0.7071, 0.7071], [0.7071, 0.7071]]
     """
     scalar, output = gram.terms[0] if len(gram.terms) == 1 else (None, Output(None))
     values, basis = output.eigh

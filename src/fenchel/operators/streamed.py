@@ -16,7 +16,7 @@ __all__ = ["Streamed", "streamed"]
 
 
 class Streamed(ScalarOperator):
-    """The matrix k(X, Z), of which tiles are computed, used and dropped in each product.
+    """The matrix k(X, Z), computed in tiles during each product and never stored.
 
     Parameters
     ----------
@@ -32,6 +32,15 @@ class Streamed(ScalarOperator):
         Whether tiles are computed in float32; vectors and sums stay what they are.
     tile : int or None, default=None
         Rows and columns of a tile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.operators import Streamed
+    >>> X = np.array([[0.0], [1.0]])
+    >>> bool(np.allclose(Streamed(Gaussian(1.0), X).matmul(np.eye(2)), Gaussian(1.0)(X)))
+    True
     """
 
     why_not_factorize = "the Gram matrix is not stored. Use solver='krylov' or 'auto', or an approximation."
@@ -161,6 +170,13 @@ def streamed(operator: Operator) -> Streamed | None:
     -------
     scalar : Streamed or None
         ``None`` if the matrix is stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense, streamed
+    >>> streamed(Dense(np.array([[2.0, 1.0], [1.0, 2.0]]))) is None  # the matrix is stored
+    True
     """
     scalar = operator.terms[0][0] if len(operator.terms) == 1 else None
     return scalar if isinstance(scalar, Streamed) else None

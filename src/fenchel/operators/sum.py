@@ -16,6 +16,15 @@ class Sum(CoupledOperator):
     ----------
     parts : sequence of Operator
         The terms, at least one of them with an output operator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Dense, Sum, kronecker
+    >>> scalar = Dense(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> total = Sum([kronecker(scalar, np.array([1.0, 0.0])), kronecker(scalar, np.array([0.0, 1.0]))])
+    >>> total.matmul(np.ones((2, 2))).tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
     """
 
     def __init__(self, parts: Sequence[Operator]) -> None:

@@ -25,6 +25,14 @@ class Thin(ScalarOperator):
         Features :math:`\Psi` of the columns; ``None`` means those of the rows.
     values : array of shape (D,) or None, default=None
         Squared norms of the features over the sample, if these are known to be orthogonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Thin
+    >>> features = np.array([[1.0], [2.0], [3.0]])
+    >>> Thin(features).matmul(np.ones((3, 1))).tolist()
+    [[6.0], [12.0], [18.0]]
     """
 
     def __init__(self, left: Array, right: Array | None = None, values: Array | None = None) -> None:
@@ -118,6 +126,13 @@ def orthogonal(operator: Thin) -> tuple[Thin, Array] | None:
     -------
     turned : tuple of Thin and array, or None
         The operator and the coordinates of its features; ``None`` if it is small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Thin, orthogonal
+    >>> orthogonal(Thin(np.ones((5, 2)))) is None  # too small to gain
+    True
     """
     if operator.shape[0] * operator.width <= _LARGE or is_single(operator.left):
         return None

@@ -24,7 +24,7 @@ _FDR = Interval(0, 1)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OutlierReport:
-    r"""Samples ranked by how outlying they are, with p-values that make a false discovery rate.
+    r"""Samples ranked by outlyingness, with p-values that control the false discovery rate.
 
     Made by ``OutlierReport.of(model, X, y)``: samples whose outputs are far from what a model *of the other samples*
     predicts from their inputs, however normal both look by themselves; or by ``OutlierReport.of_curves(Y)``: curves

@@ -26,7 +26,7 @@ _FLOOR = 1e-17  # a gap below is round-off, and may be negative
 
 
 def model_page(model: Any, data: Any = None, source: str = "", versions: dict[str, Any] | None = None) -> str:
-    """Return a page about a fitted model, as HTML with nothing outside it.
+    """Return a self-contained HTML page about a fitted model.
 
     Parameters
     ----------

@@ -104,6 +104,15 @@ class Fourier(_OnBasis):
     References
     ----------
     [Laforgue2020]_, section 3.2 and the lip experiment, which uses :math:`\sqrt2` for the constant function.
+
+    Examples
+    --------
+    >>> from fenchel import FunctionalRegressor
+    >>> from fenchel.datasets import make_functional
+    >>> from fenchel.representations import Fourier
+    >>> data = make_functional(20, 15, random_state=0)
+    >>> FunctionalRegressor(representation=Fourier(5)).fit(data.X, data.Y).dual_coef_.shape
+    (20, 5)
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
@@ -157,6 +166,17 @@ class Basis(_OnBasis):
     ----------
     representation_error_ : float
         Share of the squared norm of the training curves that lies outside the span.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import FunctionalRegressor
+    >>> from fenchel.datasets import make_functional
+    >>> from fenchel.representations import Basis
+    >>> data = make_functional(20, 15, random_state=0)
+    >>> polynomials = Basis(lambda t: np.stack([np.ones_like(t), t, t**2], axis=1), [1.0, 0.5, 0.25])
+    >>> FunctionalRegressor(representation=polynomials).fit(data.X, data.Y).dual_coef_.shape
+    (20, 3)
     """
 
     def __init__(

@@ -15,7 +15,7 @@ __all__ = ["Eigen"]
 
 
 class Eigen(CurveRepresentation):
-    r"""Curves by their coefficients on the leading eigenfunctions of the output operator, approximated on the grid.
+    r"""Coefficients on the leading eigenfunctions of the output operator, approximated on the grid.
 
     .. math:: c_k = \langle f, \psi_k \rangle, \qquad T_k \psi_k = \mu_k \psi_k .
 
@@ -42,6 +42,15 @@ class Eigen(CurveRepresentation):
     References
     ----------
     [Lambert2022]_, section 3.2.
+
+    Examples
+    --------
+    >>> from fenchel import FunctionalRegressor
+    >>> from fenchel.datasets import make_functional
+    >>> from fenchel.representations import Eigen
+    >>> data = make_functional(20, 15, random_state=0)
+    >>> FunctionalRegressor(representation=Eigen(5)).fit(data.X, data.Y).dual_coef_.shape
+    (20, 5)
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

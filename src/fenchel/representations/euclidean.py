@@ -7,7 +7,7 @@ __all__ = ["Euclidean"]
 
 
 class Euclidean(Representation):
-    """Vector outputs with the usual product: the coordinates are the entries.
+    """Vector outputs with the Euclidean inner product; the coordinates are the entries.
 
     Examples
     --------

@@ -37,6 +37,18 @@ class GramFactor(Representation):
     References
     ----------
     [Laforgue2020]_, Thm 4 (double representer theorem) and Thm 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.representations import GramFactor
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> outputs = Gaussian(1.0)(np.sin(X))  # all that is known of the outputs
+    >>> model = OperatorKernelRegressor(representation=GramFactor(), lam=1e-3).fit(X, outputs)
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"rtol": Interval(0, 1, "left", also=(None,))}

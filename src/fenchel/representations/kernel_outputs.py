@@ -102,6 +102,17 @@ class KernelOutputs(Representation):
     References
     ----------
     [Laforgue2020]_, section 4.1 and Thm 4; [Brouard2016]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.representations import KernelOutputs
+    >>> Y = np.array([[0.0], [1.0], [2.0]])
+    >>> representation = KernelOutputs(Gaussian(1.0)).fit(Y)
+    >>> coordinates = representation.encode(Y)
+    >>> bool(np.allclose(coordinates @ coordinates.T, Gaussian(1.0)(Y)))
+    True
     """
 
     def __init__(

@@ -14,7 +14,7 @@ __all__ = ["Spline"]
 
 
 class Spline(CurveRepresentation):
-    r"""Curves by their values at the points of a grid, times the roots of the quadrature weights.
+    r"""Values at the points of a grid, times the square roots of the quadrature weights.
 
     .. math:: c_j = \sqrt{w_j} \, f(\theta_j), \qquad \langle f, g \rangle = \sum_j w_j f(\theta_j) g(\theta_j).
 
@@ -48,6 +48,15 @@ class Spline(CurveRepresentation):
     ----------
     [Lambert2022]_, section 3.1. In these coordinates no power of the number of points appears in a threshold, where the
     printed algorithm has the wrong ones.
+
+    Examples
+    --------
+    >>> from fenchel import FunctionalRegressor
+    >>> from fenchel.datasets import make_functional
+    >>> from fenchel.representations import Spline
+    >>> data = make_functional(20, 15, random_state=0)
+    >>> FunctionalRegressor(representation=Spline(quadrature="mean")).fit(data.X, data.Y).dual_coef_.shape
+    (20, 15)
     """
 
     has_points = True

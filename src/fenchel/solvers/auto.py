@@ -24,7 +24,7 @@ _PATIENCE = 3.0
 
 
 class Auto(Solver):
-    """Runs the solver with the cheapest estimate, and the next one if that does not arrive.
+    """Runs the solver with the least estimated cost, and the next one if it fails to converge.
 
     Parameters
     ----------
@@ -40,6 +40,16 @@ class Auto(Solver):
     that have run are what they were allowed, so that their turn comes again with a larger allowance. A solver that is
     good only near the solution (``BoxNewton``) is preceded by the cheapest one that is not, until the gap is small
     enough. A problem whose solution is zero is answered at once. ``Solution.stages`` tells who ran, and why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.solvers import Auto
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(loss="huber", lam=1e-2, solver=Auto()).fit(X, np.sin(X))
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
     """
 
     chooses = True

@@ -26,7 +26,9 @@ _KEEPS_BEST: ContextVar[bool] = ContextVar("_KEEPS_BEST", default=False)
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Show every certificate of the iterative solves inside a ``with`` block, also of solves deep in an estimator.
+    """Call a function with every certificate of the iterative solves inside a ``with`` block.
+
+    Solves deep in an estimator or a search are included.
 
     Parameters
     ----------
@@ -84,7 +86,14 @@ def shown(n_iter: int, certificate: Certificate) -> None:
 
 
 class Status(Enum):
-    """How a solve ended; the value is the sentence that a user reads."""
+    """How a solve ended; the value is the message shown to the user.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Status
+    >>> Status.CONVERGED.value
+    'converged: the relative duality gap is within tol'
+    """
 
     CONVERGED = "converged: the relative duality gap is within tol"
     MAX_ITER = "not converged: stopped at max_iter"
@@ -126,6 +135,19 @@ class Solution:
         Final state of the solver, from which it can be started again.
     stages : tuple of Stage
         All solvers that ran, if there were several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.losses import Huber
+    >>> from fenchel.operators import Dense
+    >>> from fenchel.problem import DualProblem
+    >>> from fenchel.solvers import APGD
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> solution = APGD().solve(DualProblem.build(Dense(Gaussian(1.0)(X)), np.sin(X), Huber(0.5), lam=1e-2))
+    >>> solution.solver, solution.duals.shape
+    ('APGD', (20, 1))
     """
 
     duals: Array

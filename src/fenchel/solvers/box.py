@@ -41,6 +41,17 @@ class BoxNewton(SmoothedNewton):
     It is meant to start near the solution, where ``DouglasRachford`` leaves it: ``Auto`` does so. A system of more than
     4000 unknowns is solved by conjugate gradients, with products of the Gram operator only: no matrix of the size of
     all duals is ever made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.losses import Pinball
+    >>> from fenchel.solvers import BoxNewton
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(loss=Pinball(0.5), lam=1e-2, solver=BoxNewton()).fit(X, np.sin(X))
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
     """
 
     start_gap = 1e-2

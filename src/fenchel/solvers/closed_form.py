@@ -32,6 +32,16 @@ class ClosedForm(Solver):
     References
     ----------
     [Laforgue2020]_, section 2; [Laforgue2019]_, App. B.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.solvers import ClosedForm
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(loss="square", lam=1e-2, solver=ClosedForm()).fit(X, np.sin(X))
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
     """
 
     def why_not(self, problem: DualProblem) -> str | None:

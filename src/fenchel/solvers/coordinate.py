@@ -42,6 +42,16 @@ class BCD(ProblemwiseSolver[_Sweep]):
     References
     ----------
     [Laforgue2019]_, Alg. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.solvers import BCD
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(loss="huber", lam=1e-2, solver=BCD()).fit(X, np.sin(X))
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
     """
 
     gram_copies = 2.0

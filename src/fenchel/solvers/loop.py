@@ -93,7 +93,7 @@ def comparable(point: Point) -> float:
 
 
 class IterativeSolver(Solver, ABC, Generic[S]):
-    """The loop: step, and every ``check_every`` steps the certificates, on which problems leave.
+    """Iterative solver: steps until the gap, computed every ``check_every`` steps, is within tolerance.
 
     One problem is a batch of one. The best point seen of a problem is the one returned, so a run that is cut short
     loses nothing. States are never written to.
@@ -210,7 +210,7 @@ class IterativeSolver(Solver, ABC, Generic[S]):
 
 
 class ProblemwiseSolver(IterativeSolver[tuple[S, ...]], ABC, Generic[S]):
-    """A solver that steps in one problem at a time: the state of a batch is the tuple of the problems' states."""
+    """An iterative solver that handles one problem at a time."""
 
     @abstractmethod
     def first_state(self, problem: DualProblem, start: Array | None) -> S:

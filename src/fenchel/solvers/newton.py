@@ -57,6 +57,16 @@ class RowNewton(SmoothedNewton):
     References
     ----------
     [QiSun1993]_ for Newton's method on semismooth equations; [Rockafellar1976]_ for the proximal term.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.solvers import RowNewton
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(loss="epsilon_ridge", lam=1e-2, solver=RowNewton()).fit(X, np.sin(X))
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

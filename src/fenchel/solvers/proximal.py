@@ -43,6 +43,16 @@ class PGD(ProblemwiseSolver[_Point]):
     References
     ----------
     [Laforgue2020]_, Alg. 1 and 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.solvers import PGD
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(loss="huber", lam=1e-2, solver=PGD()).fit(X, np.sin(X))
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
     """
 
     gram_copies = 2.0
@@ -98,6 +108,16 @@ class APGD(ProblemwiseSolver[_Momentum]):
     References
     ----------
     [OdonoghueCandes2015]_, gradient scheme; [Lambert2022]_, Alg. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.solvers import APGD
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(loss="huber", lam=1e-2, solver=APGD()).fit(X, np.sin(X))
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
     """
 
     gram_copies = 2.0

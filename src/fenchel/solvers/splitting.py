@@ -99,6 +99,16 @@ class DouglasRachford(IterativeSolver[State]):
     ----------
     [LionsMercier1979]_ for the splitting; [EcksteinBertsekas1992]_ for the relaxation. [Anderson1965]_ and, for the
     least-squares form taken here, [WalkerNi2011]_ for the acceleration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.solvers import DouglasRachford
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = OperatorKernelRegressor(loss="huber", lam=1e-2, solver=DouglasRachford()).fit(X, np.sin(X))
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {

@@ -111,6 +111,14 @@ class TaskSpace:
         The loss, which stands for a distance.
     outputs : sequence or array
         The training outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import LeastSquares, TaskSpace
+    >>> space = TaskSpace(LeastSquares(), np.array([[0.0], [1.0]]))
+    >>> space.distances(np.array([[0.5, 0.5]]), np.array([[0.0], [0.5]])).tolist()
+    [[0.5, 0.25]]
     """
 
     is_pairwise = False

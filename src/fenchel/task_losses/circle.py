@@ -17,7 +17,7 @@ __all__ = ["CircleDiffusion", "CircleGeodesic", "CircleLoss"]
 
 
 class CircleLoss(TaskLoss, ABC):
-    """A loss of angles in radians, which are numbers up to multiples of 2 pi; predictions are in [-pi, pi)."""
+    """A loss of angles in radians, modulo 2 pi; predictions are in [-pi, pi)."""
 
     @abstractmethod
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:

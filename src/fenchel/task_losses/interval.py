@@ -31,7 +31,7 @@ _POSITIVE = Interval(0, float("inf"))
 
 
 class IntervalLoss(TaskLoss, ABC):
-    """A loss of numbers of an interval; of a row of numbers it is the sum over the row."""
+    """A loss of numbers in an interval, summed over the entries of a row."""
 
     @abstractmethod
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ class IntervalLoss(TaskLoss, ABC):
 
 
 class SmoothLoss(IntervalLoss, ABC):
-    """A loss with a derivative, and with bounds of the second derivative that make a grid search global."""
+    """A smooth loss whose bounded second derivative makes a grid search global."""
 
     @abstractmethod
     def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ class SmoothLoss(IntervalLoss, ABC):
 
 
 class PiecewiseLinear(IntervalLoss, ABC):
-    """A loss made of lines: whatever the signs of the weights, a minimum is at a knot or at an end."""
+    """A piecewise linear loss, whose weighted sums have a minimum at a knot or at an end."""
 
     @abstractmethod
     def knots(self, z: np.ndarray) -> np.ndarray:
@@ -130,6 +130,13 @@ class Huber(_Residual):
     ----------
     kappa : float, default=1.0
         The threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import Huber
+    >>> Huber(kappa=1.0).matrix(np.array([0.0, 2.0]), np.array([0.0])).round(4).tolist()
+    [[0.0], [1.5]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"kappa": _POSITIVE}
@@ -156,6 +163,13 @@ class Cauchy(_Residual):
     ----------
     gamma : float, default=1.0
         Square of the scale beyond which a distance is far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import Cauchy
+    >>> Cauchy().matrix(np.array([0.0, 2.0]), np.array([0.0])).round(4).tolist()
+    [[0.0], [1.6094]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": _POSITIVE}
@@ -176,7 +190,15 @@ class Cauchy(_Residual):
 
 
 class GemanMcClure(_Residual):
-    r""":math:`r^2 / (1 + r^2)`, bounded by 1: an outlier costs the same wherever it is."""
+    r""":math:`r^2 / (1 + r^2)`, bounded by 1: an outlier costs the same wherever it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import GemanMcClure
+    >>> GemanMcClure().matrix(np.array([0.0, 2.0]), np.array([0.0])).round(4).tolist()
+    [[0.0], [0.8]]
+    """
 
     _bounds = (-0.5, 2.0)
 
@@ -197,6 +219,13 @@ class Fair(_Residual):
     ----------
     gamma : float, default=1.0
         The scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import Fair
+    >>> Fair().matrix(np.array([0.0, 2.0]), np.array([0.0])).round(4).tolist()
+    [[0.0], [0.9014]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": _POSITIVE}
@@ -217,7 +246,15 @@ class Fair(_Residual):
 
 
 class L2L1(_Residual):
-    r""":math:`\sqrt{1 + r^2} - 1`, a square near zero and a line far from it."""
+    r""":math:`\sqrt{1 + r^2} - 1`, a square near zero and a line far from it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import L2L1
+    >>> L2L1().matrix(np.array([0.0, 2.0]), np.array([0.0])).round(4).tolist()
+    [[0.0], [1.2361]]
+    """
 
     _bounds = (0.0, 1.0)
 
@@ -232,7 +269,15 @@ class L2L1(_Residual):
 
 
 class Logistic(SmoothLoss):
-    r"""Labels of -1 and 1 as scores: :math:`\log(1 + e^{-yz})`."""
+    r"""Labels of -1 and 1 as scores: :math:`\log(1 + e^{-yz})`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import Logistic
+    >>> Logistic().matrix(np.array([0.5, -2.0]), np.array([1.0])).round(4).tolist()
+    [[0.4741], [2.1269]]
+    """
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the losses of scores."""
@@ -252,7 +297,15 @@ class Logistic(SmoothLoss):
 
 
 class Absolute(PiecewiseLinear):
-    r""":math:`|y - z|`, whose loss trick is a weighted median."""
+    r""":math:`|y - z|`, whose loss trick is a weighted median.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import Absolute
+    >>> Absolute().matrix(np.array([0.0, 2.0]), np.array([0.0])).round(4).tolist()
+    [[0.0], [2.0]]
+    """
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the distances."""
@@ -270,6 +323,13 @@ class EpsilonInsensitive(PiecewiseLinear):
     ----------
     epsilon : float, default=0.1
         Half the width of the zone without loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import EpsilonInsensitive
+    >>> EpsilonInsensitive(0.5).matrix(np.array([0.0, 2.0]), np.array([0.0])).round(4).tolist()
+    [[0.0], [1.5]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, float("inf"), "left")}
@@ -293,6 +353,13 @@ class Pinball(PiecewiseLinear):
     ----------
     tau : float, default=0.5
         The level of the quantile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import Pinball
+    >>> Pinball(0.9).matrix(np.array([0.0, 2.0]), np.array([0.0])).round(4).tolist()
+    [[0.0], [0.2]]
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"tau": Interval(0, 1)}
@@ -310,7 +377,15 @@ class Pinball(PiecewiseLinear):
 
 
 class Hinge(PiecewiseLinear):
-    r"""Labels of -1 and 1 as scores: :math:`\max(0, 1 - yz)`."""
+    r"""Labels of -1 and 1 as scores: :math:`\max(0, 1 - yz)`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import Hinge
+    >>> Hinge().matrix(np.array([0.5, -2.0]), np.array([1.0])).round(4).tolist()
+    [[0.5], [3.0]]
+    """
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the losses of scores."""

@@ -53,7 +53,7 @@ class Manifold(ABC):
 
 
 class ManifoldLoss(TaskLoss, ABC):
-    r"""A loss of the geodesic distance, :math:`\Delta(y, z) = \varphi(d(y, z))`, with :math:`\varphi` not falling.
+    r"""A loss of the geodesic distance, :math:`\Delta(y, z) = \varphi(d(y, z))`, with :math:`\varphi` non-decreasing.
 
     A new loss writes ``value`` and ``slope`` and names its ``manifold``.
     """
@@ -108,7 +108,14 @@ class ManifoldLoss(TaskLoss, ABC):
 
 
 class PowerLoss(ManifoldLoss, ABC):
-    """A power between 1 and 2 of the geodesic distance."""
+    """A power between 1 and 2 of the geodesic distance.
+
+    Examples
+    --------
+    >>> from fenchel.task_losses import PowerLoss, SphereGeodesic
+    >>> issubclass(SphereGeodesic, PowerLoss)
+    True
+    """
 
     power: float
 

@@ -15,7 +15,7 @@ __all__ = ["RankLoss"]
 
 
 class RankLoss(TaskLoss):
-    r"""Ratings as outputs, rankings as predictions: what the pairs in the wrong order cost.
+    r"""Ranking loss of ratings: the cost of the pairs in the wrong order.
 
     .. math:: \Delta(y, z) = \sum_{i,j} \max(z_i - z_j, 0) \, \tfrac12 \bigl(1 - \mathrm{sign}(y_i - y_j)\bigr),
 

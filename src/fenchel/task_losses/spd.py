@@ -22,6 +22,13 @@ class PositiveDefinite(Manifold):
     r"""Symmetric positive definite matrices with the affine-invariant metric.
 
     A tangent vector at Y is :math:`Y^{1/2} S Y^{1/2}`; its coordinates are the symmetric matrix S.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import PositiveDefinite
+    >>> PositiveDefinite().distance(np.eye(2)[None], np.diag([np.e, 1.0])[None]).round(4).tolist()
+    [1.0]
     """
 
     def check(self, Z: Outputs, name: str) -> np.ndarray:

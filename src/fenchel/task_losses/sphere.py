@@ -18,7 +18,15 @@ _UNIT_TOL = 1e-5  # how far from 1 the length may be: that of a vector kept in f
 
 
 class Sphere(Manifold):
-    """Unit vectors, with the angle between two as their distance."""
+    """Unit vectors, with the angle between two as their distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.task_losses import Sphere
+    >>> Sphere().distance(np.eye(3)[:1], np.eye(3)).round(4).tolist()
+    [0.0, 1.5708, 1.5708]
+    """
 
     def check(self, Z: Outputs, name: str) -> np.ndarray:
         """Look whether outputs are unit vectors, and divide them by their length to the last digit."""
