@@ -65,12 +65,13 @@ class Invariant(ScalarKernel):
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         X = check_array(X, "X")
         images = list(self._images(X if Z is None else check_array(Z, "Z")))
-        return sum(self.kernel(X, image) for image in images) / len(images)
+        values = sum(self.kernel(X, image) for image in images) / len(images)
+        return (values + values.T) / 2 if Z is None else values  # symmetric, whatever the round-off
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
         xp, X = namespace(X), check_array(X, "X")
-        parts = [X[k : k + _BLOCK, :] for k in range(0, X.shape[0], _BLOCK)]
+        parts = [X[k : min(k + _BLOCK, X.shape[0]), :] for k in range(0, X.shape[0], _BLOCK)]
         return xp.concat([self._diag_of_block(part) for part in parts]) if parts else self.kernel.diag(X)
 
     @property
