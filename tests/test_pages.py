@@ -89,6 +89,13 @@ def test_the_page_on_approximations_runs():
     names_after("approximations.rst", blocks_of("approximations.rst", 2))
 
 
+def test_the_page_on_several_kernels_runs():
+    blocks = blocks_of("several_kernels.rst", 2)
+    complete, incomplete = (names_after("several_kernels.rst", blocks[:count])["found"] for count in (1, 2))
+    assert complete.weights_[2] < 0.05 and incomplete.weights_[2] < 0.05
+    assert complete.error < incomplete.error
+
+
 def test_the_page_on_curves_runs():
     pytest.importorskip("skfda")
     pytest.importorskip("matplotlib")

@@ -121,6 +121,17 @@ def test_a_group_that_is_missing_for_half_of_the_samples(rng):
     assert found.weights_[1] > 0.9
 
 
+def test_torch(rng):
+    torch = pytest.importorskip("torch")
+    kernel, X, Y = planted(rng, 60)
+    X[::3, :3] = np.nan
+    kernel.set_params(normalize=True)
+    found, other = (learn_kernel_weights(kernel, a, b, n_draws=5) for a, b in ((X, Y), map(torch.asarray, (X, Y))))
+    assert_allclose(other.weights_, found.weights_, atol=1e-6)
+    model = OperatorKernelRegressor(other.kernel, lam=other.lam).fit(torch.asarray(X), torch.asarray(Y))
+    assert isinstance(model.predict(torch.asarray(X)), torch.Tensor) and model.duality_gap_ <= 1e-6
+
+
 def test_wrong_arguments(rng):
     kernel, X, Y = planted(rng, 20)
     with pytest.raises(ValueError, match="as many samples"):

@@ -396,7 +396,7 @@ class TestLimits:
 class TestIncompatible:
     def test_closed_form_takes_the_square_loss_only(self):
         message = (
-            r"^ClosedForm cannot solve this problem: Huber\(.*\) is not the square loss\. Use APGD\(\) or Auto\(\)\.$"
+            r"^ClosedForm cannot solve this problem: Huber\(.*\) is not the square loss\. Use APGD\(\) or Auto\(\)\.\n"
         )
         with pytest.raises(IncompatibleError, match=message):
             ClosedForm().solve(Case("euclidean").problem(Huber(0.5)))

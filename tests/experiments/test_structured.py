@@ -3,7 +3,7 @@ import pytest
 
 from fenchel.approximations import Nystrom
 from fenchel.datasets import load_bibtex, load_massbank, load_metabolite_fp490, load_yeast
-from fenchel.datasets.spectra import binned_spectra, spectrum_products
+from fenchel.datasets.spectra import binned_spectra, peak_differences, spectrum_products
 from fenchel.estimators import StructuredPredictor
 from fenchel.experiments import bibtex, fp490, metabolites, yeast_hamming
 from fenchel.experiments.base import run
@@ -73,6 +73,15 @@ class TestSpectra:
         np.testing.assert_allclose(rows.toarray(), [np.array([0, 0.6, 0.8, 0, 1]) / 2**0.5], rtol=ROUND_OFF)
         losses = binned_spectra([1.0, 2.0, 4.0], [0.36, 0.64, 1.0], [0, 3], [4.0], width=1.0)
         np.testing.assert_allclose(losses.toarray(), [[0, 0, 0.8, 0.6]], rtol=ROUND_OFF)
+
+    def test_differences_by_hand(self):
+        """Of the three strongest peaks; a difference of 5 is too large, and the second spectrum has one peak."""
+        peaks = [3.0, 1.0, 6.0, 2.5, 7.0], [0.5, 0.4, 0.3, 0.1, 1.0], [0, 4, 5]
+        gaps, products, offset = peak_differences(*peaks, most=3, largest=5.0)
+        np.testing.assert_allclose(gaps, [2.0, 3.0], rtol=ROUND_OFF)
+        np.testing.assert_allclose(products, [0.2, 0.15], rtol=ROUND_OFF)
+        np.testing.assert_array_equal(offset, [0, 2, 2])
+        assert binned_spectra(gaps, products, offset, power=0.25).shape[0] == 2
 
     def test_a_peak_between_two_bins(self):
         assert binned_spectra([1.25], [1.0], [0, 1], width=1.0).toarray() == pytest.approx(

@@ -1,10 +1,12 @@
-"""Tandem mass spectra as sparse vectors: binned peaks and neutral losses."""
+"""Tandem mass spectra as sparse vectors: binned peaks, neutral losses and differences of peaks."""
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-__all__ = ["binned_spectra", "spectrum_products"]
+__all__ = ["binned_spectra", "peak_differences", "spectrum_products"]
 
 
 def binned_spectra(
@@ -79,6 +81,52 @@ def binned_spectra(
     norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
     scale = np.divide(1.0, norms, out=np.zeros(n), where=norms > 0)
     return csr_array(rows.multiply(scale[:, None]))
+
+
+def peak_differences(
+    mz: ArrayLike,
+    intensity: ArrayLike,
+    offset: ArrayLike,
+    most: int = 60,
+    least: float = 0.5,
+    largest: float = 400.0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the differences between the peaks of each spectrum, as peaks of a spectrum for ``binned_spectra``.
+
+    Fragments that differ by the same group of atoms have the same difference, wherever they are.
+
+    Parameters
+    ----------
+    mz, intensity, offset
+        Peaks of all spectra, as for ``binned_spectra``.
+    most : int, default=60
+        Strongest peaks of each spectrum that are used.
+    least, largest : float, default=0.5 and 400.0
+        Differences between these are kept, in the unit of ``mz``.
+
+    Returns
+    -------
+    mz, intensity, offset : ndarray
+        Differences, products of the two intensities, and where those of each spectrum begin and end.
+
+    Examples
+    --------
+    >>> from fenchel.datasets.spectra import peak_differences
+    >>> peak_differences([10.0, 12.0, 15.0], [1.0, 0.5, 0.2], [0, 3])
+    (array([2., 5., 3.]), array([0.5, 0.2, 0.1]), array([0, 3]))
+    """
+    places, sizes, ends = (np.asarray(a) for a in (mz, intensity, offset))
+    _check(places, sizes, ends, 1.0, 1.0)
+    found = []
+    for begin, end in pairwise(ends):
+        strong = np.sort(begin + np.argsort(-sizes[begin:end], kind="stable")[:most])
+        first, second = np.triu_indices(len(strong), 1)
+        gaps = np.abs(places[strong[second]] - places[strong[first]])
+        kept = (gaps > least) & (gaps < largest)
+        found.append((gaps[kept], (sizes[strong[first]] * sizes[strong[second]])[kept]))
+    counts = [len(gaps) for gaps, _ in found]
+    gaps, products = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return gaps, products, np.concatenate([[0], np.cumsum(counts)])
 
 
 def spectrum_products(rows: csr_array, others: csr_array | None = None) -> np.ndarray:

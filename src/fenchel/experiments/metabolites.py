@@ -31,7 +31,7 @@ from fenchel.metrics import ranks_of, top_k_accuracies
 from fenchel.report import plots
 from fenchel.representations import KernelOutputs
 
-__all__ = ["draw", "summary", "units"]
+__all__ = ["draw", "massbank_with_candidates", "ranked_molecules", "summary", "units"]
 
 DATA = ("massbank_msms",)
 FOLDS = 5
@@ -98,7 +98,7 @@ def _tops(fold: int, device: str | None, every: int = 1, choice: tuple[str, floa
     """
     data, grams = _inputs()
     name, lam = choice or _chosen(fold)
-    train, test = np.flatnonzero(data.fold != fold)[::every], _ranked(data, fold)
+    train, test = np.flatnonzero(data.fold != fold)[::every], ranked_molecules(data, fold)
     X, across = (on_device(device, grams[name][np.ix_(rows, train)]) for rows in (train, test))
     Y, sets = on_device(device, data.Y[train]), [on_device(device, data.candidate_Y[data.sets[i]]) for i in test]
     result: Result = {"kernel": name, "lam": lam, "sets": len(test), "device": device}
@@ -163,7 +163,7 @@ def _hits(first: int, second: int) -> dict[tuple[str, float], dict[int, float]]:
             factor = cho_factor(K[np.ix_(train, train)] + lam * len(train) * np.eye(len(train)), overwrite_a=True)
             counts = {}
             for fold in (first, second):
-                test = _ranked(data, fold)
+                test = ranked_molecules(data, fold)
                 weights = cho_solve(factor, K[np.ix_(train, test)]).T
                 products = [data.candidate_K[data.sets[i]][:, train] @ w for i, w in zip(test, weights, strict=True)]
                 ranks = ranks_of([-one for one in products], data.own[test])
@@ -172,7 +172,7 @@ def _hits(first: int, second: int) -> dict[tuple[str, float], dict[int, float]]:
     return found
 
 
-def _ranked(data: Bunch, fold: int) -> np.ndarray:
+def ranked_molecules(data: Bunch, fold: int) -> np.ndarray:
     """Return the molecules of a fold that have at least two candidates."""
     return np.array([i for i in np.flatnonzero(data.fold == fold) if len(data.sets[i]) > 1])
 
@@ -180,10 +180,20 @@ def _ranked(data: Bunch, fold: int) -> np.ndarray:
 @cache
 def _inputs() -> tuple[Bunch, dict[str, np.ndarray]]:
     """Return the data with each molecule's candidates, and the Gram matrices of all molecules."""
-    data = load_massbank()
+    data = massbank_with_candidates()
     peaks = binned_spectra(data.mz, data.intensity, data.offset)
     losses = binned_spectra(data.mz, data.intensity, data.offset, data.precursor_mz)
     cosines = (spectrum_products(peaks) + spectrum_products(losses)) / 2
+    return data, {"mean": cosines} | {f"Gaussian {g:g}": np.exp(g * (cosines - 1)) for g in WIDTHS}
+
+
+def massbank_with_candidates() -> Bunch:
+    """Return the data with each molecule's candidates.
+
+    ``sets`` are their places in the pool, ``own`` is that of the molecule in its set, and ``candidate_K`` the output
+    kernel between candidates and molecules.
+    """
+    data = load_massbank()
     by_formula: dict[str, list[int]] = {}
     for place, formula in enumerate(data.candidate_formula):
         by_formula.setdefault(str(formula), []).append(place)
@@ -195,7 +205,7 @@ def _inputs() -> tuple[Bunch, dict[str, np.ndarray]]:
     data.candidate_K = np.zeros((len(data.candidate_Y), len(data.Y)), dtype=np.float32)
     for part in np.array_split(used, 16):
         data.candidate_K[part] = OUTPUT_KERNEL(data.candidate_Y[part].astype(float), data.Y.astype(float))
-    return data, {"mean": cosines} | {f"Gaussian {g:g}": np.exp(g * (cosines - 1)) for g in WIDTHS}
+    return data
 
 
 def draw(parts: list[Result]) -> plots.Figure:
