@@ -38,6 +38,8 @@ class KernelWeights:
         Weights of the groups, which sum to 1, of kernels whose mean diagonal is 1.
     names : list of str
         Names of the groups.
+    scales : array of shape (M,)
+        Mean diagonals of the kernels, which the weights count in.
     errors : dict of str to float
         Leave-one-out error with each group alone, and with equal weights (``"equal"``), on the samples of the draws.
     index : array
