@@ -22,6 +22,7 @@ __all__ = ["RobustRefit"]
 _MOST = 0.2  # share of curves that can be unlike the others
 _FOLDS = 10  # of the errors by which fits are compared
 _ERRORS = 1.5  # standard errors by which a fit must win, as a loss in the choice of a kernel
+_POWERS = {"unflagged": 1, "trimmed": 2}  # of the norms by which a fit is compared
 
 
 class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
@@ -38,10 +39,10 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     leaves out a stated share of the samples, those with the largest residuals.
 
     A fit without some samples can lose: right ones may be among them, and rare ones teach most. The fits are compared
-    by the norms of their residuals at *all* samples, each predicted by a fit that did not see it; norms rather than
-    their squares, in which wrong samples would weigh most. First comes the fit to all samples, then the one without the
-    flagged, then the one without a share: each takes the place of the one before it if its mean norm is less by more
-    than 1.5 standard errors of the difference.
+    by their residuals at *all* samples, each predicted by a fit that did not see it. First comes the fit to all
+    samples, then the one without the flagged, then the one without a share: each takes the place of the one before it
+    if the mean norm of its residuals is less by more than 1.5 standard errors of the difference. For the last one it is
+    the mean square, in which samples that are hard to predict weigh most: these are what it leaves out, right or wrong.
 
     Parameters
     ----------
@@ -223,11 +224,11 @@ class _Fit:
 
 
 def _last_that_is_better(errors: dict[str, np.ndarray]) -> str:
-    """Return a name of errors (n,): the first, or a later one that is clearly less than the one it follows."""
+    """Return a name of norms (n,): the first, or a later one that is clearly less than the one it follows."""
     names = list(errors)
     kept = names[0]
     for name in names[1:]:
-        gain = errors[kept] - errors[name]
+        gain = errors[kept] ** _POWERS[name] - errors[name] ** _POWERS[name]
         if np.mean(gain) > _ERRORS * np.std(gain) / np.sqrt(len(gain)):
             kept = name
     return kept
