@@ -253,6 +253,8 @@ def test_a_fit_takes_the_place_of_another_if_it_is_clearly_better():
     hard = start + np.tile([-0.5, 0.2], 20)  # less in the mean, and more in the mean square
     assert _last_that_is_better({"all": start, "unflagged": hard}) == "unflagged"
     assert _last_that_is_better({"all": start, "trimmed": hard}) == "all"
+    wrong = np.append(start, 20.0), np.append(start - 0.1, 30.0)  # a scale of 2 * 1.48: both are certainly wrong
+    assert _last_that_is_better(dict(zip(("all", "trimmed"), wrong, strict=True))) == "trimmed"
 
 
 def test_a_second_fit_that_is_not_better_is_not_kept():
