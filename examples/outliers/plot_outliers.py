@@ -58,8 +58,8 @@ print(f"by the curves alone: {alone.flagged(0.05)[wrong].sum()} of 15")
 # A second fit
 # ------------
 #
-# ``RobustRefit`` fits, flags, fits again without what it has flagged, and keeps the fit that predicts better what it has
-# not seen; all fits are certified.
+# ``RobustRefit`` fits, flags, fits again without what it has flagged, and keeps the fit that predicts better what it
+# has not seen; all fits are certified.
 
 test = make_functional(200, 60, random_state=1)
 refit = RobustRefit(model).fit(data.X, Y)
