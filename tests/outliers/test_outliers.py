@@ -243,12 +243,18 @@ def test_a_second_fit_undoes_most_of_what_wrong_samples_did():
 
 def test_a_fit_takes_the_place_of_another_if_it_is_clearly_better():
     start = np.array([1.0, 3.0, 1.0, 3.0])
-    equal = {"gain": start, "loss": start}
-    clear = start - np.array([0.9, 1.1, 0.9, 1.1])  # 1 less, with a standard error of .05
-    unclear = clear - np.array([0.5, -0.3, 0.5, -0.3])  # .1 less, with a standard error of .2
-    assert _last_that_is_better(equal) == "gain"
-    assert _last_that_is_better({"a": start, "b": clear, "c": unclear}) == "b"
-    assert _last_that_is_better({"a": start, "b": start + 1, "c": clear}) == "c"
+    clear = start - np.array([0.4, 0.6, 0.4, 0.6])  # .5 less, with a standard error of .05
+    unclear = start - np.array([0.5, -0.3, 0.5, -0.3])  # .1 less, with a standard error of .2
+    assert _last_that_is_better({"all": start, "unflagged": start, "trimmed": start}) == "all"
+    assert _last_that_is_better({"all": start, "unflagged": unclear}) == "all"
+    assert _last_that_is_better({"all": start, "unflagged": clear, "trimmed": clear + 0.1}) == "unflagged"
+    assert _last_that_is_better({"all": start, "unflagged": start + 1, "trimmed": clear}) == "trimmed"
+    start = np.tile(start, 10)
+    hard = start + np.tile([-0.5, 0.2], 20)  # less in the mean, and more in the mean square
+    assert _last_that_is_better({"all": start, "unflagged": hard}) == "unflagged"
+    assert _last_that_is_better({"all": start, "trimmed": hard}) == "all"
+    wrong = np.append(start, 20.0), np.append(start - 0.1, 30.0)  # a scale of 2 * 1.48: both are certainly wrong
+    assert _last_that_is_better(dict(zip(("all", "trimmed"), wrong, strict=True))) == "trimmed"
 
 
 def test_a_second_fit_that_is_not_better_is_not_kept():

@@ -73,6 +73,12 @@ def make_functional_outliers(
     data : Bunch
         ``Y`` (n, m), in random order; ``t`` (m,); ``is_outlier`` (n,).
 
+    Notes
+    -----
+    Models 17 and 18 are as their formulas say. In the public code of [Pulido2025]_ the mean of their outliers, a vector
+    over the points, is added to a matrix of curves by columns, so that it runs along the samples: these outliers jump
+    at every point, and are easy to find.
+
     References
     ----------
     [Ojo2023]_ for models 1 to 9, with the defaults of the package, and 10; [Pulido2025]_ collected the nineteen.

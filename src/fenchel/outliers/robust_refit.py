@@ -14,6 +14,7 @@ from fenchel._sparse import as_rows, is_sparse
 from fenchel.conformal.samples import Residuals, columns_for, inputs_for, numbers, on_one_grid, take
 from fenchel.datasets.functional import Curves, as_curves, brings_points, is_fdata, is_pairs
 from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.losses.relative import RelativeSize
 from fenchel.outliers.held_out_residuals import residuals_of
 from fenchel.outliers.report import OutlierReport
 
@@ -22,6 +23,7 @@ __all__ = ["RobustRefit"]
 _MOST = 0.2  # share of curves that can be unlike the others
 _FOLDS = 10  # of the errors by which fits are compared
 _ERRORS = 1.5  # standard errors by which a fit must win, as a loss in the choice of a kernel
+_CERTAINLY_WRONG = RelativeSize("scale", 4.0)  # a larger norm counts as this in mean squares, as in the searches
 
 
 class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
@@ -38,10 +40,11 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     leaves out a stated share of the samples, those with the largest residuals.
 
     A fit without some samples can lose: right ones may be among them, and rare ones teach most. The fits are compared
-    by the norms of their residuals at *all* samples, each predicted by a fit that did not see it; norms rather than
-    their squares, in which wrong samples would weigh most. First comes the fit to all samples, then the one without the
-    flagged, then the one without a share: each takes the place of the one before it if its mean norm is less by more
-    than 1.5 standard errors of the difference.
+    by their residuals at *all* samples, each predicted by a fit that did not see it. First comes the fit to all
+    samples, then the one without the flagged, then the one without a share: each takes the place of the one before it
+    if the mean norm of its residuals is less by more than 1.5 standard errors of the difference. For the last one it is
+    the mean square, in which samples that are hard to predict weigh most: these are what it leaves out, right or wrong.
+    A norm of more than four times their scale counts as that: what is certainly wrong costs the same for all fits.
 
     Parameters
     ----------
@@ -222,12 +225,12 @@ class _Fit:
         return kept
 
 
-def _last_that_is_better(errors: dict[str, np.ndarray]) -> str:
-    """Return a name of errors (n,): the first, or a later one that is clearly less than the one it follows."""
-    names = list(errors)
-    kept = names[0]
-    for name in names[1:]:
-        gain = errors[kept] - errors[name]
+def _last_that_is_better(norms: dict[str, np.ndarray]) -> str:
+    """Return a name of norms (n,): the first, or a later one that is clearly less than the one it follows."""
+    ceiling, kept = _CERTAINLY_WRONG.of(norms["all"]), "all"
+    for name in list(norms)[1:]:
+        old, new = norms[kept], norms[name]
+        gain = np.minimum(old, ceiling) ** 2 - np.minimum(new, ceiling) ** 2 if name == "trimmed" else old - new
         if np.mean(gain) > _ERRORS * np.std(gain) / np.sqrt(len(gain)):
             kept = name
     return kept
