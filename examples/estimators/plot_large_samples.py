@@ -8,13 +8,14 @@ With ``approximation=Nystrom(D)`` a fit never makes an n × n matrix. The test e
 until the kernel itself is the limit; pivoted landmarks get there with fewer than uniform ones.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from fenchel import OperatorKernelRegressor
 from fenchel.approximations import Nystrom
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
-from fenchel.report.plots import figure, plot_lines
+from fenchel.report.plots import plot_lines
 
 rng = np.random.default_rng(0)
 
@@ -43,7 +44,10 @@ for landmarks in ("uniform", "rpcholesky"):
         errors[landmarks].append(np.sqrt(np.mean((model.predict(test) - truth(test)) ** 2)))
 
 # %%
-fig, (ax,) = figure()
-plot_lines(errors, ax, x=sizes, x_label="landmarks", y_label="test error")
-ax.set_xscale("log")
-ax.set_yscale("log")
+# Predictions of the last fit at the test points, with the dense part of the sample in grey.
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+left.scatter(*test.T, c=model.predict(test), s=14, cmap="coolwarm")
+left.plot(*X[:9000].T, ".", color="0.3", markersize=1)
+left.set(title="160 pivoted landmarks", xlabel="first input", ylabel="second input")
+plot_lines(errors, right, x=sizes, x_label="landmarks", y_label="test error")
+right.set(title="Test error", yscale="log")

@@ -42,8 +42,8 @@ print("held-out errors of the rounds:", np.round(model.history_, 3), "kept:", mo
 #
 # The share of each column in the squared gradients of the predictions, whatever the units of the columns.
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-plot_relevances(model, axes[0])
+fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+_ = plot_relevances(model, ax)
 
 # %%
 # Gradients
@@ -53,8 +53,9 @@ plot_relevances(model, axes[0])
 # output in the third column, beside the true one.
 
 found = model.gradient(X[test], almost_everywhere=True)
-axes[1].plot(X[test, 2], 4 * np.cos(4 * X[test, 2] / units[2]) / units[2], ".", label="true")
-axes[1].plot(X[test, 2], found[:, 0, 2], ".", label="of the fit")
-axes[1].set_xlabel("third column")
-axes[1].set_ylabel("derivative of the first output")
-_ = axes[1].legend()
+fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+ax.plot(X[test, 2], 4 * np.cos(4 * X[test, 2] / units[2]) / units[2], ".", label="true")
+ax.plot(X[test, 2], found[:, 0, 2], ".", label="of the fit")
+ax.set_xlabel("third column")
+ax.set_ylabel("derivative of the first output")
+_ = ax.legend()
