@@ -197,18 +197,18 @@ def darcy_kernels(device: str, n_train: int) -> None:
         filling = time.perf_counter() - start
         for family, candidates in families.items():
             start, rows = time.perf_counter(), np.arange(len(X))
-            found = searched(candidates, inputs, outputs, rows, np.median if is_dirty else np.mean)
+            found = first = searched(candidates, inputs, outputs, rows, np.median if is_dirty else np.mean)
             for _ in range(3 if is_dirty else 0):  # what is wrong hides behind what is worse
                 middle = np.median(found[4])
                 rows = rows[found[4] <= middle + 4 * 1.4826 * np.median(np.abs(found[4] - middle))]
                 found = searched(found[2:3], {found[1]: inputs[found[1]]}, outputs, rows, np.median)
             if is_dirty:
                 found = searched(candidates, inputs, outputs, rows, np.mean)
-            search, (loo, decay, kernel, lam, _) = time.perf_counter() - start, found
-            ways = {"square loss": ("square", rows if not is_dirty else np.arange(len(X)))}
+            search = time.perf_counter() - start
+            ways = {"square loss": ("square", np.arange(len(X)), first)}
             if is_dirty:
-                ways["huber, without suspects"] = (Huber("auto"), rows)
-            for label, (loss, kept) in ways.items():
+                ways["huber, without suspects"] = (Huber("auto"), rows, found)
+            for label, (loss, kept, (loo, decay, kernel, lam, _)) in ways.items():
                 start, index = time.perf_counter(), as_index(kept, outputs)
                 model = OperatorKernelRegressor(kernel, loss=loss, lam=lam, tol=1e-4)
                 model.fit(inputs[decay][index], outputs[index])
