@@ -37,17 +37,19 @@ for name, predicted in predictions.items():
     print(f"{name:25s} relative error {100 * errors.mean():.1f} %, gap {models[name].estimator_.duality_gap_:.0e}")
 
 # %%
-# The new coefficient whose error is the median one, its pressure, and where the models err.
+# The new coefficient whose error is the median one, its pressure, the prediction with the symmetries, and where both
+# models err.
 
 sample = int(np.argsort(errors)[len(errors) // 2])
-panels = {"coefficient": data.X[new][sample], "pressure": Y[new][sample]}
-panels |= {f"error: {name}": predicted[sample] - Y[new][sample] for name, predicted in predictions.items()}
+panels = {"coefficient": data.X[new][sample], "pressure": Y[new][sample], "prediction": predicted[sample]}
+panels |= {f"error, {name}": predicted[sample] - Y[new][sample] for name, predicted in predictions.items()}
 largest = max(np.abs(field).max() for name, field in panels.items() if name.startswith("error"))
-fig, axes = plt.subplots(1, 4, figsize=(13, 3.2), layout="constrained")
+fig, axes = plt.subplots(1, 5, figsize=(16, 3.2), layout="constrained")
 for ax, (name, field) in zip(axes, panels.items(), strict=True):
     limits = {"vmin": -largest, "vmax": largest, "cmap": "RdBu"} if name.startswith("error") else {}
     fig.colorbar(ax.imshow(field, origin="lower", **limits), ax=ax, shrink=0.8)
-    ax.set(title=name, xticks=[], yticks=[])
+    ax.set_title(name, fontsize="medium")
+    ax.set(xticks=[], yticks=[])
 plt.show()
 
 # %%

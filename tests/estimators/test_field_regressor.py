@@ -42,6 +42,8 @@ def test_the_default_search_and_robust_losses(darcy):
     error = relative(plain.predict(darcy.X[90:]), darcy.Y[90:])
     assert error < 0.5 * relative(darcy.Y[:90].mean(axis=0)[None], darcy.Y[90:])
     assert plain.estimator_.duality_gap_ <= 1e-6
+    squares = [np.sum((each - darcy.Y[90:]) ** 2) for each in (plain.predict(darcy.X[90:]), darcy.Y[90:].mean(axis=0))]
+    assert plain.score(darcy.X[90:], darcy.Y[90:]) == pytest.approx(1 - squares[0] / squares[1])
     Y = darcy.Y[:90].copy()
     Y[:9] = -20 * Y[9:18]
     fits = {

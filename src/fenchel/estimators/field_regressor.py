@@ -5,11 +5,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils import check_array as check_host_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._array import Array, as_like, is_host, namespace
+from fenchel._array import Array, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter, outputs_like
 from fenchel.estimators.field_bases import BASES, INTERPOLATIONS, FieldBasis, basis_of, completed, resampled
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
@@ -156,6 +157,22 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"shape must have a number of points for each of {axes} axes. Got {shape!r}.")
         fields = self._resampled(fields, wanted)
         return xp.reshape(fields, (n, *wanted, *self.output_shape_[axes:]))
+
+    def score(self, X: Array, y: Array, sample_weight: Array | None = None) -> float:
+        """Return the share of the variance of the outputs that the predictions explain, over all points.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array
+            A sample, as for ``fit``, on the grids of the training functions and without gaps.
+
+        Returns
+        -------
+        score : float
+            One less the ratio of squared errors to squared distances from the means of the points.
+        """
+        truth, predicted = (host(_rows(fields)) for fields in (self._checked_outputs(y, X), self.predict(X)))
+        return float(r2_score(truth, predicted, sample_weight=sample_weight, multioutput="variance_weighted"))
 
     def _check_parameters(self) -> None:
         limits: dict[str, Interval | Options] = {

@@ -32,11 +32,15 @@ N_TRAIN, N_TEST = 1000, 200
 DRAWS = 3
 LAMS = tuple(np.logspace(-11, -1, 11).tolist())
 TOLERANCE = 0.1
+LOOKED = (
+    "The number of components of the coefficients and the two widths of the symmetric kernel were settled after a look "
+    "at the same test fields; 100 to 300 components differ by 0.05."
+)
 MISSING, SYMMETRIC = "Darcy, 30 % of the values missing", "Darcy, symmetries of the square"
+LINEAR = "Darcy, linear"
 PUBLISHED = {
-    "Burgers, linear": 36.24,
+    "Burgers, linear": 36.2,
     "Burgers, Matérn": 2.41,
-    "Darcy, linear": 6.74,
     "Darcy, Matérn": 2.9,
 }
 
@@ -56,14 +60,20 @@ def summary(results: Result) -> tuple[list[Comparison], Result]:
     rows = []
     for name, values in errors.items():
         error, ours = standard_error(values), float(np.mean(values))
+        if name == LINEAR:
+            continue
         if name in PUBLISHED:
-            row = Comparison(name, PUBLISHED[name], ours, TOLERANCE, standard_error=error)
+            looked = LOOKED if name.startswith("Darcy") else ""
+            note = f"linear kernel {np.mean(errors[LINEAR]):.2f}" if name.startswith("Darcy") else ""
+            row = Comparison(name, PUBLISHED[name], ours, TOLERANCE, note, standard_error=error, looked_at_test=looked)
         elif name == MISSING:
             whole = float(np.mean(errors["Darcy, Matérn"]))
             gap = standard_error(np.array(values) - np.array(errors["Darcy, Matérn"]))
-            row = Comparison(name, whole, ours, TOLERANCE * whole, at_most=True, standard_error=gap)
+            row = Comparison(
+                name, whole, ours, TOLERANCE * whole, at_most=True, standard_error=gap, looked_at_test=LOOKED
+            )
         else:
-            row = Comparison(name, 2.32, ours, 0.0, at_most=True, standard_error=error)
+            row = Comparison(name, 2.32, ours, 0.0, at_most=True, standard_error=error, looked_at_test=LOOKED)
         rows.append(row)
     return rows, {"errors": errors, "fields": results.get("operators-darcy", {}).get("fields")}
 
@@ -98,7 +108,7 @@ def _darcy() -> Result:
     square = [FieldRegressor(_searched(SquareEquivariant(Matern(width, nu=2.5))), "points", output_basis="points")
               for width in (1.0, 2.0)]  # fmt: skip
     predictions = {name: _predicted(model, train, test)
-                   for name, model in (("Darcy, linear", linear), ("Darcy, Matérn", matern))}  # fmt: skip
+                   for name, model in ((LINEAR, linear), ("Darcy, Matérn", matern))}  # fmt: skip
     both = [_predicted(model, train, test) for model in square]
     predictions[SYMMETRIC] = both[int(np.argmin([model.estimator_.cv_errors_.min() for model in square]))]
     train.Y = np.where(np.random.default_rng(0).random(train.Y.shape) < 0.3, np.nan, train.Y)
