@@ -67,7 +67,7 @@ def left_out(name: str, part: Any, is_member: bool) -> set[str]:
     if inspect.isabstract(part) or dataclasses.is_dataclass(part) or name.startswith(WITHOUT_EXAMPLE):
         codes.add("EX01")
     if inspect.isclass(part) and issubclass(part, BaseException):
-        codes.add("EX01")
+        codes |= {"EX01", "PR01"}  # their one argument is the message
     return codes
 
 

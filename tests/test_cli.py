@@ -72,5 +72,5 @@ def test_missing_data_is_one_clear_line(tmp_path, monkeypatch):
     monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
     result = click_testing.CliRunner().invoke(main, ["reproduce", "lip", "--output", str(tmp_path / "out")])
     assert result.exit_code == 1
-    assert "Error: There is no data file" in result.output
+    assert "has no lip_emg/lip_emg.npz. `fenchel datasets source NAME` says how to get the data" in result.output
     assert "Traceback" not in result.output

@@ -404,7 +404,7 @@ class TestIncompatible:
     def test_newton_takes_losses_of_the_euclidean_norm_only(self):
         message = (
             r"^RowNewton cannot solve this problem: Huber\(p=1\) is not a loss of the Euclidean norm\. "
-            r"Use DouglasRachford\(\) or Auto\(\)\.$"
+            r"Use DouglasRachford\(\) or Auto\(\)\.\n"
         )
         with pytest.raises(IncompatibleError, match=message):
             RowNewton().solve(Case("gram_factor").problem(Huber(p=1)))

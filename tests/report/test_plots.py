@@ -306,7 +306,7 @@ def test_weights_of_kernels_have_the_names_of_their_groups(ax):
     assert [label.get_text() for label in ax.get_yticklabels()] == ["losses", "peaks"]
     assert [bar.get_width() for bar in ax.patches] == [0.8, 0.2]
     with pytest.raises(ValueError, match="each of the 2 kernels"):
-        plots.plot_kernel_weights(found, ["x"], ax=ax)
+        plots.plot_kernel_weights(found, ax, names=["x"])
 
 
 def test_relevances_are_bars_in_order_and_the_smallest_are_one(ax):

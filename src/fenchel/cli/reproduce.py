@@ -16,6 +16,7 @@ _NAMES = (
     "metabolites",
     "missing",
     "movielens",
+    "operators",
     "robust-sine",
     "speech",
     "synthetic",

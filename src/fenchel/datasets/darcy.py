@@ -22,7 +22,7 @@ def make_darcy(
     values: tuple[float, float] = (3.0, 12.0),
     random_state: int | None = 0,
 ) -> Bunch:
-    r"""Coefficients of Darcy's equation, of two values, and the pressures that solve it.
+    r"""Make coefficients of Darcy's equation, of two values, and the pressures that solve it.
 
     .. math:: -\nabla \cdot (a \nabla u) = 1 \quad \text{on } [0, 1]^2, \qquad u = 0 \text{ on the boundary}, \qquad
         a = \begin{cases} 12 & g \ge 0 \\ 3 & g < 0 \end{cases}, \qquad

@@ -39,12 +39,16 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     estimator : estimator or None, default=None
         A regression of vectors, such as ``OperatorKernelRegressor``. ``None`` is kernel ridge regression with a Matérn
         kernel of smoothness 5/2, whose width and lam have the least leave-one-out error.
-    input_basis, output_basis : {"points", "pca", "cosine", "fourier"}, default="pca"
-        Coordinates of the functions: their values; principal components, the mean subtracted; the lowest frequencies
+    input_basis : {"points", "pca", "cosine", "fourier"}, default="pca"
+        Coordinates of the inputs: their values; principal components, the mean subtracted; the lowest frequencies
         of a cosine series, or of a Fourier series for periodic functions.
-    input_components, output_components : int, float or None, default=None
+    input_components : int, float or None, default=None
         Number of coordinates, for each channel where they are frequencies; for ``"pca"`` a number below 1 is a share of
         the variance. ``None`` keeps all.
+    output_basis : {"points", "pca", "cosine", "fourier"}, default="pca"
+        The same for the outputs.
+    output_components : int, float or None, default=None
+        The same for the outputs.
     interpolation : {"linear", "cubic", "fourier"} or None, default=None
         How functions are taken to another resolution: inputs to that of the training inputs, predictions to the
         ``shape`` that is asked for. ``"fourier"`` is for periodic functions. ``None`` takes the grids of the training

@@ -1,6 +1,7 @@
 """Derivatives of kernels with kinks, everywhere else than at the kinks."""
 
 from functools import singledispatch
+from typing import Any
 
 from fenchel._array import Array, namespace
 from fenchel.kernels._values import distances
@@ -19,8 +20,14 @@ def almost_everywhere(kernel: ScalarKernel) -> ScalarKernel:
     if isinstance(kernel, Laplacian) or (isinstance(kernel, Matern) and kernel.nu == 0.5):
         return WithoutKinks(kernel)
     params = kernel.get_params(deep=False)
-    parts = {name: almost_everywhere(part) for name, part in params.items() if isinstance(part, ScalarKernel)}
-    return type(kernel)(**{**params, **parts}) if parts else kernel
+    return type(kernel)(**{name: _smoothed(part) for name, part in params.items()}) if params else kernel
+
+
+def _smoothed(part: Any) -> Any:
+    """Return a parameter with its kernels changed, also those in lists."""
+    if isinstance(part, list | tuple):
+        return type(part)(_smoothed(each) for each in part)
+    return almost_everywhere(part) if isinstance(part, ScalarKernel) else part
 
 
 class WithoutKinks(ScalarKernel):

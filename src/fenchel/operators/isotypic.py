@@ -27,6 +27,15 @@ class Isotypic(Operator):
     basis : array of shape (p, p)
         The orthogonal matrix Q. Its columns belong to one representation after the other, and within one to its d
         coordinates, one after the other, each with as many columns as the representation occurs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import Isotypic
+    >>> even, odd = np.full((1, 1, 1, 1), 3.0), np.full((1, 1, 1, 1), 1.0)  # of the exchange of two outputs
+    >>> basis = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+    >>> Isotypic((even, odd), (1, 1), basis).matmul(np.array([[1.0, 0.0]])).round(12).tolist()
+    [[2.0, 1.0]]
     """
 
     n_outputs: int

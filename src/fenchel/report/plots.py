@@ -373,7 +373,7 @@ def plot_relevances(model: Any, ax: Axes | None = None, *, names: Sequence[str] 
 
 
 def plot_kernel_weights(
-    found: Any, names: Sequence[str] | None = None, *, most: int = 20, ax: Axes | None = None
+    found: Any, ax: Axes | None = None, *, names: Sequence[str] | None = None, most: int = 20
 ) -> Axes:
     """Draw the weight of each kernel as a bar, the largest first.
 
@@ -381,12 +381,12 @@ def plot_kernel_weights(
     ----------
     found : KernelWeights, or array of shape (M,)
         What ``learn_kernel_weights`` returns, or the weights.
+    ax : Axes or None, default=None
+        Where to draw; ``None`` makes a figure.
     names : sequence of str or None, default=None
         Names of the kernels; ``None`` is those of the groups, or their numbers.
     most : int, default=20
         Largest number of bars; the others are added up in one more.
-    ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
 
     Returns
     -------
@@ -462,7 +462,15 @@ def legend_above(ax: Axes) -> None:
 
 
 def title_above(ax: Axes, title: str) -> None:
-    """Put a title above the Axes, and above the legend that ``legend_above`` has put there."""
+    """Put a title above the Axes, and above the legend that ``legend_above`` has put there.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The Axes, with everything that its legend names.
+    title : str
+        The title.
+    """
     rows = -(-len(ax.get_legend_handles_labels()[0]) // LEGEND_COLUMNS)
     ax.set_title(title, pad=12 + 13 * rows)
 
