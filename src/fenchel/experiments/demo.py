@@ -22,7 +22,7 @@ from fenchel.report import plots
 __all__ = ["CLEAN", "CURVES", "PANELS", "POINTS", "Demo", "DemoRow", "findings", "run"]
 
 N_TRAIN, N_TEST, N_POINTS, NOISE = 100, 300, 50, 0.05
-LAMS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+LAMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 KAPPAS = (0.1, 0.2, 0.4, 0.8)  # above the norm of the noise: what is clipped is then more than noise
 EPSILONS = (0.03, 0.1, 0.3)
 LOSSES: dict[str, list[Loss]] = {
