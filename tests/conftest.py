@@ -1,4 +1,5 @@
 import os
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -74,3 +75,11 @@ def data_folder():
     if not folder.is_dir():
         pytest.skip(f"no data folder at FENCHEL_DATA ({folder})")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def no_open_figures():
+    """Close the figures that a test has made."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

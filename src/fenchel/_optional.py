@@ -2,8 +2,9 @@
 
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
-__all__ = ["require"]
+__all__ = ["new_axes", "require"]
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -14,3 +15,8 @@ def require(module: str, extra: str) -> ModuleType:
         raise ImportError(
             f"This needs {module}, which is not installed. Run: pip install 'fenchel[{extra}]'"
         ) from error
+
+
+def new_axes() -> Any:
+    """Return the Axes of a new figure of pyplot, which ``plt.show()`` and ``plt.savefig`` know."""
+    return require("matplotlib.pyplot", extra="plot").subplots(layout="constrained")[1]

@@ -124,6 +124,12 @@ class LeftOutError:
         return LeftOutResiduals.of(kernel + ridge * identity, self.targets)
 
 
+def _without_names(table: Any) -> Any:
+    """Return the numbers of a data frame or of a list; arrays as they are."""
+    is_table = hasattr(table, "iloc") or isinstance(table, list | tuple)
+    return np.asarray(table, dtype=float) if is_table else table
+
+
 def learn_kernel_weights(
     kernel: MultipleKernel | str,
     X: Array | Mapping[str, Array],
@@ -144,9 +150,9 @@ def learn_kernel_weights(
     ----------
     kernel : MultipleKernel or "precomputed"
         The kernels, one for each group of columns; its weights do not matter.
-    X : array of shape (n, d), or mapping of str to array of shape (n, n)
+    X : array or data frame of shape (n, d), or mapping of str to array of shape (n, n)
         Inputs, NaN where a group is missing; with ``"precomputed"`` the Gram matrix of each group.
-    Y : array of shape (n,) or (n, p)
+    Y : array or data frame of shape (n,) or (n, p)
         Outputs, or what a representation makes of them, such as ``KernelOutputs(kernel).fit(Y).targets_``.
     n_draws : int, default=50
         Number of draws from the simplex; 0 begins at the best single group or at equal weights.
@@ -187,7 +193,10 @@ def learn_kernel_weights(
     ('two', True)
     >>> model = OperatorKernelRegressor(found.kernel, loss="huber", lam=found.lam).fit(X, y)
     """
-    Y = check_array(Y, "Y", ndim=(1, 2))
+    if isinstance(kernel, MultipleKernel):
+        kernel = kernel.named(list(X.columns)) if hasattr(X, "columns") else kernel
+        X = _without_names(X)
+    Y = check_array(_without_names(Y), "Y", ndim=(1, 2))
     rng = np.random.default_rng(random_state)
     index = np.sort(rng.permutation(Y.shape[0])[:max_samples])
     groups = _Groups.of(kernel, X, Y.shape[0])

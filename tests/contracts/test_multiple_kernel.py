@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fenchel import FunctionalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel import FunctionalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV, learn_kernel_weights
 from fenchel.approximations import Nystrom
 from fenchel.kernels import Gaussian, Laplacian, Linear, MultipleKernel, Part, Standardized
 
@@ -161,3 +161,26 @@ def test_scales_of_the_training_sample_are_needed(complete):
     X = complete
     with pytest.raises(ValueError, match="depend on the training sample"):
         MultipleKernel(GROUPS)(X, X)
+
+
+def test_the_first_sample_may_lack_a_group(rng):
+    """With kernels that have features, whose number is asked for before the fit."""
+    X = rng.standard_normal((40, 4))
+    y = X[:, 0].copy()
+    X[::4, 2:] = np.nan
+    kernel = MultipleKernel([("one", Linear(), [0, 1]), ("two", Linear(), [2, 3])])
+    model = OperatorKernelRegressor(kernel, lam=1e-3).fit(X, y)
+    order = np.roll(np.arange(40), -1)
+    other = OperatorKernelRegressor(kernel, lam=1e-3).fit(X[order], y[order])
+    assert_allclose(model.predict(X), other.predict(X), atol=1e-8)
+
+
+def test_weights_from_a_data_frame(rng):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(rng.uniform(-1, 1, (60, 3)), columns=["a", "b", "c"])
+    Y = pd.DataFrame({"y": np.sin(3 * X["b"])})
+    kernel = MultipleKernel([(name, Gaussian("median"), [name]) for name in X.columns])
+    found = learn_kernel_weights(kernel, X, Y, n_draws=5)
+    places = MultipleKernel([(name, Gaussian("median"), [k]) for k, name in enumerate(X.columns)])
+    assert_allclose(found.weights_, learn_kernel_weights(places, X.to_numpy(), Y.to_numpy(), n_draws=5).weights_)
+    assert OperatorKernelRegressor(found.kernel, lam=found.lam).fit(X, Y).duality_gap_ <= 1e-6

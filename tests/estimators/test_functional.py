@@ -160,6 +160,12 @@ class TestPrediction:
         wanted = (fitted.predict(data.X, points + step) - fitted.predict(data.X, points - step)) / (2 * step)
         assert_allclose(fitted.predict(data.X, points, derivative=True), wanted, rtol=0, atol=1e-5)
 
+    def test_only_the_first_derivative(self, sample):
+        """A second one, asked for as in scikit-fda, is refused: it was the first one."""
+        X, Y = sample
+        with pytest.raises(ValueError, match="The 'derivative' parameter of predict must be one of"):
+            model().fit(X, Y, GRID).predict(X, derivative=2)
+
     def test_derivative_of_a_kernel_with_a_kink(self, sample):
         X, Y = sample
         with pytest.raises(IncompatibleError, match=r"Laplacian\(gamma=3\.0\) is not smooth.*Use Gaussian\(\)"):

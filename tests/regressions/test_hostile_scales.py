@@ -95,3 +95,10 @@ def test_a_matrix_that_round_off_has_made_indefinite(rng):
     small = slice(6, 10)  # an inverse with entries of 1e-3 holds eigenvalues of 1e-17 to a digit
     np.testing.assert_allclose(np.diag(U[:, small].T @ inverse @ U[:, small]) * values[small], 1, rtol=0.1)
     assert np.linalg.eigvalsh(inverse)[0] > -1e-17
+
+
+def test_none_among_the_targets_is_refused(rng):
+    """A list with None is an array of objects: its NaN came after the check for NaN, and the fit predicted zero."""
+    X = rng.standard_normal((10, 2))
+    with pytest.raises(ValueError, match="y must be finite"):
+        OperatorKernelRegressor().fit(X, [None, *X[1:, 0].tolist()])

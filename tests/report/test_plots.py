@@ -332,3 +332,10 @@ def test_a_title_stands_above_the_legend(ax):
     ax.figure.draw_without_rendering()
     assert ax.get_title() == "Errors"
     assert ax.title.get_window_extent().y0 >= ax.get_legend().get_window_extent().y1
+
+
+def test_a_new_figure_is_one_of_pyplot():
+    """So that ``plt.show()`` and ``plt.savefig`` find it."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    ax = plots.plot_kernel_weights([0.25, 0.75])
+    assert pyplot.gcf() is ax.figure

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._check import require
+from fenchel._optional import new_axes
 from fenchel.conformal.samples import at_points, numbers, of_shape
 from fenchel.datasets.functional import as_curves, brings_points
 
@@ -116,8 +116,7 @@ class PredictionBand:
         places = np.arange(lower[pick].size, dtype=float)
         if self.grid is not None and len(self.grid) == len(places):
             places = np.asarray(self.grid)
-        if ax is None:
-            ax = require("matplotlib.figure", extra="plot").Figure(layout="constrained").subplots()
+        ax = new_axes() if ax is None else ax
         ax.fill_between(places, lower[pick], upper[pick], alpha=0.3, label=f"{self.coverage:.0%} band")
         if Y is not None:
             ax.plot(places, truth[pick], "k." if is_flat else "k-", label="observed")

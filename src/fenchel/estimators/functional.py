@@ -219,13 +219,14 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         grid : array of shape (m,) or None, default=None
             Increasing points; ``None`` is the grid of the training curves.
         derivative : bool, default=False
-            Whether to return the derivative of the prediction; the output kernel must be smooth.
+            Whether to return the first derivative of the prediction; the output kernel must be smooth.
 
         Returns
         -------
         y : array of shape (n, m) or (n, m, c), or FDataGrid
             Predicted curves; an FDataGrid if the model was fitted to scikit-fda outputs.
         """
+        check_parameter("predict", "derivative", derivative, Options((False, True)))
         check_is_fitted(self)
         X = self._checked_inputs(X, reset=False)[0]
         points = self.grid_ if grid is None else as_points(grid)

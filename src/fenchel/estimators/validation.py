@@ -217,7 +217,9 @@ def training_vectors(
     if is_host(X):
         accepted = "csr" if takes_sparse else False
         X, y = validated(estimator, X, y, multi_output=True, y_numeric=True, accept_sparse=accepted)
-        y = outputs_like(y if y.dtype.kind in "biuf" else _as_floats(y), X.data if is_sparse(X) else X, "y")
+        y = y if y.dtype.kind in "biuf" else _as_floats(y)
+        y = check_array(y, "y", ndim=(1, 2)) if y.dtype.kind == "f" else y  # None is NaN by now
+        y = outputs_like(y, X.data if is_sparse(X) else X, "y")
     else:
         X, y = _finite(estimator, X, check_array), check_array(outputs_like(as_like(y, X), X, "y"), "y", ndim=(1, 2))
         if X.shape[0] != y.shape[0]:

@@ -106,7 +106,9 @@ class Separable(OperatorKernel):
 
     def width(self, X: Array) -> int:
         """Return the numbers that a Gram operator stores for each sample."""
-        return int(min(features_of(as_scalar_kernel(self.kernel), X), X.shape[0]))
+        kernel = as_scalar_kernel(self.kernel)
+        kernel = kernel.resolve(X) if kernel.takes_missing else kernel  # the first sample may lack what others have
+        return int(min(features_of(kernel, X), X.shape[0]))
 
     @property
     def has_points_only(self) -> bool:

@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import host
-from fenchel._check import Interval, check_parameter, require
+from fenchel._check import Interval, check_parameter
+from fenchel._optional import new_axes
 from fenchel.conformal.samples import Residuals, length
 from fenchel.datasets.functional import as_curves
 from fenchel.outliers.held_out_residuals import residuals_of
@@ -340,9 +341,7 @@ def _duals(model: Any, is_fitted: np.ndarray) -> dict[str, Any]:
 
 
 def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    return require("matplotlib.figure", extra="plot").Figure(layout="constrained").subplots()
+    return new_axes() if ax is None else ax
 
 
 def _complete(residuals: Residuals) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fenchel._array import Array, host, is_host
 from fenchel._check import require
+from fenchel._optional import new_axes
 from fenchel.datasets.functional import as_curves
 from fenchel.quadrature import trapezoid_weights
 from fenchel.report.surface import Surface
@@ -445,7 +446,7 @@ def _attribute(model: Any, name: str) -> Any:
 
 
 def _axes(ax: Axes) -> Any:
-    return figure()[1][0] if ax is None else ax
+    return new_axes() if ax is None else ax
 
 
 def legend_above(ax: Axes) -> None:
