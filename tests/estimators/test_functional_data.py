@@ -178,7 +178,7 @@ class TestInputs:
         assert_allclose(fitted.predict(frame.iloc[:4]), wanted, rtol=0, atol=SAME)
         with pytest.raises(ValueError, match="The feature names should match"):
             fitted.predict(frame[frame.columns[::-1]])
-        with pytest.raises(ValueError, match="must hold names that X has once"):
+        with pytest.raises(ValueError, match="must hold names that occur once in X"):
             model(kernel=Part(Gaussian(), ["w"])).fit(frame, Y)
 
 
