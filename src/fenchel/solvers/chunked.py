@@ -46,9 +46,7 @@ class Workers:
     def __init__(self, client: Any, chunks: Sequence[Future]) -> None:
         self.client = client
         self.chunks = chunks
-        self.kept: list[
-            Future
-        ] = []  # small results of every step; without them a lost chunk would cost the others too
+        self.kept: list[Future] = []  # small results of every step; without them a lost chunk would cost the others too
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future:
         """Submit a task."""
