@@ -290,17 +290,19 @@ class TestChecks:
         ids=repr,
     )
     def test_numbers(self, loss):
-        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes outputs that are numbers\. Got list"):
+        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes numeric outputs\. Got list"):
             loss.check([["a", "b"]])
-        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes finite outputs\. They hold NaN or inf"):
+        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes finite outputs\. They contain NaN or inf"):
             loss.check([[np.inf, 0.0]])
-        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes outputs that are .*-dimensional\. Got an"):
+        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes .*-dimensional outputs\. Got an"):
             loss.check(np.zeros((2, 2, 2)))
 
     @pytest.mark.parametrize("loss", [ZeroOne(), KernelInduced(), Delta(max)], ids=repr)
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
     def test_floats_are_finite(self, loss, bad):
-        with pytest.raises(ValueError, match=r"takes finite outputs\. They hold NaN or infinity; drop those samples"):
+        with pytest.raises(
+            ValueError, match=r"takes finite outputs\. They contain NaN or infinity; drop those samples"
+        ):
             loss.check([1.0, bad])
 
     @pytest.mark.parametrize("loss", [Hamming(), F1()], ids=repr)
@@ -355,7 +357,7 @@ class TestChecks:
             LossMatrix(np.ones((3, 2)), classes=["a", "b"], decisions=["a", "b"]).validate()
 
     def test_a_function_that_is_not_finite(self):
-        with pytest.raises(ValueError, match=r"must give finite numbers\. Got NaN or infinity"):
+        with pytest.raises(ValueError, match=r"must return finite numbers\. Got NaN or infinity"):
             Delta(lambda y, z: float("nan"))([1.0], [2.0])
 
 
