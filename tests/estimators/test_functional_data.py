@@ -352,7 +352,7 @@ class TestErrors:
         X, Y = sample
         with pytest.raises(ValueError, match=r"X and y must have as many samples\. Got 12 and 11"):
             model().fit(X, Y[:-1])
-        with pytest.raises(ValueError, match=r"y must hold finite values, or NaN.*Curve 4 holds infinity"):
+        with pytest.raises(ValueError, match=r"y must hold finite values, or NaN.*Curve 4 contains infinity"):
             model().fit(X, np.where(np.arange(12)[:, None] == 4, np.inf, Y))
         with pytest.raises(ValueError, match=r"Every curve of y must be observed somewhere\. Curve 4 has no"):
             model().fit(X, np.where(np.arange(12)[:, None] == 4, np.nan, Y))
