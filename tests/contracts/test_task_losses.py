@@ -309,7 +309,7 @@ class TestChecks:
     def test_label_sets(self, loss):
         with pytest.raises(ValueError, match=r"takes 0/1 label vectors\. Got other numbers; binarise the labels"):
             loss.check([[0, 1], [2, 0]])
-        with pytest.raises(ValueError, match=r"that are 2-dimensional\. Got an array of shape \(2,\)"):
+        with pytest.raises(ValueError, match=r"takes 2-dimensional outputs\. Got an array of shape \(2,\)"):
             loss.check([0, 1])
 
     @pytest.mark.parametrize("loss", [Hellinger(), ChiSquare()], ids=repr)
