@@ -541,7 +541,7 @@ def test_threads_save_to_one_file(data, tmp_path):
 @pytest.mark.parametrize("version", ["0.11.0", "0.12.0", "0.12.0.post1"])
 def test_a_release_of_skops_with_known_holes_is_refused(version, model_file, data, monkeypatch):
     monkeypatch.setattr(sys.modules["skops"], "__version__", version)
-    message = rf"skops {version} has known security holes .*CVE-2025-54412.* fenchel needs skops 0\.13 or newer"
+    message = rf"skops {version} has known vulnerabilities .*CVE-2025-54412.* fenchel needs skops 0\.13 or newer"
     with pytest.raises(ImportError, match=message):
         fenchel.load(model_file)
     model = fenchel.OperatorKernelRegressor().fit(data["X"], data["Y"])

@@ -323,7 +323,7 @@ class TestChecks:
 
     def test_ratings_may_be_missing(self):
         assert np.isnan(RankLoss().check([[1.0, np.nan]])[0, 1])
-        with pytest.raises(ValueError, match=r"that are 2-dimensional\. Got an array of shape \(2,\)"):
+        with pytest.raises(ValueError, match=r"takes 2-dimensional outputs\. Got an array of shape \(2,\)"):
             RankLoss().check([1.0, 2.0])
 
     def test_labels_of_a_matrix(self):
