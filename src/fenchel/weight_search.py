@@ -240,7 +240,7 @@ class _Groups:
     def of(cls, kernel: MultipleKernel | str, X: Any, n: int) -> "_Groups":
         if isinstance(kernel, MultipleKernel):
             if X.shape[0] != n:
-                raise ValueError(f"X and Y must have as many samples. Got {X.shape[0]} and {n}.")
+                raise ValueError(f"X and Y must have the same number of samples. Got {X.shape[0]} and {n}.")
             known = kernel.with_(kernel.groups, None, kernel.scales).resolve(X)
             return cls(known.names, np.asarray(known.scales), known, X)
         if kernel != "precomputed" or not isinstance(X, Mapping):

@@ -228,7 +228,9 @@ class TestEvery:
     @every_formula
     def test_lengths_differ(self, loss, formula, truths, guesses):
         Y, Z = drawn(truths, guesses)
-        with pytest.raises(ValueError, match=r"truth and predicted must have as many samples\. Got 20 and 19\."):
+        with pytest.raises(
+            ValueError, match=r"truth and predicted must have the same number of samples\. Got 20 and 19\."
+        ):
             loss(Z, Y[:19])
 
 

@@ -31,7 +31,7 @@ def checked_length(X: Any, y: Any, owner: str) -> int:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     n = length(X)
     if n != length(y):
-        raise ValueError(f"X and y must have as many samples. Got {n} and {length(y)}.")
+        raise ValueError(f"X and y must have the same number of samples. Got {n} and {length(y)}.")
     if n < 2:
         raise ValueError(f"{owner} needs at least 2 samples. Got n_samples = {n}.")
     return n

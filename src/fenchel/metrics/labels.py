@@ -107,7 +107,7 @@ def ranks_of(scores: Sequence[ArrayLike], true: ArrayLike) -> np.ndarray:
     """
     places = _array(true)
     if len(scores) != len(places):
-        raise ValueError(f"scores and true must have as many samples. Got {len(scores)} and {len(places)}.")
+        raise ValueError(f"scores and true must have the same number of samples. Got {len(scores)} and {len(places)}.")
     if places.dtype.kind not in "iu":
         raise ValueError(f"true must hold the index of a candidate for each sample, as integers. Got {places.dtype}.")
     ranks = np.zeros(len(places), dtype=np.int64)

@@ -179,7 +179,7 @@ class _Queue:
             refusals = [f"{name}: {reason}" for name, reason in self._refusals.items() if reason is not None]
             return " ".join(["the only solver for this problem.", *refusals])
         name = type(other.solver).__name__
-        basis = " with the eigenbasis that is there" if self.problem.shared.is_factorized else ""
+        basis = " with the available eigenbasis" if self.problem.shared.is_factorized else ""
         return f"cheapest estimate{basis}: {offer.price:.2g} s, next {name} {other.price:.2g} s"
 
     def _ranked(self, candidates: list[Solver], known: Known) -> list[_Offer]:

@@ -58,7 +58,9 @@ class TaskLoss(Component, ABC):
         """Return the loss of each prediction, shape (n,); the true outputs come first."""
         truth = self.check(truth)
         if len(truth) != len(predicted):
-            raise ValueError(f"truth and predicted must have as many samples. Got {len(truth)} and {len(predicted)}.")
+            raise ValueError(
+                f"truth and predicted must have the same number of samples. Got {len(truth)} and {len(predicted)}."
+            )
         predicted, loss, step = as_outputs(predicted), self.resolve(truth), self._together
         parts = [slice(first, first + step) for first in range(0, len(truth), step)]
         return np.concatenate([np.diagonal(loss.matrix(predicted[part], truth[part])) for part in parts])

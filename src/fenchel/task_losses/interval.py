@@ -53,7 +53,9 @@ class IntervalLoss(TaskLoss, ABC):
         """Return the loss of each prediction, summed over columns."""
         truth, predicted = columns(self.check(truth)), columns(self.check(predicted))
         if len(truth) != len(predicted):
-            raise ValueError(f"truth and predicted must have as many samples. Got {len(truth)} and {len(predicted)}.")
+            raise ValueError(
+                f"truth and predicted must have the same number of samples. Got {len(truth)} and {len(predicted)}."
+            )
         if truth.shape != predicted.shape:
             raise ValueError(f"truth and predicted must have the same shape. Got {truth.shape} and {predicted.shape}.")
         return np.sum(self.value(predicted, truth), axis=1)
