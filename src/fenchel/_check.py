@@ -131,7 +131,7 @@ def outputs_like(values: Array, like: Array, name: str) -> Array:
     if bool(xp.any(is_over)):
         largest = float(xp.max(xp.where(is_over, sizes, xp.zeros_like(sizes))))
         raise ValueError(
-            f"{name} must hold numbers of at most {most:.1e} in size, since the fit is in {like.dtype}. "
+            f"The entries of {name} must be at most {most:.1e} in absolute value, since the fit is in {like.dtype}. "
             f"Got {largest:.1e}. Divide {name} by a constant."
         )
     return as_like(values, like)
@@ -184,7 +184,7 @@ def check_memory(
         ways = {way: size for way, size in (lighter or {}).items() if size <= free}
         advice += "".join(f", or use {way}, which needs {size / 2**30:.2g} GiB" for way, size in ways.items())
         raise NotFeasibleError(
-            f"{what} needs about {wanted / 2**30:.1f} GiB; {free / 2**30:.1f} GiB of memory are free. {advice}."
+            f"{what} needs about {wanted / 2**30:.1f} GiB; {free / 2**30:.1f} GiB of memory is free. {advice}."
         )
 
 

@@ -167,7 +167,7 @@ def _checked_profile(estimator: Any) -> Profile:
     moved = [name for name in ("center", "scale") if getattr(estimator, name, False) is not False]
     if moved:
         raise IncompatibleError(
-            f"The bound is for outputs as they are: {' and '.join(moved)} depend on the sample. Use "
+            f"The bound is for outputs in their original units: {' and '.join(moved)} depend on the sample. Use "
             f"{', '.join(f'{name}=False' for name in moved)}."
         )
     if _depends_on_sample(estimator):

@@ -256,9 +256,9 @@ def _dumped(model: object, known: frozenset[str]) -> bytes:
             raise TypeError(f"{owner} cannot be saved: it holds {', '.join(unknown)}.")
         name, value = where
         raise TypeError(
-            f"{owner} cannot be saved: its {name!r} is {_one_line(repr(value), 80)}, which is or holds what is not "
-            f"fenchel's, scikit-learn's or NumPy's. A file holds no code: use a part of fenchel, or set {name!r} to "
-            "None if the model can do without it. A class or function of a module of yours can be passed as "
+            f"{owner} cannot be saved: its {name!r} is {_one_line(repr(value), 80)}, which is or contains an "
+            f"object from outside fenchel, scikit-learn and NumPy. A file contains no code: use a component of fenchel, "
+            f"or set {name!r} to None if the model can do without it. Pass your own classes and functions as "
             "trusted=[...]."
         )
     return content
@@ -315,7 +315,7 @@ def _header(path: str | PathLike[str], stream: BinaryIO) -> dict[str, object]:
     except DAMAGE as error:
         raise _damaged(path, error) from error
     if not isinstance(header, dict) or not {"format", "fenchel"} <= set(header):
-        raise _damaged(path, "its description is not whole")
+        raise _damaged(path, "its description is incomplete")
     return header
 
 
@@ -353,7 +353,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _damaged(path: str | PathLike[str], reason: object) -> ModelFileError:
     text = _one_line(str(reason) or type(reason).__name__, 200)
-    return ModelFileError(f"{path} is damaged or cut off and was not loaded ({text}). Copy or save it again.")
+    return ModelFileError(f"{path} is damaged or truncated and was not loaded ({text}). Copy or save it again.")
 
 
 def _one_line(text: str, most: int) -> str:

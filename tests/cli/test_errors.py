@@ -111,7 +111,7 @@ def test_predict_says_what_is_wrong_with_a_table(fenchel, model_file, columns, t
 def test_predict_says_what_is_wrong_with_a_model(fenchel, model_file, csv_file, tmp_path):
     assert "is not a model file of fenchel" in fenchel("predict", csv_file, csv_file).line
     model_file.write_bytes(model_file.read_bytes()[:-100])
-    assert "is damaged or cut off" in fenchel("predict", model_file, csv_file).line
+    assert "is damaged or truncated" in fenchel("predict", model_file, csv_file).line
     X = np.linspace(0, 1, 9)[:, None]
     library.save(library.OperatorKernelRegressor().fit(X, X), model_file)
     assert "holds a OperatorKernelRegressor, which knows no columns" in fenchel("predict", model_file, csv_file).line

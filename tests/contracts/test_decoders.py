@@ -96,7 +96,7 @@ def test_decoders_of_one_kind_of_task_loss(decoder, wanted):
 @pytest.mark.parametrize("decoder", [Threshold(), Clamp()], ids=repr)
 def test_decoders_of_features_are_not_for_task_losses(decoder):
     Y = points(5)
-    with pytest.raises(IncompatibleError, match=r"coordinate by coordinate, which takes output_kernel='linear'"):
+    with pytest.raises(IncompatibleError, match=r"coordinate by coordinate, which requires output_kernel='linear'"):
         clone(decoder).fit(Y, TaskSpace(LeastSquares(), Y))
 
 
@@ -338,7 +338,7 @@ class TestThreshold:
     @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(1.0), "precomputed"], ids=repr)
     def test_linear_kernel_only(self, decoder, kernel):
         with pytest.raises(
-            IncompatibleError, match=rf"{type(decoder).__name__} decodes .*takes output_kernel='linear'"
+            IncompatibleError, match=rf"{type(decoder).__name__} decodes .*requires output_kernel='linear'"
         ):
             clone(decoder).fit(np.eye(3), KernelOutputs(kernel).fit(np.eye(3)))
 

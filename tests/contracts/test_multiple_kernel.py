@@ -144,8 +144,8 @@ def test_names_of_columns(complete):
     ("arguments", "error", "message"),
     [
         ((Gaussian(),), TypeError, "must be a list of"),
-        (([(1, Gaussian(), None)],), TypeError, "must begin with names"),
-        (([("a", Gaussian(), None), ("a", Linear(), None)],), ValueError, "different names"),
+        (([(1, Gaussian(), None)],), TypeError, "must begin with a name"),
+        (([("a", Gaussian(), None), ("a", Linear(), None)],), ValueError, "distinct names"),
         (([("a", "gaussian", None)],), TypeError, "must be a ScalarKernel on points"),
         ((GROUPS, [1.0, 2.0]), ValueError, "must hold 3 finite numbers"),
         ((GROUPS, [0.0, 0.0, 0.0]), ValueError, "must not be zero for all groups"),

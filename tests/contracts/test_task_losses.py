@@ -309,7 +309,7 @@ class TestChecks:
 
     @pytest.mark.parametrize("loss", [Hamming(), F1()], ids=repr)
     def test_label_sets(self, loss):
-        with pytest.raises(ValueError, match=r"takes 0/1 label vectors\. Got other numbers; binarise the labels"):
+        with pytest.raises(ValueError, match=r"takes 0/1 label vectors\. Got other values; binarise the labels"):
             loss.check([[0, 1], [2, 0]])
         with pytest.raises(ValueError, match=r"takes 2-dimensional outputs\. Got an array of shape \(2,\)"):
             loss.check([0, 1])
@@ -331,17 +331,19 @@ class TestChecks:
     def test_labels_of_a_matrix(self):
         loss = LossMatrix([[0, 1], [2, 0]], classes=["well", "ill"])
         assert_array_equal(loss.check(["ill", "well"]), ["ill", "well"])
-        with pytest.raises(ValueError, match=r"LossMatrix knows the classes \['well', 'ill'\]\. Got 'dead'"):
+        with pytest.raises(ValueError, match=r"The classes of LossMatrix are \['well', 'ill'\]\. Got 'dead'"):
             loss.check(["ill", "dead"])
-        with pytest.raises(ValueError, match=r"LossMatrix knows the classes \['well', 'ill'\]\. Got 3"):
+        with pytest.raises(ValueError, match=r"The classes of LossMatrix are \['well', 'ill'\]\. Got 3"):
             loss.check([3])
-        with pytest.raises(ValueError, match=r"LossMatrix knows the decisions \['well', 'ill'\]\. Got 'ask'"):
+        with pytest.raises(ValueError, match=r"The decisions of LossMatrix are \['well', 'ill'\]\. Got 'ask'"):
             loss(["ill"], ["ask"])
         with pytest.raises(ValueError, match=r"LossMatrix takes one label for each sample\. Got .* \(1, 2\)"):
             loss.check(np.array([["well", "ill"]]))
-        with pytest.raises(ValueError, match=r"knows the classes \['well', 'ill'\]\. Got \['well', 'ill'\]"):
+        with pytest.raises(
+            ValueError, match=r"The classes of LossMatrix are \['well', 'ill'\]\. Got \['well', 'ill'\]"
+        ):
             loss.check([["well", "ill"], "ill"])
-        with pytest.raises(ValueError, match=r"LossMatrix knows the classes \[0, 1\]\. Got 'well'"):
+        with pytest.raises(ValueError, match=r"The classes of LossMatrix are \[0, 1\]\. Got 'well'"):
             LossMatrix(np.eye(2)).check(["well"])
 
     def test_costs(self):

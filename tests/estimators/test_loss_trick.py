@@ -620,7 +620,7 @@ class TestBadInput:
             ("zero_one", np.full(30, np.nan), r"ZeroOne takes finite outputs"),
             ("hamming", numbers, r"Hamming takes 2-dimensional outputs"),
             ("hellinger", np.ones((30, 2)), r"Hellinger takes histograms that sum to 1\. Row 0 sums to 2"),
-            (np.eye(2), np.full(30, 2), r"LossMatrix knows the classes \[0, 1\]\. Got 2"),
+            (np.eye(2), np.full(30, 2), r"The classes of LossMatrix are \[0, 1\]\. Got 2"),
         ]
         for loss, y, message in cases:
             with pytest.raises(ValueError, match=message):

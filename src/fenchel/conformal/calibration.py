@@ -81,7 +81,7 @@ class Calibration:
                 where += " of equal weight" if np.ptp(self.weights) > 0 else ""
                 advice = "Calibrate on more samples, or ask for a smaller coverage."
                 return (
-                    f"Bands are infinite: a coverage of {coverage:g} takes at least {wanted} calibration samples"
+                    f"Bands are infinite: a coverage of {coverage:g} requires at least {wanted} calibration samples"
                     f"{where}, and there are {count:.4g}. {advice}"
                 )
         return None

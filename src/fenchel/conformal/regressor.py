@@ -269,7 +269,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         for name, limit in self._limits.items():
             check_parameter("ConformalRegressor", name, getattr(self, name), limit)
         if self._is_ellipsoid and (self.method != "split" or self.modulation == "constant"):
-            raise ValueError("joint='ellipsoid' takes method='split', and modulation='std' or 'local'.")
+            raise ValueError("joint='ellipsoid' requires method='split', and modulation='std' or 'local'.")
         if isinstance(self.modulation, str):
             check_parameter("ConformalRegressor", "modulation", self.modulation, Options(("constant", "std", "local")))
 

@@ -25,12 +25,12 @@ Columns = Mapping[str, np.ndarray]
 
 
 def build(data_set: str, folder: Path) -> tuple[list[Path], list[str]]:
-    """Build the files of a data set from the originals in a folder.
+    """Build the files of a dataset from the originals in a folder.
 
     Parameters
     ----------
     data_set : str
-        Name of the data set.
+        Name of the dataset.
     folder : path
         Folder with the originals, possibly in subfolders.
 

@@ -47,7 +47,7 @@ def load_massbank(fingerprint: str | tuple[str, ...] = "morgan") -> Bunch:
     kinds = (fingerprint,) if isinstance(fingerprint, str) else tuple(fingerprint)
     unknown = [name for name in kinds if name not in ("morgan", "maccs")]
     if unknown or not kinds:
-        raise ValueError(f"fingerprint must be some of 'morgan', 'maccs'. Got {fingerprint!r}.")
+        raise ValueError(f"fingerprint must be 'morgan', 'maccs' or a tuple of these. Got {fingerprint!r}.")
     peaks = locate("massbank_msms", "spectra.npz")
     molecules = table("massbank_msms", "molecules.csv.gz", "inchikey14", "smiles", "formula", "precursor_mz", "fold")
     pool = table("massbank_msms", "candidates.csv.gz", "inchikey14", "smiles", "formula")

@@ -16,8 +16,8 @@ _THRESHOLDS = tuple(sorted((k / 50 for k in range(5, 46, 2)), key=lambda thresho
 def _needs_features(decoder: Decoder, representation: Space) -> None:
     if not representation.has_points:
         raise IncompatibleError(
-            f"{type(decoder).__name__} decodes vectors coordinate by coordinate, which takes output_kernel='linear'. "
-            "Use Candidates() or TrainingSet()."
+            f"{type(decoder).__name__} decodes vectors coordinate by coordinate, which requires "
+            "output_kernel='linear'. Use Candidates() or TrainingSet()."
         )
 
 

@@ -90,7 +90,7 @@ class _CurveCoordinates(ScalarKernel, ABC):
         Z = self._check_curves(Z, "Z")
         if X.shape[1:] != Z.shape[1:]:
             expected, came = ("{} points and {} channels".format(*curves.shape[1:]) for curves in (X, Z))
-            raise ValueError(f"The curves of Z must have {expected}, as those of X. Got {came} instead.")
+            raise ValueError(f"The curves of Z must have {expected}, like those of X. Got {came} instead.")
         return same_dtype(X, Z)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:

@@ -89,7 +89,7 @@ class Invariant(ScalarKernel):
             if not np.allclose(before, after, rtol=1e-6, atol=1e-9 * float(np.abs(before).max())):
                 raise IncompatibleError(
                     f"Invariant needs a kernel that does not change when both inputs are permuted. {resolved.kernel!r} "
-                    "does: give all columns of an element's place the same scale."
+                    "does: give corresponding columns of all elements the same scale."
                 )
         return resolved
 

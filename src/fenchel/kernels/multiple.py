@@ -77,10 +77,12 @@ class MultipleKernel(ScalarKernel):
         """Raise if the groups, weights or scales are invalid."""
         for name, part in zip(self.names, self._parts(), strict=True):
             if not isinstance(name, str):
-                raise TypeError(f"The 'groups' parameter of MultipleKernel must begin with names. Got {name!r}.")
+                raise TypeError(
+                    f"Each entry of the 'groups' parameter of MultipleKernel must begin with a name. Got {name!r}."
+                )
             part.validate()
         if len(set(self.names)) < len(self.names):
-            raise ValueError(f"The 'groups' parameter of MultipleKernel must have different names. Got {self.names}.")
+            raise ValueError(f"The 'groups' parameter of MultipleKernel must have distinct names. Got {self.names}.")
         weights = self._numbers("weights", 0.0)
         if weights is not None and not np.any(weights > 0):
             raise ValueError("The 'weights' parameter of MultipleKernel must not be zero for all groups.")

@@ -195,7 +195,7 @@ def moments(X: Array, weights: Array | None, by_channel: bool) -> tuple[np.ndarr
     largest = host(xp.max(xp.abs(wide), axis=0))
     if np.max(largest, initial=0.0) > _MOST:
         raise ValueError(
-            f"X must hold numbers of at most {_MOST:g} in size to be standardised. Got {largest.max():.1e}."
+            f"The entries of X must be at most {_MOST:g} in absolute value to be standardised. Got {largest.max():.1e}."
         )
     variance = host(xp.sum(shares * (wide - mean) ** 2, axis=0))
     if by_channel:  # all points of a channel share one scale, and a curve (m,) has one channel

@@ -146,7 +146,7 @@ def top_k_accuracies(ranks: ArrayLike, k: int) -> np.ndarray:
     places = _array(ranks)
     if places.ndim != 1 or places.dtype.kind not in "iu" or (places < 0).any():
         raise ValueError(
-            f"ranks must be one-dimensional, of integers >= 0. Got {places.dtype} of shape {places.shape}."
+            f"ranks must be a vector of non-negative integers. Got {places.dtype} of shape {places.shape}."
         )
     return (places < k).astype(np.float64)
 

@@ -106,7 +106,7 @@ def coverage(y: Array, low: Array, high: Array) -> float:
 
     Parameters
     ----------
-    y, low, high : array of one shape
+    y, low, high : array of the same shape
         Outputs, and the ends of their intervals.
 
     Returns

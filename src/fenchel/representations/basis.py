@@ -38,7 +38,7 @@ class _OnBasis(CurveRepresentation, ABC):
         if values[0] <= 1e-10 * values[-1]:
             raise ValueError(
                 f"The {len(values)} functions of the basis must be linearly independent on the grid of "
-                f"{len(self.grid_)} points. Take fewer functions or more points."
+                f"{len(self.grid_)} points. Use fewer functions or more points."
             )
         self._root = (vectors * np.sqrt(values)) @ vectors.T
         self._inverse_root = (vectors / np.sqrt(values)) @ vectors.T

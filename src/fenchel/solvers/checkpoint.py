@@ -70,7 +70,7 @@ class StateFile:
         for k, shape in enumerate(shapes):
             rows = self._array(f"z{k}")
             if rows.shape != shape or rows.dtype.kind != "f":
-                raise self._damage("its arrays do not fit")
+                raise self._damage("its arrays have unexpected shapes")
             yield rows
 
     def _array(self, name: str) -> np.ndarray:

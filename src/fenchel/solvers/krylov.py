@@ -100,7 +100,7 @@ class Krylov(ProblemwiseSolver[State]):
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the Gram matrix is stored, or the loss needs points that only a factorisation gives."""
         if streamed(problem.gram) is None and not is_thin(problem.gram):
-            return "it is for the Gram matrix of one kernel on points, made in tiles. Use DouglasRachford() or Auto()."
+            return "it needs the Gram matrix of one kernel on points, in tiles. Use DouglasRachford() or Auto()."
         if self.checkpoint is not None and is_single(problem.targets):
             return "a checkpoint needs data in float64. Use checkpoint=None or X.astype('float64')."
         return self.why_not_loss(problem.loss)

@@ -174,7 +174,7 @@ def equal(Y: Outputs, Z: Outputs) -> np.ndarray:
 def _label_sets(Z: Outputs, name: str) -> np.ndarray:
     sets = numbers(Z, name, (2,))
     if not np.all((sets == 0) | (sets == 1)):
-        raise ValueError(f"{name} takes 0/1 label vectors. Got other numbers; binarise the labels.")
+        raise ValueError(f"{name} takes 0/1 label vectors. Got other values; binarise the labels.")
     return sets
 
 
@@ -187,5 +187,5 @@ def _places(labels: Outputs, known: np.ndarray, what: str) -> np.ndarray:
     place = {label: k for k, label in enumerate(known.tolist())}
     places = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels.tolist()]
     if -1 in places:
-        raise ValueError(f"LossMatrix knows the {what} {known.tolist()}. Got {labels.tolist()[places.index(-1)]!r}.")
+        raise ValueError(f"The {what} of LossMatrix are {known.tolist()}. Got {labels.tolist()[places.index(-1)]!r}.")
     return np.array(places, dtype=int)
