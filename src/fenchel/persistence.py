@@ -257,7 +257,7 @@ def _dumped(model: object, known: frozenset[str]) -> bytes:
         name, value = where
         raise TypeError(
             f"{owner} cannot be saved: its {name!r} is {_one_line(repr(value), 80)}, which is or contains an "
-            f"object from outside fenchel, scikit-learn and NumPy. A file contains no code: use a component of fenchel, "
+            f"object from outside fenchel, scikit-learn and NumPy. A file contains no code: use a part of fenchel, "
             f"or set {name!r} to None if the model can do without it. Pass your own classes and functions as "
             "trusted=[...]."
         )
