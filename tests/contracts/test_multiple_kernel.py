@@ -120,7 +120,7 @@ def test_bad_values(incomplete, rng):
     with pytest.raises(ValueError, match=r"infinity, the first at index \[9, 0\]"):
         model.fit(incomplete, y)
     incomplete[9, 0] = np.nan
-    with pytest.raises(ValueError, match="group 'place' has NaN in some of its columns, the first at sample 9"):
+    with pytest.raises(ValueError, match="group 'place' has NaN in some of its columns, first at sample 9"):
         model.fit(incomplete, y)
     incomplete[:, :2] = np.nan
     with pytest.raises(ValueError, match="group 'place' of MultipleKernel is missing for all samples"):

@@ -292,11 +292,11 @@ class TestChecks:
         ids=repr,
     )
     def test_numbers(self, loss):
-        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes numeric outputs\. Got list"):
+        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes numeric values\. Got list"):
             loss.check([["a", "b"]])
         with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes finite outputs\. They contain NaN or inf"):
             loss.check([[np.inf, 0.0]])
-        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes .*-dimensional outputs\. Got an"):
+        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes .*-dimensional arrays\. Got an"):
             loss.check(np.zeros((2, 2, 2)))
 
     @pytest.mark.parametrize("loss", [ZeroOne(), KernelInduced(), Delta(max)], ids=repr)
@@ -311,7 +311,7 @@ class TestChecks:
     def test_label_sets(self, loss):
         with pytest.raises(ValueError, match=r"takes 0/1 label vectors\. Got other values; binarise the labels"):
             loss.check([[0, 1], [2, 0]])
-        with pytest.raises(ValueError, match=r"takes 2-dimensional outputs\. Got an array of shape \(2,\)"):
+        with pytest.raises(ValueError, match=r"takes 2-dimensional arrays\. Got an array of shape \(2,\)"):
             loss.check([0, 1])
 
     @pytest.mark.parametrize("loss", [Hellinger(), ChiSquare()], ids=repr)
@@ -325,7 +325,7 @@ class TestChecks:
 
     def test_ratings_may_be_missing(self):
         assert np.isnan(RankLoss().check([[1.0, np.nan]])[0, 1])
-        with pytest.raises(ValueError, match=r"takes 2-dimensional outputs\. Got an array of shape \(2,\)"):
+        with pytest.raises(ValueError, match=r"takes 2-dimensional arrays\. Got an array of shape \(2,\)"):
             RankLoss().check([1.0, 2.0])
 
     def test_labels_of_a_matrix(self):
@@ -347,7 +347,7 @@ class TestChecks:
             LossMatrix(np.eye(2)).check(["well"])
 
     def test_costs(self):
-        with pytest.raises(ValueError, match=r"'costs' parameter of LossMatrix .*2-dimensional\. Got .* \(2,\)"):
+        with pytest.raises(ValueError, match=r"'costs' parameter of LossMatrix .*2-dimensional arrays\. Got .* \(2,\)"):
             LossMatrix([1.0, 2.0]).validate()
         with pytest.raises(ValueError, match=r"'costs' parameter of LossMatrix must not be empty"):
             LossMatrix(np.zeros((0, 2))).validate()

@@ -119,7 +119,7 @@ def test_a_folder_that_cannot_be_written_to(server, tmp_path, monkeypatch, folde
 
 
 def test_unknown_names_and_addresses(folder):
-    with pytest.raises(ValueError, match=r"no data file of the name 'made/bad\.npz'"):
+    with pytest.raises(ValueError, match=r"no data file named 'made/bad\.npz'"):
         fetch("made/bad.npz", "http://127.0.0.1:9")
     with pytest.raises(ValueError, match="Set FENCHEL_DATA_URL"):
         fetch(GOOD.name)

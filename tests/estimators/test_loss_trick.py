@@ -615,10 +615,10 @@ class TestBadInput:
         cases = [
             ("least_squares", None, r"LossTrickPredictor requires y to be passed, but the target y is None"),
             ("least_squares", numbers[:5], r"X and y must have as many samples\. Got 30 and 5\."),
-            ("absolute", ["a"] * 30, r"Absolute takes numeric outputs\. Got list of something else"),
+            ("absolute", ["a"] * 30, r"Absolute takes numeric values\. Got list of something else"),
             ("cauchy", np.full(30, np.nan), r"Cauchy takes finite outputs"),
             ("zero_one", np.full(30, np.nan), r"ZeroOne takes finite outputs"),
-            ("hamming", numbers, r"Hamming takes 2-dimensional outputs"),
+            ("hamming", numbers, r"Hamming takes 2-dimensional arrays"),
             ("hellinger", np.ones((30, 2)), r"Hellinger takes histograms that sum to 1\. Row 0 sums to 2"),
             (np.eye(2), np.full(30, 2), r"The classes of LossMatrix are \[0, 1\]\. Got 2"),
         ]

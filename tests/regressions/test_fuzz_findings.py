@@ -54,7 +54,7 @@ def test_outputs_beyond_the_dtype(rng, model, dtype, most):
     """Their squares, or the numbers themselves, overflowed: predictions were NaN."""
     X, Y = rng.standard_normal((6, 2)).astype(dtype), rng.standard_normal((6, 3))
     Y[2, 1] = 1e300
-    with pytest.raises(ValueError, match=rf"y must hold numbers of at most {most} .* Got 1\.0e\+300"):
+    with pytest.raises(ValueError, match=rf"The entries of y must be at most {most} .* Got 1\.0e\+300"):
         model.fit(X, Y)
 
 

@@ -61,7 +61,7 @@ def _build_file(data_set: str, recipe: Recipe, originals: dict[str, Path]) -> Pa
     wrong = differences(f"{data_set}/{recipe.file}", columns)
     if wrong:
         raise ValueError(
-            f"{recipe.file} was not written: {', '.join(recipe.originals)} do not give the known data. "
+            f"{recipe.file} was not written: data made from {', '.join(recipe.originals)} do not match the known data. "
             f"{'; '.join(wrong)}."
         )
     path = data_folder() / data_set / recipe.file

@@ -78,7 +78,7 @@ SOURCES = {
     "massbank_msms": Source(
         "Tandem mass spectra of 4020 molecules, merged from MassBank",
         "https://github.com/MassBank/MassBank-data/releases/tag/2025.05.1",
-        "CC BY-SA; each record has its own licence, listed in accessions.csv.gz",
+        "CC BY-SA; each record has a licence of its own, listed in accessions.csv.gz",
         "MassBank-data 2025.05.1.",
         note="Selecting and merging 49909 records with RDKit is not part of this package: fetch the files from a copy.",
     ),

@@ -187,10 +187,10 @@ def numbers(Z: Outputs, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = F
     try:
         values = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} takes numeric outputs. Got {type(Z).__name__} of something else.") from error
+        raise ValueError(f"{name} takes numeric values. Got {type(Z).__name__} of something else.") from error
     if values.ndim not in ndim:
         dimensions = " or ".join(f"{d}-dimensional" for d in ndim)
-        raise ValueError(f"{name} takes {dimensions} outputs. Got an array of shape {values.shape} instead.")
+        raise ValueError(f"{name} takes {dimensions} arrays. Got an array of shape {values.shape} instead.")
     if not np.all(np.isfinite(values) | (np.isnan(values) if nan else False)):
         raise ValueError(f"{name} takes finite outputs. They contain NaN or infinity; drop those samples.")
     return values
