@@ -66,8 +66,8 @@ def nearly_held_out(
 ) -> Iterator[HeldOut]:
     """Yield approximate leave-one-out predictions of every (loss, lam) pair, from one solve and one linear system each.
 
-    The solves use lam (n - 1) / n, with which the whole sample has the same weight of the losses as a model without one
-    sample: the result is exact for the square loss.
+    The solves use lam (n - 1) / n, which gives the whole sample the same regularisation as a model without one sample:
+    the result is exact for the square loss.
     """
     n = problem.targets.shape[0]
     bound, same = [bound_loss(problem, loss) for loss in losses], [float(lam) * (n - 1) / n for lam in lams]

@@ -13,7 +13,7 @@ _ROUNDS = 10  # number of rounds; each draws from what the earlier ones leave un
 
 
 def draw(factor: PartialFactor, count: int, rule: str, rng: np.random.Generator) -> Iterator[PartialFactor]:
-    """Yield the factor after each round, drawing ``count`` more landmarks in all without replacement."""
+    """Yield the factor after each round, drawing ``count`` more landmarks in total without replacement."""
     n, odds_of = len(factor.sample.masses), RULES[rule]
     rounds = 1 if odds_of is _uniform_odds else min(_ROUNDS, count)
     least = 1e-15 * float(np.max(odds_of(PartialFactor.empty(factor.sample)))) or 1.0

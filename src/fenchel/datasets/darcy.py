@@ -1,4 +1,4 @@
-"""Flow through a porous square: Darcy's equation with piecewise constant coefficients."""
+"""Flow through a porous square: Darcy's equation with two-valued coefficients."""
 
 import math
 
@@ -22,7 +22,7 @@ def make_darcy(
     values: tuple[float, float] = (3.0, 12.0),
     random_state: int | None = 0,
 ) -> Bunch:
-    r"""Make piecewise constant coefficients of Darcy's equation and the pressures that solve it.
+    r"""Make two-valued coefficients of Darcy's equation and the pressures that solve it.
 
     .. math:: -\nabla \cdot (a \nabla u) = 1 \quad \text{on } [0, 1]^2, \qquad u = 0 \text{ on the boundary}, \qquad
         a = \begin{cases} 12 & g \ge 0 \\ 3 & g < 0 \end{cases}, \qquad
@@ -78,7 +78,7 @@ def make_darcy(
         X=X,
         Y=Y,
         grid=np.linspace(0, 1, n_points),
-        DESCR="Darcy's equation on a square: piecewise constant coefficients, and the pressures.",
+        DESCR="Darcy's equation on a square: two-valued coefficients, and the pressures.",
     )
 
 
