@@ -1,4 +1,4 @@
-"""Vectorized distances, inner products and special functions behind the scalar kernels."""
+"""Vectorised distances, inner products and special functions behind the scalar kernels."""
 
 import math
 from collections.abc import Callable, Iterator
