@@ -539,7 +539,7 @@ class TestBadInput:
             (SphereGeodesic(), [1.0, 0.0], "2-dimensional"),
             (SphereGeodesic(), [[1.0, np.nan, 0.0]], "finite"),
             (CircleGeodesic(), [[1.0], [2.0]], "1-dimensional"),
-            (CircleDiffusion(), ["north"], "numbers"),
+            (CircleDiffusion(), ["north"], "takes numeric values"),
             (AffineInvariant(), np.ones((2, 3)), "3-dimensional"),
             (AffineInvariant(), np.ones((2, 3, 2)), r"square matrices, .* Got shape \(2, 3, 2\)"),
             (LogEuclidean(), [np.eye(2), [[1.0, 0.5], [0.0, 1.0]]], "Matrix 1 differs from its transpose"),

@@ -147,7 +147,7 @@ def test_names_of_columns(complete):
         (([(1, Gaussian(), None)],), TypeError, "must begin with a name"),
         (([("a", Gaussian(), None), ("a", Linear(), None)],), ValueError, "distinct names"),
         (([("a", "gaussian", None)],), TypeError, "must be a ScalarKernel on points"),
-        ((GROUPS, [1.0, 2.0]), ValueError, "must hold 3 finite numbers"),
+        ((GROUPS, [1.0, 2.0]), ValueError, "must hold 3 finite non-negative numbers"),
         ((GROUPS, [0.0, 0.0, 0.0]), ValueError, "must not be zero for all groups"),
         ((GROUPS, None, [1.0, 0.0, 1.0]), ValueError, "'scales' parameter of MultipleKernel must be positive"),
     ],

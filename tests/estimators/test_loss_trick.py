@@ -661,7 +661,7 @@ class TestBadInput:
             with pytest.raises(NotFittedError):
                 getattr(model(), name)(inputs[1])
         failed = model("absolute")
-        with pytest.raises(ValueError, match="numbers"):
+        with pytest.raises(ValueError, match="takes numeric values"):
             failed.fit(inputs[0], ["a"] * 30)
         with pytest.raises(NotFittedError):
             failed.predict(inputs[1])
@@ -679,7 +679,7 @@ class TestBadInput:
             path(model(), inputs[0], numbers, [1.0], grid=np.ones(3))
 
     def test_lengths_of_a_score(self, inputs, numbers):
-        with pytest.raises(ValueError, match="as many samples"):
+        with pytest.raises(ValueError, match="the same number of samples"):
             model().fit(inputs[0], numbers).score(inputs[0], numbers[:4])
 
 
