@@ -345,7 +345,7 @@ class TestScore:
     @pytest.mark.parametrize(
         ("y", "weights", "message"),
         [
-            (np.ones((5, 8)), None, "must have as many samples. Got 12 and 5"),
+            (np.ones((5, 8)), None, "must have the same number of samples. Got 12 and 5"),
             (np.ones((12, 8)), np.ones(5), "sample_weight must have shape"),
             (np.ones((12, 8, 2)), None, "channel"),
         ],

@@ -267,7 +267,9 @@ class TestErrors:
     @pytest.mark.parametrize("representation", ["eigen", "fourier", Eigen(2)], ids=str)
     def test_point_by_point_needs_points(self, sample, loss, representation):
         X, Y = sample
-        with pytest.raises(IncompatibleError, match=r"at single values, and .* has none.*representation='spline'"):
+        with pytest.raises(
+            IncompatibleError, match=r"needs point values, which .* does not provide.*representation='spline'"
+        ):
             FunctionalRegressor(loss=loss, representation=representation).fit(X, Y)
 
     @pytest.mark.parametrize("representation", ["eigen", "fourier"])
@@ -350,7 +352,7 @@ class TestErrors:
 
     def test_curves(self, sample):
         X, Y = sample
-        with pytest.raises(ValueError, match=r"X and y must have as many samples\. Got 12 and 11"):
+        with pytest.raises(ValueError, match=r"X and y must have the same number of samples\. Got 12 and 11"):
             model().fit(X, Y[:-1])
         with pytest.raises(ValueError, match=r"y must hold finite values, or NaN.*Curve 4 holds infinity"):
             model().fit(X, np.where(np.arange(12)[:, None] == 4, np.inf, Y))

@@ -230,7 +230,7 @@ def test_a_damaged_checkpoint_is_named(sample, tmp_path):
     whole = file.read_bytes()
     for content, word in damaged(whole):
         file.write_bytes(content)
-        with pytest.raises(ValueError, match=r"errors\.npz is damaged \(.*\)\. Remove it or name another") as error:
+        with pytest.raises(ValueError, match=r"errors\.npz is damaged \(.*\)\. Remove it or use another file") as error:
             model.fit(X, Y)
         assert word in str(error.value)
         assert "\n" not in str(error.value)

@@ -1,4 +1,4 @@
-"""Structured prediction with loss and lam chosen by cross-validation."""
+"""``StructuredPredictor`` with kernel, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -33,12 +33,12 @@ from fenchel.representations import KernelOutputs
 
 __all__ = ["StructuredPredictorCV"]
 
-_WIDTHS = (1.0, 0.5, 2.0)  # of Gaussian output kernels, in median distances
+_WIDTHS = (1.0, 0.5, 2.0)  # bandwidths of Gaussian output kernels, in median distances
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """What was found for one output kernel."""
+    """Result of the search for one output kernel."""
 
     estimator: StructuredPredictor
     encoded: Any
@@ -51,22 +51,23 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     Parameters
     ----------
     kernel : "auto", str, kernel or callable, default="auto"
-        ``"auto"`` searches for a kernel of the columns of X, whose units do not matter, by leave-one-out errors in the
-        output space; everything else is as for ``StructuredPredictor``.
+        ``"auto"`` searches for a kernel on the columns of X, whose units do not matter, by leave-one-out errors in the
+        output space; other values are as for ``StructuredPredictor``.
     output_kernel : "auto", str, kernel, callable or list of these, default="auto"
-        Kernel of the outputs, or a list to choose from by the task loss. ``"auto"`` is the linear one; for vectors
-        with a task loss and no decoder also Gaussian ones of half, once and twice the median distance.
+        Kernel of the outputs, or a list to choose from by the task loss. ``"auto"`` is the linear kernel; for vectors
+        with a task loss and no decoder, Gaussian kernels with half, once and twice the median distance are compared
+        too.
     lams
         As for ``OperatorKernelRegressorCV``.
     losses : sequence of Loss or str, or "auto", default="auto"
-        Losses to choose from; ``"auto"`` is the square loss, since rare objects are no errors.
+        Losses to choose from; ``"auto"`` is the square loss, since rare objects are not outliers.
     decoder : "auto", Decoder or str, default="auto"
-        As for ``StructuredPredictor``; a threshold ``"auto"`` is chosen by the task loss of held-out samples.
+        As for ``StructuredPredictor``; a threshold of ``"auto"`` is chosen by the task loss of held-out samples.
         ``"auto"`` chooses between the training outputs and, for label sets (rows of zeros and ones), a threshold.
     operator
         As for ``StructuredPredictor``.
     center : bool or "auto", default="auto"
-        As for ``StructuredPredictor``; ``"auto"`` is on with ``kernel="auto"``.
+        As for ``StructuredPredictor``; ``"auto"`` centres the outputs if ``kernel="auto"``.
     task_loss : callable or None, default=None
         ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``. ``None``
         chooses loss and lam by the squared distance in the output space before decoding, then the decoder of label sets
@@ -80,7 +81,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     scoring : str, callable or None, default=None
-        As for ``OperatorKernelRegressorCV``, of decoded outputs, instead of a task loss: a name such as
+        As for ``OperatorKernelRegressorCV``, but for decoded outputs; an alternative to ``task_loss``: a name such as
         ``"f1_samples"``, or a scorer such as ``fenchel.metrics.label_scorer("f1")``.
     output_approximation : Approximation or None, default=None
         As for ``StructuredPredictor``.
@@ -92,9 +93,9 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     best_kernel_, best_loss_, best_lam_, search_, cv_errors_, fold_errors_, cv_gaps_, losses_, lams_
         As for ``OperatorKernelRegressorCV``.
     best_output_kernel_ : kernel or str
-        The kernel of the outputs that was chosen.
+        The chosen kernel of the outputs.
     best_estimator_ : StructuredPredictor
-        The model fitted on the whole sample; its fitted attributes are attributes of this one too.
+        The model fitted on the whole sample; its fitted attributes are also available on this object.
 
     Examples
     --------
@@ -163,8 +164,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             The fitted model.
         """
         if self.task_loss is not None and self.scoring is not None:
-            raise ValueError("Give task_loss or scoring, not both: each decides about loss, lam and decoder.")
-        Scoring.of(self)  # raises if it is none
+            raise ValueError("Set either task_loss or scoring, not both: each of them selects loss, lam and decoder.")
+        Scoring.of(self)  # raises if it is invalid
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
         estimators = {is_robust: self._estimator(search.losses[0], min(search.lams)) for is_robust in (False, True)}
         estimator, encoded, choice = encoded_for_search(
@@ -209,7 +210,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         return float(self.best_estimator_.score(X, y))
 
     def _trial(self, search: Search, estimator: StructuredPredictor, encoded: Any, by_task_loss: bool) -> "_Trial":
-        """Return the result of the search with one output kernel, and the data with the decoder that was chosen."""
+        """Return the result of the search with one output kernel, and the data with the chosen decoder."""
         training_set = encoded.training_set
         folds = search.folds(training_set)
         decoding = self._decoding(encoded, folds, by_task_loss)
@@ -234,7 +235,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             return None
         if representation.is_pairwise:
             raise IncompatibleError(
-                "A task loss compares outputs, and a Gram matrix has none. Use task_loss=None, or an output kernel."
+                "A task loss needs outputs, but y is their Gram matrix. Use task_loss=None, or an output kernel."
             )
         task_loss = self._task_loss(representation)
 
@@ -247,18 +248,18 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         )
 
     def _task_loss(self, representation: KernelOutputs) -> Callable[[Any, Any, np.ndarray], np.ndarray]:
-        """Return the loss of decoded outputs that decides: the one given, by name or not, or that of label sets."""
+        """Return the loss by which decoded outputs are compared: the given one, or that of label sets."""
         scoring, task_loss = Scoring.of(self), self.task_loss
         if scoring is not None:
             return scoring.errors
         if task_loss is None:
             if not are_label_sets(representation.outputs_):
-                raise ValueError("A choice among output kernels or thresholds needs a task loss. Give task_loss.")
+                raise ValueError("The choice among output kernels or thresholds needs a task loss. Set task_loss.")
             task_loss = hamming_losses
         return lambda truth, decoded, counts: task_loss(truth, decoded)
 
     def _output_kernels(self, encoded: Any) -> list[Any]:
-        """Return the kernels of outputs to choose from; the first is that of the data."""
+        """Return the output kernels to choose from; the first is that of the data."""
         if isinstance(self.output_kernel, list | tuple):
             return list(self.output_kernel)
         outputs = encoded.representation.outputs_
