@@ -25,7 +25,7 @@ class TestRepeatedInputs:
         X, y = rng.integers(0, 3, (60, 1)).astype(float), rng.standard_normal(60)
         groups = [y[X[:, 0] == value] for value in np.unique(X)]
         share = sum(len(group) * np.var(group) for group in groups) / (60 * np.var(y))
-        message = f"100% of the samples share.*have {share:.0%} of the variance.*Add columns to X"
+        message = f"100% of the samples share.*make up {share:.0%} of the variance.*Add columns to X"
         with pytest.warns(DataWarning, match=message):
             OperatorKernelRegressor("auto").fit(X, y)
 
@@ -74,7 +74,7 @@ class TestDomain:
         data = make_functional(12, 10, random_state=0)
         model = FunctionalRegressorCV(None, lams=[1e-3], cv=2) if search else FunctionalRegressor(lam=1e-3)
         model.fit(data.X, data.Y, np.linspace(0, 1, 10))
-        with pytest.warns(DataWarning, match=r"from 0 to 24.*known from 0 to 1.*Check the unit of the grid"):
+        with pytest.warns(DataWarning, match=r"from 0 to 24.*known only from 0 to 1.*Check the unit of the grid"):
             model.predict(data.X, np.linspace(0, 24, 5))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
