@@ -209,7 +209,7 @@ def test_the_report_in_words_tables_and_pictures():
 def test_what_is_wrong_is_named():
     X, Y, _ = wrong_pairs(20)
     model = FunctionalRegressor().fit(X, Y)
-    with pytest.raises(ValueError, match="as many samples"):
+    with pytest.raises(ValueError, match="the same number of samples"):
         OutlierReport.of(model, X, Y[:-1])
     with pytest.raises(ValueError, match="'cv' parameter"):
         OutlierReport.of(model, X, Y, cv=1)

@@ -12,9 +12,9 @@ __all__ = ["outliers_of_table"]
 
 
 def outliers_of_table(regressor: TableRegressor, table: Any) -> tuple[OutlierReport, np.ndarray] | None:
-    """Return the report on the rows of a table, and the numbers of the rows; ``None`` if it is not that of the fit.
+    """Return the report on the rows of a table, and the row numbers; ``None`` if the model was not fitted to the table.
 
-    Rows that were not fitted to, such as those of a test part, are ranked beside the others.
+    Rows that the model was not fitted to, such as those of a test part, are ranked together with the others.
     """
     X, targets, rows = regressor.sample(table)
     fitted, estimator = np.isin(rows, regressor.rows_), regressor.estimator_
