@@ -135,7 +135,7 @@ def test_arguments():
         LearnedMetricRegressor(metric="diag").fit(X, Y)
     with pytest.raises(ValueError, match="'cv' parameter of LearnedMetricRegressor"):
         LearnedMetricRegressor(cv=1).fit(X, Y)
-    with pytest.raises(IncompatibleError, match="for vectors"):
+    with pytest.raises(IncompatibleError, match="needs vectors"):
         LearnedMetricRegressor(FunctionalRegressorCV(cv=2)).fit(X[:, :, None], Y)
     with pytest.raises(IncompatibleError, match="'metric' parameter needs kernel='auto'"):
         OperatorKernelRegressorCV("gaussian", metric=np.ones(6)).fit(X, Y)

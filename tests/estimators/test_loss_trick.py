@@ -681,7 +681,7 @@ class TestBadInput:
             path(model(), inputs[0], numbers, [1.0], grid=np.ones(3))
 
     def test_lengths_of_a_score(self, inputs, numbers):
-        with pytest.raises(ValueError, match="the same number of samples"):
+        with pytest.raises(ValueError, match="as many samples"):
             model().fit(inputs[0], numbers).score(inputs[0], numbers[:4])
 
 

@@ -52,7 +52,7 @@ class _Encoded:
     center: CurveCenter | None
     scale: np.ndarray | None  # one for each channel of the outputs
     is_fdata: bool  # outputs came as a scikit-fda object
-    given: Curves  # all curves given, as they came
+    given: Curves  # all given curves
 
     @property
     def units(self) -> Any:

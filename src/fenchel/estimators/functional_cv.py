@@ -30,7 +30,7 @@ _MOST_SAMPLES = 2000  # above, the output kernel is not searched for
 _PILOT_TOL = 1e-4  # gap to which candidates for the output kernel are solved
 _DECADES = 10.0 ** np.arange(-4, 2)  # lam, relative to that of the kernel search without an output kernel
 _STEPS = 10.0 ** np.array([-0.5, 0.0, 0.5])  # lam, relative to the best of these
-_FITTED = ("grid_", "representation_error_")  # of the best estimator, beside the common ones
+_FITTED = ("grid_", "representation_error_")  # attributes of the best estimator besides the common ones
 
 
 class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
