@@ -81,7 +81,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         ``"auto"`` the same after inputs have been standardised: each column of (n, d), each channel of (n, m, c).
     output_kernel : kernel, str, callable, list of these, or None, default=None
         Kernel of points of the domain; a list has one for each output channel. ``None`` is a Laplacian kernel whose
-        length is a tenth of the domain, unless the representation has its own eigenvalues.
+        length is a tenth of the domain; a representation that has its own eigenvalues uses those instead.
     loss : Loss or str, default="square"
         ``"square"``, ``"huber"``, ``"epsilon_ridge"``, ``"epsilon_svr"``, ... or an instance such as
         ``Huber(0.5, p=1)``. Losses with p other than 2 need point values: ``representation="spline"``.

@@ -1,4 +1,4 @@
-"""``FunctionalRegressor`` with loss and lam chosen by cross-validation."""
+"""``FunctionalRegressor`` with kernels, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -53,7 +53,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         ``FunctionalRegressor``.
     output_kernel : kernel, str, callable, list of these, or None, default=None
         As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` is a Laplacian kernel whose length, 0.05, 0.1,
-        0.2 or 0.5 of the domain, is chosen by the held-out errors of the square loss, or of the given losses if one of
+        0.2 or 0.5 of the domain, is chosen by the held-out errors of the square loss, or of all losses if one of
         them is robust.
     lams, losses
         As for ``OperatorKernelRegressorCV``.
@@ -98,7 +98,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     cv_errors_ : array of shape (n_losses, n_lams)
         Errors of held-out curves, aggregated over curves and folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)
-        Their mean over the curves of each fold.
+        Mean error over the curves of each fold.
     cv_gaps_ : array of shape (n_losses, n_lams)
         Largest relative duality gap over the folds.
     best_estimator_ : FunctionalRegressor
@@ -208,7 +208,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     def _chosen(
         self, search: Search, X: Any, y: Any, sample_weight: Array | None, grid: Array | None
     ) -> tuple[FunctionalRegressor, Any, Search, KernelChoice]:
-        """Return the estimator and its data with the kernels that were searched for, and the grid that is left."""
+        """Return the estimator and its data with the chosen kernels, and the remaining grid of losses and lams."""
         estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
 
         @cache
@@ -259,7 +259,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         return estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True, grid=grid)
 
     def _estimator(self, losses: Sequence[Loss], is_robust: bool = False) -> FunctionalRegressor:
-        """Return the estimator with the first loss, its outputs in the units that go with the losses."""
+        """Return the estimator with the first loss, with outputs scaled as the losses require."""
         is_free = is_auto(self.kernel) and self.channels is None and all(loss.is_unit_free for loss in losses)
         representation = self.representation
         if is_auto(self.kernel) and isinstance(representation, str) and representation == "spline":

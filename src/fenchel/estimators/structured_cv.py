@@ -190,17 +190,17 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         return self.best_estimator_.predict(X, candidates)
 
     def decision_scores(self, X: Array, candidates: Any = None) -> Any:
-        """Return the squared distances to candidates, with the chosen model."""
+        """Return the squared distances between predictions of the chosen model and candidates."""
         check_is_fitted(self)
         return self.best_estimator_.decision_scores(X, candidates)
 
     def top_k(self, X: Array, k: int, candidates: Any = None, indices: bool = False) -> Any:
-        """Return the nearest candidates, with the chosen model."""
+        """Return the candidates nearest to the predictions of the chosen model."""
         check_is_fitted(self)
         return self.best_estimator_.top_k(X, k, candidates, indices)
 
     def embed(self, X: Array) -> Array:
-        """Return the predictions of the chosen model in the coordinates of the output space."""
+        """Return the predictions of the chosen model as coordinates in the output space."""
         check_is_fitted(self)
         return self.best_estimator_.embed(X)
 
