@@ -48,7 +48,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Run experiments, write their page, and exit with the status of the run."""
-    start = time.perf_counter()
+    start, commit = time.perf_counter(), _commit()  # a long run may end after the next commit
     parts = output / ("parts-quick" if quick else "parts")
     if fresh and parts.exists():
         shutil.rmtree(parts)
@@ -64,7 +64,7 @@ def run(
         done.append(Finished(name, about, rows, plots.svg(fig), outcome.results, outcome.seconds, outcome.reused))
         if not as_json:
             _show(done[-1], quick)
-    facts = _facts(done, quick, jobs, dask, time.perf_counter() - start)
+    facts = {**_facts(done, quick, jobs, dask, time.perf_counter() - start), **commit}
     write_whole(output / "reproduce.html", reproduction_page(done, facts).encode())
     if table is not None:
         write_whole(table, markdown(done, facts).encode())
@@ -129,7 +129,6 @@ def _facts(done: list[Finished], quick: bool, jobs: int, dask: str | None, elaps
         "computing": f"{sum(one.seconds for one in done) / 60:.1f} minutes, all parts added up",
         "wall-clock time of this run": f"{elapsed / 60:.1f} minutes",
         **{f"version of {name}": version for name, version in versions().items()},
-        **_commit(),
     }
 
 

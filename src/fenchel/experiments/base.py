@@ -143,7 +143,7 @@ def _computed(units: list[Unit], jobs: int, dask: str | None) -> Iterator[tuple[
 def _compute(unit: Unit) -> tuple[str, str]:
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ScaleWarning)  # the ends of a grid clip all samples, or none, on purpose
+        warnings.simplefilter("ignore", ScaleWarning)  # grids hold extreme candidates on purpose
         result = unit.compute(*unit.args)
     found = {
         "code": _code(unit),

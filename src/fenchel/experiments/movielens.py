@@ -1,4 +1,4 @@
-r"""MovieLens-100k: rankings of 1682 films for users ([Ciliberto2016]_, Table 1).
+"""MovieLens-100k: rankings of 1682 films for users ([Ciliberto2016]_, Table 1).
 
 Each of ten trials draws 643 of the 943 users for training and 300 for testing. The features of the paper are not
 public, and its description of them ("profession, age, similarity of previous ratings") leaves open which ratings of a

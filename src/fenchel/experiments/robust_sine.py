@@ -1,10 +1,9 @@
-r"""A sine with outliers: error of the loss trick with the Cauchy loss against n ([Ciliberto2016]_, section 6).
+"""A sine with outliers: error of the loss trick with the Cauchy loss against n ([Ciliberto2016]_, section 6).
 
-The data are :math:`y = \sin(6 \pi x) + \epsilon + \zeta`, with x uniform in [-1, 1], :math:`\epsilon` normal of
-variance 0.1, and an outlier :math:`\zeta` uniform in [-3, 3] with probability 0.1. The loss trick is compared with
-robust Nadaraya-Watson and with ridge regression. Bandwidths and lam are chosen by 5-fold cross-validation on the
-training sample, each method by its own loss. The distance to the sine is the root mean square error over 1000 test
-points.
+The data are y = sin(6 pi x) + e + o, with x uniform in [-1, 1], noise e normal of variance 0.1, and an outlier o
+uniform in [-3, 3] with probability 0.1. The loss trick is compared with robust Nadaraya-Watson and with ridge
+regression. Bandwidths and lam are chosen by 5-fold cross-validation on the training sample, each method by its own
+loss. The distance to the sine is the root mean square error over 1000 test points.
 
 The scale of the Cauchy loss, in standard deviations of the normal noise, is 2.385 for Nadaraya-Watson, which is 95 %
 efficient without outliers. For the loss trick it is twice as large, the best of four scales on other samples at n = 100

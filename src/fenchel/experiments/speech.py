@@ -1,7 +1,7 @@
 """Vocal-tract curves from the sound of words ([Lambert2022]_, Tables 3 and 4).
 
 The data are 413 words, 250 for training, with one regression for each of eight curves, scaled to [-1, 1]. The splits of
-the paper are not public; ours are others. The input kernel is the mean over time of exp(-rho |x(t) - z(t)|^2), where
+the paper are not public; ours differ. The input kernel is the mean over time of exp(-rho |x(t) - z(t)|^2), where
 the squared norm is a sum over 13 cepstra, standardised by the training words. The output kernel is Laplacian. Words are
 extended by reflection to the length of the longest one, and the error of a word is the sum of squares over its true
 part. Training curves are of four kinds:

@@ -1,28 +1,28 @@
-r"""USPS: the lower half of a digit from its upper half ([Ciliberto2016]_, section 6 and Table 2).
+"""USPS: the lower half of a digit from its upper half ([Ciliberto2016]_, section 6 and Table 2).
 
 A half is 128 grey levels in [0, 1]; lower halves are divided by their sum. Each of ten runs uses 1000 images (100 of
 each digit) for training, 5000 for testing, and the remaining 3298 to train a support vector machine that recognises
 digits. The input bandwidth and lam are chosen by 5-fold cross-validation on the training images, each method by its own
 loss.
 
-- KDE-Gaussian: the loss trick for :math:`\Delta_G(y, z) = 1 - \exp(-\gamma \|y - z\|^2)`, decoded by a pre-image that
-  is then clipped and divided by its sum. The published bandwidth is not known; gamma is that of the median heuristic,
-  :math:`1 / (2 \mathrm{med}^2)` on the training outputs. gamma is a part of the loss and cannot be chosen by it: wider
-  Gaussians have smaller losses. Two variants are in the notes: the same weights decoded among the training outputs, and
-  pre-images of a narrower Gaussian chosen by the cross-validated :math:`\Delta_G`.
-- Hellinger: the loss trick for :math:`\Delta_H(y, z) = \sum_j (\sqrt{y_j} - \sqrt{z_j})^2`, eq. 23 (the appendix has
-  :math:`1 / \sqrt 2` times it), decoded in closed form.
-- :math:`\Delta_R`: the error rate of the support vector machine on images made of the true upper half and the predicted
-  lower half. A histogram does not say how much ink there is, so the machine sees the square roots of the histograms of
-  both halves, in training and in test. Two other machines are in the notes: one sees the histograms themselves, the
-  other grey levels with the mean ink of the training outputs.
+- KDE-Gaussian: the loss trick for Delta_G(y, z) = 1 - exp(-gamma |y - z|^2), decoded by a pre-image that is then
+  clipped and divided by its sum. The published bandwidth is not known; gamma is that of the median heuristic,
+  1 / (2 med^2) on the training outputs. gamma is a part of the loss and cannot be chosen by it: wider Gaussians have
+  smaller losses. Two variants are in the notes: the same weights decoded among the training outputs, and pre-images of
+  a narrower Gaussian chosen by the cross-validated Delta_G.
+- Hellinger: the loss trick for Delta_H(y, z) = sum_j (sqrt(y_j) - sqrt(z_j))^2, eq. 23 (the appendix has 1 / sqrt(2)
+  times it), decoded in closed form.
+- Delta_R: the error rate of the support vector machine on images made of the true upper half and the predicted lower
+  half. A histogram does not say how much ink there is, so the machine sees the square roots of the histograms of both
+  halves, in training and in test. Two other machines are in the notes: one sees the histograms themselves, the other
+  grey levels with the mean ink of the training outputs.
 
 The baseline without inputs is the better of two constant predictions, the mean histogram and the histogram that is best
-for :math:`\Delta_H`.
+for Delta_H.
 
 The published images come from another file, of 11000 digits. On ours, neither printed scaling of eq. 23 gives the
-:math:`\Delta_H` of Table 2: the best constant histogram has .58, less than the published .647 of a method whose digits
-are recognised four times out of five. The ratio of the two methods is the published one.
+Delta_H of Table 2: the best constant histogram has .58, less than the published .647 of a method whose digits are
+recognised four times out of five. The ratio of the two methods is the published one.
 
 Choices made after seeing test images of the first split, which therefore explain more than they confirm:
 
