@@ -210,7 +210,7 @@ def test_two_entries_of_one_name_are_refused():
     buffer = archive(a=b"1")
     with zipfile.ZipFile(buffer, "a") as target, pytest.warns(UserWarning, match="Duplicate name"):
         target.writestr("a", b"2")
-    with pytest.raises(ValueError, match="two entries of one name"):
+    with pytest.raises(ValueError, match="two entries with the same name"):
         unpacked(buffer, 2**20)
 
 

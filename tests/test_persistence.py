@@ -362,7 +362,7 @@ def test_a_file_that_is_cut_off_anywhere_is_refused(model_file):
     whole = model_file.read_bytes()
     for length in np.linspace(60, len(whole) - 1, 25).astype(int):
         model_file.write_bytes(whole[:length])
-        assert "is damaged or cut off" in load_error(model_file)
+        assert "is damaged or truncated" in load_error(model_file)
 
 
 def test_a_flipped_byte_is_noticed_or_harmless(model_file, data):
@@ -541,7 +541,7 @@ def test_threads_save_to_one_file(data, tmp_path):
 @pytest.mark.parametrize("version", ["0.11.0", "0.12.0", "0.12.0.post1"])
 def test_a_release_of_skops_with_known_holes_is_refused(version, model_file, data, monkeypatch):
     monkeypatch.setattr(sys.modules["skops"], "__version__", version)
-    message = rf"skops {version} has known security holes .*CVE-2025-54412.* fenchel needs skops 0\.13 or newer"
+    message = rf"skops {version} has known vulnerabilities .*CVE-2025-54412.* fenchel needs skops 0\.13 or newer"
     with pytest.raises(ImportError, match=message):
         fenchel.load(model_file)
     model = fenchel.OperatorKernelRegressor().fit(data["X"], data["Y"])
@@ -614,5 +614,5 @@ def test_ensembles_of_named_estimators(rng, tmp_path, kind):
 def test_a_step_of_a_pipeline_is_refused_by_its_name(rng, tmp_path):
     X = rng.standard_normal((20, 3))
     model = make_pipeline(StandardScaler(), SplineTransformer(), fenchel.OperatorKernelRegressor()).fit(X, X[:, 0])
-    with pytest.raises(TypeError, match=r"its 'splinetransformer' is SplineTransformer\(\), which is or holds what"):
+    with pytest.raises(TypeError, match=r"its 'splinetransformer' is SplineTransformer\(\), which is or contains an"):
         fenchel.save(model, tmp_path / "model")

@@ -134,7 +134,7 @@ def test_torch(rng):
 
 def test_wrong_arguments(rng):
     kernel, X, Y = planted(rng, 20)
-    with pytest.raises(ValueError, match="as many samples"):
+    with pytest.raises(ValueError, match="the same number of samples"):
         learn_kernel_weights(kernel, X, Y[1:])
     with pytest.raises(TypeError, match="must be a MultipleKernel, or 'precomputed'"):
         learn_kernel_weights("gaussian", X, Y)

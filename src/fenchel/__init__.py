@@ -91,7 +91,7 @@ _ROOMS = (
 
 
 def __getattr__(name: str) -> Any:
-    # names are loaded when first asked for: `import fenchel` itself stays quick
+    # names are loaded on first access, which keeps `import fenchel` fast
     if name in _ROOMS:
         return import_module(f"fenchel.{name}")
     if name in ("load", "save"):

@@ -7,7 +7,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line, or say which extra installs it."""
+    """Run the command line, or report which extra installs it."""
     try:
         run = import_module("fenchel.cli").main
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The array-API seam: every array library is met here and nowhere else."""
+"""Array-API layer: the only module that deals with array libraries."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -45,18 +45,18 @@ __all__ = [
     "triangular_solve",
 ]
 
-_SMALL_PRODUCT = 10_000_000  # multiplications of a matrix product that one thread does in a millisecond
+_SMALL_PRODUCT = 10_000_000  # multiplications of a matrix product that take one thread about a millisecond
 
-# The seam: what another library's types would have to say. Elsewhere these names stand for them.
+# Type aliases for objects of other libraries, which cannot be typed more precisely.
 Array = Any  # an array of any library that follows the array API standard
 Namespace = Any  # the functions of that library
 Outputs = Any  # raw outputs: an array of any library, curves, or a sequence of any objects
-Index = int | slice | Array  # places along the first axis
+Index = int | slice | Array  # positions along the first axis
 
 
 def namespace(*arrays: Array) -> Namespace:
-    """Return the array-API namespace of the arrays; ``None`` arguments are passed over."""
-    if type(arrays[0]) is np.ndarray and len(arrays) == 1:  # asked for many times in each iteration
+    """Return the array-API namespace of the arrays, ignoring ``None``."""
+    if type(arrays[0]) is np.ndarray and len(arrays) == 1:  # fast path: called many times in each iteration
         return numpy_namespace
     if any(is_sparse(a) for a in arrays):
         return SPARSE
@@ -69,17 +69,17 @@ def device(array: Array) -> Any:
 
 
 def is_numpy(array: Array) -> bool:
-    """Whether the array is NumPy's."""
+    """Whether the array is a NumPy array."""
     return type(array) is np.ndarray or bool(is_numpy_namespace(namespace(array)))
 
 
 def is_torch(array: Array) -> bool:
-    """Whether the array is torch's."""
+    """Whether the array is a torch tensor."""
     return bool(is_torch_namespace(namespace(array)))
 
 
 def is_host(X: object) -> bool:
-    """Whether X is for scikit-learn's validation: NumPy, pandas, SciPy's sparse, lists; not of another library."""
+    """Whether scikit-learn can validate X: NumPy, pandas, SciPy sparse, lists, but no other array library."""
     try:
         return is_sparse(X) or is_numpy(X)
     except TypeError:
@@ -92,7 +92,7 @@ def eps(array: Array) -> float:
 
 
 def is_single(array: Array) -> bool:
-    """Whether the array is in float32 or shorter."""
+    """Whether the array is in float32 or a lower precision."""
     return eps(array) > 1e-10
 
 
@@ -103,9 +103,9 @@ def as_like(values: Array, reference: Array) -> Array:
 
 
 def as_objects(values: Sequence[object]) -> np.ndarray:
-    """Return any objects, also tuples or arrays of one length, as a one-dimensional array of them."""
+    """Return objects of any kind, including tuples or arrays of equal length, as a one-dimensional object array."""
     objects = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):  # a slice would take tuples of one length for rows
+    for i, value in enumerate(values):  # slice assignment would treat tuples of equal length as rows
         objects[i] = value
     return objects
 
@@ -116,7 +116,7 @@ def as_index(index: np.ndarray, like: Array) -> Array:
 
 
 def host(array: Array) -> np.ndarray:
-    """Return a NumPy copy of the array (one transfer when it lives on an accelerator)."""
+    """Return a NumPy copy of the array (one transfer if it is on an accelerator)."""
     if is_sparse(array):
         return np.asarray(dense(array))
     if is_numpy(array):
@@ -129,7 +129,7 @@ def host(array: Array) -> np.ndarray:
 
 
 def free_device_memory(array: Array) -> int | None:
-    """Return the free bytes of the accelerator that an array is on, ``None`` for arrays of the host."""
+    """Return the free memory in bytes of the accelerator that holds an array, ``None`` for host arrays."""
     if is_numpy(array) or str(device(array)).startswith("cpu"):
         return None
     library = sys.modules[type(array).__module__.partition(".")[0]]
@@ -137,23 +137,23 @@ def free_device_memory(array: Array) -> int | None:
         if array.device.type != "cuda":
             return None
         held = library.cuda.memory_reserved(array.device) - library.cuda.memory_allocated(array.device)
-        return int(library.cuda.mem_get_info(array.device)[0] + held)  # what torch holds, it gives again
+        return int(library.cuda.mem_get_info(array.device)[0] + held)  # memory cached by torch can be reused
     if hasattr(library, "cuda"):  # CuPy
         return int(library.cuda.runtime.memGetInfo()[0] + library.get_default_memory_pool().free_bytes())
     return None
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Return arrays, or lists, one after the other."""
+    """Concatenate arrays, or lists."""
     if not hasattr(parts[0], "shape"):
         return [one for part in parts for one in part]
     return namespace(parts[0]).concat(parts)
 
 
 def few_threads(array: Array, inner: int) -> AbstractContextManager[object]:
-    """Return a context in which products of such an array with a square matrix take one BLAS thread if they are small.
+    """Return a context in which small products of such an array with a square matrix use a single BLAS thread.
 
-    Between products that take microseconds, waiting threads cost more than they save, and far more on a busy machine.
+    For products that take microseconds, waiting threads cost more than they save, and far more on a busy machine.
     """
     if not is_numpy(array) or array.size * inner > _SMALL_PRODUCT:
         return nullcontext()
@@ -162,10 +162,10 @@ def few_threads(array: Array, inner: int) -> AbstractContextManager[object]:
 
 
 def in_threads(work: Callable[[range], Array], count: int, like: Array) -> list[Array]:
-    """Return what ``work`` makes of 0, ..., count - 1, dealt to as many threads as BLAS would take, each taking one.
+    """Split 0, ..., count - 1 among as many threads as BLAS would use, and return the results of ``work``.
 
-    NumPy's functions of single entries run in one thread, so that a loop of small products and of such functions gains
-    from threads of its own. Arrays of other libraries are left to these.
+    Each uses a single BLAS thread. NumPy's elementwise functions are single-threaded, so a loop of small products and
+    such functions gains from explicit threads. Arrays of other libraries run in one call.
     """
     if not is_numpy(like):
         return [work(range(count))]
@@ -185,7 +185,7 @@ def _thread_pools() -> ThreadpoolController:
 
 def row_norms(array: Array) -> Array:
     """Return the Euclidean norms of the rows, shape (n, 1)."""
-    if is_numpy(array):  # einsum reads the array once and writes no temporary
+    if is_numpy(array):  # einsum reads the array once without a temporary
         return np.sqrt(np.einsum("ij,ij->i", array, array))[:, None]
     return namespace(array).linalg.vector_norm(array, axis=1, keepdims=True)
 
@@ -207,7 +207,7 @@ def symmetric_eigh(matrix: Array) -> tuple[Array, Array]:
 def cholesky_solver(matrix: Array) -> Callable[[Array], Array]:
     """Return ``B -> matrix^-1 B`` for a positive definite matrix.
 
-    Where round-off has left no positive definite matrix, the eigenvalues are clipped at that round-off.
+    If round-off makes the matrix indefinite, the eigenvalues are clipped at the level of round-off.
     """
     xp = namespace(matrix)
     try:
@@ -225,7 +225,7 @@ def cholesky_solver(matrix: Array) -> Callable[[Array], Array]:
 
 
 def _clipped_eigh(matrix: Array) -> tuple[Array, Array]:
-    """Return eigenvalues, clipped at the round-off of the largest one, and eigenvectors from the lower triangle."""
+    """Return eigenvalues, clipped at the round-off of the largest, and eigenvectors from the lower triangle."""
     xp = namespace(matrix)
     values, vectors = xp.linalg.eigh(matrix)
     least = max(float(values[-1]) * eps(matrix), float(xp.finfo(matrix.dtype).smallest_normal))
@@ -233,9 +233,9 @@ def _clipped_eigh(matrix: Array) -> tuple[Array, Array]:
 
 
 def pivoted_cholesky(matrix: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return L (n, r) with L L' = matrix and the rows, in order, on which L is lower triangular.
+    """Return L (n, r) with L L' = matrix and the rows, in pivot order, on which L is lower triangular.
 
-    It ends where what is left has no diagonal entry above ``rtol`` times the largest one of the matrix.
+    It stops when no diagonal entry of the remainder exceeds ``rtol`` times the largest diagonal entry of the matrix.
     """
     (factorise,) = get_lapack_funcs(("pstrf",), (matrix,))
     lower, pivots, rank, _ = factorise(matrix, tol=rtol * float(np.max(np.diagonal(matrix))), lower=1)
@@ -257,7 +257,7 @@ def spd_inverse(matrix: Array) -> Array:
     if is_numpy(matrix):
         potrf, potri = get_lapack_funcs(("potrf", "potri"), (matrix,))
         diagonal = np.diagonal(matrix).copy()
-        # the transpose is the same matrix in the order that LAPACK works in, so nothing is copied
+        # the transpose is the same matrix in LAPACK's memory order, so nothing is copied
         lower, info = potrf(matrix.T, lower=True, clean=False, overwrite_a=True)
         if info == 0:
             inverse, info = potri(lower, lower=True, overwrite_c=True)

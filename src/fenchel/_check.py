@@ -1,4 +1,4 @@
-"""Argument checks, all with the same three parts: what was wanted, what came, what to do."""
+"""Argument checks, whose messages all state the requirement, the value received and the remedy."""
 
 import math
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ __all__ = [
     "require",
 ]
 
-_MOST = 1e150  # whose square is a float64
+_MOST = 1e150  # largest number whose square is finite in float64
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Wanted: a real number (or an integer) between two bounds; ``closed`` names the ends that belong."""
+    """Requirement: a real number (or an integer) between two bounds; ``closed`` names the ends that are included."""
 
     low: float
     high: float
@@ -47,7 +47,7 @@ class Interval:
         return text + "".join(f" or {other!r}" for other in self.also)
 
     def accepts(self, value: object) -> bool:
-        """Whether the value is one of those wanted."""
+        """Whether the value meets the requirement."""
         if any(value is other or (isinstance(value, str) and value == other) for other in self.also):
             return True
         if isinstance(value, bool) or not isinstance(value, Integral if self.integer else Real):
@@ -62,7 +62,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Options:
-    """Wanted: one of a few values."""
+    """Requirement: one of a few values."""
 
     values: tuple[object, ...]
 
@@ -70,12 +70,12 @@ class Options:
         return "one of " + ", ".join(repr(value) for value in self.values)
 
     def accepts(self, value: object) -> bool:
-        """Whether the value is one of those wanted."""
+        """Whether the value meets the requirement."""
         return any(value is wanted or (type(value) is type(wanted) and value == wanted) for wanted in self.values)
 
 
 def check_parameter(owner: str, name: str, value: object, wanted: Interval | Options) -> None:
-    """Raise the standard message when a parameter is not what is wanted."""
+    """Raise the standard message if a parameter does not meet its requirement."""
     if wanted.accepts(value):
         return
     is_bad_value = isinstance(wanted, Options) or isinstance(value, Real | str)
@@ -84,7 +84,7 @@ def check_parameter(owner: str, name: str, value: object, wanted: Interval | Opt
 
 
 def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2, takes_sparse: bool = False) -> Array:
-    """Return the array as a finite floating array of the wanted dimension, else raise."""
+    """Return the array as a finite floating array with the required dimensions, or raise."""
     xp = namespace(array)
     if is_sparse(array) and not takes_sparse:
         raise TypeError(
@@ -105,7 +105,7 @@ def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2, takes_
 
 
 def check_finite(array: Array, name: str) -> Array:
-    """Return the array if it is finite, else raise with the place of the first entry that is not."""
+    """Return the array if it is finite, or raise with the index of the first entry that is not."""
     xp = namespace(array)
     if bool(xp.all(xp.isfinite(array))):
         return array
@@ -119,9 +119,9 @@ def check_finite(array: Array, name: str) -> Array:
 
 
 def outputs_like(values: Array, like: Array, name: str) -> Array:
-    """Return outputs in the library and dtype of ``like``; raise if they overflow it, or their squares overflow.
+    """Return outputs in the library and dtype of ``like``; raise if they or their squares overflow.
 
-    Values that are not finite stay as they are.
+    Non-finite values are returned unchanged.
     """
     xp, most = namespace(values), min(float(namespace(like).finfo(like.dtype).max), _MOST)
     if not xp.isdtype(values.dtype, "real floating") or float(xp.finfo(values.dtype).max) <= most:
@@ -131,7 +131,7 @@ def outputs_like(values: Array, like: Array, name: str) -> Array:
     if bool(xp.any(is_over)):
         largest = float(xp.max(xp.where(is_over, sizes, xp.zeros_like(sizes))))
         raise ValueError(
-            f"{name} must hold numbers of at most {most:.1e} in size, the fit being in {like.dtype}. "
+            f"The entries of {name} must be at most {most:.1e} in absolute value, since the fit is in {like.dtype}. "
             f"Got {largest:.1e}. Divide {name} by a constant."
         )
     return as_like(values, like)
@@ -166,7 +166,7 @@ def check_psd(matrix: Array, name: str, rtol: float = 0.0) -> Array:
 
 
 def check_no_overflow(matrix: Array, name: str) -> None:
-    """Raise if the entries of a matrix, computed from finite data, are not all finite."""
+    """Raise if a matrix computed from finite data has non-finite entries."""
     xp = namespace(matrix)
     with np.errstate(all="ignore"):
         is_finite = math.isfinite(float(xp.sum(matrix))) or bool(xp.all(xp.isfinite(matrix)))
@@ -178,24 +178,24 @@ def check_no_overflow(matrix: Array, name: str) -> None:
 def check_memory(
     wanted: int, what: str, advice: str, lighter: Mapping[str, int] | None = None, like: Array | None = None
 ) -> None:
-    """Raise before an allocation that the free memory, where ``like`` is, cannot hold; name the lighter ways."""
+    """Raise before an allocation that exceeds the free memory on the device of ``like``; suggest alternatives."""
     free = free_memory(like)
     if free is not None and wanted > free:
         ways = {way: size for way, size in (lighter or {}).items() if size <= free}
         advice += "".join(f", or use {way}, which needs {size / 2**30:.2g} GiB" for way, size in ways.items())
         raise NotFeasibleError(
-            f"{what} needs about {wanted / 2**30:.1f} GiB; {free / 2**30:.1f} GiB of memory are free. {advice}."
+            f"{what} needs about {wanted / 2**30:.1f} GiB; {free / 2**30:.1f} GiB of memory is free. {advice}."
         )
 
 
 def free_memory(like: Array | None = None) -> int | None:
-    """Return the bytes that can still be allocated where an array is, or ``None`` where the system does not tell."""
+    """Return the free memory in bytes on the device of an array, or ``None`` if it is unknown."""
     on_device = None if like is None else free_device_memory(like)
     return _free_memory() if on_device is None else on_device
 
 
 def _free_memory() -> int | None:
-    """Return the bytes that can still be allocated, or ``None`` where the system does not tell."""
+    """Return the free memory in bytes, or ``None`` if it is unknown."""
     limits = [free for free in (_free_of_machine(), _free_of_group()) if free is not None]
     return min(limits, default=None)
 
@@ -210,13 +210,13 @@ def _free_of_machine() -> int | None:
 
 
 def _free_of_group(folder: str = "/sys/fs/cgroup") -> int | None:
-    """Return what a container may still take; its file cache is given back when memory is short."""
+    """Return the memory that a container may still use, including its file cache, which can be reclaimed."""
     try:
         limit, used = (int(_first_word(f"{folder}/memory.{name}")) for name in ("max", "current"))
         with open(f"{folder}/memory.stat", encoding="ascii") as lines:
             cached = next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
         return limit - used + cached
-    except (OSError, ValueError):  # no such group, or no limit: "max"
+    except (OSError, ValueError):  # no such group, or no limit ("max")
         return None
 
 

@@ -1,4 +1,4 @@
-"""Component: what every pluggable part (loss, kernel, operator, representation, solver) has."""
+"""Base class of all pluggable components: losses, kernels, operators, representations, solvers."""
 
 from inspect import isabstract
 from types import ModuleType
@@ -12,17 +12,17 @@ __all__ = ["Component", "from_name", "parts_of"]
 
 
 class Component(BaseEstimator):
-    """A part with parameters: ``clone``, ``set_params`` and nested grid search work on it.
+    """A component with parameters, which supports ``clone``, ``set_params`` and nested grid search.
 
-    ``__init__`` only assigns. ``_limits`` says what each parameter may be; ``validate`` holds it to that, also in the
-    parts inside this one, and is called when work starts, never before.
+    ``__init__`` only assigns. ``_limits`` states the allowed values of each parameter; ``validate`` checks them, also
+    in nested components, and is called when work starts, never before.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {}
-    _has_short_name: ClassVar[bool] = True  # whether a short name may mean it
+    _has_short_name: ClassVar[bool] = True  # whether it can be given by a short name
 
     def validate(self) -> Self:
-        """Raise if a parameter of this part, or of a part inside it, is not what is wanted."""
+        """Raise if a parameter of this component, or of a nested one, is invalid."""
         for name, wanted in self._limits.items():
             check_parameter(type(self).__name__, name, getattr(self, name), wanted)
         for value in self.get_params(deep=False).values():
@@ -32,7 +32,7 @@ class Component(BaseEstimator):
         return self
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of this part, or of a part inside it that is an instance."""
+        """Set parameters of this component, or of a nested component that is an instance."""
         own = self.get_params(deep=False) | params
         for key in params:
             name = key.partition("__")[0]
@@ -50,7 +50,7 @@ class Component(BaseEstimator):
 
 
 def from_name(value: Any, room: ModuleType | tuple[ModuleType, ...], argument: str) -> Any:
-    """Return the part that a short name means (``"epsilon_svr"`` is ``EpsilonSVR()``); other values pass unchanged.
+    """Return the component with a short name (``"epsilon_svr"`` is ``EpsilonSVR()``); other values pass unchanged.
 
     ``room`` is the package whose ``__all__`` lists the family, or a tuple of several.
     """
@@ -70,7 +70,7 @@ def from_name(value: Any, room: ModuleType | tuple[ModuleType, ...], argument: s
 
 
 def parts_of(room: ModuleType | tuple[ModuleType, ...]) -> dict[str, type[Component]]:
-    """Return the parts of a family by their short names, in the order of the alphabet."""
+    """Return the components of a family by their short names, in alphabetical order."""
     rooms = room if isinstance(room, tuple) else (room,)
     parts = {getattr(one, name) for one in rooms for name in one.__all__ if _is_part(getattr(one, name))}
     return {_snake(part.__name__): part for part in sorted(parts, key=lambda part: part.__name__)}

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, archives read within a limit, cells of CSV files."""
+"""File utilities: atomic writes, archives read within a size limit, cells of CSV files."""
 
 import io
 import math
@@ -17,20 +17,20 @@ import numpy as np
 
 __all__ = ["DAMAGE", "MeteredBytes", "SizeError", "csv_line", "replaced", "unpacked", "write_whole"]
 
-# what reading a zip archive, its JSON and its arrays raises when bytes are wrong
+# errors raised when reading a damaged zip archive, its JSON or its arrays
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, KeyError, TypeError,
           AttributeError, ImportError, NotImplementedError, IndexError)  # fmt: skip
 
 _BLOCK = 2**20  # bytes of an archive that are decompressed at a time
-_TEXT_GROWTH = 24  # the objects of a JSON text take up to so many times the memory of the text
-_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of others, Python decompresses a whole block at once
+_TEXT_GROWTH = 24  # objects of a JSON text take up to this many times the memory of the text
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # for other methods Python decompresses a whole block at once
 _ARCHIVE_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 
 
 class SizeError(ValueError):
-    """An archive holds more than it may."""
+    """An archive holds more than the limit allows."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"its content takes {size} bytes or more")
@@ -38,7 +38,7 @@ class SizeError(ValueError):
 
 
 class MeteredBytes(io.BytesIO):
-    """Bytes in memory, of which only so many are read, those that are read again included."""
+    """Bytes in memory with a limit on the number of bytes read, including repeated reads."""
 
     def __init__(self, content: bytes | memoryview, limit: float) -> None:
         super().__init__(content)
@@ -46,7 +46,7 @@ class MeteredBytes(io.BytesIO):
         self._count = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return the next bytes, or raise when the limit is reached."""
+        """Return the next bytes, or raise if the limit is exceeded."""
         block = super().read(size)
         self._count += len(block)
         if self._count > self._limit:
@@ -55,22 +55,22 @@ class MeteredBytes(io.BytesIO):
 
 
 def write_whole(path: str | PathLike[str], content: bytes) -> None:
-    """Write bytes to a file, whole or not at all, as ``replaced`` does."""
+    """Write bytes to a file atomically, as ``replaced`` does."""
     with replaced(path) as stream:
         stream.write(content)
 
 
 @contextmanager
 def replaced(path: str | PathLike[str]) -> Iterator[BinaryIO]:
-    """Return a stream whose content becomes the file at the end of a ``with`` block.
+    """Yield a stream whose content atomically replaces the file at the end of a ``with`` block.
 
-    A reader sees the old file or the new one, never a part. If the block raises, the old file stays.
+    A reader sees the old file or the new one, never a part. If the block raises, the old file remains.
 
     Parameters
     ----------
     path : str or path
-        A regular file, or one that is not there yet. A file that is there keeps its permissions. A symbolic link stays,
-        and the file that it points to is replaced.
+        A regular file, which need not exist. An existing file keeps its permissions. A symbolic link remains, and the
+        file that it points to is replaced.
 
     Raises
     ------
@@ -85,12 +85,12 @@ def replaced(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     if mode is not None and not stat.S_ISREG(mode):
         raise ValueError(f"{path} is not a regular file and cannot be replaced. Name a file.")
     permissions = 0o666 if mode is None else stat.S_IMODE(mode)
-    partial = file.with_name(f".{secrets.token_hex(16)}.part")  # a name of its own: other threads write here too
+    partial = file.with_name(f".{secrets.token_hex(16)}.part")  # a unique name, since other threads may write here too
     stream = _created(partial, permissions, path)
     try:
         with stream:
             if mode is not None:
-                os.chmod(partial, permissions)  # in spite of the umask
+                os.chmod(partial, permissions)  # regardless of the umask
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -100,7 +100,7 @@ def replaced(path: str | PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _created(partial: Path, permissions: int, path: str | PathLike[str]) -> BinaryIO:
-    """Return a new file, open for writing; an error names the file that the user knows."""
+    """Create a file, open for writing; errors name the file that the user asked for."""
     try:
         return open(partial, "xb", opener=lambda name, flags: os.open(name, flags, permissions))
     except OSError as error:
@@ -108,34 +108,34 @@ def _created(partial: Path, permissions: int, path: str | PathLike[str]) -> Bina
 
 
 def unpacked(stream: BinaryIO, limit: float, only_arrays: bool = False) -> bytes:
-    """Return a copy of a zip archive in which nothing is compressed, so that to read it takes the memory of its size.
+    """Return an uncompressed copy of a zip archive, so that reading it takes no more memory than its size.
 
     Parameters
     ----------
     stream : binary file
         The archive.
     limit : float
-        The most bytes that the copy may have. JSON counts as much as its objects take, an archive inside counts twice:
-        as it is and unpacked.
+        Maximum size of the copy in bytes. JSON counts as much as its objects take in memory; a nested archive counts
+        twice, as it is and unpacked.
     only_arrays : bool, default=False
-        Whether to refuse entries that are not arrays of NumPy, archives among them.
+        Whether to reject entries that are not NumPy arrays, including nested archives.
 
     Returns
     -------
     archive : bytes
-        A zip archive of the same entries.
+        A zip archive with the same entries.
 
     Raises
     ------
     SizeError
-        If the entries take more than ``limit`` bytes, by what they declare or in fact. No more is ever decompressed.
+        If the entries take more than ``limit`` bytes, declared or actual. No more than that is ever decompressed.
     ValueError and others of ``DAMAGE``
-        If the archive is damaged, or an array in it declares another size than it has.
+        If the archive is damaged, or an array in it does not have its declared size.
     """
     with zipfile.ZipFile(stream) as source:
         entries = source.infolist()
         if len({entry.filename for entry in entries}) < len(entries):
-            raise ValueError("it has two entries of one name")
+            raise ValueError("it has two entries with the same name")
         declared = sum(entry.file_size * _growth(entry.filename) for entry in entries)
         if declared > limit:
             raise SizeError(declared)
@@ -159,16 +159,16 @@ def _growth(name: str) -> int:
 
 
 def _copy(source: zipfile.ZipFile, entry: zipfile.ZipInfo, target: zipfile.ZipFile) -> None:
-    """Copy an entry in blocks; what lies beyond the size that it declares is not decompressed."""
+    """Copy an entry in blocks, without decompressing anything beyond its declared size."""
     same = zipfile.ZipInfo(entry.filename)
-    same.file_size = entry.file_size  # tells large files from small ones
+    same.file_size = entry.file_size  # distinguishes large files from small ones
     with source.open(entry) as packed, target.open(same, "w") as plain:
         while block := packed.read(_BLOCK):
             plain.write(block)
 
 
 def _checked_content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: float, only_arrays: bool) -> int:
-    """Check that an array has the size that it declares; return what an archive inside takes unpacked, else 0."""
+    """Check that an array has its declared size; return the unpacked size of a nested archive, else 0."""
     magic = np.lib.format.MAGIC_PREFIX
     with archive.open(entry) as stream:
         head = stream.read(len(magic))
@@ -188,7 +188,7 @@ def _checked_content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: fl
 def csv_line(cells: Sequence[str]) -> str:
     """Return a line of a CSV file, without the line end.
 
-    Text that a spreadsheet would take for a formula gets an apostrophe in front; numbers stay as they are.
+    Text that a spreadsheet would read as a formula is prefixed with an apostrophe; numbers are unchanged.
     """
     return ",".join(_quoted(cell) for cell in cells)
 

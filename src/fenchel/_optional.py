@@ -1,4 +1,4 @@
-"""Optional libraries, imported when they are needed."""
+"""Import of optional libraries on demand."""
 
 from importlib import import_module
 from types import ModuleType
@@ -8,7 +8,7 @@ __all__ = ["new_axes", "require"]
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional library, or say which extra of fenchel installs it."""
+    """Import an optional library, or report which extra of fenchel installs it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -18,5 +18,5 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def new_axes() -> Any:
-    """Return the Axes of a new figure of pyplot, which ``plt.show()`` and ``plt.savefig`` know."""
+    """Return the Axes of a new pyplot figure, known to ``plt.show()`` and ``plt.savefig``."""
     return require("matplotlib.pyplot", extra="plot").subplots(layout="constrained")[1]

@@ -1,4 +1,4 @@
-"""SciPy's sparse matrices as inputs: the functions of an array namespace that samples need."""
+"""SciPy sparse matrices as inputs, with the functions of an array namespace that samples need."""
 
 from typing import Any
 
@@ -10,22 +10,22 @@ __all__ = ["SPARSE", "as_rows", "dense", "is_sparse"]
 
 
 def is_sparse(array: object) -> bool:
-    """Whether the array is one of SciPy's sparse ones."""
+    """Whether the array is a SciPy sparse array or matrix."""
     return bool(issparse(array))
 
 
 def as_rows(array: Any) -> Any:
-    """Return a sparse or dense matrix as a sparse array of rows; nothing is copied that is one."""
+    """Return a sparse or dense matrix as a CSR array, without a copy if it is one already."""
     return csr_array(array)
 
 
 def dense(array: Any) -> Any:
-    """Return the array, a sparse one with all its zeros."""
+    """Return the array, converted to dense if it is sparse."""
     return array.toarray() if issparse(array) else array
 
 
 class _SparseNamespace:
-    """NumPy's functions, and those that differ for a sparse sample. Dense arguments get NumPy's."""
+    """NumPy's functions, except those that differ for a sparse sample. Dense arguments use NumPy's."""
 
     __name__ = "fenchel._sparse"
 

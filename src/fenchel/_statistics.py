@@ -1,4 +1,4 @@
-"""Weighted statistics that several rooms share."""
+"""Weighted statistics shared by several modules."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ __all__ = ["weighted_median", "weighted_quantile"]
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weighted median over the first axis, ignoring NaN; zero where every value is NaN.
 
-    Integer weights count a value as often as they say. ``weights`` has shape (n,).
+    Integer weights are repetition counts. ``weights`` has shape (n,).
     """
     order = np.argsort(np.where(np.isnan(values), np.inf, values), axis=0, kind="stable")
     ordered = np.take_along_axis(values, order, axis=0)
@@ -22,7 +22,7 @@ def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, level: float) -> float:
-    """Return the weighted quantile of a vector: integer weights count a value as often as they say.
+    """Return the weighted quantile of a vector, where integer weights are repetition counts.
 
     For equal weights this is ``numpy.quantile`` with ``method="averaged_inverted_cdf"``.
     """

@@ -1,4 +1,4 @@
-"""The Triton programs behind ``fused_product``; imported on a machine with CUDA only."""
+"""Triton kernels behind ``fused_product``; imported only on machines with CUDA."""
 
 import triton
 import triton.language as tl
@@ -43,7 +43,7 @@ def by_differences(
     WIDTH: tl.constexpr, OUTPUTS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
     PROFILE: tl.constexpr,
 ):  # fmt: skip
-    """Write exp(-r) A for rows (WIDTH, n), columns (WIDTH, m), r the Euclidean (0) or the absolute (1) distance."""
+    """Write exp(-r) A for rows (WIDTH, n), columns (WIDTH, m), r the Euclidean (0) or the l1 (1) distance."""
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     q = tl.arange(0, OUTPUTS)
     total = tl.zeros((ROWS, OUTPUTS), tl.float64)

@@ -1,4 +1,4 @@
-"""Bounds on the risk of a fitted model, from the stability of its algorithm."""
+"""Generalization bounds for fitted models, from algorithmic stability."""
 
 import math
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ class GeneralizationBound:
     training_risk : float
         Mean loss of the training sample.
     stability : float
-        beta of Theorem 9.
+        The stability constant beta of Theorem 9.
     largest_loss : float
-        M of Assumption 7.
+        The bound M of Assumption 7.
     lipschitz : float
-        C of Assumption 9.
+        The Lipschitz constant C of Assumption 9.
     optimization_error : float
-        What the duality gap of the fit adds.
+        Contribution of the duality gap of the fit.
     delta : float
         Probability that the bound fails.
     left_out_risk, left_out_standard_error : float or None
@@ -59,7 +59,7 @@ class GeneralizationBound:
 
     @property
     def looseness(self) -> float | None:
-        """The bound over the leave-one-out estimate of the risk, ``None`` without data."""
+        """The bound divided by the leave-one-out estimate of the risk, ``None`` without data."""
         return None if self.left_out_risk is None else self.bound / self.left_out_risk
 
 
@@ -80,29 +80,29 @@ def generalization_bound(
 
     For a loss f of the norm of the residual, :math:`\|h(x)\| \le T := \gamma \sqrt{2 f(M_Y) / \lambda}`, from which
     :math:`M = f(M_Y + T)` and :math:`C = f'(M_Y + T)`. The theorem is about the exact minimiser. The model is within
-    :math:`\gamma\sqrt{2 g / \lambda}` of it, g being the duality gap, and twice C times that is added.
+    :math:`\gamma\sqrt{2 g / \lambda}` of it, where g is the duality gap, and twice C times that is added.
 
-    Bounds of this kind are loose, often by orders of magnitude: with ``X`` and ``y`` the leave-one-out estimate of the
-    same risk stands beside it.
+    Bounds of this kind are loose, often by orders of magnitude. With ``X`` and ``y`` the leave-one-out estimate of the
+    same risk is reported for comparison.
 
     Parameters
     ----------
     estimator : OperatorKernelRegressor or FunctionalRegressor
-        A fitted model with a kernel, a centre and a scale that do not depend on the sample, a loss of the norm of the
+        A fitted model whose kernel, centre and scale do not depend on the sample, with a loss of the norm of the
         residual and samples of equal weight.
     delta : float
         Probability that the bound does not hold, in (0, 1).
     output_bound : float
-        Largest norm of an output that can occur, :math:`M_Y` (of a curve, its norm in L²).
+        Upper bound :math:`M_Y` on the norm of any output (for a curve, its norm in L²).
     kernel_bound : float or None, default=None
-        Largest value of k(x, x) that can occur. ``None`` asks the kernel, which knows it if it is bounded.
+        Upper bound on k(x, x). ``None`` uses the bound of the kernel, if it is bounded.
     X, y : array or None, default=None
         The training data, for the leave-one-out estimate.
 
     Returns
     -------
     bound : GeneralizationBound
-        The bound with all that it is made of.
+        The bound and its components.
 
     References
     ----------
@@ -152,7 +152,7 @@ def derivative(profile: Profile, t: float) -> float:
 
 
 def _checked_profile(estimator: Any) -> Profile:
-    """Return the profile of the loss; raise where an assumption of the theorems is not met."""
+    """Return the profile of the loss; raise if an assumption of the theorems is not met."""
     loss: Loss = estimator.loss_
     if loss.profile is None or not math.isinf(loss.profile.radius):
         raise IncompatibleError(
@@ -167,7 +167,7 @@ def _checked_profile(estimator: Any) -> Profile:
     moved = [name for name in ("center", "scale") if getattr(estimator, name, False) is not False]
     if moved:
         raise IncompatibleError(
-            f"The bound is for outputs as they are: {' and '.join(moved)} depend on the sample. Use "
+            f"The bound is for outputs in their original units: {' and '.join(moved)} depend on the sample. Use "
             f"{', '.join(f'{name}=False' for name in moved)}."
         )
     if _depends_on_sample(estimator):
@@ -182,7 +182,7 @@ def _checked_profile(estimator: Any) -> Profile:
 
 
 def _depends_on_sample(estimator: Any) -> bool:
-    """Whether a part of the sample would give the kernel other numbers."""
+    """Whether the parameters of the kernel depend on the sample."""
     X = estimator.X_fit_
     if not isinstance(estimator.kernel, ScalarKernel) or estimator.kernel.is_pairwise or X.shape[0] < 4:
         return False
@@ -225,7 +225,7 @@ def _squared_norm(estimator: Any) -> float:
 
 
 def _left_out_risk(estimator: Any, X: Any, y: Any) -> tuple[float, float]:
-    """Return the mean loss of samples that are left out, with its standard error."""
+    """Return the mean loss of left-out samples, with its standard error."""
     fresh = clone(estimator)
     settings = fresh._settings()
     training_set = fresh._encode(X, y, None, settings, double=True).training_set

@@ -1,4 +1,4 @@
-"""Problems made of another one: with samples held out, of some samples alone, in turned coordinates."""
+"""Problems derived from another: with samples held out, restricted to some samples, or in rotated coordinates."""
 
 from dataclasses import replace
 
@@ -13,12 +13,12 @@ __all__ = ["bound_loss", "holding_out", "restricted", "rotated", "rotation"]
 
 
 def bound_loss(problem: DualProblem, loss: Loss) -> Loss:
-    """Return a loss bound as the one of a problem is."""
+    """Bind a loss in the same way as the loss of a problem."""
     return loss.bind(problem.unscale(problem.targets), problem.point_scale)
 
 
 def holding_out(problem: DualProblem, index: np.ndarray) -> DualProblem:
-    """Return the problem without some samples, on the same Gram operator."""
+    """Return the problem with some samples held out, on the same Gram operator."""
     ones = np.ones((problem.targets.shape[0], 1))
     ones[index] = 0
     mask = as_like(ones, problem.targets)
@@ -28,7 +28,7 @@ def holding_out(problem: DualProblem, index: np.ndarray) -> DualProblem:
 
 
 def restricted(problem: DualProblem, index: np.ndarray) -> DualProblem:
-    """Return the problem of some samples alone, on their block of the Gram operator."""
+    """Return the problem restricted to some samples, on their block of the Gram operator."""
     xp, rows = namespace(problem.targets), as_index(index, problem.targets)
 
     def cut(array: Array | None) -> Array | None:
@@ -48,14 +48,14 @@ def restricted(problem: DualProblem, index: np.ndarray) -> DualProblem:
 
 
 def rotation(problem: DualProblem) -> Rotation | None:
-    """Return the change to coordinates in which the operator is diagonal, ``None`` if the loss does not allow it."""
+    """Return the rotation to coordinates in which the operator is diagonal, ``None`` if the loss does not allow it."""
     if problem.loss.profile is None or has_gaps(problem) or problem.shared.rotated is None:
         return None
     return problem.shared.rotated[0]
 
 
 def rotated(problem: DualProblem) -> DualProblem:
-    """Return the problem in the coordinates of its rotation, or itself where there is none."""
+    """Return the problem in the coordinates of its rotation, or unchanged if there is none."""
     if rotation(problem) is None or problem.shared.rotated is None:
         return problem
     shared = problem.shared.rotated[1]

@@ -1,4 +1,4 @@
-"""Exceptions and warnings of the library; a run that stopped early is scikit-learn's ``ConvergenceWarning``."""
+"""Exceptions and warnings of the library; an early stop is reported by scikit-learn's ``ConvergenceWarning``."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
@@ -16,14 +16,14 @@ __all__ = [
 
 
 def see(entry: str) -> str:
-    """Return the sentence that leads to an entry of the page on troubleshooting."""
+    """Return a sentence that points to an entry of the troubleshooting page."""
     address = _documentation()
     return f"See {address}/troubleshooting.html#{entry}" if address else f"See troubleshooting.html#{entry} in the docs"
 
 
 @cache
 def _documentation() -> str:
-    """Return the address of the documentation that the installed package names; empty if it names none."""
+    """Return the documentation URL in the package metadata, or an empty string if there is none."""
     try:
         addresses = metadata("fenchel").get_all("Project-URL", [])
     except PackageNotFoundError:  # a checkout that is not installed
@@ -32,7 +32,7 @@ def _documentation() -> str:
 
 
 class FenchelError(Exception):
-    """Base class of the errors of this library; a note leads to the page on troubleshooting."""
+    """Base class of the errors of this library; a note points to the troubleshooting page."""
 
     _entry = "errors"
 
@@ -42,7 +42,7 @@ class FenchelError(Exception):
 
 
 class IncompatibleError(FenchelError, ValueError):
-    """Two parts (loss, kernel, representation, solver) do not fit together."""
+    """Two components (loss, kernel, representation, solver) are incompatible."""
 
     _entry = "incompatible-parts"
 
@@ -54,7 +54,7 @@ class IndefiniteError(FenchelError, ValueError):
 
 
 class NotFeasibleError(FenchelError, MemoryError):
-    """The request is too large for the memory of this machine."""
+    """The request needs more memory than this machine has."""
 
     _entry = "not-enough-memory"
 
@@ -70,7 +70,7 @@ class SlowFitWarning(UserWarning):
 
 
 class ScaleWarning(UserWarning):
-    """The scale of a kernel, a loss or a grid does not fit the data."""
+    """The scale of a kernel, a loss or a grid does not match the data."""
 
 
 class DataWarning(UserWarning):

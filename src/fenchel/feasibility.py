@@ -1,4 +1,4 @@
-"""Round-off of predictions, and points inside the domain of a loss that is infinite outside a ball."""
+"""Round-off of predictions, and feasible points for losses that are infinite outside a ball."""
 
 import math
 
@@ -15,7 +15,7 @@ def loss_radius(problem: DualProblem) -> float:
 
 
 def round_off(problem: DualProblem, duals: Array, predictions: Array) -> float:
-    """Return how much the objective may change by round-off in the predictions of the duals."""
+    """Return how much round-off in the predictions of the duals may change the objective."""
     xp = namespace(duals)
     roots, sizes = xp.sqrt(problem.gram.diag())[:, None], row_norms(duals)
     errors = problem.unscale(eps(duals) * problem.scale * float(xp.sum(roots * sizes)) * roots)
@@ -31,9 +31,9 @@ def round_off(problem: DualProblem, duals: Array, predictions: Array) -> float:
 def pulled_inside(problem: DualProblem, duals: Array, predictions: Array, margin: float = 1e-2) -> tuple[Array, Array]:
     """Return a pair whose residuals lie in the domain of a loss that is infinite outside a ball.
 
-    Mixing with the interpolant, whose residuals are zero, shrinks every residual by the same factor. Losses that are
-    finite everywhere return the pair as it is. ``margin``, in units of the root of eps, is how far inside: then
-    predictions that are computed in another order are inside too.
+    Mixing with the interpolant, whose residuals are zero, shrinks all residuals by the same factor. For losses that are
+    finite everywhere the pair is returned unchanged. ``margin``, in units of sqrt(eps), is the distance to the
+    boundary, so that predictions computed in a different order are feasible too.
     """
     radius = loss_radius(problem)
     if math.isinf(radius) or problem.mask is not None:

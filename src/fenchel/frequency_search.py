@@ -1,4 +1,4 @@
-"""Which frequencies of periodic signals matter: weights that minimise the leave-one-out error, by its gradient."""
+"""Learning the weights of the frequencies of periodic signals by gradient descent on the leave-one-out error."""
 
 import math
 from dataclasses import dataclass, field
@@ -23,15 +23,15 @@ class FrequencySearch:
     Attributes
     ----------
     kernel : Equivariant
-        The kernel, with the weights of the frequencies of inputs and outputs.
+        The kernel, with the learned weights of the frequencies of inputs and outputs.
     lam : float
-        The lam that belongs to it, for a fit on all samples that were given.
+        The corresponding lam, for a fit on all samples that were given.
     error : float
-        Mean relative leave-one-out error of the samples of the search.
+        Mean relative leave-one-out error on the samples of the search.
     weights : array of shape (m // 2 + 1,)
         Weights of the frequencies of the inputs.
     index : array
-        The samples of the search, without those that were taken for wrong.
+        The samples of the search, excluding those taken for outliers.
     history : list of float
         The error after each evaluation.
     """
@@ -46,22 +46,21 @@ class FrequencySearch:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The mean relative leave-one-out error of an equivariant model as a function of logarithms of its weights.
+    """Mean relative leave-one-out error of an equivariant model as a function of the logarithms of its weights.
 
-    The kernel of frequency f is that of ``RationalQuadratic`` on filtered signals plus a linear part; a ridge for each
-    frequency is added. ``theta`` has the logarithms of the weights of the inputs, of the linear parts, and of the
-    ridges.
+    The kernel of frequency f is ``RationalQuadratic`` on filtered signals plus a linear part, and each frequency has
+    its own ridge. ``theta`` holds the logarithms of the weights of the inputs, of the linear parts, and of the ridges.
     """
 
     spectra: Array  # (n, F) of the inputs, orthonormal
     targets: Array  # (q, c n, 1), the first frequencies of the outputs
     sizes: Array  # (n,), squared norms of the outputs
-    rest: Array  # (n,), squared norms of what the first frequencies leave
+    rest: Array  # (n,), squared norms of the part outside the first frequencies
     turn: Turn
 
     @classmethod
     def of(cls, X: Array, Y: Array, n_frequencies: int, group: str = "shifts") -> "LeftOut":
-        """Return the error of a sample."""
+        """Return the error function of a sample."""
         xp, m, sign = namespace(X), X.shape[1], GROUPS[group]
         turn = Mirrored(m, sign) if sign else Turn(m)
         targets, sizes = turn.forward(Y, n_frequencies), xp.sum(Y**2, axis=1)
@@ -106,17 +105,17 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Pair:
-    """The kernel between signals and all shifts of others, frequency by frequency, and its derivatives."""
+    """Kernel between signals and all shifts of others, frequency by frequency, with its derivatives."""
 
     spectra: Array  # (n, F)
-    others: Array  # (n, F), of signals of the same sizes
+    others: Array  # (n, F), of signals with the same norms
     transforms: Array  # (q, n, n)
-    slopes: Array  # (n, n, m): the derivative of the profile in the squared distance
+    slopes: Array  # (n, n, m): the derivative of the profile with respect to the squared distance
     n_points: int
 
     @classmethod
     def of(cls, spectra: Array, others: Array, weights: Array, q: int, m: int) -> "Pair":
-        """Return the values at some weights of the frequencies."""
+        """Return the kernel for given weights of the frequencies."""
         xp, counts = namespace(spectra), _counts(m, spectra.shape[1], weights)
         rows, columns = spectra * weights, others * weights
         sizes = xp.sum(counts * xp.abs(rows) ** 2, axis=1)
@@ -126,11 +125,11 @@ class Pair:
         return cls(spectra, others, transforms, values**2 / -2, m)
 
     def kernel(self, linear: Array) -> Array:
-        """Return the matrices (q, n, n), with a linear part."""
+        """Return the matrices (q, n, n), including the linear part."""
         return self.transforms + linear[:, None, None] * self._products()
 
     def by_linear(self, M: Array) -> Array:
-        """Return the derivative in the weights of the linear part, M being that in the matrices."""
+        """Return the derivative in the weights of the linear part, where M is the derivative in the matrices."""
         xp = namespace(M)
         return xp.real(xp.sum(M * self._products(), axis=(1, 2)))
 
@@ -162,33 +161,33 @@ def learn_frequencies(
 ) -> FrequencySearch:
     """Learn which frequencies matter in an operator between functions on the same periodic grid.
 
-    An equivariant kernel (``RationalQuadratic`` on filtered inputs and a linear part) gets a weight for each frequency
-    of the inputs, of the linear part, and of the outputs: those with the least leave-one-out error of kernel ridge
+    An equivariant kernel (``RationalQuadratic`` on filtered inputs plus a linear part) gets a weight for each frequency
+    of the inputs, of the linear part, and of the outputs. The weights minimise the leave-one-out error of kernel ridge
     regression, which has a closed form and an exact gradient.
 
     Parameters
     ----------
     X, Y : array of shape (n, m)
-        Functions on the same periodic grid of m points, before and after the operator; NumPy, torch or CuPy.
+        Functions on the same periodic grid of m points, before and after the operator; NumPy, torch or CuPy arrays.
     n_frequencies : int or None, default=None
-        Frequencies of the outputs that are predicted; ``None`` takes all m // 2 + 1.
+        Number of predicted output frequencies; ``None`` means all m // 2 + 1.
     max_samples : int, default=250
-        Samples that the search looks at; an evaluation costs their number cubed, times the frequencies.
+        Number of samples used by the search; an evaluation costs their number cubed, times the frequencies.
     max_iter : int, default=60
-        Iterations of L-BFGS.
+        Maximum number of L-BFGS iterations.
     outliers : bool, default=False
-        Whether some pairs may be wrong: after a first search those whose errors are far above the median are left out.
-        Fit with a robust loss then.
+        Whether some pairs may be wrong: after a first search, samples with errors far above the median are excluded.
+        Fit with a robust loss in this case.
     random_state : int, default=0
-        Seed of the draw of the samples.
+        Seed of the random choice of samples.
     group : {"shifts", "reflections", "odd reflections"}, default="shifts"
-        The symmetry of the kernel, see :class:`~fenchel.kernels.Equivariant`. If the law has it, reflections are worth
-        twice the samples; if not, ``error`` says so.
+        The symmetry of the kernel, see :class:`~fenchel.kernels.Equivariant`. If the equation has this symmetry,
+        reflections are worth twice the samples; if not, ``error`` shows it.
 
     Returns
     -------
     found : FrequencySearch
-        ``kernel`` and ``lam`` for ``OperatorKernelRegressor``.
+        Result with ``kernel`` and ``lam`` for ``OperatorKernelRegressor``.
 
     Examples
     --------
@@ -231,7 +230,7 @@ def learn_frequencies(
 
 
 def _start(left_out: LeftOut, q: int) -> np.ndarray:
-    """Return weights that fall as the frequency, a wide kernel and a small ridge."""
+    """Return initial weights that decay with the frequency, a wide kernel and a small ridge."""
     spectra = host(left_out.spectra)
     filters = 1 / (1.0 + np.arange(spectra.shape[1]))
     distances = np.sum(np.abs((spectra[1:] - spectra[:-1]) * filters) ** 2, axis=1)
@@ -254,7 +253,7 @@ def _minimised(left_out: LeftOut, start: np.ndarray, steps: int, history: list[f
 
 
 def _energy(turned: Array, turn: Turn) -> Array:
-    """Return the squared norm of the signal of each sample, of turned rows (q, c n, 1)."""
+    """Return the squared norm of the signal of each sample from transformed rows (q, c n, 1)."""
     xp, (q, rows, _) = namespace(turned), turned.shape
     squares = xp.reshape(xp.abs(turned) ** 2, (q, turn.copies, rows // turn.copies))
     counts = _counts(turn.n_outputs, q, squares)
@@ -262,7 +261,7 @@ def _energy(turned: Array, turn: Turn) -> Array:
 
 
 def _counts(m: int, count: int, like: Array) -> Array:
-    """Return how often a frequency of real signals counts: twice, but for the constant and the fastest."""
+    """Return the multiplicity of each frequency of real signals: two, except for the constant and the fastest."""
     counts = np.full(m // 2 + 1, 2.0)
     counts[0] = 1.0
     if m % 2 == 0:

@@ -1,4 +1,4 @@
-"""Predictions out of sample for every (loss, lam) pair: folds, leave-one-out."""
+"""Out-of-sample predictions for every (loss, lam) pair, by folds or leave-one-out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -18,17 +18,17 @@ from fenchel.surfaces import Trail, batch_size, descending, solve_bound_grid, so
 
 __all__ = ["HeldOut", "held_out", "nearly_held_out"]
 
-_FEW_FOLDS = 20  # with more, a fold is small and shares the factorisation of the whole sample
+_FEW_FOLDS = 20  # with more folds, each is small and shares the factorisation of the whole sample
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Out-of-sample predictions of one (loss, lam) pair: each sample predicted by the model that did not see it."""
+    """Out-of-sample predictions of one (loss, lam) pair: each sample is predicted by a model that did not see it."""
 
     loss: int
     lam: int
     predictions: Array  # (n, p), or weights of the outputs (n, n); NaN for samples that no fold holds out
-    gap: float  # largest relative gap of the folds
+    gap: float  # largest relative gap over the folds
 
 
 def held_out(
@@ -42,10 +42,10 @@ def held_out(
     """Yield the out-of-sample predictions of every (loss, lam) pair, from one eigendecomposition for all folds.
 
     A small fold is solved on the Gram matrix of the whole sample with the duals of its test part set to zero, so that
-    all folds share the factorisation and are solved side by side; a large one on the Gram matrix of its training part,
-    with one factorisation of its own, as a surface. The square loss takes no solve at all.
+    all folds share the factorisation and are solved side by side. A large fold is solved on the Gram matrix of its
+    training part, with its own factorisation, as a surface. The square loss needs no solve at all.
 
-    With ``expanded`` predictions are given as weights of the outputs of the other samples, see ``double_expansion``.
+    With ``expanded=True`` predictions are weights of the outputs of the other samples, see ``double_expansion``.
     """
     bound = [bound_loss(problem, loss) for loss in losses]
     is_square = [not expanded and ClosedForm().why_not(problem.with_(loss=loss)) is None for loss in bound]
@@ -64,10 +64,10 @@ def held_out(
 def nearly_held_out(
     problem: DualProblem, losses: Sequence[Loss], lams: Sequence[float], tol: float = 1e-6
 ) -> Iterator[HeldOut]:
-    """Yield approximate leave-one-out predictions of every (loss, lam) pair: one solve and one linear system for each.
+    """Yield approximate leave-one-out predictions of every (loss, lam) pair, from one solve and one linear system each.
 
-    The solves are at lam (n - 1) / n, where the whole sample has the model's weight of the losses without one sample:
-    the square loss is exact.
+    The solves use lam (n - 1) / n, which gives the whole sample the same regularisation as a model without one sample:
+    the result is exact for the square loss.
     """
     n = problem.targets.shape[0]
     bound, same = [bound_loss(problem, loss) for loss in losses], [float(lam) * (n - 1) / n for lam in lams]
@@ -86,10 +86,10 @@ class _Folds(ABC):
 
     @abstractmethod
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
-        """Yield the predictions out of sample of every pair, from large to small lam; losses are bound."""
+        """Yield the out-of-sample predictions of every pair, from large to small lam; losses are bound."""
 
     def _unknown(self) -> np.ndarray:
-        """Return predictions that are not known yet."""
+        """Return an array of NaN for predictions that are not yet known."""
         n, p = self.problem.targets.shape
         return np.full((n, n if self.expanded else p), np.nan)
 
@@ -112,7 +112,7 @@ class _Masked(_Folds):
         self.cut = [holding_out(problem, fold) for fold in folds]
 
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
-        """Yield the predictions out of sample, each solve starting where those at the last two lam point to."""
+        """Yield the out-of-sample predictions, starting each solve from an extrapolation of the last two lam."""
         everyone = np.arange(self.problem.targets.shape[0])
         for i, loss in enumerate(losses):
             trails = [Trail() for _ in self.folds]
@@ -134,7 +134,7 @@ class _Masked(_Folds):
 
 
 class _Cut(_Folds):
-    """Folds with a surface each, on the Gram matrix of its own training part, which is smaller."""
+    """Folds that each have a surface, on the smaller Gram matrix of their training part."""
 
     def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool) -> None:
         super().__init__(problem, folds, expanded)
@@ -147,7 +147,7 @@ class _Cut(_Folds):
         ]
 
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
-        """Yield the predictions out of sample, from one surface for each fold; these go forward side by side."""
+        """Yield the out-of-sample predictions from one surface per fold; the surfaces advance side by side."""
         root = None if self.problem.root is None else host(self.problem.root)
         rows = [[rows_of(loss, train) for loss in losses] for train in self.train]
         surfaces = [solve_bound_grid(part, row, lams, tol) for part, row in zip(self.alone, rows, strict=True)]
@@ -166,7 +166,7 @@ class _Cut(_Folds):
 
 
 def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray], expanded: bool = False) -> _Folds:
-    """Return the way to solve the folds: small ones side by side, large ones on problems of their own."""
+    """Return the solver of the folds: small folds side by side, large folds as separate problems."""
     n = problem.targets.shape[0]
     is_large = len(folds) <= _FEW_FOLDS and min(len(fold) for fold in folds) > 0.05 * n
     kind = _Cut if is_large and len(problem.gram.terms) == 1 else _Masked
@@ -176,8 +176,9 @@ def _folds_solver(problem: DualProblem, folds: Sequence[np.ndarray], expanded: b
 class _RidgeHeldOut:
     """Exact out-of-sample predictions for the square loss.
 
-    With G = I + H on the whole sample (H scaled for the training samples) and a = G^-1 y, the residual of a sample that
-    is left out alone is a_i / (G^-1)_ii, from the eigenbasis of all. A larger fold has one of its own, for every lam.
+    With G = I + H on the whole sample (H scaled for the training samples) and a = G^-1 y, the residual of a single
+    left-out sample is a_i / (G^-1)_ii, from the eigenbasis of the whole sample. A larger fold has its own eigenbasis,
+    for every lam.
     """
 
     def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
@@ -187,7 +188,7 @@ class _RidgeHeldOut:
         self._scales: list[float] = []
 
     def __call__(self, lam: float) -> np.ndarray:
-        """Return the predictions out of sample."""
+        """Return the out-of-sample predictions."""
         if not self._scales:
             self._scales = [holding_out(self.problem, fold).total for fold in self.folds]
         scales = [1 / (lam * total) for total in self._scales]
@@ -196,7 +197,7 @@ class _RidgeHeldOut:
         return predictions if self.problem.root is None else predictions / host(self.problem.root)
 
     def _cut(self, scales: list[float]) -> np.ndarray:
-        """Return predictions from the eigenbasis of each fold's training part."""
+        """Return predictions from the eigenbasis of the training part of each fold."""
         targets = self.problem.targets
         if not self._predictors:
             everyone = np.arange(targets.shape[0])
@@ -211,7 +212,7 @@ class _RidgeHeldOut:
         return predictions
 
     def _alone(self, scales: list[float]) -> np.ndarray:
-        """Return predictions of samples that are left out one by one, from the eigenbasis of the whole sample."""
+        """Return predictions of samples left out one by one, from the eigenbasis of the whole sample."""
         basis, targets = self.problem.shared.factorize(), self.problem.targets
         predictions = np.full(tuple(targets.shape), np.nan)
         by_scale: dict[float, np.ndarray] = {}

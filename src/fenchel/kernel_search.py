@@ -1,4 +1,4 @@
-"""A search over kernels and lam that needs no scales: closed-form leave-one-out, one eigendecomposition per kernel."""
+"""Search over kernels and lam by closed-form leave-one-out errors, with one eigendecomposition per kernel."""
 
 import math
 import time
@@ -34,26 +34,26 @@ __all__ = ["Candidate", "KernelSearch", "Trial", "dictionary", "search_kernel"]
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 LINEAR = (0.0, 0.1, 1.0, 10.0)
 _LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
-FLAT = 1e-3  # relative difference of two errors that does not count: a larger lam is solved faster and to more digits
+FLAT = 1e-3  # relative difference of errors that is ignored: a larger lam is solved faster and more accurately
 _MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
-_FEWEST = 100  # samples of the first rung
-_KEPT = {8: 24, 4: 8, 2: 3}  # candidates that go on from a part of the sample, by the inverse of its share
-_VARIANCE = 1e-8  # share of the variance of the targets that the comparison of kernels may leave out
-_CLIP = 2.0  # residuals beyond so many robust scales are shortened before kernels are compared by a robust search
-_REJECT = 4.0  # and beyond so many are set to zero after the first round
-_ROUNDS = 3  # of shortening
-_LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of residual norms, and that of the modulus of a normal variable
+_FEWEST = 100  # samples in the first rung
+_KEPT = {8: 24, 4: 8, 2: 3}  # candidates kept after a part of the sample, by the inverse of its share
+_VARIANCE = 1e-8  # share of the variance of the targets that may be dropped when kernels are compared
+_CLIP = 2.0  # a robust search shortens residuals beyond this many robust scales before it compares kernels
+_REJECT = 4.0  # and sets those beyond this many to zero after the first round
+_ROUNDS = 3  # rounds of shortening
+_LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile level of residual norms, and that quantile of |N(0, 1)|
 
 
 @dataclass(frozen=True)
 class Family:
-    """A function of a distance, and the kernel that it is: of points and of curves.
+    """A function of a distance, and the corresponding kernels on points and on curves.
 
-    The mean over the points of a curve of a function of the distance there has ``"pointwise"`` for its metric.
+    A family with metric ``"pointwise"`` averages a function of the pointwise distance over the points of a curve.
     """
 
     metric: str
-    profile: Callable[[np.ndarray], np.ndarray] | None = None  # of distances over the width
+    profile: Callable[[np.ndarray], np.ndarray] | None = None  # of distances divided by the width
     of_points: Callable[[float], ScalarKernel] | None = None  # from the width
     of_curves: Callable[[float, ArrayLike | None], ScalarKernel] | None = None  # from the width and the grid
 
@@ -78,19 +78,19 @@ FAMILIES: dict[str, Family] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel of the dictionary: a family, its width in median distances, and the relative weight of a linear part."""
+    """A candidate kernel: a family, its width in median distances, and the relative weight of a linear part."""
 
     family: str
     width: float
     linear: float
 
 
-_PILOT = Candidate("exponential", 1.0, 1.0)  # close to linear and to any continuous function
+_PILOT = Candidate("exponential", 1.0, 1.0)  # approximates linear and any other continuous functions
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What was found for one candidate on a part of the sample: the best lam and its leave-one-out error."""
+    """Result for one candidate on a part of the sample: the best lam and its leave-one-out error."""
 
     candidate: Candidate
     n_samples: int
@@ -101,13 +101,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class KernelSearch:
-    """The kernel and lam of the least leave-one-out error, with numbers for all that depends on the sample.
+    """The kernel and lam with the smallest leave-one-out error, with all data-dependent parameters resolved.
 
     ``error`` is the mean squared leave-one-out error, of the shortened targets in a robust search. ``left_out`` (n, p)
-    are the leave-one-out residuals of the samples that ``index`` lists, all of them unless the sample was larger than
-    ``max_samples``, and ``residuals`` (n, p) those of the fitted model, the ones that the threshold of a loss is
-    compared with; ``cleaned`` (n, p) are their targets as the square loss has seen them; ``trials`` are what was tried,
-    in order.
+    are the leave-one-out residuals of the samples listed in ``index``, which are all samples unless there are more than
+    ``max_samples``, and ``residuals`` (n, p) those of the fitted model, with which the threshold of a loss is compared;
+    ``cleaned`` (n, p) are the targets that the square loss has seen; ``trials`` lists what was tried, in order.
     """
 
     kernel: ScalarKernel
@@ -141,42 +140,42 @@ def search_kernel(
     observed: Array | None = None,
     metric: np.ndarray | None = None,
 ) -> KernelSearch:
-    """Return the kernel and the lam of the square loss with the least leave-one-out error.
+    """Return the kernel and the lam of the square loss with the smallest leave-one-out error.
 
     Columns of ``X`` (channels, for curves) are divided by their standard deviations, so that their units do not matter.
-    Candidates are compared on an eighth of the sample, the better ones on a quarter, on half and on the whole of it;
-    the width of the winner is then refined.
+    Candidates are compared on an eighth of the sample, the better ones on a quarter, on half and on all of it; the
+    width of the winner is then refined.
 
     Parameters
     ----------
     X : array of shape (n, d), (n, m) or (n, m, c)
-        Inputs; three dimensions are curves.
+        Inputs; three dimensions mean curves.
     targets : array of shape (n, p)
         Centred outputs in orthonormal coordinates.
     weights : array of shape (n,) or None, default=None
-        How often each sample counts.
+        Sample weights.
     candidates : sequence of Candidate or None, default=None
-        The kernels to choose from; ``None`` is ``dictionary()``.
+        The kernels to choose from; ``None`` means ``dictionary()``.
     robust : bool, default=False
-        Whether targets may hold gross errors. Targets that are far from their leave-one-out predictions are first moved
-        towards these, to twice a robust scale of the residuals, by a pilot kernel and again by the winner.
+        Whether targets may contain gross errors. Targets far from their leave-one-out predictions are first moved
+        towards them, to twice a robust scale of the residuals, by a pilot kernel and again by the winner.
     curves : bool, default=False
-        Whether rows of a matrix ``X`` are curves, with one scale for all of their points.
+        Whether the rows of a matrix ``X`` are curves, with one scale for all of their points.
     grid : array of shape (m,) or None, default=None
         Points of the curves.
     max_samples : int, default=2000
-        Largest number of samples to compare kernels on, drawn at random from a larger sample.
+        Maximum number of samples on which kernels are compared, drawn at random from a larger sample.
     observed : array of shape (n, p) or None, default=None
-        1 for the targets that are known and 0 for others, which stay at zero, the centre, and whose errors do not
-        count. (Predictions in their place would carry the output of a sample into its own leave-one-out prediction.)
+        1 for known targets and 0 for others, which stay at zero, the centre, and whose errors do not count.
+        (Predictions in their place would leak the output of a sample into its own leave-one-out prediction.)
     metric : array of shape (d,) or (d, k) or None, default=None
-        Weights of the standardised columns, or combinations of them, between which distances are taken; the linear part
-        is that of the columns themselves. Not for curves.
+        Weights of the standardised columns, or linear combinations of them, that define the distances; the linear part
+        uses the columns themselves. Not for curves.
 
     Returns
     -------
     search : KernelSearch
-        The kernel, with the numbers of the whole sample, and lam as ``OperatorKernelRegressor`` takes it.
+        The kernel, resolved on the whole sample, and lam for ``OperatorKernelRegressor``.
     """
     X, Y = host(X), host(targets).astype(np.float64)
     counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
@@ -215,7 +214,7 @@ def search_kernel(
 
 
 def _checked_metric(metric: np.ndarray, X: np.ndarray, is_curves: bool) -> np.ndarray:
-    """Return a metric as an array of floats, else raise."""
+    """Return a metric as an array of floats, or raise."""
     values = np.asarray(metric, dtype=np.float64)
     is_fit = values.ndim in (1, 2) and len(values) == X.shape[1] and bool(np.all(np.isfinite(values)))
     if is_curves or not is_fit:
@@ -227,12 +226,12 @@ def _checked_metric(metric: np.ndarray, X: np.ndarray, is_curves: bool) -> np.nd
 
 
 def cleaned_targets(ridge: "Ridge", Y: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the targets with those far from their predictions moved towards these, and which errors count.
+    """Return targets with outlying ones moved towards their predictions, and a mask of the errors that count.
 
-    Predictions leave the sample out. At a fixed point moved targets are the pseudo-values of Huber's loss of the
-    leave-one-out residuals: a square loss of the moved targets has the gradient of that loss of the given ones. Samples
-    that are certainly wrong become their predictions. The second array is 0 for these and where ``seen`` is: an error
-    there would favour the kernel that has predicted them.
+    Predictions leave the sample out. At a fixed point the moved targets are the pseudo-values of the Huber loss of the
+    leave-one-out residuals: the square loss of the moved targets has the gradient of that loss of the original ones.
+    Samples that are certainly wrong are replaced by their predictions. The mask is 0 for these and where ``seen`` is 0:
+    an error there would favour the kernel that predicted them.
     """
     known = np.ones((len(Y), 1)) if seen is None else seen
     shares = np.mean(known, axis=1)
@@ -247,10 +246,10 @@ def cleaned_targets(ridge: "Ridge", Y: np.ndarray, seen: np.ndarray | None) -> t
 
 
 def _shortened(residuals: np.ndarray, weights: np.ndarray, shares: np.ndarray, reject: float = math.inf) -> np.ndarray:
-    """Return factors (n, 1) that bring residuals to norms of at most ``_CLIP`` robust scales, 0 beyond ``reject``.
+    """Return factors (n, 1) that shorten residuals to norms of at most ``_CLIP`` robust scales, 0 beyond ``reject``.
 
-    ``shares`` are those of the targets that count. The scale is from a high quantile, so that up to a fifth of wrong
-    samples do not move it far, and outputs that are one number for most samples have one.
+    ``shares`` are the shares of the targets that count. The scale comes from a high quantile, so that up to a fifth of
+    wrong samples do not move it far, and outputs that are constant for most samples have a positive one.
     """
     norms = np.linalg.norm(residuals, axis=1) / np.sqrt(shares)
     scale = weighted_quantile(norms, weights, _LEVEL) / _NORMAL
@@ -263,19 +262,19 @@ def _shortened(residuals: np.ndarray, weights: np.ndarray, shares: np.ndarray, r
 
 @dataclass(frozen=True)
 class _Inputs:
-    """Standardised inputs in random order, and the distances that all kernels share."""
+    """Standardised inputs in random order, and the distances shared by all kernels."""
 
     mean: np.ndarray
     scale: np.ndarray
     grid: ArrayLike | None
     is_curves: bool
     products: np.ndarray  # linear kernel, with mean diagonal 1
-    size: float  # what it was divided by
+    size: float  # the mean diagonal before normalisation
     distances: dict[str, np.ndarray]
     medians: dict[str, float]
     curves: np.ndarray | None  # the inputs themselves
-    metric: np.ndarray | None = None  # of the distances
-    means: dict[tuple[str, float, int], np.ndarray] = field(default_factory=dict)  # kernels that are means over points
+    metric: np.ndarray | None = None  # metric of the distances
+    means: dict[tuple[str, float, int], np.ndarray] = field(default_factory=dict)  # cached kernels averaged over points
 
     @classmethod
     def of(
@@ -307,7 +306,7 @@ class _Inputs:
         return cls(mean, scale, grid, is_curves, products / size, size, distances, medians, curves, metric)
 
     def matrix(self, candidate: Candidate, n: int) -> np.ndarray:
-        """Return the Gram matrix of the first n samples, whose mean diagonal is 1 up to the choice of the samples."""
+        """Return the Gram matrix of the first n samples, with mean diagonal about 1."""
         family, weight = FAMILIES[candidate.family], candidate.linear
         width = candidate.width * self.medians[family.metric]
         if family.profile is None:
@@ -317,19 +316,19 @@ class _Inputs:
         return (values + weight * self.products[:n, :n]) / (1 + weight) if weight else values
 
     def _mean_over_points(self, candidate: Candidate, width: float, n: int) -> np.ndarray:
-        """Return the Gram matrix of a kernel that is a mean over points, made once for all linear parts."""
+        """Return the Gram matrix of a kernel averaged over points, computed once for all linear parts."""
         key, of_curves = (candidate.family, width, n), FAMILIES[candidate.family].of_curves
         if key not in self.means:
-            assert self.curves is not None and of_curves is not None  # the dictionary of points has no such family
+            assert self.curves is not None and of_curves is not None  # the dictionary for points has no such family
             self.means[key] = of_curves(width, self.grid)(self.curves[:n])
         return self.means[key]
 
     def kernel(self, candidate: Candidate) -> ScalarKernel:
-        """Return the kernel as a component, with numbers for everything that depends on the sample."""
+        """Return the kernel as a component, with all data-dependent parameters resolved."""
         family, weight = FAMILIES[candidate.family], candidate.linear
         width = candidate.width * self.medians[family.metric]
         if self.is_curves:
-            assert family.of_curves is not None  # the dictionary of curves has no other
+            assert family.of_curves is not None  # all families in the dictionary for curves have it
             inner = family.of_curves(width, self.grid)
         else:
             assert family.of_points is not None
@@ -343,7 +342,7 @@ class _Inputs:
 
 @dataclass(frozen=True)
 class Ridge:
-    """Kernel ridge regressions in the eigenbasis of one Gram matrix: any targets, any lam relative to its diagonal."""
+    """Kernel ridge regression in the eigenbasis of one Gram matrix, for any targets and any relative lam."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -357,16 +356,16 @@ class Ridge:
         return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale)
 
     def best_lam(self, Y: np.ndarray, seen: np.ndarray | None = None) -> tuple[float, float]:
-        """Return the relative lam of the least leave-one-out error, and that error; ``seen`` is 0 where none counts."""
+        """Return the relative lam with the smallest leave-one-out error, and that error; ``seen`` masks errors."""
         rotated = self._rotated(_compressed(Y) if seen is None or seen.shape[1] == 1 else Y)
         return best_lam(lambda lams: self._errors(lams, rotated, seen))
 
     def left_out(self, lam: float, Y: np.ndarray) -> np.ndarray:
-        """Return y_i minus its prediction by the model of the other samples, (n, p)."""
+        """Return y_i minus its prediction by the model fitted to the other samples, (n, p)."""
         return self._left_out(np.array([lam]), self._rotated(Y))[:, 0]
 
     def fitted_residuals(self, lam: float, Y: np.ndarray) -> np.ndarray:
-        """Return the residuals of the model of all samples, (n, p)."""
+        """Return the residuals of the model fitted to all samples, (n, p)."""
         mu = lam * float(np.sum(self.weights))
         duals: np.ndarray = self.vectors @ (self._rotated(Y) * (mu / (self.values + mu))[:, None])
         return duals / np.sqrt(self.weights)[:, None]
@@ -381,7 +380,7 @@ class Ridge:
         return found
 
     def _left_out(self, lams: np.ndarray, rotated: np.ndarray) -> np.ndarray:
-        """Return the residuals (n, lams, p); lam counts for the weight of the samples that are kept."""
+        """Return the residuals (n, lams, p); lam is scaled by the weight of the remaining samples."""
         n, p = rotated.shape
         total = float(np.sum(self.weights)) * (n - 1) / n if n > 1 else 1.0
         inverse = 1 / (self.values[:, None] + lams * total)
@@ -393,7 +392,7 @@ class Ridge:
 
 
 class _Board:
-    """Runs candidates on parts of the sample and keeps what was found."""
+    """Evaluates candidates on parts of the sample and records the results."""
 
     def __init__(self, inputs: _Inputs, Y: np.ndarray, weights: np.ndarray, seen: np.ndarray | None) -> None:
         self.inputs = inputs
@@ -404,12 +403,12 @@ class _Board:
         self._kept: tuple[Trial, Ridge] | None = None  # the best trial on the whole sample
 
     def ridge(self, best: Trial) -> Ridge:
-        """Return the regressions of the best trial on the whole sample."""
+        """Return the ridge regressions of the best trial on the whole sample."""
         assert self._kept is not None and self._kept[0] == best
         return self._kept[1]
 
     def race(self, candidates: list[Candidate]) -> Trial:
-        """Return the best trial on the whole sample, by successive halving of the candidates on parts of it."""
+        """Return the best trial on the whole sample, by successive halving of the candidates."""
         n = len(self.Y)
         for share, kept in _KEPT.items():
             if n // share >= _FEWEST and len(candidates) > kept:
@@ -418,7 +417,7 @@ class _Board:
         return min((self.run(one, n) for one in candidates), key=lambda trial: trial.error)
 
     def refined(self, best: Trial) -> Trial:
-        """Return the best trial after a step in the width of the kernel."""
+        """Return the best trial after refining the width of the kernel."""
         for factor in (math.sqrt(2), 1 / math.sqrt(2)):
             other = self.run(replace(best.candidate, width=best.candidate.width * factor), len(self.Y))
             if other.error < best.error:
@@ -438,9 +437,9 @@ class _Board:
 
 
 def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
-    """Return the largest lam whose error is nearly the least, and that error.
+    """Return the largest lam whose error is nearly the smallest, and that error.
 
-    Decades come first, beyond an end as long as the error falls there, then thirds of a decade around the best.
+    Decades are searched first, extended beyond an end while the error decreases, then thirds of a decade.
     """
     lams = _LAMS
     found = _with_infinity(errors(lams))
@@ -458,18 +457,18 @@ def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
 
 
 def _with_infinity(errors: np.ndarray) -> np.ndarray:
-    """Return errors, infinity where overflow has left no number."""
+    """Return errors with NaN replaced by infinity."""
     return np.where(np.isnan(errors), np.inf, errors)
 
 
 def _squares(residuals: np.ndarray, seen: np.ndarray | None) -> np.ndarray:
-    """Return the sums of squares over the last axis, of the entries that count."""
+    """Return the sums of squares over the last axis, over the entries that count."""
     squares: np.ndarray = np.sum(residuals**2 if seen is None else seen * residuals**2, axis=-1)
     return squares
 
 
 def _compressed(Y: np.ndarray) -> np.ndarray:
-    """Return the targets in fewer orthonormal coordinates, which hold nearly all of their variance."""
+    """Return the targets in fewer orthonormal coordinates that hold nearly all of their variance."""
     if Y.shape[1] <= 8:
         return Y
     left, values, _ = np.linalg.svd(Y, full_matrices=False)

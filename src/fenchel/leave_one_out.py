@@ -1,4 +1,4 @@
-"""Leave-one-out residuals of kernel ridge regression in closed form, and derivatives of functions of them."""
+"""Closed-form leave-one-out residuals of kernel ridge regression, and derivatives of functions of them."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,17 @@ from fenchel.operators.cyclic import diagonal_blocks, solved_blocks
 
 __all__ = ["LEAST_RIDGE", "LeftOutResiduals", "is_plausible"]
 
-LEAST_RIDGE = 1e-13  # of a kernel whose values are at most one: below it is round-off
-_DEVIATIONS = 3.0  # robust ones, of the logarithm of an error, beyond which a sample is taken for wrong
+LEAST_RIDGE = 1e-13  # smallest ridge above round-off, for a kernel bounded by one
+_DEVIATIONS = 3.0  # robust deviations of the log error beyond which a sample is taken for an outlier
 
 
 @dataclass(frozen=True)
 class LeftOutResiduals:
-    r"""Residuals of samples that are left out one by one.
+    r"""Residuals of samples left out one at a time.
 
     With :math:`A = K + \mu I` and :math:`\alpha = A^{-1} y` they are :math:`r_i = (A^{-1})_{ii}^{-1} \alpha_i`.
-    Matrices
-    may be stacked, (..., c n, c n), and so are their targets, (..., c n, p); both may be complex. Where a sample has
-    c = 2 rows, i and n + i, both are left out at once.
+    Matrices may be stacked, (..., c n, c n), with targets (..., c n, p); both may be complex. If a sample has c = 2
+    rows, i and n + i, both are left out together.
     """
 
     inverse: Array
@@ -31,7 +30,7 @@ class LeftOutResiduals:
 
     @classmethod
     def of(cls, matrix: Array, targets: Array, copies: int = 1) -> "LeftOutResiduals":
-        """Return the residuals of a positive definite Hermitian matrix A, ridge included, and of targets."""
+        """Return the residuals for a positive definite Hermitian matrix A, including the ridge, and targets."""
         xp = namespace(targets)
         inverse = xp.linalg.inv(matrix)
         duals = xp.matmul(inverse, targets)
@@ -41,8 +40,8 @@ class LeftOutResiduals:
     def pulled_back(self, slopes: Array) -> Array:
         r"""Return the matrix M of a derivative :math:`\operatorname{Re} \sum_{ij} M_{ij} \, dA_{ij}`.
 
-        ``slopes`` G are those in the residuals, :math:`\operatorname{Re} \sum_{ip} G_{ip} \, dr_{ip}`, each a real
-        number times the conjugate of its residual.
+        ``slopes`` G are the derivatives in the residuals, :math:`\operatorname{Re} \sum_{ip} G_{ip} \, dr_{ip}`, each a
+        real number times the conjugate of its residual.
         """
         xp, left = namespace(self.inverse), solved_blocks(self.blocks, slopes)
         rows = list(zip(self._parts(left), self._parts(self.inverse), strict=True))
@@ -59,7 +58,7 @@ class LeftOutResiduals:
 
 
 def is_plausible(errors: np.ndarray) -> np.ndarray:
-    """Whether each error is not far above the median, by a robust deviation of their logarithms."""
+    """Return a mask of errors that are not far above the median, by a robust deviation of their logarithms."""
     sizes = np.log(errors)
     middle = np.median(sizes)
     plausible: np.ndarray = sizes <= middle + _DEVIATIONS * 1.4826 * np.median(np.abs(sizes - middle))

@@ -1,4 +1,4 @@
-"""Models in files: saved and loaded through skops, which runs no code of the file."""
+"""Saving and loading models through skops, which runs no code from the file."""
 
 import io
 import json
@@ -46,14 +46,14 @@ from fenchel.exceptions import ModelFileError
 
 __all__ = ["describe", "load", "save", "versions"]
 
-FORMAT = 2  # of the file; raised when files of this release cannot be read by an older one
+FORMAT = 2  # of the file; increased when older releases cannot read the files of this one
 
-MAX_SIZE = 2**31  # bytes that the content of a file may take if the user sets no other limit
-OLDEST_SKOPS = (0, 13)  # the first release without known holes; pyproject.toml has the same bound
+MAX_SIZE = 2**31  # default limit on the size of the content of a file, in bytes
+OLDEST_SKOPS = (0, 13)  # first release without known vulnerabilities; same bound as in pyproject.toml
 
 _HEADER = "fenchel.json"
-_HEADER_SIZE = 2**16  # bytes of a description that are read
-_END = 2**10  # bytes of the end of an archive, which is read more than once
+_HEADER_SIZE = 2**16  # maximum number of bytes of a description that are read
+_END = 2**10  # bytes at the end of an archive, which are read more than once
 _MAGIC = b"PK\x03\x04"
 _ROOMS = (
     approximations,
@@ -86,26 +86,26 @@ def save(model: object, path: str | PathLike[str], trusted: Sequence[type | Call
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this library, or one of scikit-learn (a pipeline, a grid search) around one.
+        A fitted estimator of this library, or a scikit-learn estimator (a pipeline, a grid search) that contains one.
     path : str or path
-        The file; one that is there is replaced, whole or not at all.
+        The file; an existing file is replaced atomically.
     trusted : sequence of types and functions, default=()
-        Classes and functions of your own that the model holds, such as a loss that you wrote. They are saved by name,
-        not with their code, and ``load`` must be given them too.
+        Your own classes and functions in the model, such as a loss that you wrote. They are saved by name, not with
+        their code, and must be passed to ``load`` too.
 
     Raises
     ------
     TypeError
-        If the model holds a function or an object that is neither this library's nor scikit-learn's nor NumPy's; the
+        If the model contains a function or an object that does not come from this library, scikit-learn or NumPy; the
         message names the parameter.
 
     See Also
     --------
-    load : The other way.
+    load : Load a saved model.
 
     Notes
     -----
-    The file is a zip archive as skops writes it, with a description (format, versions, name of the estimator) as its
+    The file is a zip archive as written by skops, with a description (format, versions, name of the estimator) as its
     first entry. Arrays are stored bit for bit, and predictions of the loaded model agree bit for bit with those of the
     saved one, on the same machine with the same libraries.
 
@@ -134,7 +134,7 @@ def save(model: object, path: str | PathLike[str], trusted: Sequence[type | Call
         zipfile.ZipFile(io.BytesIO(content)) as source,
         zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target,
     ):
-        target.writestr(_HEADER, json.dumps(header, indent=1))  # first: a file that is cut off can still be recognised
+        target.writestr(_HEADER, json.dumps(header, indent=1))  # first, so that a truncated file can be recognised
         for name in dict.fromkeys(source.namelist()):
             target.writestr(name, source.read(name))
     write_whole(path, buffer.getvalue())
@@ -150,12 +150,12 @@ def load(
     path : str or path
         The file.
     trusted : sequence of types and functions, default=()
-        Classes and functions of your own that the model may hold. Those of this library, of scikit-learn and of NumPy
-        that a model needs are known.
+        Your own classes and functions that the model may contain. Those of this library, scikit-learn and NumPy that a
+        model needs are trusted already.
     max_size : float, default=2**31
-        The most bytes that the content of the file may take when it is decompressed; ``float("inf")`` is no limit. A
-        small file can hold a large content: do not raise the limit for a file that you know nothing about. The
-        description of the objects, which is JSON, counts as much as the objects take in memory.
+        Maximum size in bytes of the decompressed content of the file; ``float("inf")`` means no limit. A small file can
+        have a large content: do not raise the limit for a file of unknown origin. The description of the objects, which
+        is JSON, counts as much as the objects take in memory.
 
     Returns
     -------
@@ -165,14 +165,14 @@ def load(
     Raises
     ------
     FileNotFoundError
-        If there is no file.
+        If there is no such file.
     ModelFileError
-        If the file is no model of this library, is damaged or cut off, was written by a newer release, holds more than
-        ``max_size``, or holds types that are not trusted. A ``ValueError``.
+        If the file is not a model of this library, is damaged or truncated, was written by a newer release, holds more
+        than ``max_size``, or holds types that are not trusted. This is a ``ValueError``.
 
     See Also
     --------
-    save : The other way.
+    save : Save a model.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def load(
         _check_versions(path, _header(path, stream))
         try:
             content = unpacked(stream, max_size)
-            limit = max(max_size, len(content)) + _END  # what skops reads more than once counts each time
+            limit = max(max_size, len(content)) + _END  # bytes that skops reads repeatedly count each time
             unknown = sorted(set(skops.get_untrusted_types(file=MeteredBytes(content, limit))) - names)
             if not unknown:
                 return skops.load(MeteredBytes(content, limit), trusted=sorted(names))
@@ -214,7 +214,7 @@ def load(
 
 
 def describe(path: str | PathLike[str]) -> dict[str, object]:
-    """Return the description in a model file: format, estimator, versions. The model is not loaded.
+    """Return the description in a model file (format, estimator, versions) without loading the model.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def describe(path: str | PathLike[str]) -> dict[str, object]:
     Returns
     -------
     description : dict
-        ``format``, ``estimator``, ``fenchel``, ``scikit-learn``, ``numpy`` and ``python``. Nothing else of the file is
+        ``format``, ``estimator``, ``fenchel``, ``scikit-learn``, ``numpy`` and ``python``. Nothing else in the file is
         decompressed.
     """
     with _opened(path) as stream:
@@ -232,7 +232,7 @@ def describe(path: str | PathLike[str]) -> dict[str, object]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what a model depends on, by name."""
+    """Return the versions of the libraries that a model depends on, by name."""
     return {
         "fenchel": fenchel.__version__,
         "scikit-learn": sklearn.__version__,
@@ -242,7 +242,7 @@ def versions() -> dict[str, str]:
 
 
 def _dumped(model: object, known: frozenset[str]) -> bytes:
-    """Return what skops writes of a model, or raise with the name of the parameter that cannot be saved."""
+    """Return the bytes that skops writes for a model, or raise with the name of the parameter that cannot be saved."""
     skops = _skops()
     try:
         content: bytes = skops.dumps(model)
@@ -256,25 +256,25 @@ def _dumped(model: object, known: frozenset[str]) -> bytes:
             raise TypeError(f"{owner} cannot be saved: it holds {', '.join(unknown)}.")
         name, value = where
         raise TypeError(
-            f"{owner} cannot be saved: its {name!r} is {_one_line(repr(value), 80)}, which is or holds what is not "
-            f"fenchel's, scikit-learn's or NumPy's. A file holds no code: use a part of fenchel, or set {name!r} to "
-            "None if the model can do without it. A class or function of a module of yours can be passed as "
+            f"{owner} cannot be saved: its {name!r} is {_one_line(repr(value), 80)}, which is or contains an "
+            f"object from outside fenchel, scikit-learn and NumPy. A file contains no code: use a part of fenchel, "
+            f"or set {name!r} to None if the model can do without it. Pass your own classes and functions as "
             "trusted=[...]."
         )
     return content
 
 
 def _culprit(skops: ModuleType, model: BaseEstimator, known: frozenset[str]) -> tuple[str, object] | None:
-    """Return the name and the value of the innermost parameter, else of the fitted attribute, that cannot be saved."""
+    """Return the name and value of the innermost parameter, or else fitted attribute, that cannot be saved."""
     parameters = sorted(
         model.get_params(deep=True).items(),
-        key=lambda item: (-item[0].count("__"), isinstance(item[1], list)),  # a step before the list of steps
+        key=lambda item: (-item[0].count("__"), isinstance(item[1], list)),  # a step comes before the list of steps
     )
     for values in (dict(parameters), vars(model)):
         for name, value in values.items():
             try:
                 is_fine = set(skops.get_untrusted_types(data=skops.dumps(value))) <= known
-            except Exception:  # whatever skops makes of it, it is this value that it cannot save
+            except Exception:  # whatever skops raises, this value is the one that it cannot save
                 is_fine = False
             if not is_fine:
                 return name, value
@@ -282,20 +282,20 @@ def _culprit(skops: ModuleType, model: BaseEstimator, known: frozenset[str]) -> 
 
 
 def _skops() -> ModuleType:
-    """Import skops, or raise if it is absent or of a release with known holes."""
+    """Import skops, or raise if it is missing or has known vulnerabilities."""
     skops = require("skops.io", extra="persist")
     release = require("skops", extra="persist").__version__
     if _release(release) < OLDEST_SKOPS:
         oldest = ".".join(map(str, OLDEST_SKOPS))
         raise ImportError(
-            f"skops {release} has known security holes (CVE-2025-54412, CVE-2025-54413, CVE-2025-54886); fenchel needs "
-            f"skops {oldest} or newer. Run: pip install 'fenchel[persist]'"
+            f"skops {release} has known vulnerabilities (CVE-2025-54412, CVE-2025-54413, CVE-2025-54886); fenchel "
+            f"needs skops {oldest} or newer. Run: pip install 'fenchel[persist]'"
         )
     return skops
 
 
 def _opened(path: str | PathLike[str]) -> BinaryIO:
-    """Return a model file, open at its beginning, or raise."""
+    """Return a model file opened at its beginning, or raise."""
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(f"There is no model file {path}.")
@@ -305,7 +305,7 @@ def _opened(path: str | PathLike[str]) -> BinaryIO:
 
 
 def _header(path: str | PathLike[str], stream: BinaryIO) -> dict[str, object]:
-    """Return the description in a model file, of which nothing else is read, or raise."""
+    """Return the description in a model file without reading anything else, or raise."""
     start = stream.read(30 + len(_HEADER))
     if not (start.startswith(_MAGIC) and start.endswith(_HEADER.encode())):
         raise _foreign(path)
@@ -315,7 +315,7 @@ def _header(path: str | PathLike[str], stream: BinaryIO) -> dict[str, object]:
     except DAMAGE as error:
         raise _damaged(path, error) from error
     if not isinstance(header, dict) or not {"format", "fenchel"} <= set(header):
-        raise _damaged(path, "its description is not whole")
+        raise _damaged(path, "its description is incomplete")
     return header
 
 
@@ -324,7 +324,7 @@ def _foreign(path: str | PathLike[str]) -> ModelFileError:
 
 
 def _check_versions(path: str | PathLike[str], header: dict[str, object]) -> None:
-    """Raise if the file is of a newer release; warn if it is of an older one."""
+    """Raise if the file was written by a newer release; warn if by an older one."""
     theirs, ours = str(header["fenchel"]), fenchel.__version__
     is_newer = _release(theirs) > _release(ours)
     if header["format"] != FORMAT or is_newer:
@@ -353,7 +353,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _damaged(path: str | PathLike[str], reason: object) -> ModelFileError:
     text = _one_line(str(reason) or type(reason).__name__, 200)
-    return ModelFileError(f"{path} is damaged or cut off and was not loaded ({text}). Copy or save it again.")
+    return ModelFileError(f"{path} is damaged or truncated and was not loaded ({text}). Copy or save it again.")
 
 
 def _one_line(text: str, most: int) -> str:
@@ -363,10 +363,10 @@ def _one_line(text: str, most: int) -> str:
 
 @cache
 def _trusted_names() -> frozenset[str]:
-    """Return the full names of what a model may hold beside what skops trusts by itself.
+    """Return the full names of the objects that a model may contain besides those that skops trusts.
 
-    Single names, of classes that hold parameters and numbers and of functions of two samples: to trust a module as a
-    whole would let a file call any function that the module imports.
+    These are single names of classes that hold parameters and numbers and of functions of two samples: trusting a whole
+    module would let a file call any function that the module imports.
     """
     names = set(_HELPERS)
     for room in (*_ROOMS, metrics):
@@ -378,27 +378,27 @@ def _trusted_names() -> frozenset[str]:
     names |= {_name_of(function) for function in kernel_metrics().values()}
     names |= {_name_of(type(scorer)) for scorer in _sklearn_scorers()}
     names |= {_name_of(function) for function in (*_sklearn_scores(), *_FEATURE_SCORES)}
-    names.add(_name_of(csr_array))  # inputs of a sparse sample
-    names.add(_name_of(np.dtype))  # SimpleImputer keeps that of its sample
-    names.add(_name_of(Bunch))  # the named estimators of a stack
+    names.add(_name_of(csr_array))  # for sparse inputs
+    names.add(_name_of(np.dtype))  # stored by SimpleImputer
+    names.add(_name_of(Bunch))  # named estimators of a stack
     for module in (gaussian_process.kernels, model_selection):
         names |= {_name_of(one) for one in vars(module).values() if isclass(one) and _is_sklearn(one)}
     return frozenset(names)
 
 
 def _sklearn_scorers() -> list[object]:
-    """Return the scorer that a search makes of a name, and the one that stands for the estimator's own score."""
+    """Return the scorer that a search makes from a name, and the one for the estimator's own score."""
     return [sklearn_metrics.get_scorer("r2"), sklearn_metrics.check_scoring(estimators.OperatorKernelRegressor())]
 
 
 def _sklearn_scores() -> list[Callable[..., object]]:
-    """Return scikit-learn's functions of true and predicted outputs whose value is one number."""
+    """Return scikit-learn's metrics of true and predicted outputs that return one number."""
     functions = [getattr(sklearn_metrics, name) for name in sklearn_metrics.__all__ if name.endswith(_SCORE_ENDINGS)]
     return [function for function in functions if next(iter(signature(function).parameters)) == "y_true"]
 
 
 def _modules(room: ModuleType) -> Iterator[ModuleType]:
-    """Yield a module, and those below it if it is a package."""
+    """Yield a module and, if it is a package, its submodules."""
     yield room
     for info in pkgutil.walk_packages(getattr(room, "__path__", []), f"{room.__name__}."):
         yield import_module(info.name)

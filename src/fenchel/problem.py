@@ -1,4 +1,4 @@
-"""The narrow waist: the dual problem, and the certificate that every solver stops on."""
+"""The dual problem, and the certificate on which every solver stops."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -46,12 +46,12 @@ class Certificate:
 
     @property
     def distance(self) -> float:
-        """Size of the relative gap: a gap that round-off has made negative certifies no more than a positive one."""
+        """Size of the relative gap; a gap made negative by round-off certifies no more than a positive one."""
         return abs(self.relative_gap)
 
 
 class Shared:
-    """Factorisations that problems with the same Gram operator and targets have in common, computed when first needed.
+    """Factorisations shared by problems with the same Gram operator and targets, computed on first use.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Shared:
     targets : array of shape (n, p)
         The targets.
     factorize : callable or None, default=None
-        Returns the eigenbasis; ``None`` is ``gram.factorize``.
+        Returns the eigenbasis; ``None`` means ``gram.factorize``.
 
     Examples
     --------
@@ -80,11 +80,11 @@ class Shared:
         self._lock = RLock()  # folds may be solved in threads
 
     def __reduce__(self) -> "tuple[type[Shared], tuple[Operator, Array]]":
-        return Shared, (self.gram, self.targets)  # what is known is computed again
+        return Shared, (self.gram, self.targets)  # cached results are recomputed
 
     @property
     def is_factorized(self) -> bool:
-        """Whether the eigenbasis is there already."""
+        """Whether the eigenbasis has been computed."""
         return "eigenbasis" in self._known
 
     def factorize(self) -> Eigenbasis:
@@ -98,12 +98,12 @@ class Shared:
 
     @property
     def rotated(self) -> "tuple[Rotation, Shared] | None":
-        """Coordinates of the outputs in which the operator is diagonal, and what problems in them share."""
+        """Coordinates of the outputs in which the operator is diagonal, and the factorisations shared in them."""
         return self._once("rotated", self._rotate)
 
     @property
     def interpolant(self) -> tuple[Array, Array]:
-        """Least-squares coefficients A that give back the targets, and K A."""
+        """Least-squares coefficients A that reproduce the targets, and K A."""
         return self._once("interpolant", self._interpolate)
 
     def _once(self, name: str, compute: Callable[[], T]) -> T:
@@ -139,16 +139,16 @@ class DualProblem:
         + \frac{1}{2 \lambda S} \sum_{ij} s_i s_j \langle a_i, \mathcal K(x_i, x_j) a_j \rangle,
         \qquad S = \sum_i s_i .
 
-    Sample weights :math:`s_i` are carried by the variables :math:`b_i = \sqrt{s_i} a_i`, which solvers call ``duals``:
-    they never meet the weights. ``DualProblem.build`` makes the change, ``unscale`` undoes it.
+    Sample weights :math:`s_i` are absorbed in the variables :math:`b_i = \sqrt{s_i} a_i`, which solvers call ``duals``,
+    so that solvers never see the weights. ``DualProblem.build`` makes this change of variables, ``unscale`` undoes it.
 
-    Samples can be held out without touching the Gram matrix: ``mask`` is 0 for them, their duals are zero, and their
-    predictions are out of sample. So every fold of a cross-validation shares one eigendecomposition. In the same way
-    single coordinates of a sample can be absent: the points at which a curve was not observed. Their duals are zero and
-    the loss does not see them.
+    Samples can be held out without changing the Gram matrix: ``mask`` is 0 for them, their duals are zero, and their
+    predictions are out of sample. All folds of a cross-validation thus share one eigendecomposition. In the same way
+    single coordinates of a sample can be missing, such as the points at which a curve was not observed. Their duals are
+    zero and the loss ignores them.
 
-    Problems that are made of one another by ``dataclasses.replace`` have ``shared`` in common, as long as they have the
-    same Gram operator and targets.
+    Problems derived from one another by ``dataclasses.replace`` have ``shared`` in common as long as they have the same
+    Gram operator and targets.
 
     Attributes
     ----------
@@ -165,11 +165,11 @@ class DualProblem:
     total : float
         Sum S of the sample weights.
     mask : array of shape (n, 1) or (n, p), or None
-        1 for samples or coordinates that are observed, 0 for the others.
+        1 for observed samples or coordinates, 0 for the others.
     point_scale : array or None
         Scale of the points, for losses of point values.
     shared : Shared
-        Factorisations that problems with the same Gram operator and targets have in common.
+        Factorisations shared by problems with the same Gram operator and targets.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class DualProblem:
     root: Array | None = None
     total: float = 1.0
     mask: Array | None = None  # 1 or 0: (n, 1) for whole samples, (n, p) for single coordinates
-    point_scale: Array | None = None  # what the loss is bound to beside the targets
+    point_scale: Array | None = None  # bound to the loss, besides the targets
     shared: Shared = field(default=None, repr=False)  # type: ignore[assignment]  # __post_init__ sets it
 
     def __post_init__(self) -> None:
@@ -212,10 +212,10 @@ class DualProblem:
         point_scale: Array | None = None,
         observed: Array | None = None,
     ) -> "DualProblem":
-        """Return the problem of a sample.
+        """Return the problem for a sample.
 
-        ``weights`` (n,) are positive, ``None`` counts every sample once; ``observed`` (n, p) is 0 for coordinates that
-        are absent, where targets must be zero.
+        ``weights`` (n,) are positive; ``None`` weighs all samples equally. ``observed`` (n, p) is 0 for missing
+        coordinates, where targets must be zero.
         """
         bound = loss.bind(targets, point_scale)
         if weights is None:
@@ -223,35 +223,35 @@ class DualProblem:
         xp = namespace(targets)
         root = xp.sqrt(weights)[:, None]
         total = float(xp.sum(weights))
-        with np.errstate(over="ignore"):  # a float32 fit that overflows is done again in float64
+        with np.errstate(over="ignore"):  # a float32 fit that overflows is repeated in float64
             return cls(scaled(gram, root), targets * root, bound, lam, root, total, observed, point_scale)
 
     def with_(self, loss: Loss | None = None, lam: float | None = None) -> "DualProblem":
-        """Return the problem with another loss (bound as this one is) or another lam, on the same Gram operator."""
+        """Return the problem with another loss (bound like this one) or another lam, on the same Gram operator."""
         return replace(self, loss=self.loss if loss is None else loss, lam=self.lam if lam is None else lam)
 
     @property
     def scale(self) -> float:
-        """Return 1 / (lam S), the factor of the Gram operator."""
+        """The factor 1 / (lam S) of the Gram operator."""
         return 1 / (self.lam * self.total)
 
     @property
     def curvature(self) -> float:
-        """Return the weight of the squared norm in the conjugate of the loss."""
+        """The weight of the squared norm in the conjugate of the loss."""
         return self.loss.curvature
 
     @property
     def lipschitz(self) -> float:
-        """Return the norm of the quadratic term, the exact Lipschitz constant of its gradient (rounded up)."""
+        """The norm of the quadratic term, the exact Lipschitz constant of its gradient (rounded up)."""
         return self.shared.norm * self.scale
 
     @cached_property
     def value_at_zero(self) -> float:
-        """Return P(0), the objective of the zero model."""
+        """The objective P(0) of the zero model."""
         return float(weighted_sum(self, self.loss.value(self.unscale(self.targets)))) / self.total
 
     def predictions(self, duals: Array) -> Array:
-        """Return h_a(x_i), times the root of the weight."""
+        """Return h_a(x_i) times the square root of the sample weight."""
         return self.gram.matmul(duals) * self.scale
 
     def prox(self, duals: Array, step: float) -> Array:
@@ -259,11 +259,11 @@ class DualProblem:
         return self._rescaled(self.loss.prox_conjugate, duals, step)
 
     def prox_remainder(self, duals: Array, step: float) -> Array:
-        """Return the prox of step times the conjugate less its quadratic part."""
+        """Return the prox of step times the conjugate minus its quadratic part."""
         return self._rescaled(self.loss.prox_remainder, duals, step)
 
     def unscale(self, rows: Array) -> Array:
-        """Return rows divided by the root of the weights: the duals of the samples from those of the solver."""
+        """Divide rows by the square roots of the weights, which maps the solver's duals to those of the samples."""
         return rows if self.root is None else rows / self.root
 
     def conjugate_sum(self, duals: Array) -> Array:
@@ -271,7 +271,7 @@ class DualProblem:
         return weighted_sum(self, self.loss.conjugate(self.unscale(duals)))
 
     def certificate(self, duals: Array, predictions: Array) -> Certificate:
-        """Return the certificate of the pair (h_a, a); one transfer to the host."""
+        """Return the certificate of the pair (h_a, a), with one transfer to the host."""
         return certificate_of_sums(self.total, self.value_at_zero, *certificate_sums(self, duals, predictions))
 
     def _rescaled(self, prox: Callable[[Array, float], Array], duals: Array, step: float) -> Array:
@@ -282,7 +282,7 @@ class DualProblem:
 
 
 def certificate_sums(problem: DualProblem, duals: Array, predictions: Array) -> list[float]:
-    """Return the sums over the samples that a certificate is made of: losses, gains, their gaps, the quadratic."""
+    """Return the sums over the samples that make up a certificate: losses, gains, their gaps, the quadratic."""
     xp = namespace(duals)
     residuals, a = problem.unscale(observed_part(problem, problem.targets - predictions)), problem.unscale(duals)
     values = problem.loss.value(residuals)
@@ -301,7 +301,7 @@ def certificate_of_sums(
 
 
 def relative_gap(zero: float, primal: float, gap: float) -> float:
-    """Return a gap over the primal value, or over a tiny share of that of the zero model."""
+    """Return a gap relative to the primal value, or to a tiny share of that of the zero model."""
     size = max(abs(primal), 1e-10 * abs(zero) if math.isfinite(zero) else 0.0)
     if size > 0 and math.isfinite(size):
         return gap / size
@@ -309,29 +309,29 @@ def relative_gap(zero: float, primal: float, gap: float) -> float:
 
 
 def has_gaps(problem: DualProblem) -> bool:
-    """Whether single coordinates are absent, which leaves no freedom to turn the coordinates."""
+    """Whether single coordinates are missing, so that the coordinates must not be rotated."""
     return problem.mask is not None and problem.mask.shape[1] > 1
 
 
 def observed_part(problem: DualProblem, rows: Array) -> Array:
-    """Return rows with zeros where coordinates are absent."""
+    """Return rows with zeros at missing coordinates."""
     return rows * problem.mask if has_gaps(problem) else rows
 
 
 def weighted_sum(problem: DualProblem, values: Array) -> Array:
-    """Return the sum over the samples, (n,), that are not held out."""
+    """Return the weighted sum of values (n,) over the samples that are not held out."""
     xp = namespace(values)
     values = values if problem.root is None else values * problem.root[:, 0] ** 2
-    if problem.mask is not None:  # not a product: the value of a sample that is held out may be infinite
+    if problem.mask is not None:  # not a product: the value of a held-out sample may be infinite
         values = xp.where(xp.max(problem.mask, axis=1) > 0, values, xp.zeros_like(values))
     return xp.sum(values)
 
 
 @contextmanager
 def arithmetic(problem: DualProblem) -> Iterator[None]:
-    """Return a context for solving a problem: small products take one thread, and NumPy does not warn.
+    """Return a context for solving a problem, in which small products use one thread and NumPy does not warn.
 
-    Overflow is no accident at extreme scales: a point without a finite certificate is never the best one.
+    Overflow is expected at extreme scales: a point without a finite certificate is never the best one.
     """
     with few_threads(problem.targets, max(problem.targets.shape)), np.errstate(all="ignore"):
         yield

@@ -1,4 +1,4 @@
-"""Quadrature weights of curves known on a grid."""
+"""Quadrature weights for curves on a grid."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ def trapezoid_weights(grid: ArrayLike) -> np.ndarray:
     Returns
     -------
     weights : NumPy array of shape (m,)
-        Positive numbers whose sum is the length of the grid; a single point has weight 1.
+        Positive weights that sum to the length of the grid; a single point has weight 1.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def trapezoid_weights(grid: ArrayLike) -> np.ndarray:
 
 
 def _check_grid(grid: ArrayLike) -> np.ndarray:
-    """Return the grid as an increasing float64 array, else raise."""
+    """Return the grid as an increasing float64 array, or raise."""
     points = host(grid) if hasattr(grid, "device") else np.asarray(grid)
     if points.ndim != 1 or points.shape[0] == 0:
         raise ValueError(f"The grid must be a vector of at least one point. Got shape {points.shape} instead.")

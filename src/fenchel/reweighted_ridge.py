@@ -1,4 +1,4 @@
-"""Ridge regressions with the weights that a robust solution gives its samples: expansions, leave-one-out."""
+"""Ridge regression with the sample weights of a robust solution: expansions and leave-one-out."""
 
 import numpy as np
 
@@ -10,18 +10,18 @@ from fenchel.solvers import Solution
 
 __all__ = ["approximate_loo", "double_expansion"]
 
-_LEAST_MULTIPLIER = 1e-10  # of a sample that is interpolated, as a share of the largest scaled kernel value
-_OFF = 1e-4  # how far from a line a dual may be, as a share of its size: as much as float32 leaves
+_LEAST_MULTIPLIER = 1e-10  # of an interpolated sample, relative to the largest scaled kernel value
+_OFF = 1e-4  # allowed deviation of a dual from a line, relative to its size; enough for float32
 
 
 def double_expansion(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, Array]:
-    r"""Return the samples S with a dual, and :math:`\Omega` of shape (\|S\|, n) with which their duals are made.
+    r"""Return the samples S with a non-zero dual, and :math:`\Omega` of shape (\|S\|, n) that expresses their duals.
 
     .. math:: a_i = \sum_j \omega_{ij} y_j, \qquad i \in S.
 
-    Where the outputs are not independent there are many such matrices. For a loss of the norm each dual is a multiple
-    of its residual: :math:`\Omega` is then that of the ridge regression with these multiples as sample weights,
-    whatever the kernel of the outputs. For the maximum margin each is a multiple of its output.
+    If the outputs are linearly dependent there are many such matrices. For a loss of the norm each dual is a multiple
+    of its residual: :math:`\Omega` is then that of the ridge regression with these multiples as sample weights, for any
+    kernel of the outputs. For the maximum margin each dual is a multiple of its output.
 
     References
     ----------
@@ -44,11 +44,11 @@ def double_expansion(problem: DualProblem, solution: Solution) -> tuple[np.ndarr
 def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
     r"""Return approximate leave-one-out predictions of a radial loss, from one linear system at the solution.
 
-    Each row is taken to keep its multiplier :math:`m_i = \|r_i\| / \|a_i\|`: the residual without sample i is then
+    Each row is assumed to keep its multiplier :math:`m_i = \|r_i\| / \|a_i\|`: the residual without sample i is then
     :math:`a_i / S_{ii}` with :math:`S = (K / (\lambda n) + \mathrm{diag}(m))^{-1}`, as for a weighted ridge regression.
-    This is exact for the square loss up to the change of n, and an approximation where leaving a sample out moves
-    others across a kink of the loss. Measured against refits, Huber's loss with 15 % of outliers, n = 40: the median
-    error is below 0.3 % of the spread of the outputs, the worst one 0.5, 2.1 and 13 % at lam 1e-1, 1e-2 and 1e-3.
+    This is exact for the square loss up to the change of n, and an approximation if leaving out a sample moves others
+    across a kink of the loss. Compared with refits, for the Huber loss with 15 % of outliers and n = 40, the median
+    error is below 0.3 % of the spread of the outputs, and the largest is 0.5, 2.1 and 13 % at lam 1e-1, 1e-2 and 1e-3.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def approximate_loo(problem: DualProblem, solution: Solution) -> Array:
 
 
 def _reweighted(problem: DualProblem, solution: Solution) -> tuple[np.ndarray, Array]:
-    """Return the samples S with a dual, and (scale K_SS + diag(m))^-1 of their multipliers, m = |residual| / |dual|."""
+    """Return the samples S with a non-zero dual, and (scale K_SS + diag(m))^-1 with m = |residual| / |dual|."""
     xp = namespace(problem.targets)
     sizes, duals = row_norms(problem.targets - solution.predictions)[:, 0], row_norms(solution.duals)[:, 0]
     active = np.flatnonzero(host(duals) > 0)

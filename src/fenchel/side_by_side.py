@@ -1,4 +1,4 @@
-"""Several dual problems that share one Gram operator, solved side by side."""
+"""Batches of dual problems that share one Gram operator, solved side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ __all__ = ["Batch"]
 class Batch:
     """Problems that share Gram operator, targets and weights, on arrays of shape (n, B, p).
 
-    They may differ in the loss, in lam and in the samples that are held out.
+    They may differ in the loss, in lam and in the held-out samples.
     """
 
     problems: tuple[DualProblem, ...]
@@ -28,25 +28,25 @@ class Batch:
 
     @property
     def first(self) -> DualProblem:
-        """Return one of the problems, for what they share."""
+        """One of the problems, for what they share."""
         return self.problems[0]
 
     @cached_property
     def scales(self) -> Array:
-        """Return the factor of the Gram operator in each problem, (1, B, 1)."""
+        """The factor of the Gram operator in each problem, (1, B, 1)."""
         return self.column([problem.scale for problem in self.problems])
 
     @cached_property
     def curvatures(self) -> Array:
-        """Return the curvature of each conjugate, (1, B, 1)."""
+        """The curvature of each conjugate, (1, B, 1)."""
         return self.column([problem.curvature for problem in self.problems])
 
     def take(self, index: Sequence[int]) -> "Batch":
-        """Return some of the problems."""
+        """Return the selected problems."""
         return Batch(tuple(self.problems[k] for k in index))
 
     def prox_remainder(self, z: Array, rhos: np.ndarray) -> Array:
-        """Return the prox of the conjugates less their quadratic parts, with steps 1 / rho (B,)."""
+        """Return the prox of the conjugates minus their quadratic parts, with steps 1 / rho (B,)."""
         if len(self.problems) == 1:
             return self.first.prox_remainder(z[:, 0, :], 1 / float(rhos[0]))[:, None, :]
         xp, n = namespace(z), z.shape[0]
@@ -64,7 +64,7 @@ class Batch:
         return self.first.gram.matmul(duals) * self.scales
 
     def certificates(self, duals: Array, predictions: Array) -> list[Certificate]:
-        """Return the certificate of each problem; one transfer to the host."""
+        """Return the certificate of each problem, with one transfer to the host."""
         if len(self.problems) == 1:
             return [self.first.certificate(duals[:, 0, :], predictions[:, 0, :])]
         xp = namespace(duals)
@@ -83,7 +83,7 @@ class Batch:
         ]
 
     def _rows(self, array: Array, members: list[int]) -> Array:
-        """Return the rows (sample by sample, problem by problem) of some problems, unscaled."""
+        """Return the rows (sample by sample, problem by problem) of the selected problems, unscaled."""
         xp = namespace(array)
         if len(members) < array.shape[1]:
             array = xp.take(array, as_index(np.asarray(members), array), axis=1)
@@ -92,7 +92,7 @@ class Batch:
         return xp.reshape(array, (-1, array.shape[2]))
 
     def _in_order(self, parts: list[Array]) -> Array:
-        """Return what was computed group by group in the order of the problems."""
+        """Reorder results computed group by group to the order of the problems."""
         if len(parts) == 1:
             return parts[0]
         xp = namespace(parts[0])
@@ -107,12 +107,12 @@ class Batch:
         return xp.sum(values, axis=0)
 
     def _seen(self, rows: Array) -> Array:
-        """Return rows (n, B, p) with zeros where coordinates are absent."""
+        """Return rows (n, B, p) with zeros at missing coordinates."""
         return rows if self._mask is None or self._mask.shape[2] == 1 else rows * self._mask
 
     @cached_property
     def _groups(self) -> list[tuple[Loss, list[int]]]:
-        """Return the distinct losses, each for the rows of all its problems, and the places of these."""
+        """The distinct losses, each bound to the rows of all its problems, and the indices of these."""
         places: dict[int, list[int]] = {}
         for k, problem in enumerate(self.problems):
             places.setdefault(id(problem.loss), []).append(k)
@@ -132,5 +132,5 @@ class Batch:
         return xp.stack([ones if problem.mask is None else problem.mask * ones for problem in self.problems], axis=1)
 
     def column(self, numbers: Sequence[float] | np.ndarray) -> Array:
-        """Return one number for each problem as an array of shape (1, B, 1)."""
+        """Return one number per problem as an array of shape (1, B, 1)."""
         return as_like(np.asarray(numbers)[None, :, None], self.first.targets)

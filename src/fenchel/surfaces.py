@@ -1,4 +1,4 @@
-"""Surfaces of solutions over (loss, lam), from one factorisation."""
+"""Solution surfaces over (loss, lam) from a single factorisation."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,9 @@ from fenchel.solvers.splitting import Warm
 
 __all__ = ["Trail", "batch_size", "descending", "solve_bound_grid", "solve_grid"]
 
-_BATCH_NUMBERS = 2_000_000  # numbers in one (n, B, p) array
-_COLUMNS = 128  # columns of a matrix product, with more of which it is no faster
-_SIDE_BY_SIDE = 4  # with at most so many output columns, problems are solved side by side, else one after the other
+_BATCH_NUMBERS = 2_000_000  # size limit of one (n, B, p) array
+_COLUMNS = 128  # number of columns beyond which a matrix product gets no faster
+_SIDE_BY_SIDE = 4  # largest number of output columns for which problems are solved side by side
 
 
 def solve_grid(
@@ -24,8 +24,8 @@ def solve_grid(
 ) -> Iterator[tuple[int, int, Solution]]:
     """Yield (loss index, lam index, solution) for every pair, from one eigendecomposition.
 
-    Each loss goes through lam from large to small, every solve starting where the last two point to. Problems with few
-    output columns are solved side by side instead, those of several losses together, where the matrix products are
+    Each loss is solved from large to small lam, every solve starting from an extrapolation of the last two. Problems
+    with few output columns are solved side by side instead, several losses together, which makes the matrix products
     larger.
     """
     return solve_bound_grid(problem, [bound_loss(problem, loss) for loss in losses], lams, tol, solver)
@@ -34,7 +34,7 @@ def solve_grid(
 def solve_bound_grid(
     problem: DualProblem, bound: list[Loss], lams: Sequence[float], tol: float, solver: Solver | None = None
 ) -> Iterator[tuple[int, int, Solution]]:
-    """Yield what ``solve_grid`` does, for losses that are bound to the problem."""
+    """Yield the same as ``solve_grid``, for losses that are already bound to the problem."""
     order = descending(lams)
     solver = Auto() if solver is None else solver
     splitting = DouglasRachford() if solver.chooses else solver
@@ -67,13 +67,13 @@ def solve_bound_grid(
 
 
 class Trail:
-    """Where the solves of one problem stood at the last two lam, and where they point to."""
+    """States of the solves of one problem at the last two lam, and their extrapolation."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[float, Warm]] = []
 
     def start(self, lam: float) -> Warm | None:
-        """Return a start for another lam: the last change goes on, over the logarithm of lam."""
+        """Return a start for another lam, by extrapolating the last change in log lam."""
         if len(self.steps) < 2:
             return self.steps[-1][1] if self.steps else None
         (first, before), (second, last) = self.steps
@@ -81,7 +81,7 @@ class Trail:
         return last.beyond(before, min(math.log(lam / second) / made, 1.0)) if made else last
 
     def add(self, lam: float, state: object) -> None:
-        """Take where a solve stood."""
+        """Record the state of a solve."""
         self.steps = [*self.steps[-1:], (lam, cast(Warm, state))]
 
 
@@ -99,7 +99,7 @@ def _ridge(problem: DualProblem) -> Solution:
 
 
 def descending(lams: Sequence[float]) -> list[int]:
-    """Return the places of lams, that of the largest first."""
+    """Return the indices that sort lams in decreasing order."""
     return [int(j) for j in np.argsort(-np.asarray(lams, dtype=float), kind="stable")]
 
 

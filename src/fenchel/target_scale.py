@@ -1,4 +1,4 @@
-"""Outputs brought to one scale before a search, and predictions brought back."""
+"""Standardisation of outputs before a search, and the inverse for predictions."""
 
 from dataclasses import dataclass
 
@@ -10,47 +10,47 @@ from fenchel._statistics import weighted_median, weighted_quantile
 
 __all__ = ["TargetScale", "standardized_targets"]
 
-_LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of deviations, and that of the modulus of a normal variable
-_CLIP = 3.0  # deviations that count in the centre
+_LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile level of deviations, and that quantile of |N(0, 1)|
+_CLIP = 3.0  # deviations at which values are clipped to compute the centre
 
 
 @dataclass(frozen=True)
 class TargetScale:
-    """A centre and positive scales of vector outputs."""
+    """Centre and positive scales of vector outputs."""
 
     center: np.ndarray
     scale: np.ndarray
 
     def encode(self, Y: Array) -> Array:
-        """Return the outputs less the centre, in units of the scales."""
+        """Return the centred outputs in units of the scales."""
         return (Y - as_like(self.center, Y)) / as_like(self.scale, Y)
 
     def decode(self, targets: Array) -> Array:
-        """Return standardised outputs in their own units."""
+        """Return standardised outputs in their original units."""
         return targets * as_like(self.scale, targets) + as_like(self.center, targets)
 
 
 def standardized_targets(
     Y: Array, weights: Array | None = None, by: str = "column", robust: bool = False
 ) -> TargetScale:
-    """Return the centre and the scales of vector outputs.
+    """Compute the centre and the scales of vector outputs.
 
     Parameters
     ----------
     Y : array of shape (n, p)
         Outputs.
     weights : array of shape (n,) or None, default=None
-        How often each sample counts.
+        Sample weights.
     by : {"column", "all"}, default="column"
-        Whether every output has its own scale, or all have one, as the points of a curve do.
+        Whether every output has its own scale, or all share one, as the points of a curve do.
     robust : bool, default=False
-        Median and median absolute deviation instead of mean and standard deviation. An output of which more than half
-        is one number has a null median deviation: its standard deviation is taken.
+        Whether to use the median and the median absolute deviation instead of mean and standard deviation. For an
+        output of which more than half is one number, the median deviation is zero and the standard deviation is used.
 
     Returns
     -------
     scale : TargetScale
-        What encodes outputs and decodes predictions; a constant output has scale 1.
+        Encodes outputs and decodes predictions; a constant output has scale 1.
     """
     check_parameter("standardized_targets", "by", by, Options(("column", "all")))
     values = host(check_array(Y, "Y")).astype(np.float64)

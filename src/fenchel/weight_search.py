@@ -1,4 +1,4 @@
-"""Weights of several kernels that minimise the leave-one-out error: draws from the simplex, then its gradient."""
+"""Multiple kernel learning by minimising the leave-one-out error: draws from the simplex, then gradient descent."""
 
 import math
 from collections.abc import Mapping
@@ -17,33 +17,33 @@ from fenchel.leave_one_out import LEAST_RIDGE, LeftOutResiduals, is_plausible
 
 __all__ = ["KernelWeights", "LeftOutError", "learn_kernel_weights"]
 
-_DRAWN_ON = 250  # samples on which draws are compared
-_STEP = math.log(10) / 3  # of the logarithm of a ridge, as in the search for kernels
-_LEAST = 1e-3  # share of a group at the start of the descent: logarithms need it positive
+_DRAWN_ON = 250  # number of samples on which draws are compared
+_STEP = math.log(10) / 3  # step of the log ridge, as in the kernel search
+_LEAST = 1e-3  # smallest share of a group at the start of the descent, whose logarithm must be finite
 
 
 @dataclass(frozen=True)
 class KernelWeights:
-    """What a search for weights found.
+    """Result of ``learn_kernel_weights``.
 
     Attributes
     ----------
     kernel : MultipleKernel or Precomputed
-        The kernel with its weights; ``Precomputed`` where Gram matrices were given: fit on ``combine`` of them.
+        The kernel with its weights; ``Precomputed`` if Gram matrices were given: fit on ``combine`` of them.
     lam : float
-        The lam that belongs to it, for ``loss="square"``.
+        The corresponding lam, for ``loss="square"``.
     error : float
-        Mean squared leave-one-out error of the samples of the search.
+        Mean squared leave-one-out error on the samples of the search.
     weights_ : array of shape (M,)
-        Weights of the groups, which sum to 1, of kernels whose mean diagonal is 1.
+        Weights of the groups, which sum to 1, for kernels scaled to mean diagonal 1.
     names : list of str
         Names of the groups.
     scales : array of shape (M,)
-        Mean diagonals of the kernels, which the weights count in.
+        Mean diagonals of the kernels, by which they are divided.
     errors : dict of str to float
         Leave-one-out error with each group alone, and with equal weights (``"equal"``), on the samples of the draws.
     index : array
-        The samples of the search, without those that were taken for wrong.
+        The samples of the search, excluding those taken for outliers.
     history : list of float
         The error after each evaluation of the descent.
     """
@@ -59,7 +59,7 @@ class KernelWeights:
     history: list[float] = field(repr=False)
 
     def combine(self, grams: Mapping[str, Array]) -> Array:
-        """Return the weighted sum of matrices of the groups, of training samples or between new ones and these."""
+        """Return the weighted sum of the matrices of the groups, between training samples or from new ones to these."""
         _check_names(grams, self.names)
         factors = self.weights_ / self.scales
         return sum(float(factor) * grams[name] for name, factor in zip(self.names, factors, strict=True))
@@ -67,16 +67,15 @@ class KernelWeights:
 
 @dataclass(frozen=True)
 class LeftOutError:
-    """The mean squared leave-one-out error of a weighted sum of kernels, as a function of logarithms.
+    """Mean squared leave-one-out error of a weighted sum of kernels, as a function of logarithms.
 
-    ``theta`` has one logarithm for each group, whose exponentials over their sum are the weights, and that of the
-    ridge.
+    ``theta`` holds one logarithm per group, with weights given by the softmax, and the logarithm of the ridge.
     """
 
     grams: list[Array]  # (n, n), zero where a group is missing
     observed: np.ndarray  # (n, M)
     targets: Array  # (n, p)
-    normalize: bool = False  # as MultipleKernel does
+    normalize: bool = False  # as in MultipleKernel
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the logarithm of the error, and its gradient."""
@@ -94,7 +93,7 @@ class LeftOutError:
         return math.log(total / len(self.observed)), np.append(slopes, by_ridge)
 
     def _by_scale(self, products: Array, scale: Array) -> np.ndarray:
-        """Return the derivatives in the weights through the scales of incomplete samples, with the other sign."""
+        """Return minus the derivatives in the weights through the scales of incomplete samples."""
         xp = namespace(products)
         ends = host((xp.sum(products, axis=0) + xp.sum(products, axis=1)) * scale**2)
         slopes: np.ndarray = ends @ self.observed / 2
@@ -107,14 +106,14 @@ class LeftOutError:
         return host(namespace(residuals).sum(residuals**2, axis=1))
 
     def matrix(self, shares: np.ndarray) -> tuple[Array, Array]:
-        """Return the matrix of the weighted sum, and the scales that samples with missing groups are multiplied by."""
+        """Return the matrix of the weighted sum, and the scales that multiply samples with missing groups."""
         sizes = observed_scale(self.observed, shares) if self.normalize else np.ones(len(self.observed))
         scale = as_like(sizes, self.targets)
         total = sum(float(share) * gram for share, gram in zip(shares, self.grams, strict=True))
         return total * (scale[:, None] * scale[None, :]), scale
 
     def part(self, rows: np.ndarray) -> "LeftOutError":
-        """Return the error of some of the samples."""
+        """Return the error restricted to some of the samples."""
         xp, places = namespace(self.targets), as_index(rows, self.targets)
         grams = [xp.take(xp.take(gram, places, axis=0), places, axis=1) for gram in self.grams]
         return LeftOutError(grams, self.observed[rows], xp.take(self.targets, places, axis=0), self.normalize)
@@ -125,7 +124,7 @@ class LeftOutError:
 
 
 def _without_names(table: Any) -> Any:
-    """Return the numbers of a data frame or of a list; arrays as they are."""
+    """Return a data frame or a list as an array; arrays are unchanged."""
     is_table = hasattr(table, "iloc") or isinstance(table, list | tuple)
     return np.asarray(table, dtype=float) if is_table else table
 
@@ -141,42 +140,43 @@ def learn_kernel_weights(
     outliers: bool = False,
     random_state: int = 0,
 ) -> KernelWeights:
-    """Learn the weights of several kernels: those with the least leave-one-out error of kernel ridge regression.
+    """Learn the weights of several kernels that minimise the leave-one-out error of kernel ridge regression.
 
     The error has a closed form and an exact gradient. Draws from the simplex, each group alone and equal weights are
-    compared first, each at its best lam; L-BFGS goes on from the best of them, in the weights and lam at once.
+    compared first, each at its best lam; L-BFGS continues from the best of them, in the weights and lam jointly.
 
     Parameters
     ----------
     kernel : MultipleKernel or "precomputed"
-        The kernels, one for each group of columns; its weights do not matter.
+        The kernels, one for each group of columns; its weights are ignored.
     X : array or data frame of shape (n, d), or mapping of str to array of shape (n, n)
-        Inputs, NaN where a group is missing; with ``"precomputed"`` the Gram matrix of each group.
+        Inputs, NaN where a group is missing; with ``"precomputed"``, the Gram matrix of each group.
     Y : array or data frame of shape (n,) or (n, p)
-        Outputs, or what a representation makes of them, such as ``KernelOutputs(kernel).fit(Y).targets_``.
+        Outputs, or their coordinates in a representation, such as ``KernelOutputs(kernel).fit(Y).targets_``.
     n_draws : int, default=50
-        Number of draws from the simplex; 0 begins at the best single group or at equal weights.
+        Number of draws from the simplex; 0 starts from the best single group or equal weights.
     max_iter : int, default=60
-        Iterations of L-BFGS; 0 keeps the best draw.
+        Maximum number of L-BFGS iterations; 0 keeps the best draw.
     max_samples : int, default=500
-        Samples that the descent looks at; an evaluation costs their number cubed. Draws are compared on 250 of them.
+        Number of samples used in the descent; an evaluation costs their number cubed. Draws are compared on 250 of
+        them.
     center : bool, default=True
-        Whether the mean of the outputs is subtracted, as an estimator with ``center=True`` does.
+        Whether to subtract the mean of the outputs, as an estimator with ``center=True`` does.
     outliers : bool, default=False
-        Whether some outputs may be wrong: after a first search samples whose errors are far above the median are left
-        out of a second one. Fit with a robust loss then.
+        Whether some outputs may be wrong: after a first search, samples with errors far above the median are excluded
+        from a second one. Fit with a robust loss in this case.
     random_state : int, default=0
         Seed of the draws.
 
     Returns
     -------
     found : KernelWeights
-        ``kernel`` and ``lam`` for any estimator, and ``weights_`` with the ``names`` of the groups.
+        Result with ``kernel`` and ``lam`` for any estimator, and ``weights_`` with the ``names`` of the groups.
 
     Notes
     -----
-    Weights follow the outputs: learn them on training samples only. Their number is small, so that the leave-one-out
-    error stays close to that of new samples.
+    Weights depend on the outputs: learn them on training samples only. They are few, so the leave-one-out error stays
+    close to the error on new samples.
 
     Examples
     --------
@@ -240,7 +240,7 @@ class _Groups:
     def of(cls, kernel: MultipleKernel | str, X: Any, n: int) -> "_Groups":
         if isinstance(kernel, MultipleKernel):
             if X.shape[0] != n:
-                raise ValueError(f"X and Y must have as many samples. Got {X.shape[0]} and {n}.")
+                raise ValueError(f"X and Y must have the same number of samples. Got {X.shape[0]} and {n}.")
             known = kernel.with_(kernel.groups, None, kernel.scales).resolve(X)
             return cls(known.names, np.asarray(known.scales), known, X)
         if kernel != "precomputed" or not isinstance(X, Mapping):
@@ -255,7 +255,7 @@ class _Groups:
         return cls(list(X), np.array(diagonals), None, X)
 
     def error(self, index: np.ndarray, targets: Array) -> LeftOutError:
-        """Return the leave-one-out error of some samples."""
+        """Return the leave-one-out error of the selected samples."""
         xp, rows = namespace(targets), as_index(index, targets)
         targets = _compressed(xp.take(targets, rows, axis=0))
         if self.kernel is not None:
@@ -268,14 +268,14 @@ class _Groups:
         return LeftOutError(grams, np.ones((len(index), len(grams)), dtype=bool), targets)
 
     def weighted(self, shares: np.ndarray) -> ScalarKernel:
-        """Return the kernel with weights."""
+        """Return the kernel with the given weights."""
         if self.kernel is None:
             return Precomputed()
         return self.kernel.with_(self.kernel.groups, shares.tolist(), self.scales.tolist())
 
 
 def _starts(count: int, n_draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Return weights to begin with: each group alone, equal weights, and draws from the simplex."""
+    """Return initial weights: each group alone, equal weights, and draws from the simplex."""
     return np.concatenate([np.eye(count), np.full((1, count), 1 / count), rng.dirichlet(np.ones(count), n_draws)])
 
 
@@ -292,7 +292,7 @@ def _best_draw(error: LeftOutError, starts: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _descended(error: LeftOutError, start: np.ndarray, steps: int, history: list[float]) -> np.ndarray:
-    """Return the logarithms after a descent by L-BFGS."""
+    """Return the logarithms after L-BFGS."""
 
     def value(theta: np.ndarray) -> tuple[float, np.ndarray]:
         found = error(theta)
@@ -308,7 +308,7 @@ def _descended(error: LeftOutError, start: np.ndarray, steps: int, history: list
 
 
 def _raised(error: LeftOutError, theta: np.ndarray) -> np.ndarray:
-    """Return the logarithms with the largest ridge whose error is nearly the least: it is solved to more digits."""
+    """Return the logarithms with the largest ridge whose error is nearly the smallest: it is solved more accurately."""
     step, most = np.append(np.zeros(len(theta) - 1), _STEP), (1 + FLAT) * float(np.mean(error.errors(theta)))
     while float(np.mean(error.errors(theta + step))) <= most and theta[-1] < 0:
         theta = theta + step
@@ -316,7 +316,7 @@ def _raised(error: LeftOutError, theta: np.ndarray) -> np.ndarray:
 
 
 def _shares_of(logarithms: np.ndarray) -> np.ndarray:
-    """Return exponentials over their sum."""
+    """Return the softmax of logarithms."""
     sizes = np.exp(logarithms - np.max(logarithms))
     shares: np.ndarray = sizes / np.sum(sizes)
     return shares

@@ -52,8 +52,8 @@ def test_a_wrong_call_of_fit(words, said, fenchel, csv_file):
         ("a.csv", b"x,y\n1,\xff\xfa\n", "is not UTF-8 text"),
         ("a.csv", b"x," + b"y" * 200_000 + b"\n1,2\n", "its first line cannot be read (field larger than"),
         ("a.csv", b'x,"y\n1,2\n', "is not a regular table"),
-        ("a.csv", b"x,\0y\n1,2\n", "holds NUL characters"),
-        ("a.csv", bytes(range(128)) * 9, "holds NUL characters"),
+        ("a.csv", b"x,\0y\n1,2\n", "contains NUL characters"),
+        ("a.csv", bytes(range(128)) * 9, "contains NUL characters"),
         ("a.csv", b"x,y\n1,2\n", "has 1 usable rows; at least 2 are needed"),
         ("a.csv", b"x,y\n1,2\n2,a\n", "The column 'y' of"),
         ("a.csv", b"x,y\n1,\n2,\n", "has 0 usable rows"),
@@ -89,7 +89,7 @@ def test_a_target_of_dates(fenchel, columns, tmp_path):
 def test_arrays_that_are_no_table(fenchel, tmp_path):
     np.savez(tmp_path / "data.npz", X=np.zeros((4, 3)), y=np.zeros(5))
     line = fenchel("fit", tmp_path / "data.npz", "-t", "y").line
-    assert "has no column 'y' (the array 'y' of shape (5,) has not 4 rows and is passed over)" in line
+    assert "has no column 'y' (the array 'y' of shape (5,) does not have 4 rows and is ignored)" in line
     np.savez(tmp_path / "data.npz", X=np.zeros((4, 3, 2)), y=np.zeros(4))
     assert "the array 'X' has shape (4, 3, 2)" in fenchel("fit", tmp_path / "data.npz", "-t", "y").line
 
@@ -111,7 +111,7 @@ def test_predict_says_what_is_wrong_with_a_table(fenchel, model_file, columns, t
 def test_predict_says_what_is_wrong_with_a_model(fenchel, model_file, csv_file, tmp_path):
     assert "is not a model file of fenchel" in fenchel("predict", csv_file, csv_file).line
     model_file.write_bytes(model_file.read_bytes()[:-100])
-    assert "is damaged or cut off" in fenchel("predict", model_file, csv_file).line
+    assert "is damaged or truncated" in fenchel("predict", model_file, csv_file).line
     X = np.linspace(0, 1, 9)[:, None]
     library.save(library.OperatorKernelRegressor().fit(X, X), model_file)
     assert "holds a OperatorKernelRegressor, which knows no columns" in fenchel("predict", model_file, csv_file).line

@@ -73,7 +73,7 @@ def test_training_outputs_are_the_candidates_unless_others_are_given(tmp_path):
     assert all(len(inside) >= 1 for inside in sets.outputs)  # a margin leaves no set empty
     save(model, tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").predict_set(X[:4]).size, sets.size)
-    with pytest.warns(DataWarning, match="Sets hold all candidates: a coverage of 0.99 takes at least 99"):
+    with pytest.warns(DataWarning, match="Sets hold all candidates: a coverage of 0.99 requires at least 99"):
         assert np.all(model.predict_set(X[:4], coverage=0.99).size == len(np.unique(Y, axis=0)))
 
 

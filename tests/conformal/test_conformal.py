@@ -214,7 +214,7 @@ def test_what_cannot_be_is_said():
         ConformalRegressor(Ridge(), coverage=1.5).fit(X, y)
     with pytest.raises(NotFittedError, match="must be fitted before conformalize"):
         ConformalRegressor(Ridge()).conformalize(X, y)
-    with pytest.raises(ValueError, match="as many samples"):
+    with pytest.raises(ValueError, match="the same number of samples"):
         ConformalRegressor(Ridge()).fit(X, y[:-1])
     with pytest.raises(ValueError, match="shape of the band"):
         PredictionBand(np.zeros((2, 3)), np.ones((2, 3)), 0.9).contains(np.zeros((2, 2)))

@@ -114,7 +114,7 @@ def test_other_regressors_are_referred_to_folds():
 def test_too_few_samples_are_said():
     X, y = sample("one output")
     model = ConformalRegressor(Ridge(), method="cv+").fit(X, y)
-    with pytest.warns(DataWarning, match="0.95 takes at least 19 calibration samples, and there are 16"):
+    with pytest.warns(DataWarning, match="0.95 requires at least 19 calibration samples, and there are 16"):
         assert np.all(np.isinf(model.predict_interval(X, 0.95).upper))
     grouped = ConformalRegressor(Ridge(), method="cv+").fit(X, y, groups=np.arange(N) % 2)
     with pytest.warns(DataWarning, match="at least 9 calibration samples of group 1, and there are 8"):

@@ -46,7 +46,7 @@ def test_an_ellipsoid_is_what_its_definition_says():
     np.testing.assert_allclose(
         band.upper - centers, radius * np.sqrt(np.diag(np.linalg.inv(W.T @ W)))[None] + 0 * centers
     )
-    with pytest.raises(ValueError, match="takes method='split'"):
+    with pytest.raises(ValueError, match="requires method='split'"):
         ConformalRegressor(Ridge(), joint="ellipsoid", method="cv+").fit(X, Y)
     with pytest.raises(IncompatibleError, match="vectors without gaps"):
         ConformalRegressor(FunctionalRegressor(), joint="ellipsoid").fit(X, Y)

@@ -56,7 +56,7 @@ def wrong(base, **methods):
         (wrong(HalfSquare, value=lambda self, r: np.sum(r**2, axis=1)), "the conjugate is not that of the value"),
         (wrong(HalfSquare, conjugate=lambda self, a: 0.7 * np.sum(a**2, axis=1)), "the conjugate is not that"),
         (wrong(HalfSquare, prox_conjugate=lambda self, a, step: a / (1 + 2 * step)), "the conjugate is not that"),
-        (wrong(HalfSquare, curvature=1.0), "prox_remainder does not belong to prox_conjugate and curvature=1.0"),
+        (wrong(HalfSquare, curvature=1.0), "prox_remainder is not consistent with prox_conjugate and curvature=1.0"),
         (wrong(HalfSquare, saturation=lambda self, a: np.sum(a**2, axis=1)), r"saturation is not in \[0, 1\]"),
         (wrong(HalfSquare, conjugate=lambda self, a: np.sum(a**2, axis=1, dtype=float) / 2), "float32 becomes float64"),
     ],
@@ -78,7 +78,7 @@ def test_a_wrong_prox_alone_is_found():
         conjugate=lambda self, a: np.where(np.max(np.abs(a), axis=1) <= 1, 0.0, np.inf),
         prox_conjugate=project,
     )
-    with pytest.raises(AssertionError, match=r"the conjugate is not that of the value|no minimiser"):
+    with pytest.raises(AssertionError, match=r"the conjugate is not that of the value|not a minimiser"):
         check_loss(lazy)
 
 
@@ -177,7 +177,7 @@ def refuse(self, Y, representation):
     ("decoder", "message"),
     [
         (wrong(Last, decode=lambda self, coordinates: self.last_), "objects of"),
-        (wrong(Last, fit=refuse), "takes none of the spaces"),
+        (wrong(Last, fit=refuse), "supports none of the spaces"),
     ],
 )
 def test_a_wrong_decoder_is_found(decoder, message):

@@ -96,7 +96,7 @@ def test_decoders_of_one_kind_of_task_loss(decoder, wanted):
 @pytest.mark.parametrize("decoder", [Threshold(), Clamp()], ids=repr)
 def test_decoders_of_features_are_not_for_task_losses(decoder):
     Y = points(5)
-    with pytest.raises(IncompatibleError, match=r"coordinate by coordinate, which takes output_kernel='linear'"):
+    with pytest.raises(IncompatibleError, match=r"coordinate by coordinate, which requires output_kernel='linear'"):
         clone(decoder).fit(Y, TaskSpace(LeastSquares(), Y))
 
 
@@ -191,13 +191,13 @@ class TestCandidates:
 
     def test_empty_sets(self):
         bound, _, codes = fitted()
-        with pytest.raises(ValueError, match=r"must hold at least one\. Got an empty one"):
+        with pytest.raises(ValueError, match=r"must hold at least one\. Got an empty set"):
             Candidates(np.empty((0, 4))).fit(None, bound)
-        with pytest.raises(ValueError, match=r"must hold at least one\. Got an empty one"):
+        with pytest.raises(ValueError, match=r"must hold at least one\. Got an empty set"):
             Candidates().fit(None, bound).decode(codes, [])
         sets = [points(2)] * 6
         sets[3] = np.empty((0, 4))
-        with pytest.raises(ValueError, match=r"at least one\. That of sample 3 is empty"):
+        with pytest.raises(ValueError, match=r"at least one\. The set of sample 3 is empty"):
             Candidates().fit(None, bound).decode(codes, sets)
 
     @pytest.mark.parametrize("number", [1, 5, 7])
@@ -215,12 +215,12 @@ class TestCandidates:
         assert found.dtype == np.float32
 
     def test_sets_for_each_are_for_predict(self):
-        with pytest.raises(ValueError, match="Sets of candidates for each sample are given to predict"):
+        with pytest.raises(ValueError, match="Separate sets of candidates for each sample are passed to predict"):
             Candidates([points(2), points(3)]).fit(None, fitted()[0])
 
     def test_no_candidates(self):
         bound, _, codes = fitted()
-        with pytest.raises(ValueError, match=r"There are no candidates\. Give them to predict"):
+        with pytest.raises(ValueError, match=r"There are no candidates\. Pass them to predict"):
             Candidates().fit(None, bound).decode(codes)
 
     @pytest.mark.parametrize("each", [False, True])
@@ -338,7 +338,7 @@ class TestThreshold:
     @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(1.0), "precomputed"], ids=repr)
     def test_linear_kernel_only(self, decoder, kernel):
         with pytest.raises(
-            IncompatibleError, match=rf"{type(decoder).__name__} decodes .*takes output_kernel='linear'"
+            IncompatibleError, match=rf"{type(decoder).__name__} decodes .*requires output_kernel='linear'"
         ):
             clone(decoder).fit(np.eye(3), KernelOutputs(kernel).fit(np.eye(3)))
 

@@ -229,7 +229,9 @@ class TestWeights:
         assert_allclose(found @ bound.targets_, codes, rtol=0, atol=SOLVED * np.max(np.abs(found)))
 
     def test_not_with_features(self):
-        with pytest.raises(IncompatibleError, match=r"no weights on the training outputs.*such as Gaussian\(\)"):
+        with pytest.raises(
+            IncompatibleError, match=r"do not define weights on the training outputs.*such as Gaussian\(\)"
+        ):
             KernelOutputs().fit(points()).weights(points())
 
 

@@ -120,7 +120,7 @@ def test_bad_values(incomplete, rng):
     with pytest.raises(ValueError, match=r"infinity, the first at index \[9, 0\]"):
         model.fit(incomplete, y)
     incomplete[9, 0] = np.nan
-    with pytest.raises(ValueError, match="group 'place' has NaN in some of its columns, the first at sample 9"):
+    with pytest.raises(ValueError, match="group 'place' has NaN in some of its columns, first at sample 9"):
         model.fit(incomplete, y)
     incomplete[:, :2] = np.nan
     with pytest.raises(ValueError, match="group 'place' of MultipleKernel is missing for all samples"):
@@ -144,8 +144,8 @@ def test_names_of_columns(complete):
     ("arguments", "error", "message"),
     [
         ((Gaussian(),), TypeError, "must be a list of"),
-        (([(1, Gaussian(), None)],), TypeError, "must begin with names"),
-        (([("a", Gaussian(), None), ("a", Linear(), None)],), ValueError, "different names"),
+        (([(1, Gaussian(), None)],), TypeError, "must begin with a name"),
+        (([("a", Gaussian(), None), ("a", Linear(), None)],), ValueError, "distinct names"),
         (([("a", "gaussian", None)],), TypeError, "must be a ScalarKernel on points"),
         ((GROUPS, [1.0, 2.0]), ValueError, "must hold 3 finite numbers"),
         ((GROUPS, [0.0, 0.0, 0.0]), ValueError, "must not be zero for all groups"),

@@ -318,14 +318,14 @@ class TestAligned:
 
     def test_wrong_number_of_kernels(self):
         X, Y, _ = sample()
-        with pytest.raises(ValueError, match=r"one kernel or a list of 4, one for each direction\. Got a list of 2"):
+        with pytest.raises(ValueError, match=r"one kernel or a list of 4, one per direction\. Got a list of 2"):
             Aligned([Gaussian(0.1), Gaussian(0.2)]).bind(X, Euclidean().fit(Y))
         with pytest.raises(ValueError, match="one kernel or a list of 16"):
             Aligned([Gaussian(0.1)] * 4, pairs=True).bind(X, Euclidean().fit(Y))
 
     def test_anchored_takes_one_kernel(self):
         X, Y, _ = sample()
-        with pytest.raises(ValueError, match="An anchored Aligned kernel takes one scalar kernel"):
+        with pytest.raises(ValueError, match="An anchored Aligned kernel takes a single scalar kernel"):
             Aligned([Gaussian(0.1)] * 4, anchored=True).bind(X, Euclidean().fit(Y))
 
     def test_anchored_needs_points(self):

@@ -228,7 +228,9 @@ class TestEvery:
     @every_formula
     def test_lengths_differ(self, loss, formula, truths, guesses):
         Y, Z = drawn(truths, guesses)
-        with pytest.raises(ValueError, match=r"truth and predicted must have as many samples\. Got 20 and 19\."):
+        with pytest.raises(
+            ValueError, match=r"truth and predicted must have the same number of samples\. Got 20 and 19\."
+        ):
             loss(Z, Y[:19])
 
 
@@ -290,24 +292,26 @@ class TestChecks:
         ids=repr,
     )
     def test_numbers(self, loss):
-        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes outputs that are numbers\. Got list"):
+        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes numeric values\. Got list"):
             loss.check([["a", "b"]])
-        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes finite outputs\. They hold NaN or inf"):
+        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes finite outputs\. They contain NaN or inf"):
             loss.check([[np.inf, 0.0]])
-        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes outputs that are .*-dimensional\. Got an"):
+        with pytest.raises(ValueError, match=rf"{type(loss).__name__} takes .*-dimensional arrays\. Got an"):
             loss.check(np.zeros((2, 2, 2)))
 
     @pytest.mark.parametrize("loss", [ZeroOne(), KernelInduced(), Delta(max)], ids=repr)
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
     def test_floats_are_finite(self, loss, bad):
-        with pytest.raises(ValueError, match=r"takes finite outputs\. They hold NaN or infinity; drop those samples"):
+        with pytest.raises(
+            ValueError, match=r"takes finite outputs\. They contain NaN or infinity; drop those samples"
+        ):
             loss.check([1.0, bad])
 
     @pytest.mark.parametrize("loss", [Hamming(), F1()], ids=repr)
     def test_label_sets(self, loss):
-        with pytest.raises(ValueError, match=r"takes 0/1 label vectors\. Got other numbers; binarise the labels"):
+        with pytest.raises(ValueError, match=r"takes 0/1 label vectors\. Got other values; binarise the labels"):
             loss.check([[0, 1], [2, 0]])
-        with pytest.raises(ValueError, match=r"that are 2-dimensional\. Got an array of shape \(2,\)"):
+        with pytest.raises(ValueError, match=r"takes 2-dimensional arrays\. Got an array of shape \(2,\)"):
             loss.check([0, 1])
 
     @pytest.mark.parametrize("loss", [Hellinger(), ChiSquare()], ids=repr)
@@ -321,27 +325,29 @@ class TestChecks:
 
     def test_ratings_may_be_missing(self):
         assert np.isnan(RankLoss().check([[1.0, np.nan]])[0, 1])
-        with pytest.raises(ValueError, match=r"that are 2-dimensional\. Got an array of shape \(2,\)"):
+        with pytest.raises(ValueError, match=r"takes 2-dimensional arrays\. Got an array of shape \(2,\)"):
             RankLoss().check([1.0, 2.0])
 
     def test_labels_of_a_matrix(self):
         loss = LossMatrix([[0, 1], [2, 0]], classes=["well", "ill"])
         assert_array_equal(loss.check(["ill", "well"]), ["ill", "well"])
-        with pytest.raises(ValueError, match=r"LossMatrix knows the classes \['well', 'ill'\]\. Got 'dead'"):
+        with pytest.raises(ValueError, match=r"The classes of LossMatrix are \['well', 'ill'\]\. Got 'dead'"):
             loss.check(["ill", "dead"])
-        with pytest.raises(ValueError, match=r"LossMatrix knows the classes \['well', 'ill'\]\. Got 3"):
+        with pytest.raises(ValueError, match=r"The classes of LossMatrix are \['well', 'ill'\]\. Got 3"):
             loss.check([3])
-        with pytest.raises(ValueError, match=r"LossMatrix knows the decisions \['well', 'ill'\]\. Got 'ask'"):
+        with pytest.raises(ValueError, match=r"The decisions of LossMatrix are \['well', 'ill'\]\. Got 'ask'"):
             loss(["ill"], ["ask"])
         with pytest.raises(ValueError, match=r"LossMatrix takes one label for each sample\. Got .* \(1, 2\)"):
             loss.check(np.array([["well", "ill"]]))
-        with pytest.raises(ValueError, match=r"knows the classes \['well', 'ill'\]\. Got \['well', 'ill'\]"):
+        with pytest.raises(
+            ValueError, match=r"The classes of LossMatrix are \['well', 'ill'\]\. Got \['well', 'ill'\]"
+        ):
             loss.check([["well", "ill"], "ill"])
-        with pytest.raises(ValueError, match=r"LossMatrix knows the classes \[0, 1\]\. Got 'well'"):
+        with pytest.raises(ValueError, match=r"The classes of LossMatrix are \[0, 1\]\. Got 'well'"):
             LossMatrix(np.eye(2)).check(["well"])
 
     def test_costs(self):
-        with pytest.raises(ValueError, match=r"'costs' parameter of LossMatrix .*2-dimensional\. Got .* \(2,\)"):
+        with pytest.raises(ValueError, match=r"'costs' parameter of LossMatrix .*2-dimensional arrays\. Got .* \(2,\)"):
             LossMatrix([1.0, 2.0]).validate()
         with pytest.raises(ValueError, match=r"'costs' parameter of LossMatrix must not be empty"):
             LossMatrix(np.zeros((0, 2))).validate()
@@ -355,7 +361,7 @@ class TestChecks:
             LossMatrix(np.ones((3, 2)), classes=["a", "b"], decisions=["a", "b"]).validate()
 
     def test_a_function_that_is_not_finite(self):
-        with pytest.raises(ValueError, match=r"must give finite numbers\. Got NaN or infinity"):
+        with pytest.raises(ValueError, match=r"must return finite numbers\. Got NaN or infinity"):
             Delta(lambda y, z: float("nan"))([1.0], [2.0])
 
 

@@ -70,7 +70,7 @@ def test_sparse_arff_and_labels(write):
 
 
 def test_an_attribute_of_text_is_refused(write):
-    with pytest.raises(ValueError, match="attribute of the type 'string'"):
+    with pytest.raises(ValueError, match="attribute of type 'string'"):
         read_arff(write("a.arff", "@relation r\n@attribute a string\n@data\nword\n"))
 
 
@@ -200,7 +200,7 @@ class TestBuild:
     def test_other_data_are_refused(self, folder, hours):
         (folder / "hour.csv").write_text(hours)
         with pytest.raises(
-            ValueError, match=r"hour\.csv\.gz was not written: what hour\.csv gives is not the known data"
+            ValueError, match=r"hour\.csv\.gz was not written: data made from hour\.csv do not match the known data"
         ):
             build("bike_sharing", folder)
         assert not (folder / "data").exists()

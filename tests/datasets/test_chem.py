@@ -34,7 +34,7 @@ def test_atoms_alone(rdkit):
 def test_bad_arguments(rdkit):
     with pytest.raises(ValueError, match="cannot read 'C1CC'"):
         morgan_fingerprints(["CC", "C1CC"])
-    with pytest.raises(TypeError, match="put it into a list"):
+    with pytest.raises(TypeError, match="wrap it in a list"):
         morgan_fingerprints("CC")
     with pytest.raises(ValueError, match=r"'n_bits' parameter of morgan_fingerprints must be an int in \[1"):
         morgan_fingerprints(["CC"], n_bits=0)

@@ -71,7 +71,7 @@ class TestArrays:
         assert not curves.is_complete and int(xp.sum(xp.astype(curves.observed, xp.int64))) == 5
         with pytest.raises(ValueError, match="Curve 1 has no observed value"):
             as_curves(xp.asarray([[1.0, NAN], [NAN, NAN]]))
-        with pytest.raises(ValueError, match="Curve 0 holds infinity"):
+        with pytest.raises(ValueError, match="Curve 0 contains infinity"):
             as_curves(xp.asarray([[1.0, float("inf")], [NAN, NAN]]))
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -131,7 +131,7 @@ class TestArrays:
             (np.ones((0, 3)), r"Z must have at least one curve\. Got shape \(0, 3\)"),
             ([], "Z must have at least one curve"),
             ([[1.0, 2.0], [3.0]], "Z must be an array .* Got a sequence whose parts differ in shape"),
-            ([[1.0, 2.0], [3.0, -np.inf]], r"Z must hold finite values, or NaN .* Curve 1 holds infinity"),
+            ([[1.0, 2.0], [3.0, -np.inf]], r"Z must hold finite values, or NaN .* Curve 1 contains infinity"),
             ([[1.0, 2.0], [3.0, 4.0], [NAN, NAN]], r"Curve 2 has no observed value; drop such curves \(1 of 3\)"),
             (np.ones((2, 0)), r"Curve 0 has no observed value; drop such curves \(2 of 2\)"),
             (np.full((1, 2, 2), NAN), "Curve 0 has no observed value"),
@@ -228,9 +228,9 @@ class TestPairs:
     def test_given_grid(self):
         pairs = [([0.0, 1.0 + 1e-13], [1.0, 2.0]), ([2.0 - 1e-13], [3.0])]
         same(as_curves(pairs, grid=[0, 0.5, 1, 2]), [0, 0.5, 1, 2], [[1, NAN, 2, NAN], [NAN, NAN, NAN, 3]])
-        with pytest.raises(ValueError, match=r"Curve 1 is observed at 1\.9.*, which is not there; leave grid=None"):
+        with pytest.raises(ValueError, match=r"Curve 1 is observed at 1\.9.*, which is not in it; leave grid=None"):
             as_curves(pairs, grid=[0, 1, 3])
-        with pytest.raises(ValueError, match=r"Curve 0 is observed at 0\.0, which is not there"):
+        with pytest.raises(ValueError, match=r"Curve 0 is observed at 0\.0, which is not in it"):
             as_curves(pairs, grid=[1, 2])
         with pytest.raises(ValueError, match="grid must be increasing"):
             as_curves(pairs, grid=[2, 1, 0])
@@ -240,13 +240,19 @@ class TestPairs:
     @pytest.mark.parametrize(
         ("pair", "message"),
         [
-            (([0, 1, 0], [1, 2, 3]), r"The points of each curve of Z must differ\. Curve 1 has the point 0\.0 more"),
+            (
+                ([0, 1, 0], [1, 2, 3]),
+                r"The points of each curve of Z must be distinct\. Curve 1 has the point 0\.0 more",
+            ),
             (([0, 1, 1 + 1e-14], [1, 2, 3]), r"Curve 1 has the point 1\.0.* more than once"),
             (([0, 1], [1, 2, 3]), r"Curve 1 has points of shape \(2,\) and values of shape \(3,\)"),
             (([[0, 1]], [[1, 2]]), r"Curve 1 has points of shape \(1, 2\)"),
             (([0, NAN], [1, 2]), "points of each curve of Z must be finite. Those of curve 1 are not"),
-            (([0, 1], [[1, 2], [3, 4]]), r"must have as many channels\. Curve 1 has values of shape \(2, 2\)"),
-            (([0, 1], [1, np.inf]), "Curve 1 holds infinity"),
+            (
+                ([0, 1], [[1, 2], [3, 4]]),
+                r"must have the same number of channels\. Curve 1 has values of shape \(2, 2\)",
+            ),
+            (([0, 1], [1, np.inf]), "Curve 1 contains infinity"),
             (([], []), "Curve 1 has no observed value"),
             (([0, 1], [NAN, NAN]), "Curve 1 has no observed value"),
             (([0, 1], [[1, 2], [3]]), "The values of curve 1 of Z must be .* parts differ in shape"),

@@ -48,7 +48,7 @@ class TestGaussianProcesses:
 
     @pytest.mark.parametrize("t", [[[0.0, 1.0]], [0.0, 1.1], [-0.1, 1.0], [0.0, NAN]])
     def test_bad_points(self, t):
-        with pytest.raises(ValueError, match=r"t must be a one-dimensional array of points of \[0, 1\]"):
+        with pytest.raises(ValueError, match=r"t must be a one-dimensional array of points in \[0, 1\]"):
             gaussian_processes(t, [0.1])
 
     @pytest.mark.parametrize("scales", [[0.1, 0.0], [0.004], [NAN]])
@@ -329,7 +329,7 @@ class TestContaminate:
             ({"share": -0.1}, "'share' parameter"),
             ({"point_share": 2}, "'point_share' parameter"),
             ({"intensity": 0.0}, "'intensity' parameter"),
-            ({"Y": [[1.0, np.inf]]}, "Curve 0 holds infinity"),
+            ({"Y": [[1.0, np.inf]]}, "Curve 0 contains infinity"),
             ({"grid": [1.0, 0.0]}, "grid must be increasing"),
             ({"kind": "global", "length_scales": (0.0,)}, "'length_scales' parameter"),
         ],

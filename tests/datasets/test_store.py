@@ -75,10 +75,10 @@ def test_a_missing_file_is_fetched_when_it_is_asked_for(server, folder, monkeypa
 @pytest.mark.parametrize(
     ("where", "error", "message"),
     [
-        ("other", ValueError, r"is not the file that is wanted: its SHA-256 is .*Nothing was kept"),
-        ("cut", ConnectionError, rf"gave 1000 bytes instead of {len(BODY)}\. Nothing was kept"),
+        ("other", ValueError, r"is not the expected file: its SHA-256 is .*Nothing was kept"),
+        ("cut", ConnectionError, rf"sent 1000 bytes instead of {len(BODY)}\. Nothing was kept"),
         ("long", ConnectionError, f"bytes or more instead of {len(BODY)}"),
-        ("nowhere", ConnectionError, "the server says 404"),
+        ("nowhere", ConnectionError, "the server returned 404"),
     ],
 )
 def test_nothing_is_kept_of_a_wrong_file(server, folder, where, error, message):
@@ -96,7 +96,7 @@ def test_a_wrong_file_does_not_replace_the_one_that_is_there(server, folder):
 
 
 def test_no_network(folder):
-    with pytest.raises(ConnectionError, match=r"cannot be read: .*Look at the network and FENCHEL_DATA_URL"):
+    with pytest.raises(ConnectionError, match=r"cannot be read: .*Check the network and FENCHEL_DATA_URL"):
         fetch(GOOD.name, "http://127.0.0.1:9")  # the port of a service that no machine runs
     assert left(folder) == []
 
@@ -114,12 +114,12 @@ def test_a_folder_that_cannot_be_written_to(server, tmp_path, monkeypatch, folde
     blocked = tmp_path / "file"
     blocked.write_text("")  # no folder can be made below a file, not even by the administrator
     monkeypatch.setenv("FENCHEL_DATA", str(blocked / "data"))
-    with pytest.raises(OSError, match=r"cannot be written to .* Set FENCHEL_DATA to a folder that can"):
+    with pytest.raises(OSError, match=r"cannot be written to .* Set FENCHEL_DATA to a writable folder"):
         fetch(GOOD.name, f"{server}/good")
 
 
 def test_unknown_names_and_addresses(folder):
-    with pytest.raises(ValueError, match=r"no data file of the name 'made/bad\.npz'"):
+    with pytest.raises(ValueError, match=r"no data file named 'made/bad\.npz'"):
         fetch("made/bad.npz", "http://127.0.0.1:9")
     with pytest.raises(ValueError, match="Set FENCHEL_DATA_URL"):
         fetch(GOOD.name)

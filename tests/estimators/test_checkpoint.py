@@ -64,7 +64,7 @@ def test_a_killed_fit_goes_on(tmp_path, caplog):
         passes = n_passes(caplog)
         caplog.clear()
         resumed = model(file).fit(*data())
-    assert caplog.messages[0] == f"Krylov: goes on from {file}"
+    assert caplog.messages[0] == f"Krylov: resuming from {file}"
     assert n_passes(caplog) < 0.8 * passes
     assert resumed.history_[0][1] < 0.1 * whole.history_[0][1]
     assert resumed.duality_gap_ <= 1e-8 and resumed.certificate_ == "exact"

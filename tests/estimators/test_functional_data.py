@@ -178,7 +178,7 @@ class TestInputs:
         assert_allclose(fitted.predict(frame.iloc[:4]), wanted, rtol=0, atol=SAME)
         with pytest.raises(ValueError, match="The feature names should match"):
             fitted.predict(frame[frame.columns[::-1]])
-        with pytest.raises(ValueError, match="must hold names that X has once"):
+        with pytest.raises(ValueError, match="must hold names that occur once in X"):
             model(kernel=Part(Gaussian(), ["w"])).fit(frame, Y)
 
 
@@ -354,7 +354,7 @@ class TestErrors:
         X, Y = sample
         with pytest.raises(ValueError, match=r"X and y must have the same number of samples\. Got 12 and 11"):
             model().fit(X, Y[:-1])
-        with pytest.raises(ValueError, match=r"y must hold finite values, or NaN.*Curve 4 holds infinity"):
+        with pytest.raises(ValueError, match=r"y must hold finite values, or NaN.*Curve 4 contains infinity"):
             model().fit(X, np.where(np.arange(12)[:, None] == 4, np.inf, Y))
         with pytest.raises(ValueError, match=r"Every curve of y must be observed somewhere\. Curve 4 has no"):
             model().fit(X, np.where(np.arange(12)[:, None] == 4, np.nan, Y))

@@ -120,7 +120,7 @@ def test_a_choice_needs_a_task_loss(rare):
         StructuredPredictorCV(KERNEL, kernels, lams=[1e-2]).fit(X, 2 * Y)
     with pytest.raises(ValueError, match="must hold at least one kernel"):
         StructuredPredictorCV(KERNEL, [], lams=[1e-2]).fit(X, Y)
-    with pytest.raises(IncompatibleError, match="takes output_kernel='linear'"):
+    with pytest.raises(IncompatibleError, match="requires output_kernel='linear'"):
         StructuredPredictorCV(KERNEL, Gaussian(1.0), lams=[1e-2], decoder=Threshold("auto")).fit(X, Y)
 
 

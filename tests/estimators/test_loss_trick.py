@@ -617,12 +617,12 @@ class TestBadInput:
         cases = [
             ("least_squares", None, r"LossTrickPredictor requires y to be passed, but the target y is None"),
             ("least_squares", numbers[:5], r"X and y must have the same number of samples\. Got 30 and 5\."),
-            ("absolute", ["a"] * 30, r"Absolute takes outputs that are numbers\. Got list of something else"),
+            ("absolute", ["a"] * 30, r"Absolute takes numeric values\. Got list of something else"),
             ("cauchy", np.full(30, np.nan), r"Cauchy takes finite outputs"),
             ("zero_one", np.full(30, np.nan), r"ZeroOne takes finite outputs"),
-            ("hamming", numbers, r"Hamming takes outputs that are 2-dimensional"),
+            ("hamming", numbers, r"Hamming takes 2-dimensional arrays"),
             ("hellinger", np.ones((30, 2)), r"Hellinger takes histograms that sum to 1\. Row 0 sums to 2"),
-            (np.eye(2), np.full(30, 2), r"LossMatrix knows the classes \[0, 1\]\. Got 2"),
+            (np.eye(2), np.full(30, 2), r"The classes of LossMatrix are \[0, 1\]\. Got 2"),
         ]
         for loss, y, message in cases:
             with pytest.raises(ValueError, match=message):

@@ -101,11 +101,11 @@ class TestSpectra:
         np.testing.assert_array_equal(spectrum_products(rows, rows[:2]), K[:, :2])
 
     def test_errors(self):
-        with pytest.raises(ValueError, match="two lists of one length"):
+        with pytest.raises(ValueError, match="two lists of equal length"):
             binned_spectra([1.0], [1.0, 2.0], [0, 1])
-        with pytest.raises(ValueError, match="rise from 0 to the number of peaks, 2"):
+        with pytest.raises(ValueError, match="increase from 0 to the number of peaks, 2"):
             binned_spectra([1.0, 2.0], [1.0, 1.0], [0, 1])
-        with pytest.raises(ValueError, match="finite and not negative"):
+        with pytest.raises(ValueError, match="finite and non-negative"):
             binned_spectra([1.0], [-1.0], [0, 1])
         with pytest.raises(ValueError, match="width must be positive"):
             binned_spectra([1.0], [1.0], [0, 1], width=0.0)

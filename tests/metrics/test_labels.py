@@ -82,7 +82,7 @@ class TestRanks:
             ranks_of([[np.nan, 0.2]], [1])
         with pytest.raises(ValueError, match="'k' parameter of top_k_accuracies must be an int in"):
             top_k_accuracies([0, 1], 0)
-        with pytest.raises(ValueError, match="of integers >= 0"):
+        with pytest.raises(ValueError, match="of non-negative integers"):
             top_k_accuracies([-1], 1)
 
 

@@ -54,5 +54,5 @@ def test_bad_input():
         pinball_loss([1.0], [[np.nan]], [0.5])
     with pytest.raises(ValueError, match=r"weights must have shape \(1,\)"):
         crps([1.0], [[1.0]], [0.5], [1.0, 2.0])
-    with pytest.raises(ValueError, match="must have one shape"):
+    with pytest.raises(ValueError, match="must have the same shape"):
         coverage([1.0], [1.0], [1.0, 2.0])

@@ -1,4 +1,4 @@
-"""Features of a kernel at points of the sample."""
+"""Features of a kernel at landmark points of the sample."""
 
 import math
 
@@ -8,11 +8,11 @@ from fenchel.kernels._values import row_blocks
 
 __all__ = ["LandmarkFeatures", "inverse_root", "kernel_product", "rows_of"]
 
-_BLOCK_BYTES = 2**27  # of a part of the sample, or of its kernel with the landmarks
+_BLOCK_BYTES = 2**27  # of a block of the sample, or of its kernel with the landmarks
 
 
 class LandmarkFeatures(ScalarKernel):
-    """The kernel of the features k(x, Z) T, with T such that they are orthonormal in the space of the kernel k."""
+    """Kernel of the features k(x, Z) T, with T such that they are orthonormal in the space of the kernel k."""
 
     def __init__(self, kernel: ScalarKernel, points: Array, transform: Array) -> None:
         self.kernel = kernel
@@ -23,7 +23,7 @@ class LandmarkFeatures(ScalarKernel):
     def of(cls, kernel: ScalarKernel, points: Array, sketch: Array | None = None) -> "LandmarkFeatures":
         """Return the features of landmarks, or of their combinations by the columns of a sketch (m, D).
 
-        Directions at the round-off of the kernel are left out.
+        Directions at the level of round-off are dropped.
         """
         if sketch is None:
             return cls(kernel, points, inverse_root(kernel(points)))
@@ -40,16 +40,16 @@ class LandmarkFeatures(ScalarKernel):
         return kernel_product(self.kernel, X, as_like(self.points, X), self.transform)
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of the features times coefficients, (p, n, d)."""
+        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
         weights = as_like(self.transform, X) @ as_like(coef, X)
         return self.kernel.weighted_gradient(X, as_like(self.points, X), weights.T[:, None, :])
 
     def turned(self, turn: Array) -> "LandmarkFeatures":
-        """Return the kernel with features in other coordinates, the columns of an orthogonal matrix (D, r)."""
+        """Return the kernel with its features rotated by the columns of an orthogonal matrix (D, r)."""
         return LandmarkFeatures(self.kernel, self.points, self.transform @ turn)
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
-        """Return the products of the features."""
+        """Return the inner products of the features."""
         left = self.features(X)
         return left @ (left if Z is None else self.features(Z)).T
 
@@ -77,7 +77,7 @@ def kernel_product(kernel: ScalarKernel, X: Array, points: Array, matrix: Array)
 def inverse_root(matrix: Array, size: float | None = None) -> Array:
     """Return T (m, r) with T T' the pseudo-inverse of a positive semidefinite matrix.
 
-    Eigenvalues at the round-off of ``size``, by default the largest one, are null; one direction stays.
+    Eigenvalues below the round-off of ``size``, by default the largest one, are set to zero; one direction is kept.
     """
     xp = namespace(matrix)
     values, vectors = xp.linalg.eigh(matrix)
@@ -88,5 +88,5 @@ def inverse_root(matrix: Array, size: float | None = None) -> Array:
 
 
 def rows_of(X: Array, index: Array) -> Array:
-    """Return some samples."""
+    """Return the selected samples."""
     return namespace(X).take(X, as_index(index, X), axis=0)

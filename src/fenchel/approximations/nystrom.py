@@ -1,4 +1,4 @@
-"""Projection of a kernel on landmarks of the sample."""
+"""Nyström approximation: projection of a kernel on landmarks of the sample."""
 
 import math
 from typing import ClassVar, Self
@@ -15,53 +15,53 @@ from fenchel.kernels import ScalarKernel
 
 __all__ = ["Nystrom"]
 
-_FIRST = 64  # landmarks with which "auto" begins
-_SHARE = 0.1  # of the standard error of the mean loss that "auto" allows for the gap
+_FIRST = 64  # initial number of landmarks for "auto"
+_SHARE = 0.1  # gap that "auto" allows, relative to the standard error of the mean loss
 
 
 class Nystrom(Approximation):
-    r"""Projection of a kernel on the span of D landmarks of the training sample.
+    r"""Nyström approximation: projection of a kernel on the span of D landmarks of the training sample.
 
     .. math:: \hat k(x, z) = k(x, Z) \, k(Z, Z)^{+} \, k(Z, z).
 
     A fit takes :math:`O(n D^2 + n D p)` operations and :math:`O(n (D + p))` numbers instead of an n × n matrix, and a
-    prediction the landmarks only. The certificate of the fit is that of the approximate kernel.
+    prediction needs the landmarks only. The certificate of the fit is that of the approximate kernel.
 
     Parameters
     ----------
     n_components : int or "auto", default=500
-        Number D of landmarks; at most that of the samples. ``"auto"`` raises it until the exact gap that is predicted
-        is below a tenth of the statistical error, see Notes; ``approximation_.n_components`` of the fitted estimator is
-        the number that was taken.
+        Number D of landmarks, at most the number of samples. ``"auto"`` increases it until the predicted exact gap is
+        below a tenth of the statistical error, see Notes; ``approximation_.n_components`` of the fitted estimator is
+        the number used.
     landmarks : {"rpcholesky", "uniform", "kmeans++", "leverage"}, default="rpcholesky"
-        How they are drawn: by randomly pivoted Cholesky, with probabilities that follow what earlier landmarks leave
-        unexplained; with equal probabilities; with probabilities that follow the squared distance to the nearest
-        landmark, in the space of the kernel; or by approximate ridge leverage scores at the ``lam`` of the fit. Sample
-        weights multiply all of them.
+        How landmarks are drawn: by randomly pivoted Cholesky, with probabilities proportional to what earlier
+        landmarks leave unexplained; with equal probabilities; with probabilities proportional to the squared distance
+        to the nearest landmark, in the space of the kernel; or by approximate ridge leverage scores at the ``lam`` of
+        the fit. All of them are multiplied by the sample weights.
     random_state : int, default=0
-        Seed of the draw.
+        Seed of the random draw.
 
     Notes
     -----
-    Landmarks are drawn in ten rounds, each from what the earlier ones leave, instead of one by one.
+    Landmarks are drawn in ten rounds instead of one by one, each from what the earlier rounds leave unexplained.
 
     For dual variables A the exact gap is that of the approximate kernel plus
-    :math:`\operatorname{tr} A^\top (K - \hat K) A / (2 \lambda n^2)`. Where the rows of A are uncorrelated, and their
-    half squares are the losses, as for the square loss, that is :math:`\operatorname{tr}(K - \hat K) / (\lambda n^2)`
-    times the mean loss. The mean of n losses has a relative standard error of about :math:`1 / \sqrt n`: exactly that
-    if they have an exponential distribution, and :math:`\sqrt{2 / (n p)}` for p Gaussian residuals each. ``"auto"``
-    therefore stops at
+    :math:`\operatorname{tr} A^\top (K - \hat K) A / (2 \lambda n^2)`. If the rows of A are uncorrelated, and the losses
+    are half their squares, as for the square loss, this is :math:`\operatorname{tr}(K - \hat K) / (\lambda n^2)` times
+    the mean loss. The mean of n losses has a relative standard error of about :math:`1 / \sqrt n`: exactly this if they
+    are exponentially distributed, and :math:`\sqrt{2 / (n p)}` for p Gaussian residuals each. ``"auto"`` therefore
+    stops at
 
     .. math:: \frac{\operatorname{tr}(K - \hat K)}{\lambda n^2} \le \frac{0.1}{\sqrt n} .
 
-    It is a prediction and no bound: what only the exact kernel can fit makes rows of A that are correlated. In 36 fits
-    (600 and 1500 samples, ``lam`` from 1e-5 to 1e-2, square, Huber and epsilon-insensitive losses) the gap was between
-    0.1 and 3.6 times its prediction, and at most 0.39 standard errors.
+    This is a prediction, not a bound: structure that only the exact kernel can fit makes the rows of A correlated. In
+    36 fits (600 and 1500 samples, ``lam`` from 1e-5 to 1e-2, square, Huber and epsilon-insensitive losses) the gap was
+    between 0.1 and 3.6 times its prediction, and at most 0.39 standard errors.
 
     References
     ----------
     [Williams2001]_; [Chen2025]_ for randomly pivoted Cholesky; [Arthur2007]_ for distances; [Rudi2018]_ for leverage
-    scores in rounds.
+    scores computed in rounds.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Nystrom(Approximation):
     def approximate(
         self, kernel: ScalarKernel, X: Array, weights: Array | None = None, lam: float = LAM
     ) -> LandmarkFeatures:
-        """Return the features of landmarks drawn from the sample."""
+        """Return the kernel with features at landmarks drawn from the sample."""
         self.validate()
         with np.errstate(over="ignore", invalid="ignore"):
             check_no_overflow(kernel.diag(X), f"The Gram matrix of {kernel!r}")
@@ -103,14 +103,14 @@ class Nystrom(Approximation):
         return LandmarkFeatures.of(kernel, rows_of(X, np.sort(factor.index)))
 
     def rows(self, n: int, most: int) -> np.ndarray:
-        """Return evenly spaced samples; where landmarks are uniform, the landmarks themselves."""
+        """Return evenly spaced samples, or the landmarks themselves if they are uniform."""
         if self.landmarks != "uniform" or self.n_components == "auto":
             return super().rows(n, most)
         rng = np.random.default_rng(self.random_state)
         return np.sort(rng.choice(n, self.count(n), replace=False, p=np.full(n, 1 / n)))
 
     def count(self, n: int) -> int:
-        """Return the number of landmarks, or that with which ``"auto"`` begins."""
+        """Return the number of landmarks, or the initial number for ``"auto"``."""
         return min(n, _FIRST if self.n_components == "auto" else int(self.n_components))
 
     @classmethod
@@ -120,7 +120,7 @@ class Nystrom(Approximation):
 
 
 def _grown(factor: PartialFactor, landmarks: str, rng: np.random.Generator) -> PartialFactor:
-    """Return the factor with landmarks added, doubled at most in each pass, until its gap is small enough."""
+    """Add landmarks, at most doubling their number in each pass, until the predicted gap is small enough."""
     n, total = len(factor.sample.masses), float(factor.sample.masses.sum())
 
     def is_enough() -> bool:

@@ -1,4 +1,4 @@
-"""A factor of the Gram matrix on some landmarks, and what it leaves unexplained."""
+"""Factor of the Gram matrix on some landmarks, and the residual that it leaves unexplained."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +14,7 @@ __all__ = ["PartialFactor", "Sample"]
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample as an approximation sees it: kernel, inputs, how often each counts, weight of the squared norm."""
+    """A sample for an approximation: kernel, inputs, sample weights, weight of the squared norm."""
 
     kernel: ScalarKernel
     X: Array
@@ -23,7 +23,7 @@ class Sample:
 
     @classmethod
     def of(cls, kernel: ScalarKernel, X: Array, weights: Array | None, lam: float) -> "Sample":
-        """Return the sample; ``None`` counts each input once."""
+        """Return the sample; ``weights=None`` weighs all inputs equally."""
         return cls(kernel, X, np.ones(X.shape[0]) if weights is None else host(weights).astype(np.float64), lam)
 
     @cached_property
@@ -34,13 +34,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class PartialFactor:
-    r"""The Gram matrix projected on landmarks, :math:`\hat K = F F^\top`, one block of columns after the other.
+    r"""Gram matrix projected on landmarks, :math:`\hat K = F F^\top`, built block of columns by block of columns.
 
-    Columns are computed when they are first asked for; a factor with more landmarks has those of the former one.
+    Columns are computed on first use; a factor with more landmarks reuses those of the former one.
     """
 
     sample: Sample
-    index: np.ndarray  # places of the landmarks, in the order in which they came
+    index: np.ndarray  # indices of the landmarks, in the order in which they were drawn
     former: "PartialFactor | None" = field(default=None, repr=False)
 
     @classmethod
@@ -70,12 +70,12 @@ class PartialFactor:
 
     @property
     def new(self) -> np.ndarray:
-        """Landmarks that the former factor does not have."""
+        """Landmarks that are not in the former factor."""
         return self.index[0 if self.former is None else len(self.former.index) :]
 
     @cached_property
     def unexplained(self) -> np.ndarray:
-        """Diagonal of K less that of its projection, (n,)."""
+        """Diagonal of K minus its projection, (n,)."""
         if self.former is None:
             return self.sample.diagonal
         last = self.blocks[-1]

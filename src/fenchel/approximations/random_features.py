@@ -1,4 +1,4 @@
-"""Random Fourier features of kernels that depend on the difference of two inputs."""
+"""Random Fourier features of translation-invariant kernels."""
 
 import math
 from typing import ClassVar, Self
@@ -19,24 +19,24 @@ class RandomFeatures(Approximation):
     .. math:: \hat k(x, z) = \frac2D \sum_{j \le D/2} \cos \langle \omega_j, x - z \rangle, \qquad
         \omega_j \sim \hat\mu,
 
-    where :math:`\hat\mu` is the spectral density of the kernel: ``Gaussian``, ``Laplacian`` and ``Matern`` have one,
-    also inside ``Scaled``, ``Sum``, ``Standardized`` and ``Part``. Parts of a sum that have features, such as
-    ``Linear``, keep those.
+    where :math:`\hat\mu` is the spectral density of the kernel. ``Gaussian``, ``Laplacian`` and ``Matern`` have one,
+    also inside ``Scaled``, ``Sum``, ``Standardized`` and ``Part``. Parts of a sum with features of their own, such as
+    ``Linear``, keep them.
 
     Parameters
     ----------
     n_components : int, default=500
-        Number D of features, a cosine and a sine for each frequency; a sum shares them among its parts.
+        Number D of features, a cosine and a sine per frequency; the parts of a sum share them.
     orthogonal : bool, default=True
-        Whether the frequencies come in blocks of orthogonal directions, which lowers the error.
+        Whether to draw frequencies in blocks of orthogonal directions, which reduces the error.
     random_state : int, default=0
-        Seed of the draw.
+        Seed of the random draw.
 
     Notes
     -----
-    The features depend on the number of columns alone, not on the sample: models of several samples share them. They do
-    not belong to the space of the kernel, so that no certificate of the exact problem follows from a fit, and for the
-    same D the error is larger than that of landmarks.
+    The features depend only on the number of columns, not on the sample, so models of several samples share them. They
+    do not belong to the space of the kernel, so a fit gives no certificate for the exact problem, and for the same D
+    the error is larger than with landmarks.
 
     References
     ----------
@@ -68,7 +68,7 @@ class RandomFeatures(Approximation):
     def approximate(
         self, kernel: ScalarKernel, X: Array, weights: Array | None = None, lam: float = LAM
     ) -> ScalarKernel:
-        """Return the kernel of the features; ``weights`` and ``lam`` do not matter."""
+        """Return the kernel of the features; ``weights`` and ``lam`` are ignored."""
         self.validate()
         rng, parts = np.random.default_rng(self.random_state), []
 
@@ -95,7 +95,7 @@ class RandomFeatures(Approximation):
 
 
 class FourierFeatures(ScalarKernel):
-    """The kernel of the cosines and sines of some frequencies, (D/2, d)."""
+    """Kernel of the cosines and sines at given frequencies, (D/2, d)."""
 
     def __init__(self, frequencies: np.ndarray) -> None:
         self.frequencies = frequencies
@@ -113,14 +113,14 @@ class FourierFeatures(ScalarKernel):
         return xp.concat([xp.cos(phases), xp.sin(phases)], axis=1) / math.sqrt(len(self.frequencies))
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of the features times coefficients, (p, n, d)."""
+        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
         frequencies, count = as_like(self.frequencies, X), len(self.frequencies)
         phases, coef = X @ frequencies.T, as_like(coef, X).T[:, None, :] / math.sqrt(count)
         xp = namespace(phases)
         return (coef[:, :, count:] * xp.cos(phases) - coef[:, :, :count] * xp.sin(phases)) @ frequencies
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
-        """Return the products of the features."""
+        """Return the inner products of the features."""
         left = self.features(X)
         return left @ (left if Z is None else self.features(Z)).T
 
@@ -131,13 +131,13 @@ class FourierFeatures(ScalarKernel):
 
 
 def _normals(shape: tuple[int, int], orthogonal: bool, rng: np.random.Generator) -> np.ndarray:
-    """Return standard normal rows, independent or with orthogonal directions in blocks of as many as columns."""
+    """Return standard normal rows, independent or in blocks with orthogonal directions, as many as columns."""
     count, d = shape
     normals = rng.standard_normal(shape)
     if not orthogonal:
         return normals
     bases = [np.linalg.qr(rng.standard_normal((d, d))) for _ in range(-(-count // d))]
-    # signs that make the bases uniform over the orthogonal group
+    # random signs make the bases uniform over the orthogonal group
     directions = np.concatenate([(Q * np.sign(np.diagonal(R))).T for Q, R in bases])[:count]
     lengths: np.ndarray = np.linalg.norm(normals, axis=1, keepdims=True)
     return directions * lengths

@@ -1,4 +1,4 @@
-"""Random combinations of samples as features of a kernel."""
+"""Sketching: random combinations of samples as features of a kernel."""
 
 import math
 from typing import ClassVar, Self
@@ -13,7 +13,7 @@ from fenchel.kernels import ScalarKernel
 
 __all__ = ["PSparsified"]
 
-_ENTRIES = 20  # of a row of the sketch that are not null, as in the experiments of the reference
+_ENTRIES = 20  # non-zero entries per row of the sketch, as in the experiments of the reference
 
 
 class PSparsified(Approximation):
@@ -22,23 +22,23 @@ class PSparsified(Approximation):
     .. math:: \hat k(x, z) = k(x, X) S^\top (S K S^\top)^{+} S \, k(X, z), \qquad
         S_{ij} = (D \rho)^{-1/2} B_{ij} R_{ij},
 
-    with :math:`B_{ij}` one with probability :math:`\rho`, else zero, and :math:`R_{ij}` standard normal. With density
-    :math:`\rho = 1` it is the Gaussian sketch.
+    where :math:`B_{ij}` is one with probability :math:`\rho` and zero otherwise, and :math:`R_{ij}` is standard normal.
+    With density :math:`\rho = 1` this is the Gaussian sketch.
 
     Parameters
     ----------
     n_components : int, default=500
-        Number D of combinations; at most that of the samples.
+        Number D of combinations, at most the number of samples.
     density : float or None, default=None
-        Share :math:`\rho` of the entries that are not null, in (0, 1]. ``None`` means 20 / n.
+        Share :math:`\rho` of non-zero entries, in (0, 1]. ``None`` means 20 / n.
     random_state : int, default=0
-        Seed of the draw.
+        Seed of the random draw.
 
     Notes
     -----
-    The samples that occur in a combination, m of them, are needed for predictions: about :math:`n \rho D` where that is
-    small beside n, and all n for a Gaussian sketch, whose fit takes n² evaluations of the kernel. Entries of a sample
-    of weight w are multiplied by the root of w.
+    Predictions need the m samples that occur in a combination: about :math:`n \rho D` if that is small compared with n,
+    and all n for a Gaussian sketch, whose fit takes n² kernel evaluations. Entries of a sample of weight w are
+    multiplied by the square root of w.
 
     References
     ----------
@@ -71,7 +71,7 @@ class PSparsified(Approximation):
     def approximate(
         self, kernel: ScalarKernel, X: Array, weights: Array | None = None, lam: float = LAM
     ) -> LandmarkFeatures:
-        """Return the features of random combinations of the sample."""
+        """Return the kernel with random combinations of the sample as features."""
         self.validate()
         with np.errstate(over="ignore", invalid="ignore"):
             check_no_overflow(kernel.diag(X), f"The Gram matrix of {kernel!r}")
@@ -87,7 +87,7 @@ class PSparsified(Approximation):
         """Return the samples that occur, (m,), and their weights in the combinations, (m, count)."""
         rng = np.random.default_rng(self.random_state)
         density = min(1.0, _ENTRIES / n) if self.density is None else float(self.density)
-        sizes = np.maximum(rng.binomial(n, density, count), 1)  # a combination of none would be no feature
+        sizes = np.maximum(rng.binomial(n, density, count), 1)  # an empty combination would not be a feature
         rows = [rng.choice(n, size, replace=False) for size in sizes]
         index, places = np.unique(np.concatenate(rows), return_inverse=True)
         sketch = np.zeros((len(index), count))

@@ -1,4 +1,4 @@
-"""Prediction bands and sets with guaranteed coverage, around any predictor."""
+"""Conformal prediction: bands and sets with guaranteed coverage, around any predictor."""
 
 from fenchel.conformal.band import PredictionBand
 from fenchel.conformal.candidates import ConformalPredictor, PredictionSet

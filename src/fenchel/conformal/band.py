@@ -1,4 +1,4 @@
-"""What ``predict_interval`` returns: the ends of bands, and whether outputs lie between them."""
+"""Prediction bands returned by ``predict_interval``."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Ellipsoid:
     radius: np.ndarray  # (n,)
 
     def contains(self, values: np.ndarray) -> np.ndarray:
-        """Whether outputs (n, q) lie inside; one with an entry that was not observed does not count as outside."""
+        """Whether outputs (n, q) lie inside; an output with missing entries counts as inside."""
         sizes = np.linalg.norm((values - self.center) @ self.whitening.T, axis=1)
         return np.asarray(~(sizes > self.radius))
 
@@ -41,11 +41,11 @@ class PredictionBand:
     Attributes
     ----------
     lower, upper : array or FDataGrid
-        The ends, of the shape of a prediction.
+        Lower and upper bounds, with the shape of a prediction.
     coverage : float
         Nominal coverage.
     grid : ndarray of shape (m,) or None
-        Points of the curves, where outputs are curves.
+        Points of the curves, if outputs are curves.
     is_joint : bool
         Whether a band covers all outputs of a sample, or all points of a curve, at once.
     ellipsoid : Ellipsoid or None
@@ -73,13 +73,13 @@ class PredictionBand:
         Parameters
         ----------
         Y : array, or what else the regressor takes as outputs
-            One row for each row of the band. Values that were not observed (NaN) do not count. Curves with points of
-            their own are compared there, the ends being interpolated.
+            One row for each row of the band. Values that were not observed (NaN) are ignored. Curves with their own
+            points are compared there, with interpolated bounds.
 
         Returns
         -------
         is_inside : ndarray of bool, shape (n,)
-            One for each sample; of the shape of Y if each output has an interval of its own (``is_joint`` is False).
+            One per sample, or with the shape of Y if each output has its own interval (``is_joint`` is False).
         """
         lower, upper, values = self._beside(Y)
         if self.ellipsoid is not None:
@@ -94,12 +94,12 @@ class PredictionBand:
         return np.asarray(widths.reshape(len(widths), -1).mean(axis=1))
 
     def plot(self, ax: Any = None, *, index: int = 0, Y: Any = None) -> Any:
-        """Draw the band of one sample; where outputs are single numbers, the intervals of all samples.
+        """Plot the band of one sample or, if outputs are single numbers, the intervals of all samples.
 
         Parameters
         ----------
         ax : Axes or None, default=None
-            Where to draw; ``None`` makes a figure.
+            Axes to draw on; ``None`` creates a figure.
         index : int, default=0
             The sample whose band is drawn.
         Y : array or None, default=None
@@ -108,7 +108,7 @@ class PredictionBand:
         Returns
         -------
         ax : Axes
-            Where it was drawn.
+            The axes with the plot.
         """
         lower, upper, truth = self._beside(self.lower if Y is None else Y)
         is_flat = lower.shape[1] == 1
@@ -126,7 +126,7 @@ class PredictionBand:
         return ax
 
     def _beside(self, Y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return both ends and the outputs as arrays (n, values), at the points of the outputs."""
+        """Return both bounds and the outputs as arrays (n, values), at the points of the outputs."""
         lower, upper = numbers(self.lower), numbers(self.upper)
         if self.grid is None:
             values = of_shape(numbers(Y), lower.shape)

@@ -1,4 +1,4 @@
-"""Scores of a calibration sample, and the quantiles that they give."""
+"""Calibration scores and their quantiles."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _ROUND_OFF = 1e-12  # of a sum of weights
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Scores of the calibration sample, and how they become a quantile."""
+    """Scores of the calibration sample, and their quantiles."""
 
     scores: np.ndarray  # (m, q): one column if the band is joint; NaN where nothing was observed
     labels: np.ndarray  # (m,)
@@ -25,15 +25,15 @@ class Calibration:
 
     @classmethod
     def of(cls, scores: np.ndarray, groups: Any, weights: Any, contamination: float) -> "Calibration":
-        """Return the calibration by scores; groups and weights are those of ``checked_part``."""
+        """Return the calibration from scores; groups and weights come from ``checked_part``."""
         n = len(scores)
         counts = np.ones(n) if weights is None else weights
         return cls(scores, labels_of(groups, n, groups is not None), counts, contamination, groups is not None)
 
     def quantiles(self, coverage: float, labels: np.ndarray, new: np.ndarray | None = None) -> np.ndarray:
-        """Return the quantile of each new sample, (n, q); infinity where the group is too small.
+        """Return the quantile of each new sample, (n, q); infinity if its group is too small.
 
-        ``new`` are the weights of the new samples, (n,); ``None`` is the largest weight of the calibration sample.
+        ``new`` are the weights of the new samples, (n,); ``None`` means the largest weight of the calibration sample.
         """
         out = np.full((len(labels), self.scores.shape[1]), np.inf)
         for label in np.unique(labels):
@@ -49,18 +49,18 @@ class Calibration:
     def quantile(
         self, scores: np.ndarray, weights: np.ndarray, coverage: float, new: np.ndarray | float | None = None
     ) -> np.ndarray:
-        """Return the least score below which the stated share lies, a new sample counting as infinite, (q,).
+        """Return the smallest score with the required share at or below it, counting a new sample as infinite, (q,).
 
-        Scores that are NaN do not count. ``new`` is the weight of the new sample, a number or one for each column;
-        ``None`` is the largest of those that count.
+        NaN scores are ignored. ``new`` is the weight of the new sample, one number or one per column; ``None`` means
+        the largest of the weights that count.
         """
         counts = np.where(np.isnan(scores), 0.0, weights[:, None])
         largest = counts.max(axis=0, initial=0.0)
-        correct = (1 - self.contamination) * counts.sum(axis=0)  # the rest of the weight is that of wrong samples
+        correct = (1 - self.contamination) * counts.sum(axis=0)  # the remaining weight belongs to wrong samples
         needed = np.where(largest > 0, coverage * (correct + (largest if new is None else new)), np.inf)
         needed = needed * (1 - _ROUND_OFF)
         if np.all(counts == weights.max(initial=0.0)) and np.all(needed == needed[:1]) and np.isfinite(needed[:1]):
-            place = math.ceil(needed[0] / largest[0]) - 1  # every sample counts the same
+            place = math.ceil(needed[0] / largest[0]) - 1  # all samples have the same weight
             if place >= len(scores):
                 return np.full(scores.shape[1], np.inf)
             return np.asarray(np.partition(scores, place, axis=0)[place])
@@ -71,7 +71,7 @@ class Calibration:
         return np.take_along_axis(ranked, place[None, :], axis=0)[0]
 
     def shortage(self, coverage: float, labels: np.ndarray) -> str | None:
-        """Return why bands are infinite: a group with fewer samples than the coverage takes. ``None``: none is."""
+        """Return why bands are infinite, a group with too few samples for the coverage, or ``None`` if none is."""
         wanted = math.ceil(coverage / (1 - coverage * (1 - self.contamination)) * (1 - _ROUND_OFF))
         for label in np.unique(labels):
             is_in = (self.labels == label) & (self.weights > 0) & np.any(~np.isnan(self.scores), axis=1)
@@ -81,16 +81,16 @@ class Calibration:
                 where += " of equal weight" if np.ptp(self.weights) > 0 else ""
                 advice = "Calibrate on more samples, or ask for a smaller coverage."
                 return (
-                    f"Bands are infinite: a coverage of {coverage:g} takes at least {wanted} calibration samples"
+                    f"Bands are infinite: a coverage of {coverage:g} requires at least {wanted} calibration samples"
                     f"{where}, and there are {count:.4g}. {advice}"
                 )
         return None
 
 
 def calibration_number(n: int, share: float, coverage: float) -> int:
-    """Return how many of n samples are set aside: the share, or up to half more if (m + 1) coverage is then whole.
+    """Return how many of n samples to set aside: the share, or up to half more to make (m + 1) coverage an integer.
 
-    Calibrated by m samples, a band covers with a probability of ceil((m + 1) coverage) / (m + 1).
+    A band calibrated on m samples covers with probability ceil((m + 1) coverage) / (m + 1).
     """
     least = math.ceil(n * share)
     for m in range(least, min(least + least // 2, n - 1) + 1):
@@ -110,7 +110,7 @@ def checked_weights(weights: np.ndarray) -> np.ndarray:
 
 
 def labels_of(groups: Any, n: int, is_grouped: bool) -> np.ndarray:
-    """Return the label of each sample; one for all where there are no groups."""
+    """Return the label of each sample, the same for all if there are no groups."""
     if (groups is not None) != is_grouped:
         raise ValueError(f"groups must be {'given, as in fit' if is_grouped else 'None, as in fit'}. Got {groups!r}.")
     labels = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
@@ -120,7 +120,7 @@ def labels_of(groups: Any, n: int, is_grouped: bool) -> np.ndarray:
 
 
 def checked_part(given: Any, index: np.ndarray, n: int, name: str) -> Any:
-    """Return the entries of some samples, ``None`` where nothing is given."""
+    """Return the entries of the selected samples, ``None`` if nothing is given."""
     if given is None:
         return None
     is_weight = name == "sample_weight"

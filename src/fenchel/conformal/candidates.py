@@ -1,4 +1,4 @@
-"""Sets of structured outputs, or of classes, with guaranteed coverage."""
+"""Conformal prediction sets of structured outputs or classes."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -21,14 +21,14 @@ __all__ = ["ConformalPredictor", "PredictionSet"]
 
 @dataclass(frozen=True, eq=False)
 class PredictionSet:
-    """Sets of candidates, one per sample.
+    """Prediction sets of candidates, one per sample.
 
     Attributes
     ----------
     outputs : list of arrays
-        The candidates inside, the best one first.
+        The candidates in each set, best first.
     places : list of arrays of int
-        Their places among the candidates of the sample.
+        Their indices among the candidates of the sample.
     coverage : float
         Nominal coverage.
 
@@ -47,23 +47,23 @@ class PredictionSet:
 
     @property
     def size(self) -> np.ndarray:
-        """Number of candidates inside, (n,)."""
+        """Number of candidates in each set, (n,)."""
         return np.array([len(places) for places in self.places])
 
     def contains(self, Y: Any) -> np.ndarray:
-        """Whether outputs are among the candidates inside, (n,)."""
+        """Whether each output is in its set, (n,)."""
         if length(Y) != len(self.outputs):
             raise ValueError(f"Y must have one output for each of the {len(self.outputs)} sets. Got {length(Y)}.")
         return np.array([any(np.array_equal(c, y) for c in inside) for inside, y in zip(self.outputs, Y, strict=True)])
 
 
 class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
-    r"""Sets of structured outputs, or of classes, with guaranteed coverage.
+    r"""Conformal prediction sets of structured outputs or classes, with guaranteed coverage.
 
-    Each candidate c has a score :math:`S(x, c)`: its squared distance to the prediction in the output space, and by
-    default that less the distance of the nearest candidate. With q the :math:`\lceil (m + 1) \gamma \rceil`-th smallest
-    score of the m true outputs of a calibration sample, the set :math:`\{c : S(x, c) \le q\}` contains the true output
-    of a new sample with a probability of at least :math:`\gamma`, if it is among the candidates.
+    Each candidate c has a score :math:`S(x, c)`: its squared distance to the prediction in the output space, by default
+    minus the distance of the nearest candidate. With q the :math:`\lceil (m + 1) \gamma \rceil`-th smallest score of
+    the m true outputs of a calibration sample, the set :math:`\{c : S(x, c) \le q\}` contains the true output of a new
+    sample with a probability of at least :math:`\gamma`, if it is among the candidates.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
     coverage : float, default=0.9
         Probability that the set contains the output.
     measure : {"margin", "distance"}, default="margin"
-        ``"margin"``: how much farther than the nearest candidate, so that no set is empty. ``"distance"``: how far; an
-        empty set says that nothing is near.
+        ``"margin"``: how much farther than the nearest candidate, so that no set is empty. ``"distance"``: the distance
+        itself; an empty set means that no candidate is near.
     contamination, calibration_size, random_state
         As for ``ConformalRegressor``.
 
@@ -133,9 +133,9 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         X, y
             The sample, as for the predictor.
         groups, sample_weight : array of shape (n,) or None, default=None
-            As for ``ConformalRegressor.fit``; the predictor does not see the weights.
+            As for ``ConformalRegressor.fit``; the weights are not passed to the predictor.
         candidates : array or None, default=None
-            Candidates for every sample; ``None`` are those of the decoder, by default the training outputs, or the
+            Candidates for every sample; ``None`` means those of the decoder, by default the training outputs, or the
             classes.
 
         Returns
@@ -158,7 +158,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
     def conformalize(
         self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, candidates: Any = None
     ) -> Self:
-        """Calibrate a predictor that is fitted already, on samples that it has not seen; arguments as for ``fit``."""
+        """Calibrate a predictor that is already fitted, on samples that it has not seen; arguments as for ``fit``."""
         self._validate()
         check_is_fitted(self.estimator)
         X, y = indexable(X), _objects(y)
@@ -176,24 +176,24 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
     def predict_set(
         self, X: Any, coverage: float | None = None, groups: Any = None, candidates: Any = None
     ) -> PredictionSet:
-        """Return sets of candidates that contain new outputs with the stated probability.
+        """Return sets of candidates that contain new outputs with the required probability.
 
         Parameters
         ----------
         X : array
             Inputs, as for the predictor.
         coverage : float or None, default=None
-            Another coverage than that of the model.
+            Coverage to use instead of that of the model.
         groups : array of shape (n,) or None, default=None
-            Labels of the inputs, for a model that was calibrated by groups.
+            Labels of the inputs, for a model calibrated by groups.
         candidates : array or None, default=None
-            Other candidates than those of ``fit``.
+            Candidates to use instead of those passed to ``fit``.
 
         Returns
         -------
         sets : PredictionSet
-            With ``outputs``, ``size`` and ``contains(Y)``. All candidates are inside where the calibration sample is
-            too small for the coverage.
+            With ``outputs``, ``size`` and ``contains(Y)``. If the calibration sample is too small for the coverage, the
+            sets contain all candidates.
         """
         check_is_fitted(self)
         coverage = self.coverage if coverage is None else coverage
@@ -234,12 +234,12 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
 
 
 def _objects(y: Any) -> Any:
-    """Return outputs that can be taken one by one: tables as arrays."""
+    """Return outputs that can be indexed one by one, with tables as arrays."""
     return np.asarray(y) if hasattr(y, "iloc") else indexable(y)
 
 
 def _candidate_scores(model: Any, X: Any, candidates: Any) -> np.ndarray:
-    """Return the score of each candidate for each sample, (n, C); least is best."""
+    """Return the score of each candidate for each sample, (n, C); lower is better."""
     if hasattr(model, "decision_scores"):
         return numbers(host(model.decision_scores(X, candidates)))
     if not is_classifier(model):
@@ -258,7 +258,7 @@ def _own_scores(model: Any, X: Any, y: Any) -> np.ndarray:
         return np.array([float(host(row)[0]) for row in model.decision_scores(X, sets)])
     scores, y = _candidate_scores(model, X, None), np.asarray(y)
     place = np.searchsorted(model.classes_, y)
-    known = model.classes_[np.minimum(place, len(model.classes_) - 1)] == y  # a class that was not seen is never inside
+    known = model.classes_[np.minimum(place, len(model.classes_) - 1)] == y  # an unseen class is never in a set
     return np.where(known, scores[np.arange(len(y)), np.where(known, place, 0)], np.inf)
 
 

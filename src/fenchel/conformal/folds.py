@@ -1,4 +1,4 @@
-"""Models without some samples, and the bands of cross-conformal prediction that they give."""
+"""Models fitted without some samples, and the resulting cross-conformal bands."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from fenchel.exceptions import IncompatibleError
 
 __all__: list[str] = []
 
-_BLOCK = 2**22  # numbers in the array of all ends for one block of inputs
+_BLOCK = 2**22  # numbers in the array of all bounds for one block of inputs
 
 
 class HeldOutModels(Protocol):
@@ -26,11 +26,11 @@ class HeldOutModels(Protocol):
 
     @property
     def residuals(self) -> Residuals:
-        """Residuals of each sample, by the model without it."""
+        """Residuals of each sample under the model fitted without it."""
 
     @property
     def place(self) -> np.ndarray:
-        """The model of each sample, (n,)."""
+        """Index of the model of each sample, (n,)."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predictions of all models, (models, m, q)."""
@@ -51,16 +51,16 @@ class FoldModels:
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """A regressor that is not fitted, and the sample to fit it on."""
+    """An unfitted regressor, and the sample to fit it on."""
 
     estimator: Any
     X: Any
     y: Any
-    weights: Any = None  # (n,), for a regressor that takes them
-    arguments: dict[str, Any] = field(default_factory=dict)  # of its fit
+    weights: Any = None  # (n,), for a regressor that takes sample weights
+    arguments: dict[str, Any] = field(default_factory=dict)  # passed to its fit
 
     def fit_on(self, index: np.ndarray) -> Any:
-        """Return the regressor fitted on some samples."""
+        """Return the regressor fitted on the selected samples."""
         model = clone(self.estimator)
         arguments = dict(self.arguments)
         if self.weights is not None and has_fit_parameter(model, "sample_weight"):
@@ -68,17 +68,17 @@ class Trainer:
         return model.fit(inputs_for(model, self.X, index, index), take(self.y, index), **arguments)
 
     def out_of_sample(self, model: Any, train: np.ndarray, cv: Any, random_state: Any) -> Residuals:
-        """Return residuals out of sample of the part that a model was fitted on; what a search has chosen is kept."""
+        """Return out-of-sample residuals on the training part of a model; choices made by a search are kept."""
         estimator = getattr(model, "best_estimator_", self.estimator)
         fixed = replace(self, estimator=clone(estimator))
         if has_closed_form(estimator) and self.weights is None:
             inputs, outputs = inputs_for(model, self.X, train, train), take(self.y, train)
-            with suppress(IncompatibleError):  # curves with gaps have none
+            with suppress(IncompatibleError):  # curves with gaps have no closed form
                 return fit_left_out(fixed.estimator, inputs, outputs, only_closed=True, **self.arguments)[1].residuals
         return fixed.fit_folds(train, cv, random_state).residuals
 
     def fit_folds(self, train: np.ndarray, cv: Any, random_state: Any) -> FoldModels:
-        """Return the models of the folds of a part of the sample."""
+        """Return the models of the folds of the training part."""
         models, place, parts = [], np.zeros(len(train), dtype=int), []
         for k, (inside, outside) in enumerate(_splitter(cv, len(train), random_state).split(train)):
             models.append(self.fit_on(train[inside]))
@@ -102,7 +102,7 @@ def cross_ends(
     labels: np.ndarray,
     new: np.ndarray | None = None,
 ) -> list[np.ndarray]:
-    """Return the quantiles of the ends that all models give, as CV+ and jackknife+ do: lower and upper, (n, q)."""
+    """Return the lower and upper quantiles of the bounds of all models, as in CV+ and jackknife+, (n, q)."""
     sizes = widths.at(X, grid)
     ends = [np.full_like(sizes, -np.inf), np.full_like(sizes, np.inf)]
     rows = max(1, _BLOCK // (len(models.place) * sizes.shape[1]))
@@ -123,7 +123,7 @@ def cross_ends(
 
 
 def _splitter(cv: Any, n: int, random_state: Any) -> Any:
-    """Return folds of samples in random order for a number; a splitter or splits are taken as they are."""
+    """Return shuffled folds for a number; a splitter or splits are used as given."""
     if not isinstance(cv, int | np.integer):
         return check_cv(cv)
     if n < 2:

@@ -1,4 +1,4 @@
-"""All models without one sample of a kernel machine, at the cost of one fit."""
+"""All leave-one-out models of a kernel machine at the cost of one fit."""
 
 from abc import ABC, abstractmethod
 from copy import copy
@@ -36,11 +36,11 @@ __all__: list[str] = []
 
 @dataclass(frozen=True, eq=False)
 class LeftOutModels:
-    """A fitted model, and the models without each of its samples."""
+    """A fitted model, and the models fitted without each of its samples."""
 
-    model: Any  # with an expansion that predicts for all models without one sample, one after the other
-    residuals: Residuals  # of each sample, by the model without it
-    place: np.ndarray  # the model of each sample
+    model: Any  # with an expansion that predicts for all leave-one-out models, one after the other
+    residuals: Residuals  # of each sample, under the model without it
+    place: np.ndarray  # the index of the model of each sample
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predictions of all models, (n, m, q)."""
@@ -48,7 +48,7 @@ class LeftOutModels:
 
 
 class LeftOut(ABC):
-    """Coefficients of the models without one sample; of the kernel of the inputs alone, without the output operator."""
+    """Coefficients of the leave-one-out models, for the kernel on the inputs alone, without the output operator."""
 
     @abstractmethod
     def images(self, gram: Any) -> np.ndarray:
@@ -77,25 +77,25 @@ class InverseLeftOut(LeftOut):
         return host(self.duals) / np.diag(host(self.inverse))[:, None]
 
     def images(self, gram: Any) -> np.ndarray:
-        """Return the values of the model of all samples, less one column of G^-1 for each sample."""
+        """Return the values of the model of all samples minus one column of G^-1 for each sample."""
         whole, columns = host(gram.matmul(self.duals)), host(gram.matmul(self.inverse))
         return np.asarray(self.scale * (whole - columns.T[:, :, None] * self.residuals[:, None, :]))
 
     def own_images(self, gram: Any) -> np.ndarray:
-        """Return the diagonal of the images: scale K G^-1 = I - G^-1."""
+        """Return the diagonal of the images, by scale K G^-1 = I - G^-1."""
         own = 1 - np.diag(host(self.inverse))
         return np.asarray(self.scale * host(gram.matmul(self.duals)) - own[:, None] * self.residuals)
 
 
 @dataclass(frozen=True, eq=False)
 class EigenLeftOut(LeftOut):
-    """The same with an output operator: one G for each of its eigenvalues, all in one eigenbasis."""
+    """The same with an output operator: one G for each of its eigenvalues, all in a common eigenbasis."""
 
     scale: float
     left: Array  # eigenvectors of the Gram matrix, (n, r)
     left_values: Array  # its eigenvalues, (r,)
     right: Array | None  # eigenvectors of the operator, (p, p); None: the columns themselves
-    values: Array  # products of the eigenvalues of both, (r, p)
+    values: Array  # products of both sets of eigenvalues, (r, p)
     targets: Array  # (n, p)
 
     @property
@@ -114,10 +114,10 @@ class EigenLeftOut(LeftOut):
         return duals, duals / (1 + left**2 @ changes)
 
     def images(self, gram: Any) -> np.ndarray:
-        """Return the values in the eigenbasis of the operator, turned back."""
+        """Return the values in the eigenbasis of the operator, rotated back."""
         duals, residuals = self.turned
         like, left, filters = self.targets, host(self.left), self.filters
-        products = host(gram.matmul(self.left))  # K has no part outside the basis
+        products = host(gram.matmul(self.left))  # K vanishes outside the basis
         images = np.repeat(host(gram.matmul(as_like(duals, like)))[None], len(left), axis=0)
         for column in range(duals.shape[1]):
             weights = left @ (products * filters[:, column]).T
@@ -137,7 +137,7 @@ class EigenLeftOut(LeftOut):
 
 @dataclass(frozen=True, eq=False)
 class SolvedLeftOut(LeftOut):
-    """Leave-one-out of any loss: one solve for each sample, on one eigenbasis."""
+    """Leave-one-out of any loss: one solve per sample, on a common eigenbasis."""
 
     coef: Array  # (n, n, p): sample, model, coordinate
 
@@ -146,18 +146,18 @@ class SolvedLeftOut(LeftOut):
         return np.moveaxis(host(gram.matmul(self.coef)), 1, 0)
 
     def own_images(self, gram: Any) -> np.ndarray:
-        """Return the diagonal of the images, from one row of the Gram matrix at a time."""
+        """Return the diagonal of the images, one row of the Gram matrix at a time."""
         return np.asarray(np.einsum("ij,jip->ip", host(gram.matrix), host(self.coef)))
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOutExpansion:
-    """What an estimator predicts with, for all models without one sample: rows of the first model come first."""
+    """Expansion with which an estimator predicts for all leave-one-out models; rows of the first model come first."""
 
     kernel: BoundKernel
     X: Array
     left_out: LeftOut
-    is_own: bool = False  # each sample by the model without it, whatever the inputs
+    is_own: bool = False  # predict each sample by the model without it, ignoring the inputs
 
     def predict_coordinates(self, X: Array) -> Array:
         """Return the predictions in coordinates."""
@@ -165,7 +165,7 @@ class LeftOutExpansion:
         return output.times(images)
 
     def evaluate(self, X: Array, matrix: Array) -> Array:
-        """Return the predictions after a matrix (p, points) that holds the output operator."""
+        """Return the predictions multiplied by a matrix (p, points) that includes the output operator."""
         return self._images(X)[0] @ matrix
 
     def _images(self, X: Array) -> tuple[Array, Output]:
@@ -178,12 +178,12 @@ class LeftOutExpansion:
 def fit_left_out(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None, only_closed: bool = False, **fit_arguments: Any
 ) -> tuple[Any, LeftOutModels]:
-    """Return the fitted estimator, and the models without one sample each.
+    """Return the fitted estimator, and the leave-one-out models.
 
-    The square loss with complete outputs takes a closed form. Other losses, curves with gaps and weights take one solve
-    for each sample, on one eigenbasis. What the estimator takes from the sample (a bandwidth, a threshold, the centre
-    and the scale of the outputs, what a cross-validation chooses) is taken from the whole of it. With ``only_closed``
-    an ``IncompatibleError`` is raised where there is no closed form.
+    The square loss with complete outputs has a closed form. Other losses, curves with gaps and sample weights need one
+    solve per sample, on a common eigenbasis. Everything that the estimator takes from the sample (a bandwidth, a
+    threshold, the centre and the scale of the outputs, the choices of a cross-validation) is taken from the whole
+    sample. With ``only_closed=True`` an ``IncompatibleError`` is raised if there is no closed form.
     """
     n = length(X)
     weighted = fit_arguments if sample_weight is None else {"sample_weight": sample_weight, **fit_arguments}
@@ -205,14 +205,14 @@ def fit_left_out(
     own._expansion = LeftOutExpansion(training_set.kernel, training_set.X, left_out, is_own=True)
     kept = np.arange(n) if training_set.index is None else training_set.index
     residuals, place = Residuals.of(own, X, take(y, kept)), np.zeros(n, dtype=int)
-    values = np.full((n, residuals.values.shape[1]), np.nan)  # samples of weight zero have none
+    values = np.full((n, residuals.values.shape[1]), np.nan)  # samples of weight zero have no residual
     values[kept], place[kept] = residuals.values, np.arange(len(kept))
     models = LeftOutModels(stacked, replace(residuals, values=values), place)
     return (machine if search is None else search), models
 
 
 def has_closed_form(estimator: Any) -> bool:
-    """Whether leave-one-out of an estimator can have a closed form: it is a kernel machine with the square loss."""
+    """Whether leave-one-out of an estimator can have a closed form: a kernel machine with the square loss."""
     if not _is_machine(estimator):
         return False
     loss = estimator._settings().loss
@@ -220,13 +220,13 @@ def has_closed_form(estimator: Any) -> bool:
 
 
 def _is_machine(estimator: Any) -> bool:
-    """Whether an estimator is one of one dual problem, and predicts points."""
+    """Whether an estimator solves a single dual problem and makes point predictions."""
     has_parts = all(hasattr(estimator, name) for name in ("_settings", "_encode", "_expose"))
     return has_parts and not hasattr(estimator, "predict_interval")
 
 
 def _solved(training_set: TrainingSet, settings: Any, only_closed: bool) -> tuple[FittedDual, LeftOut]:
-    """Return the fit of the whole sample, and the coefficients of those without one sample."""
+    """Return the fit of the whole sample, and the coefficients of the leave-one-out models."""
     loss, lam, tol = settings.loss, float(settings.lam), settings.tol
     n = training_set.n_samples
     ridge = training_set.ridge
@@ -255,7 +255,7 @@ def _solved(training_set: TrainingSet, settings: Any, only_closed: bool) -> tupl
 
 
 def _inverse(gram: Operator, scale: float, like: Array) -> Array:
-    """Return (I + scale K)^-1: of a dense matrix from its Cholesky factor, in a third of the time of n solves."""
+    """Return (I + scale K)^-1; for a dense matrix from its Cholesky factor, in a third of the time of n solves."""
     n = gram.shape[0]
     if not is_numpy(like):
         return gram.solver(scale, 1.0)(as_like(np.eye(n), like))
@@ -266,7 +266,7 @@ def _inverse(gram: Operator, scale: float, like: Array) -> Array:
 
 
 def _solved_coefficients(training_set: TrainingSet, fitted: FittedDual, tol: float) -> Array:
-    """Return the coefficients of the models without one sample, each solved from the duals of all, (n, n, p)."""
+    """Return the coefficients of the leave-one-out models, each solved from the duals of all samples, (n, n, p)."""
     problem: DualProblem = fitted.problem
     (n, p), root = problem.targets.shape, problem.root
     check_memory(24 * n * n * p, f"The models without one of {n} samples", "Use method='cv+'")

@@ -37,50 +37,50 @@ __all__ = ["ConformalRegressor"]
 
 
 class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Prediction bands with guaranteed coverage, around any regressor.
+    r"""Conformal prediction bands with guaranteed coverage, around any regressor.
 
     The regressor is fitted on one part of the sample. On the other, the calibration part, each output has the score
 
     .. math:: R_i = \max_t \frac{|y_i(t) - \hat y_i(t)|}{s(x_i, t)},
 
-    and the band is :math:`\hat y(t) \pm q \, s(x, t)` with :math:`q` the :math:`\lceil (m + 1) c \rceil`-th smallest of
-    the m scores for a coverage c. It contains a new output *at all points at once* with at least that probability,
-    whatever the distribution, if the samples are exchangeable.
+    and the band is :math:`\hat y(t) \pm q \, s(x, t)`, where :math:`q` is the :math:`\lceil (m + 1) c \rceil`-th
+    smallest of the m scores for a coverage c. It contains a new output *at all points at once* with at least that
+    probability, for any distribution, if the samples are exchangeable.
 
     Parameters
     ----------
     estimator : regressor or None, default=None
-        Any regressor with ``fit`` and ``predict``: of this library, a pipeline, a grid search. ``None`` is
-        ``OperatorKernelRegressorCV()``. One with a ``predict_interval`` of its own (``QuantileFunctionRegressor``) has
-        its intervals moved by the same amount at both ends.
+        Any regressor with ``fit`` and ``predict``: from this library, a pipeline, a grid search. ``None`` means
+        ``OperatorKernelRegressorCV()``. If it has its own ``predict_interval`` (``QuantileFunctionRegressor``), both
+        ends of its intervals are moved by the same amount.
     coverage : float, default=0.9
         Probability that the band contains the output.
     method : {"split", "cv+", "jackknife+"}, default="split"
         ``"split"``: one fit, with a part of the sample set aside. ``"cv+"``: each sample is calibrated by the fit
         without its fold. It uses the whole sample; its coverage is close to the nominal one, and never below
         ``2 * coverage - 1`` (up to a term of order one over the size of a fold). ``"jackknife+"``: the same with each
-        sample as a fold, for kernel machines of this library and searches of them: in closed form for the square loss,
-        else by one solve for each sample on one eigenbasis. A bandwidth, a threshold, the centre and the scale of the
-        outputs and what a search chooses are those of the whole sample.
+        sample as a fold, for kernel machines of this library and searches over them: in closed form for the square
+        loss, otherwise by one solve per sample on a common eigenbasis. A bandwidth, a threshold, the centre and the
+        scale of the outputs and the choices of a search are those of the whole sample.
     modulation : {"constant", "std", "local"} or regressor, default="std"
         The width :math:`s`: the same everywhere; the deviation of the residuals at each output or point; or that times
-        a factor of the input, from a model of the size of the residuals (a regressor is taken as that model).
-        Estimated from residuals out of sample on the training part (leave-one-out where it has a closed form, else
-        folds), or on 500 calibration samples if there are more than 1000 of them: no further fit is needed then.
+        a factor that depends on the input, from a model of the size of the residuals (a regressor is used as that
+        model). It is estimated from out-of-sample residuals on the training part (leave-one-out if it has a closed
+        form, otherwise folds), or on 500 calibration samples if there are more than 1000, without a further fit.
     joint : bool or "ellipsoid", default=True
-        Whether a band covers all outputs of a sample at once, as a box; ``False`` gives each output an interval of its
-        own. ``"ellipsoid"`` takes the correlations of the residuals into account: ``lower`` and ``upper`` are then the
-        ends of the ellipsoid along each output, and ``contains`` asks for the ellipsoid itself.
+        Whether a band covers all outputs of a sample at once, as a box; ``False`` gives each output its own interval.
+        ``"ellipsoid"`` takes the correlations of the residuals into account: ``lower`` and ``upper`` are then the
+        extent of the ellipsoid along each output, and ``contains`` tests the ellipsoid itself.
     contamination : float, default=0.0
-        Share of the samples that may be grossly wrong. The largest scores, up to this share, are then taken for those
-        of wrong samples, and the band covers *correct* outputs with the stated probability.
+        Share of the samples that may be grossly wrong. The largest scores, up to this share, are attributed to wrong
+        samples, and the band covers *correct* outputs with the required probability.
     calibration_size : float, default=0.25
-        Share of the sample that is set aside for the calibration. The number of samples m is rounded up, by a half at
-        most, to one for which ``(m + 1) * coverage`` is whole: a band from any other number is wider than it need be.
+        Share of the sample that is set aside for calibration. The number of samples m is rounded up, by at most a half,
+        to make ``(m + 1) * coverage`` an integer: with any other number a band is wider than necessary.
     cv : int or splitter, default=5
-        Folds of ``"cv+"``, and of the residuals out of sample; a number is that many folds in random order.
+        Folds for ``"cv+"`` and for out-of-sample residuals; a number means that many shuffled folds.
     random_state : int, RandomState or None, default=0
-        How the sample is split.
+        Seed of the split.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     References
     ----------
     [Lei2018]_ for the split; [Diquigiovanni2022]_ for curves and their modulation; [Barber2021]_ for CV+ and
-    jackknife+ (the band at each point contains the set of that paper, so that it is simultaneous too); [Romano2019]_
+    jackknife+ (the band at each point contains the set of that paper, so it is simultaneous too); [Romano2019]_
     for quantiles; [Vovk2005]_ for groups and [Tibshirani2019]_ for weights.
 
     Examples
@@ -147,12 +147,12 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         X, y
             The sample, as for the regressor.
         groups : array of shape (n,) or None, default=None
-            Labels; each group is calibrated on its own, so that the coverage holds in each.
+            Group labels; each group is calibrated separately, so that the coverage holds within each.
         sample_weight : array of shape (n,) or None, default=None
-            How often each sample counts, in the calibration and, if the regressor takes weights, in its fit. For a
-            shift of the inputs: the ratio of the density of new inputs to that of the sample.
+            Sample weights, for the calibration and, if the regressor supports them, its fit. For a covariate shift, use
+            the ratio of the density of new inputs to that of the sample.
         **fit_params : dict
-            Further arguments of the regressor's ``fit``, such as ``grid``.
+            Further arguments passed to the regressor's ``fit``, such as ``grid``.
 
         Returns
         -------
@@ -184,12 +184,12 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @all_or_nothing
     def conformalize(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
-        """Calibrate a regressor that is fitted already, on samples that it has not seen.
+        """Calibrate a regressor that is already fitted, on samples that it has not seen.
 
         Parameters
         ----------
         X, y, groups, sample_weight
-            The calibration sample, as for ``fit``. Widths other than the constant one are estimated on half of it.
+            The calibration sample, as for ``fit``. Non-constant widths are estimated on half of it.
 
         Returns
         -------
@@ -225,25 +225,25 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     def predict_interval(
         self, X: Any, coverage: float | None = None, groups: Any = None, sample_weight: Any = None
     ) -> PredictionBand:
-        """Return bands that contain new outputs with the stated probability.
+        """Return bands that contain new outputs with the required probability.
 
         Parameters
         ----------
         X : array
             Inputs, as for the regressor.
         coverage : float or None, default=None
-            Another coverage than that of the model.
+            Coverage to use instead of that of the model.
         groups : array of shape (n,) or None, default=None
-            Labels of the inputs, for a model that was calibrated by groups.
+            Labels of the inputs, for a model calibrated by groups.
         sample_weight : array of shape (n,) or None, default=None
-            Weights of the inputs, for a model that was calibrated with weights; ``None`` is the largest weight of the
-            calibration sample, which is safe for all that are not larger.
+            Weights of the inputs, for a model calibrated with weights; ``None`` means the largest weight of the
+            calibration sample, which is safe for all weights up to it.
 
         Returns
         -------
         band : PredictionBand
-            With ``lower``, ``upper``, ``contains(Y)`` and ``plot()``. Ends are infinite where the calibration sample
-            is too small for the coverage; a warning says how many samples it takes.
+            With ``lower``, ``upper``, ``contains(Y)`` and ``plot()``. If the calibration sample is too small for the
+            coverage, bounds are infinite and a warning reports how many samples are needed.
         """
         check_is_fitted(self)
         coverage = self.coverage if coverage is None else coverage
@@ -269,7 +269,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         for name, limit in self._limits.items():
             check_parameter("ConformalRegressor", name, getattr(self, name), limit)
         if self._is_ellipsoid and (self.method != "split" or self.modulation == "constant"):
-            raise ValueError("joint='ellipsoid' takes method='split', and modulation='std' or 'local'.")
+            raise ValueError("joint='ellipsoid' requires method='split', and modulation='std' or 'local'.")
         if isinstance(self.modulation, str):
             check_parameter("ConformalRegressor", "modulation", self.modulation, Options(("constant", "std", "local")))
 
@@ -287,7 +287,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return not is_constant and not self._has_intervals
 
     def _widths(self, residuals: Residuals, X: Any) -> Widths:
-        """Return the widths that ``modulation`` names."""
+        """Return the widths given by ``modulation``."""
         shape = correlated if self._is_ellipsoid else deviations
         if isinstance(self.modulation, str) and self.modulation == "std":
             return shape(residuals, self.contamination)
@@ -296,7 +296,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return local(residuals, model, X, self.contamination, shape)
 
     def _remember_inputs(self, train: np.ndarray | None = None, n: int | None = None) -> Self:
-        """Note the features, and of Gram matrices of new inputs with the whole sample the columns of the regressor."""
+        """Store the features and, for Gram matrices between new inputs and the sample, the regressor's columns."""
         self._columns: np.ndarray | None = None
         if train is not None and get_tags(self.estimator_).input_tags.pairwise:
             self._columns, self.n_features_in_ = train, n
@@ -305,7 +305,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _scores(self, model: Any, X: Any, y: Any, widths: Widths | None) -> np.ndarray:
-        """Return the score of each sample, (m, 1) for a joint band and else (m, q)."""
+        """Return the score of each sample, (m, 1) for a joint band, else (m, q)."""
         if self._has_intervals:
             if self._is_ellipsoid:
                 raise ValueError("joint='ellipsoid' is for predictions, not for intervals. Use joint=True.")
@@ -329,7 +329,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.scores_ = scores[:, 0] if self.joint else scores
 
     def _fit_held_out(self, trainer: Trainer, groups: Any) -> Self:
-        """Calibrate each sample by a model without it."""
+        """Calibrate each sample by a model fitted without it."""
         X, n = trainer.X, length(trainer.X)
         labels, weights = _parts(groups, trainer.weights, np.arange(n), n)
         models: HeldOutModels
@@ -352,7 +352,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         even = replace(residuals, values=residuals.values / ratios)
         scores = widths.scores(even, X, bool(self.joint))
         self._keep(scores, widths, labels, weights, models)
-        self._calibration = replace(self._calibration, scores=scores * ratios)  # in units of the widths of all samples
+        self._calibration = replace(self._calibration, scores=scores * ratios)  # relative to the widths of all samples
         return self._remember_inputs()
 
     def _ends(
@@ -364,7 +364,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         labels: np.ndarray,
         new: np.ndarray | None,
     ) -> list[np.ndarray]:
-        """Return the lower and the upper ends, of the shape of the predictions."""
+        """Return the lower and upper bounds, with the shape of the predictions."""
         if self._models is not None and self._calibration_widths is not None:
             how = self._models, self._calibration_widths, self._calibration
             return [end.reshape(center.shape) for end in cross_ends(*how, X, grid, coverage, labels, new)]
@@ -372,7 +372,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         if self._has_intervals:
             lower, upper = self._own_ends(self.estimator_, X, self.coverage)
             moves = np.broadcast_to(quantiles, lower.reshape(len(lower), -1).shape).reshape(lower.shape)
-            middle = (lower + upper) / 2  # ends that would cross meet there
+            middle = (lower + upper) / 2  # bounds that would cross meet here
             return [np.minimum(lower - moves, middle), np.maximum(upper + moves, middle)]
         flat = center.reshape(len(center), -1)
         widths = np.ones_like(flat) if self._calibration_widths is None else self._calibration_widths.at(X, grid)
@@ -390,5 +390,5 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 def _parts(groups: Any, weights: Any, index: np.ndarray, n: int) -> tuple[Any, Any]:
-    """Return the groups and the weights of some samples."""
+    """Return the groups and the weights of the selected samples."""
     return checked_part(groups, index, n, "groups"), checked_part(weights, index, n, "sample_weight")

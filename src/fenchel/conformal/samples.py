@@ -1,4 +1,4 @@
-"""Samples in whatever form a regressor takes them: their length, parts of them, residuals as arrays."""
+"""Utilities for samples in any form that a regressor takes: length, subsets, residuals as arrays."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,26 +19,26 @@ def length(sample: Any) -> int:
 
 
 def indexable(sample: Any) -> Any:
-    """Return a sample that can be cut into parts: sparse matrices by rows, others as they are if they can be."""
+    """Return a sample that can be split: sparse matrices as CSR, others unchanged if they can be indexed."""
     if is_sparse(sample):
         return as_rows(sample)
     return sample if sample is None or hasattr(sample, "shape") or hasattr(sample, "__len__") else np.asarray(sample)
 
 
 def checked_length(X: Any, y: Any, owner: str) -> int:
-    """Return the number of samples, or raise if inputs and outputs do not have as many, or if one cannot be split."""
+    """Return the number of samples; raise if inputs and outputs differ in it or cannot be split."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     n = length(X)
     if n != length(y):
-        raise ValueError(f"X and y must have as many samples. Got {n} and {length(y)}.")
+        raise ValueError(f"X and y must have the same number of samples. Got {n} and {length(y)}.")
     if n < 2:
         raise ValueError(f"{owner} needs at least 2 samples. Got n_samples = {n}.")
     return n
 
 
 def take(sample: Any, index: np.ndarray) -> Any:
-    """Return some samples, in the form that they came in."""
+    """Return the selected samples, in their original form."""
     if hasattr(sample, "iloc"):
         return sample.iloc[index]
     if hasattr(sample, "take") and not hasattr(sample, "shape"):
@@ -49,34 +49,34 @@ def take(sample: Any, index: np.ndarray) -> Any:
 
 
 def inputs_for(model: Any, X: Any, rows: np.ndarray, train: np.ndarray) -> Any:
-    """Return the inputs of some samples for a model of others: of a Gram matrix, their columns alone."""
+    """Return the inputs of some samples for a model of others; for a Gram matrix, only the model's columns."""
     return columns_for(take(X, rows), train if get_tags(model).input_tags.pairwise else None)
 
 
 def columns_for(X: Any, columns: np.ndarray | None) -> Any:
-    """Return some columns of a Gram matrix; ``None`` is all of them."""
+    """Return the selected columns of a Gram matrix; ``None`` means all of them."""
     if columns is None:
         return X
     return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
 
 
 def on_one_grid(y: Any) -> Any:
-    """Return curves with points of their own on the union of the points, so that all parts of a sample have one grid.
+    """Return curves with their own points on the union of all points, so that all parts of a sample share a grid.
 
-    Other outputs are returned as they are.
+    Other outputs are returned unchanged.
     """
     is_ragged = is_pairs(y) or (is_fdata(y) and type(y).__name__ == "FDataIrregular")
     return as_curves(y) if is_ragged else y
 
 
 def largest(values: np.ndarray) -> np.ndarray:
-    """Return the largest number of each row, NaN where there is none."""
+    """Return the maximum of each row, ignoring NaN; NaN if a row has no number."""
     found = np.where(np.isnan(values), -np.inf, values).max(axis=1)
     return np.where(np.isneginf(found), np.nan, found)
 
 
 def of_shape(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return values in a shape that has a last axis of length 1 more, or less; others as they are."""
+    """Return values with a trailing axis of length 1 added or removed to match a shape, else unchanged."""
     is_column = values.shape == (*shape, 1) or (*values.shape, 1) == shape
     return values.reshape(shape) if is_column else values
 
@@ -108,7 +108,7 @@ def at_points(values: np.ndarray, grid: np.ndarray, points: np.ndarray) -> np.nd
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Outputs less predictions as an array (n, q), NaN where nothing was observed, at the points of the outputs."""
+    """Outputs minus predictions as an array (n, q), NaN where nothing was observed, at the points of the outputs."""
 
     values: np.ndarray
     grid: np.ndarray | None

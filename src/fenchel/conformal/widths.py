@@ -1,4 +1,4 @@
-"""How wide a band is at each output, or at each point of a curve, and for each input."""
+"""Width of a band at each output, or at each point of a curve, and for each input."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,11 +19,11 @@ from fenchel.kernels import Gaussian, Standardized
 
 __all__: list[str] = []
 
-_SIZE_LAMS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of the model of the size of residuals, which need not be sharp
-ENOUGH = 500  # samples for widths: the deviation of as many residuals is off by 3 %
-_LEAST = 0.1  # least factor of an input, in units of the median one
-_LEAST_OF_POINTS = 1e-3  # least width of a point of a curve, in units of the median one
-_ROUND_OFF = 1e-12  # the same for outputs in units of their own
+_SIZE_LAMS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # for the model of the size of residuals, which need not be accurate
+ENOUGH = 500  # samples for widths: the deviation of this many residuals has an error of 3 %
+_LEAST = 0.1  # smallest factor of an input, relative to the median
+_LEAST_OF_POINTS = 1e-3  # smallest width of a point of a curve, relative to the median
+_ROUND_OFF = 1e-12  # the same for outputs with their own units
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +34,14 @@ class Widths:
     grid: np.ndarray | None
     shape: tuple[int, ...]
     local: "LogFactors | None" = None
-    whitening: np.ndarray | None = None  # (q, q), of an ellipsoid: turns residuals into uncorrelated ones of size 1
+    whitening: np.ndarray | None = None  # (q, q), for an ellipsoid: makes residuals uncorrelated with size 1
 
     def factors(self, X: Any) -> np.ndarray:
         """Return the factor of each input, (n,)."""
         return np.ones(length(X)) if self.local is None else self.local.at(X)
 
     def scores(self, residuals: Residuals, X: Any, is_joint: bool = True) -> np.ndarray:
-        """Return how far residuals are, in units of the width: (n, 1), or (n, q) for each output by itself."""
+        """Return the size of residuals in units of the width, (n, 1), or (n, q) for each output separately."""
         if self.whitening is not None:
             sizes = np.linalg.norm(residuals.values @ self.whitening.T, axis=1)
             return np.asarray(sizes / self.factors(X))[:, None]
@@ -49,7 +49,7 @@ class Widths:
         return largest(excess)[:, None] if is_joint else excess
 
     def at(self, X: Any, grid: np.ndarray | None) -> np.ndarray:
-        """Return the widths of some inputs at some points, (n, q)."""
+        """Return the widths for inputs at given points, (n, q)."""
         base = self.base
         if self.grid is not None and grid is not None:
             base = at_points(base.reshape(1, *self.shape), self.grid, grid).ravel()
@@ -60,10 +60,10 @@ Shape = Callable[[Residuals, float], Widths]
 
 
 def without_each(widths: Widths, residuals: Residuals, X: Any) -> np.ndarray:
-    """Return by how much the widths would differ if a sample were not among those that they were estimated on, (n, q).
+    """Return the factors by which the widths change if each sample is excluded from their estimation, (n, q).
 
-    A large residual makes its own width large, and its score small: scores of samples that the widths were estimated on
-    would be smaller than those of new ones.
+    A large residual increases its own width and so decreases its score: scores of samples used to estimate the widths
+    would be smaller than those of new samples.
     """
     values = residuals.values / widths.factors(X)[:, None]
     counts, means = np.sum(~np.isnan(values), axis=0), _mean_squares(values)
@@ -74,23 +74,23 @@ def without_each(widths: Widths, residuals: Residuals, X: Any) -> np.ndarray:
 
 
 def constant(residuals: Residuals) -> Widths:
-    """Return the same width everywhere."""
+    """Return constant widths."""
     return Widths(np.ones(residuals.values.shape[1]), residuals.grid, residuals.shape)
 
 
 def deviations(residuals: Residuals, contamination: float) -> Widths:
-    """Return the root mean square of the residuals at each output; samples with the largest share are left out."""
+    """Return the root mean square of the residuals at each output, excluding the samples with the largest ones."""
     values = residuals.values
     scale = np.sqrt(_mean_squares(values))
     sizes = largest(np.abs(values) / np.where(scale > 0, scale, 1.0))
     base = np.sqrt(_mean_squares(values[sizes <= np.nanquantile(sizes, 1 - contamination)]))
     typical, share = _typical(base, residuals)
-    base = np.where(np.isnan(base), typical, base)  # nothing is known of a point that was never observed
+    base = np.where(np.isnan(base), typical, base)  # nothing is known about a point that was never observed
     return Widths(np.maximum(base, np.where(typical > 0, share * typical, 1.0)), residuals.grid, residuals.shape)
 
 
 def correlated(residuals: Residuals, contamination: float) -> Widths:
-    """Return the deviations, and the correlations of the outputs, shrunk as Ledoit and Wolf do."""
+    """Return the deviations, and the correlations of the outputs with Ledoit-Wolf shrinkage."""
     if residuals.grid is not None or np.isnan(residuals.values).any():
         raise IncompatibleError("joint='ellipsoid' is for vectors without gaps. Use joint=True, which gives a box.")
     widths = deviations(residuals, contamination)
@@ -103,16 +103,16 @@ def correlated(residuals: Residuals, contamination: float) -> Widths:
 
 
 def size_model(is_pairwise: bool) -> Any:
-    """Return the model of the size of residuals: a kernel machine on standardised vectors of the inputs."""
+    """Return the model of the size of residuals, a kernel machine on standardised input vectors."""
     kernel = "precomputed" if is_pairwise else Standardized(Gaussian("median"))
     machine = OperatorKernelRegressorCV(kernel, lams=_SIZE_LAMS, losses=["square"], cv="loo")
     return machine if is_pairwise else make_pipeline(FunctionTransformer(vectors), machine)
 
 
 def local(residuals: Residuals, model: Any, X: Any, contamination: float, shape: Shape) -> Widths:
-    """Return widths with a factor for each input; the deviations are those of the residuals over their factors.
+    """Return widths with a factor for each input and the deviations of the residuals divided by their factors.
 
-    Deviations of the residuals themselves would be those of the inputs with large ones. ``shape`` is ``deviations``, or
+    Deviations of the residuals themselves would be dominated by inputs with large ones. ``shape`` is ``deviations``, or
     ``correlated`` for an ellipsoid.
     """
     uneven = _with_factors(shape(residuals, contamination), residuals, model, X, contamination)
@@ -134,10 +134,10 @@ def _with_factors(widths: Widths, residuals: Residuals, model: Any, X: Any, cont
 
 
 def _typical(base: np.ndarray, residuals: Residuals) -> tuple[np.ndarray, float]:
-    """Return a typical width for each output, and the share of it that is the least one.
+    """Return a typical width for each output, and the smallest allowed share of it.
 
-    Points of a channel have one unit, and their median says what is small. Outputs that are no curves may each have a
-    unit of their own, so that only round-off is small.
+    The points of a channel share a unit, and their median defines what is small. Outputs that are not curves may each
+    have their own unit, so only round-off is small.
     """
     if residuals.grid is None:
         return np.full_like(base, np.nanmedian(base)), _ROUND_OFF
@@ -147,18 +147,18 @@ def _typical(base: np.ndarray, residuals: Residuals) -> tuple[np.ndarray, float]
 
 
 def _mean_squares(values: np.ndarray) -> np.ndarray:
-    """Return the mean square of each column, NaN where nothing was observed."""
+    """Return the mean square of each column, NaN if nothing was observed."""
     counts = np.sum(~np.isnan(values), axis=0)
     return np.where(counts > 0, np.nansum(values**2, axis=0) / np.maximum(counts, 1), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class LogFactors:
-    """A fitted model of the log factors less their mean, and that mean."""
+    """A fitted model of the centred log factors, and their mean."""
 
     model: Any
     mean: float
-    columns: np.ndarray | None = None  # those of a Gram matrix that the model knows
+    columns: np.ndarray | None = None  # the columns of a Gram matrix on which the model was fitted
 
     def at(self, X: Any) -> np.ndarray:
         """Return the factor of each input."""

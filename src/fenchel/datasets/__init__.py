@@ -1,8 +1,8 @@
-"""Data sets: loaders of real data, which read a local copy or fetch it, generators, and curves in every form.
+"""Datasets: loaders of real data, generators, and conversion of curves between formats.
 
-Each loader returns a ``Bunch`` with ``DESCR``, what the data are, and ``citation``. Files are looked for in the folder
-that ``FENCHEL_DATA`` names, else in ``~/fenchel_data``; if ``FENCHEL_DATA_URL`` is the address of a copy, a file that
-is absent is fetched from there, and gets its name only if its checksum is right.
+Each loader returns a ``Bunch`` with a description, ``DESCR``, and a ``citation``. Files are looked up in the folder
+named by ``FENCHEL_DATA``, else in ``~/fenchel_data``. If ``FENCHEL_DATA_URL`` is the address of a copy, a missing file
+is downloaded from there and kept only if its checksum is right.
 """
 
 from fenchel.datasets import (

@@ -21,10 +21,10 @@ class Relation:
     names : list of str
         Names of the attributes.
     values : ndarray of shape (n, d)
-        Numbers. A nominal value is the number that it spells, or its place in the declaration if the attribute has
-        values that spell none; a missing value is NaN.
+        Numbers. A nominal value becomes the number that it spells, or its position in the declaration if some values of
+        the attribute are not numbers; a missing value is NaN.
     nominal : ndarray of bool, shape (d,)
-        Which attributes are nominal.
+        Mask of the nominal attributes.
     """
 
     names: list[str]
@@ -33,7 +33,7 @@ class Relation:
 
 
 def read_arff(path: Path) -> Relation:
-    """Read an ARFF file; attributes that are neither numeric nor nominal are an error."""
+    """Read an ARFF file; attributes that are neither numeric nor nominal raise an error."""
     header, _, data = re.split(r"^(@data)[ \t]*$", path.read_text(encoding="utf-8"), maxsplit=1, flags=re.I | re.M)
     names, codes = [], []
     for line in header.splitlines():
@@ -51,7 +51,7 @@ def _codes(kind: str, path: Path) -> dict[str, float] | None:
     if kind.lower() in ("numeric", "real", "integer"):
         return None
     if not kind.startswith("{"):
-        raise ValueError(f"{path} has an attribute of the type {kind!r}; only numeric and nominal ones are read.")
+        raise ValueError(f"{path} has an attribute of type {kind!r}; only numeric and nominal ones are read.")
     words = [_unquoted(word) for word in kind.strip("{}").split(",")]
     try:
         return {word: float(word) for word in words}
@@ -63,7 +63,7 @@ def _row(line: str, codes: list[dict[str, float] | None]) -> list[float]:
     if not line.startswith("{"):
         (words,) = csv.reader([line], skipinitialspace=True)
         return [_number(word, code) for word, code in zip(words, codes, strict=True)]
-    row = [0.0 if code is None else next(iter(code.values())) for code in codes]  # what a sparse line leaves out
+    row = [0.0 if code is None else next(iter(code.values())) for code in codes]  # values omitted in a sparse line
     for entry in filter(None, (part.strip() for part in line.strip("{}").split(","))):
         place, word = entry.split(None, 1)
         row[int(place)] = _number(word, codes[int(place)])

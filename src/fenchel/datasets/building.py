@@ -1,4 +1,4 @@
-"""Data files built from downloaded originals, and checked against what the loaders expect."""
+"""Building data files from downloaded originals, and checking them against what the loaders expect."""
 
 import csv
 import functools
@@ -17,29 +17,29 @@ from fenchel.datasets.store import data_folder
 
 __all__ = ["build", "differences", "read_columns", "summary"]
 
-_ACCURACY = 1e-9  # of sums: originals are rounded text, and interpolation rounds
+_ACCURACY = 1e-9  # of sums, since originals are rounded text and are interpolated
 _GOLDEN = (5**0.5 - 1) / 2
-_DEPTH = ("*", "*/*", "*/*/*")  # an archive unpacks into folders
+_DEPTH = ("*", "*/*", "*/*/*")  # archives unpack into folders
 
 Columns = Mapping[str, np.ndarray]
 
 
 def build(data_set: str, folder: Path) -> tuple[list[Path], list[str]]:
-    """Build the files of a data set from the originals in a folder.
+    """Build the files of a dataset from the originals in a folder.
 
     Parameters
     ----------
     data_set : str
-        Name of the data set.
+        Name of the dataset.
     folder : path
-        Where the originals are, or folders that hold them.
+        Folder with the originals, possibly in subfolders.
 
     Returns
     -------
     built : list of Path
-        The files that were written to the data folder.
+        The files written to the data folder.
     absent : list of str
-        Originals that are not there; files made of them are left out.
+        Originals that were not found; files made from them are skipped.
     """
     source = SOURCES[data_set]
     if not source.recipes:
@@ -61,7 +61,7 @@ def _build_file(data_set: str, recipe: Recipe, originals: dict[str, Path]) -> Pa
     wrong = differences(f"{data_set}/{recipe.file}", columns)
     if wrong:
         raise ValueError(
-            f"{recipe.file} was not written: what {', '.join(recipe.originals)} gives is not the known data. "
+            f"{recipe.file} was not written: data made from {', '.join(recipe.originals)} do not match the known data. "
             f"{'; '.join(wrong)}."
         )
     path = data_folder() / data_set / recipe.file
@@ -71,7 +71,7 @@ def _build_file(data_set: str, recipe: Recipe, originals: dict[str, Path]) -> Pa
 
 
 def differences(name: str, columns: Columns) -> list[str]:
-    """Return what distinguishes columns from those of a known file, in words; nothing if they agree."""
+    """Describe how columns differ from those of a known file; empty if they agree."""
     known = _contents().get(name)
     if known is None:
         return [f"{name} is not a file that can be built"]
@@ -84,9 +84,9 @@ def differences(name: str, columns: Columns) -> list[str]:
 
 
 def summary(columns: Columns) -> dict[str, list[object]]:
-    """Return the shape of each column and, if it has numbers, three sums without NaN: plain, squared, and weighted.
+    """Return the shape of each column and, if it is numeric, three sums ignoring NaN: plain, squared, and weighted.
 
-    The weights are those of the places in the column, so that rows in another order are noticed.
+    The weights depend on the position in the column, so that reordered rows are detected.
     """
     found: dict[str, list[object]] = {}
     for name, column in columns.items():

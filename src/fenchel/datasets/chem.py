@@ -1,4 +1,4 @@
-"""Molecules as bit vectors."""
+"""Molecular fingerprints."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def morgan_fingerprints(smiles: Sequence[str], n_bits: int = 2048, radius: int =
     n_bits : int, default=2048
         Length of the fingerprints.
     radius : int, default=2
-        How far from an atom its neighbourhood reaches.
+        Radius of the neighbourhood of an atom, in bonds.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def morgan_fingerprints(smiles: Sequence[str], n_bits: int = 2048, radius: int =
         least = 1 if name == "n_bits" else 0
         check_parameter("morgan_fingerprints", name, value, Interval(least, float("inf"), "left", integer=True))
     if isinstance(smiles, str):
-        raise TypeError(f"smiles must be a sequence of strings. Got the string {smiles!r}; put it into a list.")
+        raise TypeError(f"smiles must be a sequence of strings. Got the string {smiles!r}; wrap it in a list.")
     chem = require("rdkit.Chem", extra="chem")
     generator = require("rdkit.Chem.rdFingerprintGenerator", extra="chem").GetMorganGenerator(radius, fpSize=n_bits)
     bits = np.zeros((len(smiles), n_bits), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Outliers put into clean curves, and where they are."""
+"""Contamination of clean curves with outliers."""
 
 import math
 from collections.abc import Sequence
@@ -31,52 +31,51 @@ def contaminate(
 ) -> Bunch:
     r"""Turn some output curves into outliers of one of three types.
 
-    A set I of :math:`\lfloor \tau n \rfloor` curves is drawn. With the intensity :math:`\zeta`, for i in I,
+    A set I of :math:`\lfloor \tau n \rfloor` curves is drawn. With intensity :math:`\zeta`, for i in I,
 
-    - ``"label"`` (type 1) puts :math:`-\zeta \, y_{\omega(i)}` in place of :math:`y_i`, where :math:`\omega` is the
-      cyclic shift of I: the curve of another sample, upside down;
-    - ``"global"`` (type 2) puts :math:`\sum_c a_{ic} g_c` in place of :math:`y_i`, with Gaussian processes
-      :math:`g_c` drawn once and :math:`a_{ic} \sim \mathcal{U}([-\zeta / 2, \zeta / 2])`: another kind of curve;
-    - ``"local"`` (type 3) puts draws of :math:`\mathcal{U}([-\zeta b, \zeta b])`,
-      :math:`b = \max_{ij} |y_i(\theta_j)|`, in place of a share :math:`\xi` of the observed values of :math:`y_i`,
-      chosen at random.
+    - ``"label"`` (type 1) replaces :math:`y_i` by :math:`-\zeta \, y_{\omega(i)}`, where :math:`\omega` is the cyclic
+      shift of I: the curve of another sample, upside down;
+    - ``"global"`` (type 2) replaces :math:`y_i` by :math:`\sum_c a_{ic} g_c`, with Gaussian processes :math:`g_c`
+      drawn once and :math:`a_{ic} \sim \mathcal{U}([-\zeta / 2, \zeta / 2])`: a different kind of curve;
+    - ``"local"`` (type 3) replaces a share :math:`\xi` of the observed values of :math:`y_i`, chosen at random, by
+      draws from :math:`\mathcal{U}([-\zeta b, \zeta b])`, :math:`b = \max_{ij} |y_i(\theta_j)|`.
 
     Parameters
     ----------
     Y : array of shape (n, m) or (n, m, c), or what else ``as_curves`` takes
-        Clean curves; NaN where they are not observed. It is not modified.
+        Clean curves, with NaN where they are not observed. They are not modified.
     kind : {"label", "global", "local"}
         Type of the outliers.
     share : float
         Share :math:`\tau` of the curves to contaminate, in [0, 1].
     intensity : float, default=1.0
-        Size :math:`\zeta` of the outliers; types 1 and 3 of the paper have 1.
+        Size :math:`\zeta` of the outliers; types 1 and 3 of the paper use 1.
     point_share : float, default=0.1
         Share :math:`\xi` of the observed values of a curve that become local outliers, in [0, 1].
     length_scales : sequence of float, default=(0.01, 0.05, 1.0, 4.0)
         Length scales of the processes of global outliers, as shares of the length of the grid.
     is_added : bool, default=False
-        Whether global outliers are added to the curves rather than put in their place.
+        Whether global outliers are added to the curves instead of replacing them.
     grid : array of shape (m,) or None, default=None
         Points of the curves, as in ``as_curves``.
     basis_state : int, RandomState or None, default=None
-        Seed of the processes of global outliers; ``None``: they are drawn with ``random_state``.
+        Seed of the processes of global outliers; ``None`` draws them with ``random_state``.
     random_state : int, RandomState or None, default=None
         Seed.
 
     Returns
     -------
     data : Bunch
-        ``Y``, of the shape of the curves and of their dtype; ``is_outlier`` (n,); ``is_outlier_point``, of the shape of
-        ``Y``, the values that were replaced.
+        ``Y``, with the shape and dtype of the curves; ``is_outlier`` (n,); ``is_outlier_point``, with the shape of
+        ``Y``, the mask of replaced values.
 
     Notes
     -----
-    Values that are not observed stay so; with ``"label"`` they move with their curve.
+    Unobserved values remain unobserved; with ``"label"`` they move with their curve.
 
-    The paper contradicts itself and its code. Type 1 is the cyclic shift of Sec. 5, where the public code reverses the
-    order of I. Global outliers replace the curve in Sec. 5; in App. B.2.1 and in the public code they are added to it
-    (``is_added=True``), and the code draws coefficients twice as large: its intensity is half of this one.
+    The paper contradicts itself and its code. Type 1 is the cyclic shift of Sec. 5, whereas the public code reverses
+    the order of I. Global outliers replace the curve in Sec. 5; in App. B.2.1 and in the public code they are added to
+    it (``is_added=True``), and the code draws coefficients twice as large: its intensity is half of this one.
 
     References
     ----------
@@ -118,12 +117,12 @@ def contaminate(
 
 
 def _count(share: float, n: int) -> int:
-    """Return the floor of a share of n; 0.29 of 100 are 29, although 0.29 * 100 is a little less."""
+    """Return the floor of a share of n despite round-off: 0.29 of 100 are 29, although 0.29 * 100 is a little less."""
     return math.floor(share * n + 1e-9)
 
 
 def _processes(grid: np.ndarray, length_scales: Sequence[float], state: int | np.random.RandomState) -> np.ndarray:
-    """Return Gaussian processes at the points of a grid, whose length is one unit."""
+    """Return Gaussian processes at the points of a grid, rescaled to unit length."""
     length = float(np.ptp(grid)) or 1.0
     return gaussian_processes((grid - grid[0]) / length, length_scales, state)
 

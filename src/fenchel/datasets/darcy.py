@@ -1,4 +1,4 @@
-"""Flow through a porous square: Darcy's equation with coefficients of two values."""
+"""Flow through a porous square: Darcy's equation with two-valued coefficients."""
 
 import math
 
@@ -10,9 +10,9 @@ from fenchel._check import Interval, check_parameter
 
 __all__ = ["make_darcy"]
 
-_BLOCK = 32  # samples that are solved side by side
-_TOLERANCE = 1e-10  # of the residuals, relative
-_STEPS = 200  # at most; about 25 are needed
+_BLOCK = 32  # samples solved side by side
+_TOLERANCE = 1e-10  # relative tolerance of the residuals
+_STEPS = 200  # maximum number of iterations; about 25 are needed
 
 
 def make_darcy(
@@ -22,25 +22,25 @@ def make_darcy(
     values: tuple[float, float] = (3.0, 12.0),
     random_state: int | None = 0,
 ) -> Bunch:
-    r"""Make coefficients of Darcy's equation, of two values, and the pressures that solve it.
+    r"""Make two-valued coefficients of Darcy's equation and the pressures that solve it.
 
     .. math:: -\nabla \cdot (a \nabla u) = 1 \quad \text{on } [0, 1]^2, \qquad u = 0 \text{ on the boundary}, \qquad
         a = \begin{cases} 12 & g \ge 0 \\ 3 & g < 0 \end{cases}, \qquad
         g \sim \mathcal N\bigl(0, (-\Delta + 9)^{-2}\bigr) \text{ without its mean,}
 
-    with the Laplacian of functions whose normal derivative vanishes at the boundary.
+    with the Neumann Laplacian, whose functions have zero normal derivative at the boundary.
 
     Parameters
     ----------
     n_samples : int, default=1000
         Number of pairs.
     n_points : int, default=29
-        Points of the grid in each direction, those of the boundary among them.
+        Number of grid points in each direction, including the boundary.
     refinement : int, default=3
-        Steps of the grid of the solution within a step of the returned grid. The same product with ``n_points - 1``
-        gives the same functions.
+        Number of steps of the solver's grid within a step of the returned grid. Equal products of ``refinement`` and
+        ``n_points - 1`` give the same functions.
     values : pair of float, default=(3.0, 12.0)
-        The coefficient where g is negative, and where it is not; positive.
+        The coefficient where g is negative, and where it is not; both positive.
     random_state : int or None, default=0
         Seed of the coefficients.
 
@@ -51,9 +51,9 @@ def make_darcy(
 
     Notes
     -----
-    Finite differences, the flux between two points with the mean of their coefficients; solved by conjugate gradients
-    with the inverse Laplacian as the preconditioner, whose steps do not grow with the grid. The setting is that of
-    [Li2021]_ and [Batlle2024]_, who solve on 421 points in each direction (``refinement=15``).
+    Finite differences, with the flux between two points given by the mean of their coefficients, solved by conjugate
+    gradients. The preconditioner is the inverse Laplacian, so the number of iterations does not grow with the grid. The
+    setting is that of [Li2021]_ and [Batlle2024]_, who solve on 421 points in each direction (``refinement=15``).
 
     Examples
     --------
@@ -78,12 +78,12 @@ def make_darcy(
         X=X,
         Y=Y,
         grid=np.linspace(0, 1, n_points),
-        DESCR="Darcy's equation on a square: coefficients of two values, and the pressures.",
+        DESCR="Darcy's equation on a square: two-valued coefficients, and the pressures.",
     )
 
 
 def _fields(count: int, size: int, rng: np.random.RandomState) -> np.ndarray:
-    """Return Gaussian fields with covariance (9 - Laplacian)^-2, without their means, by their cosine series."""
+    """Return centred Gaussian fields with covariance (9 - Laplacian)^-2, by their cosine series."""
     frequency = np.pi * np.arange(size)
     deviations = 1 / (frequency[:, None] ** 2 + frequency[None, :] ** 2 + 9)
     deviations[0, 0] = 0
@@ -120,7 +120,7 @@ def _pressures(coefficients: np.ndarray, source: np.ndarray) -> np.ndarray:
 
 
 def _conjugate_gradients(operator, preconditioned, right: np.ndarray) -> np.ndarray:  # type: ignore[no-untyped-def]
-    """Return the solutions of systems side by side."""
+    """Solve linear systems side by side by preconditioned conjugate gradients."""
     x, r = np.zeros_like(right), right.copy()
     z = preconditioned(r)
     p, rho = z, _products(r, z)

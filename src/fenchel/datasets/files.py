@@ -1,4 +1,4 @@
-"""Loaders of local data sets."""
+"""Loaders of local datasets."""
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -22,13 +22,13 @@ __all__ = [
 
 _MULAN = ("atp1d", "edm", "oes97", "osales", "rf1", "sf1", "slump", "wq")
 
-# One row off from the fifth on: by the synthesiser's own table these rows are JAW, VEL, GLO, TTCL.
+# The published names are off by one from the fifth row on: by the synthesiser's table these are JAW, VEL, GLO, TTCL.
 _PUBLISHED_TRACTS = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")
 
 
 @described
 def load_yeast() -> Bunch:
-    """Load the YEAST multi-label set: 2417 genes, 103 features, 14 classes, in its official split.
+    """Load the YEAST multi-label dataset: 2417 genes, 103 features, 14 classes, in its official split.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def load_yeast() -> Bunch:
 
 @described
 def load_bibtex() -> Bunch:
-    """Load the BIBTEX multi-label set: 7395 references, 1836 words, 159 tags, in its standard split.
+    """Load the BIBTEX multi-label dataset: 7395 references, 1836 words, 159 tags, in its standard split.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def load_bibtex() -> Bunch:
 
 @described
 def load_corel5k() -> Bunch:
-    """Load the COREL5K multi-label set: 5000 images, 499 visual words, 374 labels, in its standard split.
+    """Load the COREL5K multi-label dataset: 5000 images, 499 visual words, 374 labels, in its standard split.
 
     Returns
     -------
@@ -87,12 +87,12 @@ def load_air_quality() -> Bunch:
     Returns
     -------
     data : Bunch
-        ``X`` (355, 24, 6) the curves of ``channels`` (CO, NMHC, NOx, C6H6, temperature, humidity), ``Y`` (355, 24) that
-        of NO2, ``t`` (24,) hours. Those of gases are logarithms of sensor responses.
+        ``X`` (355, 24, 6) the curves of ``channels`` (CO, NMHC, NOx, C6H6, temperature, humidity), ``Y`` (355, 24) the
+        curves of NO2, ``t`` (24,) hours. Curves of gases are logarithms of sensor responses.
 
     Notes
     -----
-    Days with missing values are not there: days do not all follow each other.
+    Days with missing values are excluded, so days are not all consecutive.
 
     References
     ----------
@@ -107,13 +107,13 @@ def load_air_quality() -> Bunch:
 
 @described
 def load_bike_sharing() -> Bunch:
-    """Load the hourly bike rentals: 17379 hours of 2011 and 2012 in Washington D.C., with calendar and weather.
+    """Load hourly bike rentals: 17379 hours of 2011 and 2012 in Washington D.C., with calendar and weather.
 
     Returns
     -------
     data : Bunch
         ``X`` (17379, 12) features, ``y`` (17379,) rentals in the hour, both as float64; ``feature_names``. The hour and
-        the month are given by their sine and cosine.
+        the month are encoded by their sine and cosine.
 
     References
     ----------
@@ -131,18 +131,18 @@ def load_bike_sharing() -> Bunch:
 
 @described
 def load_mulan_regression(name: str) -> Bunch:
-    """Load a set with several real targets from the collection of Mulan.
+    """Load a multi-target regression dataset of the Mulan collection.
 
     Parameters
     ----------
     name : {"atp1d", "edm", "oes97", "osales", "rf1", "sf1", "slump", "wq"}
-        The set.
+        Name of the dataset.
 
     Returns
     -------
     data : Bunch
         ``X`` (n, d) with missing values replaced by the mean of their feature, ``Y`` (n, targets), both as float64;
-        ``feature_names`` and ``target_names``. The rows of rf1 are those of its training part, then of its test part.
+        ``feature_names`` and ``target_names``. The rows of rf1 are its training part followed by its test part.
 
     References
     ----------
@@ -163,17 +163,17 @@ def load_mulan_regression(name: str) -> Bunch:
 
 @described
 def load_movielens100k() -> Bunch:
-    """Load MovieLens-100k: 100 000 ratings from 1 to 5 of 1682 films by 943 users, each with at least 20.
+    """Load MovieLens-100k: 100 000 ratings from 1 to 5 of 1682 films by 943 users, at least 20 per user.
 
     Returns
     -------
     data : Bunch
-        ``ratings`` (943, 1682), NaN where a user has not rated a film; of the users ``age`` (943,), ``gender`` (943,),
-        ``M`` or ``F``, and ``occupation`` (943,) words; of the films ``title`` (1682,).
+        ``ratings`` (943, 1682), NaN where a user has not rated a film; for the users ``age`` (943,), ``gender`` (943,),
+        ``M`` or ``F``, and ``occupation`` (943,) as words; for the films ``title`` (1682,).
 
     Notes
     -----
-    For research only: the data may neither be redistributed nor used for revenue without permission of GroupLens.
+    For research only: the data may not be redistributed or used commercially without permission from GroupLens.
 
     References
     ----------
@@ -197,7 +197,7 @@ def load_movielens100k() -> Bunch:
 
 @described
 def load_lip_emg() -> Bunch:
-    """Load the lip records: electromyography and lip acceleration of 32 utterances, 641 points each.
+    """Load the lip recordings: electromyography and lip acceleration of 32 utterances, 641 points each.
 
     Returns
     -------
@@ -214,14 +214,14 @@ def load_lip_emg() -> Bunch:
 
 @described
 def load_dti() -> Bunch:
-    """Load the tract profiles: fractional anisotropy along two tracts, first scans of 100 multiple-sclerosis patients.
+    """Load DTI tract profiles: fractional anisotropy along two tracts, first scans of 100 multiple-sclerosis patients.
 
     Returns
     -------
     data : Bunch
         ``X`` (100, 93) corpus callosum, gaps filled by linear interpolation; ``Y`` (100, 55) right corticospinal tract,
         NaN where it was not observed, and ``Y_interpolated`` with the gaps filled; ``t_in`` (93,) and ``t_out`` (55,)
-        places along the tracts in [0, 1]; ``pasat`` (100,) test scores; ``sex`` (100,) words.
+        positions along the tracts in [0, 1]; ``pasat`` (100,) test scores; ``sex`` (100,) as words.
 
     Notes
     -----
@@ -247,13 +247,13 @@ def load_dti() -> Bunch:
 
 @described
 def load_speech(published_names: bool = False) -> Bunch:
-    """Load the words: sound and vocal-tract functions of 413 synthetic words, extended by reflection to the longest.
+    """Load speech data: sound and vocal-tract functions of 413 synthetic words, extended by reflection to the longest.
 
     Parameters
     ----------
     published_names : bool, default=False
-        Whether to name the curves as the loader published with the papers does, which seems to be one row off from the
-        fifth on (it knows 8 of the 10 curves). Use its names to compare with published numbers only.
+        Whether to name the curves as the loader published with the papers does, which seems to be off by one row from
+        the fifth on (it knows 8 of the 10 curves). Use these names only to compare with published numbers.
 
     Returns
     -------
@@ -289,8 +289,8 @@ def load_usps() -> Bunch:
     Returns
     -------
     data : Bunch
-        ``X_train`` (7291, 256) and ``X_test`` (2007, 256), float64 from 0 (background) to 1 (ink), row after row from
-        the top of each image; ``y_train`` (7291,) and ``y_test`` (2007,), the digits, as integers.
+        ``X_train`` (7291, 256) and ``X_test`` (2007, 256), float64 from 0 (background) to 1 (ink), row by row from the
+        top of each image; ``y_train`` (7291,) and ``y_test`` (2007,), the digits, as integers.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Curves: functions observed at points, in and out of the forms that they come in."""
+"""Curves, functions observed at points, and their conversion from and to other formats."""
 
 import math
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from fenchel._check import check_memory, require
 
 __all__ = ["Curves", "as_curves", "brings_points", "is_fdata", "to_fdata"]
 
-_BASIS_POINTS = 101  # where functions given in a basis are evaluated when no grid is given
-_SAME_POINT = 1e-12  # points closer than this share of the range are one point
+_BASIS_POINTS = 101  # number of points at which functions given in a basis are evaluated by default
+_SAME_POINT = 1e-12  # points closer than this share of the range are identified
 _FORMS = (
     "an array of shape (n, m) or (n, m, c), a DataFrame, a list of pairs (points, values), one for each curve, or a "
     "scikit-fda object"
@@ -23,14 +23,14 @@ _FORMS = (
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Functions observed at points of one grid; ``as_curves`` makes and checks them.
+    """Functions observed at points of a common grid; ``as_curves`` creates and checks them.
 
     Parameters
     ----------
     grid : ndarray of shape (m,)
-        Points, increasing.
+        Increasing points.
     values : array of shape (n, m) or (n, m, c)
-        Values of the n functions, with c channels in the second form. NaN: not observed.
+        Values of the n functions, with c channels in the second form. NaN means not observed.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Curves:
         return int(self.values.shape[0])
 
     def take(self, index: Index) -> "Curves":
-        """Return the curves that an integer, a list of integers, a mask or a slice names, on the same grid."""
+        """Return the curves selected by an integer, a list of integers, a mask or a slice, on the same grid."""
         index = index if isinstance(index, int | slice | list | np.ndarray) else host(index)
         rows = np.atleast_1d(np.arange(len(self))[index])
         values = namespace(self.values).take(self.values, as_index(rows, self.values), axis=0)
@@ -55,7 +55,7 @@ class Curves:
 
     @property
     def observed(self) -> Array:
-        """Mask of the observed values, of their shape."""
+        """Mask of the observed values, with their shape."""
         return ~namespace(self.values).isnan(self.values)
 
     @property
@@ -65,27 +65,29 @@ class Curves:
 
 
 def as_curves(Y: Outputs, grid: Array | None = None, name: str = "Y") -> Curves:
-    """Return curves on one grid, whatever form they come in.
+    """Convert curves in any supported format to a common grid.
 
     Parameters
     ----------
     Y : Curves, array, DataFrame, list of pairs, FDataGrid, FDataIrregular or FDataBasis
-        Arrays of any library, of shape (n, m) or (n, m, c), NaN meaning not observed; they keep their library and
-        their dtype if it is float32 or float64. In a list or a tuple of pairs ``(points, values)``, one pair (itself a
-        list or a tuple) for each curve, the values have shape (m_i,) or (m_i, c), the points may come in any order and
-        differ from curve to curve; the grid is their union. So a nested list of shape (n, 2, c) reads as pairs: make
-        it an array if it is none. Functions of scikit-fda have one variable; their coordinates become channels.
+        Arrays of any library, of shape (n, m) or (n, m, c), where NaN means not observed; they keep their library, and
+        their dtype if it is float32 or float64. In a list or tuple of pairs ``(points, values)``, one pair (itself a
+        list or tuple) per curve, the values have shape (m_i,) or (m_i, c), and the points may be in any order and
+        differ between curves; the grid is their union. A nested list of shape (n, 2, c) is therefore read as pairs:
+        convert it to an array if it is not. Functions of scikit-fda have one variable; their coordinates become
+        channels.
     grid : array of shape (m,) or None, default=None
-        Increasing points. ``None``: for arrays, equally spaced points of [0, 1]; for a DataFrame, its column names if
-        all of them are numbers (or text that reads as a number); for an FDataBasis, 101 equally spaced points of its
-        domain. Data that know their own points (pairs, FDataGrid, FDataIrregular, Curves) must have them in the grid.
+        Increasing points. ``None`` means, for arrays, equally spaced points on [0, 1]; for a DataFrame, its column
+        names if all of them are numbers (or strings that read as numbers); for an FDataBasis, 101 equally spaced points
+        on its domain. For data with their own points (pairs, FDataGrid, FDataIrregular, Curves) the grid must contain
+        them.
     name : str, default="Y"
-        What messages call the data.
+        Name of the data in error messages.
 
     Returns
     -------
     curves : Curves
-        The values are shared with ``Y`` where they need no change.
+        The values are shared with ``Y`` if they need no change.
 
     Examples
     --------
@@ -126,7 +128,7 @@ def brings_points(Y: Outputs) -> bool:
     Returns
     -------
     brings_points : bool
-        ``False`` for an array, whose points are those of a grid given elsewhere.
+        ``False`` for an array, whose points are given by a separate grid.
 
     Examples
     --------
@@ -172,7 +174,7 @@ def to_fdata(curves: Outputs) -> Any:
     Returns
     -------
     fdata : FDataGrid or FDataIrregular
-        An FDataGrid when every value is observed; else an FDataIrregular, which holds the points where a curve is
+        An FDataGrid if every value is observed, otherwise an FDataIrregular with the points at which a curve is
         observed in at least one channel.
 
     Examples
@@ -193,7 +195,7 @@ def to_fdata(curves: Outputs) -> Any:
 
 
 def _checked(grid: np.ndarray, values: Array, name: str) -> Curves:
-    """Return the curves if none is infinite anywhere or observed nowhere, else raise."""
+    """Return the curves; raise if a value is infinite or a curve is nowhere observed."""
     xp, rest = namespace(values), tuple(range(1, values.ndim))
     if values.shape[0] == 0:
         raise ValueError(f"{name} must have at least one curve. Got none.")
@@ -202,7 +204,7 @@ def _checked(grid: np.ndarray, values: Array, name: str) -> Curves:
     if infinite.any():
         raise ValueError(
             f"{name} must hold finite values, or NaN where a curve is not observed. "
-            f"Curve {infinite.argmax()} holds infinity."
+            f"Curve {infinite.argmax()} contains infinity."
         )
     empty = ~host(xp.any(curves.observed, axis=rest))
     if empty.any():
@@ -214,19 +216,19 @@ def _checked(grid: np.ndarray, values: Array, name: str) -> Curves:
 
 
 def _floats(values: Array, what: str, requirement: str) -> Array:
-    """Return numbers as an array of float32 or float64, of the library that they come from or of NumPy."""
+    """Return numbers as a float32 or float64 array of the original library, or of NumPy."""
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.result_type(values.dtype, np.float32)), np.nan)
     try:
         namespace(values)
-    except TypeError:  # no array
+    except TypeError:  # not an array
         try:
             values = np.asarray(values)
         except ValueError:
             raise ValueError(f"{what} must be {requirement}. Got a sequence whose parts differ in shape.") from None
     xp = namespace(values)
     if values.dtype == object and all(isinstance(value, Real) for value in values.flat):
-        values = values.astype(np.float64)  # numbers kept as objects, as tables may have them
+        values = values.astype(np.float64)  # numbers stored as objects, as in some tables
     if values.dtype in (xp.float32, xp.float64):
         return values
     if not xp.isdtype(values.dtype, ("bool", "integral", "real floating")):
@@ -240,7 +242,7 @@ def _points(points: Array, what: str) -> np.ndarray:
 
 
 def _as_grid(grid: Array, size: int | None = None) -> np.ndarray:
-    """Return increasing finite points as float64, else raise."""
+    """Return increasing finite points as float64, or raise."""
     points = _points(grid, "grid")
     if points.ndim != 1 or (size is not None and points.shape != (size,)):
         requirement = "one-dimensional" if size is None else f"of shape ({size},), one point for each column of values"
@@ -258,7 +260,7 @@ def _as_grid(grid: Array, size: int | None = None) -> np.ndarray:
 
 
 def _on_own_grid(own: np.ndarray, values: Array, grid: Array | None, name: str) -> Curves:
-    """Return curves that come with their grid; a grid that is given must be the same."""
+    """Return curves on their own grid; a grid passed by the caller must be the same."""
     own = _as_grid(own, size=values.shape[1])
     if grid is not None:
         given = _points(grid, "grid")
@@ -282,7 +284,7 @@ def _has_length(part: object) -> bool:
 
 
 def _from_pairs(pairs: Sequence[tuple[Array, Array]], grid: Array | None, name: str) -> Curves:
-    """Return curves on the union of the points of pairs (points, values), or on a grid that holds them all."""
+    """Return curves on the union of the points of pairs (points, values), or on a grid that contains them all."""
     points, values = _checked_pairs(pairs, name)
     owner = np.repeat(np.arange(len(points)), [len(at) for at in points])
     every = np.concatenate(points)
@@ -295,7 +297,7 @@ def _from_pairs(pairs: Sequence[tuple[Array, Array]], grid: Array | None, name: 
     if len(first) < len(every):
         k = np.setdiff1d(np.arange(len(every)), first)[0]
         raise ValueError(
-            f"The points of each curve of {name} must differ. Curve {owner[k]} has the point {every[k]} more than "
+            f"The points of each curve of {name} must be distinct. Curve {owner[k]} has the point {every[k]} more than "
             "once; keep one of them, or their mean."
         )
     shape, dtype = (len(points), len(union), *values[0].shape[1:]), np.result_type(*values)
@@ -307,7 +309,7 @@ def _from_pairs(pairs: Sequence[tuple[Array, Array]], grid: Array | None, name: 
 
 
 def _checked_pairs(pairs: Sequence[tuple[Array, Array]], name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return the points and the values of each curve as arrays that fit together, else raise."""
+    """Return the points and the values of each curve as matching arrays, or raise."""
     points = [_points(at, f"The points of curve {i} of {name}") for i, (at, _) in enumerate(pairs)]
     requirement = "an array of shape (m_i,) or (m_i, c)"
     values = [
@@ -324,14 +326,14 @@ def _checked_pairs(pairs: Sequence[tuple[Array, Array]], name: str) -> tuple[lis
             raise ValueError(f"The points of each curve of {name} must be finite. Those of curve {i} are not.")
         if observed.shape[1:] != values[0].shape[1:]:
             raise ValueError(
-                f"The curves of {name} must have as many channels. Curve {i} has values of shape {observed.shape}, "
-                f"curve 0 of shape {values[0].shape}."
+                f"The curves of {name} must have the same number of channels. Curve {i} has values of shape "
+                f"{observed.shape}, curve 0 of shape {values[0].shape}."
             )
     return points, values
 
 
 def _union(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different points in order, and the place of each point among them."""
+    """Return the distinct points in order, and the index of each point among them."""
     if not points.size:
         return points, np.zeros(0, dtype=int)
     order = np.argsort(points, kind="stable")
@@ -343,7 +345,7 @@ def _union(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _places(points: np.ndarray, grid: np.ndarray, owner: np.ndarray, name: str) -> np.ndarray:
-    """Return the place of each point in a grid, or raise if one is not there."""
+    """Return the index of each point in a grid, or raise if a point is not in the grid."""
     if not grid.size:
         raise ValueError("grid must have at least one point. Got none.")
     right = np.searchsorted(grid, points).clip(0, len(grid) - 1)
@@ -353,14 +355,14 @@ def _places(points: np.ndarray, grid: np.ndarray, owner: np.ndarray, name: str) 
     if off.any():
         k = off.argmax()
         raise ValueError(
-            f"grid must hold every point where a curve of {name} is observed. Curve {owner[k]} is observed at "
-            f"{points[k]}, which is not there; leave grid=None to take the union of the points."
+            f"grid must contain every point at which a curve of {name} is observed. Curve {owner[k]} is observed at "
+            f"{points[k]}, which is not in it; leave grid=None to use the union of the points."
         )
     return place
 
 
 def _from_fdata(fdata: Any, grid: Array | None, name: str) -> Curves:
-    """Return the curves of an object of scikit-fda, which is not imported here."""
+    """Return the curves of a scikit-fda object, without importing scikit-fda."""
     kinds = _classes(fdata, "skfda") & {"FDataGrid", "FDataIrregular", "FDataBasis"}
     if not kinds:
         raise TypeError(f"{name} must be an FDataGrid, FDataIrregular or FDataBasis. Got a {type(fdata).__name__}.")
@@ -383,18 +385,18 @@ def _from_fdata(fdata: Any, grid: Array | None, name: str) -> Curves:
 
 
 def _channels(values: np.ndarray) -> np.ndarray:
-    """Return values without their last axis if it holds one channel, as a floating array."""
+    """Return values as a floating array, without the last axis if there is only one channel."""
     array = values[..., 0] if values.shape[-1] == 1 else values
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def _classes(Y: Outputs, library: str) -> set[str]:
-    """Return the names of the classes of an object that a library defines; the library is not imported."""
+    """Return the names of the classes of an object that a library defines, without importing the library."""
     return {kind.__name__ for kind in type(Y).__mro__ if kind.__module__.split(".")[0] == library}
 
 
 def _numbers(labels: Array) -> np.ndarray | None:
-    """Return labels as numbers, or ``None`` if one of them is none."""
+    """Return labels as numbers, or ``None`` if one of them is not a number."""
     try:
         return np.array([float(label) for label in labels])
     except (TypeError, ValueError):
@@ -402,7 +404,7 @@ def _numbers(labels: Array) -> np.ndarray | None:
 
 
 def _frame_values(frame: Any, name: str) -> np.ndarray:
-    """Return the values of a DataFrame; what pandas calls missing becomes NaN."""
+    """Return the values of a DataFrame, with missing values as NaN."""
     dtype = np.float32 if all(kind == np.float32 for kind in frame.dtypes) else np.float64
     try:
         return frame.to_numpy(dtype=dtype)

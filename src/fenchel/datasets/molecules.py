@@ -1,4 +1,4 @@
-"""Loaders of data sets of molecules."""
+"""Loaders of molecular datasets."""
 
 from pathlib import Path
 
@@ -15,26 +15,26 @@ _FINGERPRINTS = {
     "maccs": ("maccs_167_packed", 167),
     "path": ("rdkit_path_2048_packed", 2048),
 }
-_ACTIVE = 60  # least activity score of a molecule that is active
+_ACTIVE = 60  # smallest activity score of an active molecule
 
 
 @described
 def load_massbank(fingerprint: str | tuple[str, ...] = "morgan") -> Bunch:
-    """Load the MassBank set: tandem mass spectra and structures of 4020 molecules, and a pool of candidates.
+    """Load the MassBank dataset: tandem mass spectra and structures of 4020 molecules, and a pool of candidates.
 
     Parameters
     ----------
     fingerprint : {"morgan", "maccs"} or a tuple of these, default="morgan"
-        Which bits describe a structure: 2048 or 167 of them; several are put side by side.
+        Bits that describe a structure, 2048 or 167 of them; several fingerprints are concatenated.
 
     Returns
     -------
     data : Bunch
-        ``mz`` and ``intensity`` of all peaks end to end, float64, those of molecule i being
+        ``mz`` and ``intensity`` of all peaks, concatenated, float64; the peaks of molecule i are
         ``[offset[i]:offset[i + 1]]``; ``precursor_mz`` (4020,); ``Y`` (4020, bits) fingerprints, uint8; ``formula``,
-        ``inchikey``, ``smiles`` (4020,); ``fold`` (4020,) from 0 to 4, no formula in two of them. The pool:
+        ``inchikey``, ``smiles`` (4020,); ``fold`` (4020,) from 0 to 4, where no formula is in two folds. The pool:
         ``candidate_Y`` (13289, bits), ``candidate_formula``, ``candidate_inchikey``, ``candidate_smiles`` (13289,); the
-        candidates of a molecule are those of its formula, itself among them.
+        candidates of a molecule are those with its formula, including itself.
 
     Notes
     -----
@@ -47,7 +47,7 @@ def load_massbank(fingerprint: str | tuple[str, ...] = "morgan") -> Bunch:
     kinds = (fingerprint,) if isinstance(fingerprint, str) else tuple(fingerprint)
     unknown = [name for name in kinds if name not in ("morgan", "maccs")]
     if unknown or not kinds:
-        raise ValueError(f"fingerprint must be some of 'morgan', 'maccs'. Got {fingerprint!r}.")
+        raise ValueError(f"fingerprint must be 'morgan', 'maccs' or a tuple of these. Got {fingerprint!r}.")
     peaks = locate("massbank_msms", "spectra.npz")
     molecules = table("massbank_msms", "molecules.csv.gz", "inchikey14", "smiles", "formula", "precursor_mz", "fold")
     pool = table("massbank_msms", "candidates.csv.gz", "inchikey14", "smiles", "formula")
@@ -69,7 +69,7 @@ def load_massbank(fingerprint: str | tuple[str, ...] = "morgan") -> Bunch:
 
 @described
 def load_metabolite_fp490() -> Bunch:
-    """Load the set Fingerprint: a kernel between 490 tandem mass spectra, and 286 bits of each molecule.
+    """Load the Fingerprint dataset: a kernel between 490 tandem mass spectra, and 286 bits of each molecule.
 
     Returns
     -------
@@ -86,14 +86,14 @@ def load_metabolite_fp490() -> Bunch:
 
 @described
 def load_nci_cancer(fingerprint: str = "path") -> Bunch:
-    """Load the NCI cancer set: structures of 2102 molecules, and their activities against 59 tumour cell lines.
+    """Load the NCI cancer dataset: structures of 2102 molecules, and their activities against 59 tumour cell lines.
 
-    These are the molecules that have a structure and are active in at least one line.
+    These are the molecules with a known structure that are active in at least one line.
 
     Parameters
     ----------
     fingerprint : {"path", "morgan"}, default="path"
-        Which 2048 bits describe a structure: RDKit's paths or Morgan neighbourhoods.
+        The 2048 bits that describe a structure: RDKit's paths or Morgan neighbourhoods.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def load_nci_cancer(fingerprint: str = "path") -> Bunch:
 
 
 def _bits(path: Path, names: tuple[str, ...]) -> np.ndarray:
-    """Return unpacked fingerprints side by side, as uint8."""
+    """Return unpacked fingerprints, concatenated, as uint8."""
     parts = []
     for name in names:
         stored, count = _FINGERPRINTS[name]

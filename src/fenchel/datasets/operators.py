@@ -9,7 +9,7 @@ from fenchel._check import Interval, check_parameter
 
 __all__ = ["make_advection", "make_burgers"]
 
-_STEPS = 400  # of the time integration of Burgers' equation
+_STEPS = 400  # time steps for Burgers' equation
 
 
 def make_burgers(n_samples: int = 1000, n_points: int = 128, random_state: int | None = 0) -> Bunch:
@@ -23,7 +23,7 @@ def make_burgers(n_samples: int = 1000, n_points: int = 128, random_state: int |
     n_samples : int, default=1000
         Number of pairs.
     n_points : int, default=128
-        Points of the grid, a divisor of 256; the equation is solved on 256 points.
+        Number of grid points, a divisor of 256; the equation is solved on 256 points.
     random_state : int or None, default=0
         Seed of the initial states.
 
@@ -34,8 +34,8 @@ def make_burgers(n_samples: int = 1000, n_points: int = 128, random_state: int |
 
     Notes
     -----
-    Solved in Fourier space by exponential Runge–Kutta steps of fourth order, products on two thirds of the frequencies.
-    The setting is that of [Batlle2024]_ as its data have it.
+    Solved in Fourier space by exponential Runge–Kutta steps of fourth order, with products dealiased by the two-thirds
+    rule. The setting is that of [Batlle2024]_, as in its published data.
 
     Examples
     --------
@@ -73,9 +73,9 @@ def make_advection(
     n_samples : int, default=1000
         Number of pairs.
     n_points : int, default=64
-        Points of the grid, a divisor of 256.
+        Number of grid points, a divisor of 256.
     speed : float, default=0.5
-        Speed c, rounded to whole points of the grid of 256.
+        Speed c, rounded to whole points of a grid of 256.
     random_state : int or None, default=0
         Seed of the initial states.
 
@@ -112,7 +112,7 @@ def _check_grid(n_samples: int, n_points: int, m: int) -> None:
 
 
 def _states(n_samples: int, m: int, random_state: int | None) -> np.ndarray:
-    """Return periodic Gaussian functions with covariance 625 (25 - Laplacian)^-2, without their means."""
+    """Return centred periodic Gaussian functions with covariance 625 (25 - Laplacian)^-2."""
     rng = check_random_state(random_state)
     frequency = np.fft.rfftfreq(m, 1 / m)
     deviations = 25 / ((2 * np.pi * frequency) ** 2 + 25)

@@ -1,4 +1,4 @@
-"""Curves of which some are outliers: the nineteen models on which detectors of functional outliers are compared."""
+"""Curves with outliers: the nineteen models on which detectors of functional outliers are compared."""
 
 import math
 from collections.abc import Callable
@@ -22,11 +22,11 @@ def make_functional_outliers(
     share: float = 0.1,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    r"""Make curves with a share of outliers, by one of nineteen models.
+    r"""Make curves with a share of outliers from one of nineteen models.
 
-    Below, :math:`e` is a Gaussian process of mean zero and covariance :math:`\alpha e^{-\beta |s - t|^\nu}`, with
+    Below, :math:`e` is a Gaussian process with mean zero and covariance :math:`\alpha e^{-\beta |s - t|^\nu}`, with
     :math:`\alpha = \beta = \nu = 1` unless a triple :math:`(\alpha, \beta, \nu)` is given; k is a random sign; other
-    letters are drawn for each curve. Correct curves come first, outliers after the bar.
+    letters are drawn for each curve.
 
     ===== ================================== ==================================================================
     model correct curves                     outliers
@@ -58,13 +58,13 @@ def make_functional_outliers(
     Parameters
     ----------
     model : int, default=1
-        The model, 1 to 19.
+        Number of the model, 1 to 19.
     n_samples : int, default=200
         Number of curves.
     n_points : int, default=100
-        Number of equally spaced points of [0, 1], the m of model 11.
+        Number of equally spaced points on [0, 1], the m of model 11.
     share : float, default=0.1
-        Share of the curves that are outliers, in [0, 1).
+        Share of outliers, in [0, 1).
     random_state : int, RandomState or None, default=None
         Seed.
 
@@ -75,13 +75,13 @@ def make_functional_outliers(
 
     Notes
     -----
-    Models 17 and 18 are as their formulas say. In the public code of [Pulido2025]_ the mean of their outliers, a vector
+    Models 17 and 18 follow their formulas. In the public code of [Pulido2025]_ the mean of their outliers, a vector
     over the points, is added to a matrix of curves by columns, so that it runs along the samples: these outliers jump
     at every point, and are easy to find.
 
     References
     ----------
-    [Ojo2023]_ for models 1 to 9, with the defaults of the package, and 10; [Pulido2025]_ collected the nineteen.
+    [Ojo2023]_ for models 1 to 9, with the defaults of the package, and 10; [Pulido2025]_ collected all nineteen.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def _small_and_rough(mean: Callable[[np.ndarray], np.ndarray], offset: float) ->
 
 
 def _noisy(t: np.ndarray, n: int, n_outliers: int, rng: _Rng) -> _Pair:
-    wave = 0.1 * np.sin(40 * np.pi * (t + rng.uniform(0.25, 0.5, len(t))))  # one for all outliers
+    wave = 0.1 * np.sin(40 * np.pi * (t + rng.uniform(0.25, 0.5, len(t))))  # shared by all outliers
     return _processes(t, n, rng), wave + _processes(t, n_outliers, rng, 0.1, 0.25, 0.1)
 
 

@@ -1,4 +1,4 @@
-"""Readers of data files that look whether the wanted arrays and columns are there."""
+"""Readers of data files that check for the required arrays and columns."""
 
 import csv
 import gzip
@@ -17,7 +17,7 @@ def arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
 
 
 def stored_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
-    """Return the named arrays of a file as they are."""
+    """Return the named arrays of a file with their stored dtype."""
     with np.load(path, allow_pickle=False) as stored:
         missing = [name for name in names if name not in stored]
         if missing:
@@ -26,7 +26,7 @@ def stored_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
 
 
 def table(folder: str, name: str, *columns: str) -> dict[str, np.ndarray]:
-    """Return the named columns of a compressed table, as words."""
+    """Return the named columns of a compressed table, as strings."""
     path = locate(folder, name)
     with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
         reader = csv.DictReader(stream)

@@ -1,4 +1,4 @@
-"""How the arrays and tables that the loaders read are made from public originals."""
+"""Recipes that turn public originals into the arrays and tables that the loaders read."""
 
 import csv
 import gzip
@@ -35,9 +35,9 @@ _SENSORS = {
     "CO": "PT08.S1(CO)",
     "NMHC": "PT08.S2(NMHC)",
     "NOx": "PT08.S3(NOx)",
-    "C6H6": "PT08.S5(O3)",  # the R package names this column so
+    "C6H6": "PT08.S5(O3)",  # the name used by the R package
 }
-_FAILED = -200  # what the file has where a sensor gave nothing
+_FAILED = -200  # code for a failed sensor
 _RIVER_FLOW_TRAINING = 4108
 
 
@@ -59,7 +59,7 @@ def dti(table: Path) -> Columns:
 
 
 def air_quality(table: Path) -> Columns:
-    """Return daily curves of the days of ``AirQualityUCI.csv`` on which no sensor failed."""
+    """Return daily curves for the days of ``AirQualityUCI.csv`` on which no sensor failed."""
     hours = _table(_text(table).replace(",", "."), ";")
     is_read = hours["Date"] != ""
     days, place = np.unique([_iso(day) for day in hours["Date"][is_read]], return_inverse=True)
@@ -75,7 +75,7 @@ def air_quality(table: Path) -> Columns:
 
 
 def lip_emg(emg: Path, acceleration: Path, position: Path) -> Columns:
-    """Return the 32 records as measured, and at steps of 1 ms with the delay of 50 ms taken out."""
+    """Return the 32 recordings as measured, and at steps of 1 ms with the delay of 50 ms removed."""
     raw = {
         name: np.loadtxt(path, delimiter=",").T
         for name, path in (("emg_raw", emg), ("lip_acc_raw", acceleration), ("lip_pos_raw", position))
@@ -91,7 +91,7 @@ def lip_emg(emg: Path, acceleration: Path, position: Path) -> Columns:
 
 
 def fp490(kernel: Path, targets: Path) -> Columns:
-    """Return the Gram matrix and the bits of the fingerprints, which the original has as -1 and 1."""
+    """Return the Gram matrix and the bits of the fingerprints, which are -1 and 1 in the original."""
     return {"K": np.loadtxt(kernel), "Y": (np.loadtxt(targets) > 0).astype(np.uint8)}
 
 
@@ -107,7 +107,7 @@ def movielens_films(films: Path) -> Columns:
 
 
 def movielens_ratings(ratings: Path, *tests: Path) -> Columns:
-    """Return ``u.data`` by user and film, with the fold of ``u1.test`` to ``u5.test`` and two further test parts."""
+    """Return ``u.data`` by user and film, with the folds of ``u1.test`` to ``u5.test`` and two further test parts."""
     rows = np.loadtxt(ratings, dtype=np.int64, ndmin=2)
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     keys = rows[:, 0] * 10**6 + rows[:, 1]
@@ -120,7 +120,7 @@ def movielens_ratings(ratings: Path, *tests: Path) -> Columns:
 
 
 def multi_label(train: Path, test: Path, n_labels: int, is_binary: bool) -> Columns:
-    """Return the parts of a multi-label set whose last attributes are the labels."""
+    """Return the parts of a multi-label dataset whose last attributes are the labels."""
     parts = {"train": read_arff(train), "test": read_arff(test)}
     found: Columns = {}
     for part, relation in parts.items():
@@ -130,7 +130,7 @@ def multi_label(train: Path, test: Path, n_labels: int, is_binary: bool) -> Colu
 
 
 def multi_target(whole: Path, n_targets: int) -> Columns:
-    """Return a set whose last attributes are the targets."""
+    """Return a dataset whose last attributes are the targets."""
     relation = read_arff(whole)
     found = {"X": relation.values[:, :-n_targets], "Y": relation.values[:, -n_targets:]}
     return found | _names(relation, n_targets, "target_names") | {"nominal": relation.nominal[:-n_targets]}
@@ -179,7 +179,7 @@ def _numbers(words: np.ndarray) -> np.ndarray:
 
 
 def _interpolated(curve: np.ndarray) -> np.ndarray:
-    """Return a curve with its gaps filled over the index, constant at the ends."""
+    """Fill the gaps of a curve by linear interpolation over the index, constant at the ends."""
     places = np.flatnonzero(~np.isnan(curve))
     return np.interp(np.arange(len(curve)), places, curve[places])
 

@@ -1,4 +1,4 @@
-"""Where the data sets come from: public originals, licences, citations, and how our files are made of them."""
+"""Sources of the datasets: public originals, licences, citations, and the recipes of our files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _MULAN_TARGETS = {"atp1d": 6, "edm": 2, "oes97": 16, "osales": 12, "sf1": 3, "sl
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one file is made: the names of the originals, and a function of their paths."""
+    """Recipe of one file: the names of the originals, and a function of their paths."""
 
     file: str
     originals: tuple[str, ...]
@@ -26,7 +26,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set comes from; one without recipes cannot be built, as ``note`` explains."""
+    """Source of a dataset; without recipes it cannot be built, as ``note`` explains."""
 
     title: str
     url: str
@@ -57,7 +57,7 @@ SOURCES = {
         "The R package refund, data set DTI.",
         (Recipe("dti_ms_first_visit.npz", ("DTI.csv",), recipes.dti),),
         "Make DTI.csv in R: write.csv(refund::DTI, 'DTI.csv', row.names = FALSE). The table of all scans, dti.csv.gz, "
-        "is read by no loader and not built.",
+        "is not used by any loader and not built.",
     ),
     "fda_air_quality": Source(
         "Hourly responses of gas sensors in an Italian city, 2004 and 2005",

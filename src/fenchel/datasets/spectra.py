@@ -1,4 +1,4 @@
-"""Tandem mass spectra as sparse vectors: binned peaks, neutral losses and differences of peaks."""
+"""Tandem mass spectra as sparse vectors: binned peaks, neutral losses and peak differences."""
 
 from itertools import pairwise
 
@@ -18,32 +18,32 @@ def binned_spectra(
     power: float = 0.5,
     spread: bool = True,
 ) -> csr_array:
-    r"""Return spectra as rows of unit length over bins of equal width.
+    r"""Bin spectra into sparse rows of unit length over bins of equal width.
 
-    A peak at :math:`m` with intensity :math:`a` adds :math:`a^p` to its bin. With precursors the places are those of
-    the neutral losses, precursor minus :math:`m`, instead of those of the peaks.
+    A peak at :math:`m` with intensity :math:`a` adds :math:`a^p` to its bin. With precursors, the neutral losses,
+    precursor minus :math:`m`, are binned instead of the peaks.
 
     Parameters
     ----------
     mz, intensity : array of shape (P,)
-        Peaks of all spectra, end to end.
+        Peaks of all spectra, concatenated.
     offset : array of int of shape (n + 1,)
         The peaks of spectrum i are ``[offset[i]:offset[i + 1]]``.
     precursor_mz : array of shape (n,) or None, default=None
-        Mass-to-charge ratios of the precursors, for the neutral losses; ``None`` takes the peaks. A loss below half a
-        bin (the precursor itself) or beyond the precursor is left out.
+        Mass-to-charge ratios of the precursors, for the neutral losses; ``None`` bins the peaks. A loss below half a
+        bin (the precursor itself) or beyond the precursor is dropped.
     width : float, default=0.01
         Width of a bin, in the unit of ``mz``.
     power : float, default=0.5
-        Power of the intensities; 0.5 keeps strong peaks from drowning the others.
+        Exponent of the intensities; 0.5 keeps strong peaks from dominating the others.
     spread : bool, default=True
-        Whether a peak is shared between the two nearest bins, in proportion to its distance from their centres, so that
-        a small shift across a border changes little.
+        Whether to share a peak between the two nearest bins, in proportion to its distance from their centres, so that
+        a small shift across a boundary changes little.
 
     Returns
     -------
     spectra : csr_array of shape (n, bins)
-        Rows of length 1; a spectrum without any place is a row of zeros.
+        Rows of length 1; a spectrum without peaks or losses is a row of zeros.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def peak_differences(
     least: float = 0.5,
     largest: float = 400.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the differences between the peaks of each spectrum, as peaks of a spectrum for ``binned_spectra``.
+    """Return the differences between the peaks of each spectrum, as a spectrum for ``binned_spectra``.
 
     Fragments that differ by the same group of atoms have the same difference, wherever they are.
 
@@ -100,14 +100,14 @@ def peak_differences(
     mz, intensity, offset
         Peaks of all spectra, as for ``binned_spectra``.
     most : int, default=60
-        Strongest peaks of each spectrum that are used.
+        Number of strongest peaks of each spectrum to use.
     least, largest : float, default=0.5 and 400.0
-        Differences between these are kept, in the unit of ``mz``.
+        Smallest and largest difference to keep, in the unit of ``mz``.
 
     Returns
     -------
     mz, intensity, offset : ndarray
-        Differences, products of the two intensities, and where those of each spectrum begin and end.
+        Differences, products of the two intensities, and offsets of each spectrum.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def spectrum_products(rows: csr_array, others: csr_array | None = None) -> np.nd
     Parameters
     ----------
     rows, others : csr_array of shape (n, bins) and (m, bins)
-        What ``binned_spectra`` returns; ``None`` takes the first ones again.
+        Binned spectra from ``binned_spectra``; ``None`` means ``rows`` again.
 
     Returns
     -------
@@ -155,11 +155,11 @@ def spectrum_products(rows: csr_array, others: csr_array | None = None) -> np.nd
 
 def _check(mz: np.ndarray, intensity: np.ndarray, offset: np.ndarray, width: float, power: float) -> None:
     if mz.ndim != 1 or mz.shape != intensity.shape:
-        raise ValueError(f"mz and intensity must be two lists of one length. Got {mz.shape} and {intensity.shape}.")
+        raise ValueError(f"mz and intensity must be two lists of equal length. Got {mz.shape} and {intensity.shape}.")
     steady = offset.ndim == 1 and len(offset) > 1 and offset.dtype.kind in "iu" and bool((np.diff(offset) >= 0).all())
     if not steady or offset[0] != 0 or offset[-1] != len(mz):
-        raise ValueError(f"offset must be integers that rise from 0 to the number of peaks, {len(mz)}.")
+        raise ValueError(f"offset must be integers that increase from 0 to the number of peaks, {len(mz)}.")
     if not (np.isfinite(mz).all() and np.isfinite(intensity).all()) or (intensity < 0).any() or (mz < 0).any():
-        raise ValueError("mz and intensity must be finite and not negative.")
+        raise ValueError("mz and intensity must be finite and non-negative.")
     if not (width > 0 and power >= 0):
-        raise ValueError(f"width must be positive and power not negative. Got {width!r} and {power!r}.")
+        raise ValueError(f"width must be positive and power non-negative. Got {width!r} and {power!r}.")

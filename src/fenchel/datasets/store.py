@@ -1,4 +1,4 @@
-"""Where data files are: a local folder, filled from a mirror on demand, each file known by its checksum."""
+"""Local data folder, filled from a mirror on demand, with checksums of all files."""
 
 import functools
 import hashlib
@@ -19,15 +19,15 @@ from sklearn.utils import Bunch
 __all__ = ["KnownFile", "check_files", "data_folder", "described", "digests", "fetch", "known_files", "locate"]
 
 _BLOCK = 2**16
-_TIMEOUT = 30  # seconds without a byte
+_TIMEOUT = 30  # seconds without receiving a byte
 
 P = ParamSpec("P")
-Progress = Callable[[str, int, int], None]  # which file, bytes so far, bytes in all
+Progress = Callable[[str, int, int], None]  # file name, bytes so far, total bytes
 
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file of a data set: its name below the folder, its size in bytes and its SHA-256."""
+    """A file of a dataset: its name relative to the data folder, its size in bytes and its SHA-256."""
 
     name: str
     size: int
@@ -35,7 +35,7 @@ class KnownFile:
 
     @property
     def data_set(self) -> str:
-        """The data set that it belongs to."""
+        """The dataset that it belongs to."""
         return self.name.split("/", 1)[0]
 
 
@@ -58,7 +58,7 @@ def known_files() -> dict[str, KnownFile]:
 
 
 def data_folder() -> Path:
-    """Return the folder that holds the data sets.
+    """Return the folder that holds the datasets.
 
     Returns
     -------
@@ -75,9 +75,9 @@ def data_folder() -> Path:
 
 
 def locate(*parts: str) -> Path:
-    """Return the path of a data file; one that is not there is fetched, if a mirror is known.
+    """Return the path of a data file, downloading it if it is missing and a mirror is known.
 
-    A file that is there is taken as it is: ``check_files`` compares checksums.
+    An existing file is not verified: ``check_files`` compares checksums.
     """
     path, name = data_folder().joinpath(*parts), "/".join(parts)
     if path.is_file():
@@ -96,16 +96,16 @@ def fetch(name: str, url: str | None = None, progress: Progress | None = None) -
     Parameters
     ----------
     name : str
-        Name of the file below the folder, one of ``known_files()``.
+        Name of the file relative to the data folder, one of ``known_files()``.
     url : str or None, default=None
-        Address below which files have these names; ``None`` is ``FENCHEL_DATA_URL``.
+        Base address of a copy with these file names; ``None`` means ``FENCHEL_DATA_URL``.
     progress : callable or None, default=None
-        Called with the name, the bytes so far and the bytes in all.
+        Called with the file name, the bytes so far and the total bytes.
 
     Returns
     -------
     path : Path
-        The file. Whatever goes wrong, there is never a part of one under that name.
+        The file. A failed download never leaves a partial file under that name.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def fetch(name: str, url: str | None = None, progress: Progress | None = None) -
     """
     known = known_files().get(name)
     if known is None:
-        raise ValueError(f"There is no data file of the name {name!r}. `fenchel datasets list` shows them.")
+        raise ValueError(f"There is no data file named {name!r}. `fenchel datasets list` shows them.")
     base = url or os.environ.get("FENCHEL_DATA_URL")
     if not base:
         raise ValueError("There is no address to download from. Set FENCHEL_DATA_URL to that of a copy of the data.")
@@ -124,14 +124,14 @@ def fetch(name: str, url: str | None = None, progress: Progress | None = None) -
         handle, partial = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:
         raise OSError(
-            f"{path.parent} cannot be written to ({error.strerror}). Set FENCHEL_DATA to a folder that can."
+            f"{path.parent} cannot be written to ({error.strerror}). Set FENCHEL_DATA to a writable folder."
         ) from error
     try:
         with os.fdopen(handle, "wb") as out:
             digest = _copy(address, out, known, progress)
         if digest != known.sha256:
             raise ValueError(
-                f"{address} is not the file that is wanted: its SHA-256 is {digest[:12]}..., not {known.sha256[:12]}"
+                f"{address} is not the expected file: its SHA-256 is {digest[:12]}..., not {known.sha256[:12]}"
                 "... Nothing was kept."
             )
         os.replace(partial, path)
@@ -142,10 +142,10 @@ def fetch(name: str, url: str | None = None, progress: Progress | None = None) -
 
 
 def _copy(address: str, out: BinaryIO, known: KnownFile, progress: Progress | None) -> str:
-    """Copy what is at an address, and return its SHA-256."""
+    """Download an address to a file, and return its SHA-256."""
     digest, done = hashlib.sha256(), 0
     try:
-        with urlopen(address, timeout=_TIMEOUT) as stream:  # the address is the user's own
+        with urlopen(address, timeout=_TIMEOUT) as stream:  # the address is given by the user
             while block := stream.read(_BLOCK):
                 out.write(block)
                 digest.update(block)
@@ -155,16 +155,16 @@ def _copy(address: str, out: BinaryIO, known: KnownFile, progress: Progress | No
                 if done > known.size:
                     break
     except HTTPError as error:
-        raise ConnectionError(f"{address} cannot be read: the server says {error.code} {error.reason}.") from error
+        raise ConnectionError(f"{address} cannot be read: the server returned {error.code} {error.reason}.") from error
     except (URLError, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", error)
         raise ConnectionError(
-            f"{address} cannot be read: {reason}. Look at the network and FENCHEL_DATA_URL, or put the file into "
+            f"{address} cannot be read: {reason}. Check the network and FENCHEL_DATA_URL, or put the file into "
             f"{data_folder()} by hand."
         ) from error
     if done != known.size:
         raise ConnectionError(
-            f"{address} gave {done} bytes{' or more' if done > known.size else ''} instead of {known.size}. Nothing "
+            f"{address} sent {done} bytes{' or more' if done > known.size else ''} instead of {known.size}. Nothing "
             "was kept; try again."
         )
     return digest.hexdigest()
@@ -176,14 +176,14 @@ def check_files(data_sets: list[str] | None = None) -> Iterator[tuple[KnownFile,
     Parameters
     ----------
     data_sets : list of str or None, default=None
-        Names of data sets; ``None`` is all of them.
+        Names of datasets; ``None`` means all of them.
 
     Yields
     ------
     known : KnownFile
-        A file that should be there.
+        An expected file.
     state : {"ok", "absent", "damaged"}
-        How it is found.
+        State of the file.
 
     Examples
     --------
@@ -203,14 +203,14 @@ def check_files(data_sets: list[str] | None = None) -> Iterator[tuple[KnownFile,
 
 
 def digests(data_sets: Iterable[str]) -> dict[str, str]:
-    """Return the SHA-256 of every known file of some data sets; that of an absent one as it should be."""
+    """Return the SHA-256 of every known file of some datasets; for a missing file, the expected one."""
     files = [known for known in known_files().values() if known.data_set in set(data_sets)]
     paths = {known: data_folder() / known.name for known in files}
     return {known.name: _digest(path, path.stat()) if path.is_file() else known.sha256 for known, path in paths.items()}
 
 
 def described(load: Callable[P, Bunch]) -> Callable[P, Bunch]:
-    """Return a loader whose data say what they are: ``DESCR``, its docstring, and ``citation``, its references."""
+    """Decorate a loader to add ``DESCR``, its docstring, and ``citation``, its references, to its data."""
     text = inspect.cleandoc(load.__doc__ or "")
     citation = text.partition("References\n----------\n")[2].strip()
 
@@ -224,7 +224,7 @@ def described(load: Callable[P, Bunch]) -> Callable[P, Bunch]:
 
 
 def _digest(path: Path, state: os.stat_result) -> str:
-    """Return the SHA-256 of a file, computed once for each version of it."""
+    """Return the SHA-256 of a file, cached for each version of it."""
     return _remembered(path, state.st_size, state.st_mtime_ns)
 
 

@@ -1,4 +1,4 @@
-"""Made data with a known truth."""
+"""Synthetic data with a known ground truth."""
 
 import math
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from fenchel._check import Interval, Options, check_parameter
 
 __all__ = ["gaussian_processes", "make_functional", "make_multioutput"]
 
-_LENGTH = Interval(0.005, math.inf, "left")  # below, the series of gaussian_processes needs more than 11 000 terms
+_LENGTH = Interval(0.005, math.inf, "left")  # below this, gaussian_processes would need more than 11 000 terms
 _COUNT = Interval(1, math.inf, "left", integer=True)
 
 
 def make_multioutput(
     n_samples: int = 200, n_outputs: int = 5, noise: float = 0.1, outliers: float = 0.0, random_state: int | None = None
 ) -> Bunch:
-    """Make a smooth nonlinear regression with correlated outputs, some of them grossly wrong.
+    """Make a smooth nonlinear regression problem with correlated outputs and optional outliers.
 
     Parameters
     ----------
@@ -69,30 +69,30 @@ def make_functional(
     basis_state: int | np.random.RandomState | None = 0,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    r"""Make curves that depend on curves, through coefficients on Gaussian processes that are drawn once.
+    r"""Make functional data, curves that depend on curves through random coefficients on fixed Gaussian processes.
 
     .. math:: x_i = \sum_c u_{ic} \, g_c^{\text{in}}, \qquad y_i = \sum_c v_{ic} \, g_c^{\text{out}}, \qquad
         u_{ic} \sim \mathcal{U}([-0.5, 0.5]).
 
     With the linear link, v = u. With the nonlinear one, :math:`v_{ic} = \sin(\pi u_{ic}) \, u_{i,c+1}` (c + 1 modulo
-    the number of components), which no linear function of u explains in the least.
+    the number of components), which is uncorrelated with every linear function of u.
 
     Parameters
     ----------
     n_samples : int, default=100
         Number of samples.
     n_points : int, default=100
-        Number of equally spaced points of [0, 1] where inputs and outputs are known.
+        Number of equally spaced points on [0, 1] at which inputs and outputs are known.
     link : {"linear", "nonlinear"}, default="linear"
         How the coefficients of an output depend on those of its input.
     n_components : int, default=4
         Number of processes of the inputs, and of the outputs.
     length_scales : sequence of float, default=(0.05, 0.1, 0.5, 0.7)
-        Length scales of the processes, at least 0.005, taken in turn when there are more processes.
+        Length scales of the processes, at least 0.005, reused cyclically if there are more processes.
     noise : float, default=0.0
         Standard deviation of the noise on each value of the outputs.
     basis_state : int, RandomState or None, default=0
-        Seed of the processes. Samples of one seed belong to one problem, whatever their ``random_state`` and
+        Seed of the processes. Samples with the same seed belong to the same problem, for any ``random_state`` and
         ``n_points``.
     random_state : int, RandomState or None, default=None
         Seed of the coefficients and of the noise.
@@ -131,7 +131,7 @@ def make_functional(
 def gaussian_processes(
     t: np.ndarray, length_scales: Sequence[float], random_state: int | np.random.RandomState | None = None
 ) -> np.ndarray:
-    r"""Draw Gaussian processes with a Gaussian covariance, one for each length scale.
+    r"""Draw Gaussian processes with Gaussian covariance, one for each length scale.
 
     .. math:: g(t) = e^{-s^2 / 2} \sum_k \xi_k \frac{s^k}{\sqrt{k!}}, \quad s = \frac{t - 1/2}{\sigma}, \quad
         \xi_k \sim \mathcal{N}(0, 1), \qquad \operatorname{cov}(g(t), g(t')) = e^{-(t - t')^2 / 2 \sigma^2}.
@@ -139,21 +139,21 @@ def gaussian_processes(
     Parameters
     ----------
     t : array of shape (m,)
-        Points of [0, 1].
+        Points in [0, 1].
     length_scales : sequence of float
-        Length scales, the sigma of the formula, at least 0.005.
+        Length scales, sigma in the formula, at least 0.005.
     random_state : int, RandomState or None, default=None
         Seed.
 
     Returns
     -------
     processes : ndarray of shape (r, m)
-        One process in each row.
+        One process per row.
 
     Notes
     -----
-    The number of terms depends on the length scale alone, so that a seed stands for the same functions at any points.
-    What is left out of the variance is below the precision of float64.
+    The number of terms depends only on the length scale, so a seed gives the same functions at any points. The variance
+    lost by truncation is below the precision of float64.
 
     Examples
     --------
@@ -164,14 +164,14 @@ def gaussian_processes(
     """
     rng, t = check_random_state(random_state), np.asarray(t, dtype=np.float64)
     if t.ndim != 1 or not np.all((t >= 0) & (t <= 1)):
-        raise ValueError("t must be a one-dimensional array of points of [0, 1]. Bring the points to that interval.")
+        raise ValueError("t must be a one-dimensional array of points in [0, 1]. Rescale the points to that interval.")
     if len(length_scales) == 0:
         raise ValueError("length_scales must hold at least one length scale. Got none.")
     processes = np.empty((len(length_scales), len(t)))
     for process, scale in zip(processes, length_scales, strict=True):
         check_parameter("gaussian_processes", "length_scales", scale, _LENGTH)
         s = (t[:, None] - 0.5) / scale
-        mean = (0.5 / scale) ** 2  # the squared weights are Poisson probabilities, of at most this mean
+        mean = (0.5 / scale) ** 2  # the squared weights are Poisson probabilities with at most this mean
         k = np.arange(math.ceil(mean + 10 * math.sqrt(mean) + 50))
         size = np.exp(xlogy(k, np.abs(s)) - s**2 / 2 - gammaln(k + 1) / 2)
         process[:] = (size * np.where(k % 2, np.sign(s), 1.0)) @ rng.standard_normal(len(k))

@@ -1,4 +1,4 @@
-"""Tables in files: CSV and Parquet through pandas, NPZ through NumPy, as named columns of numbers or of text."""
+"""Tables in files: CSV and Parquet through pandas, NPZ through NumPy, as named columns of numbers or text."""
 
 import csv
 import io
@@ -19,29 +19,29 @@ from fenchel._check import require
 __all__ = ["Table", "as_table", "read_table"]
 
 _SEPARATORS = (",", ";", "\t", "|")
-_GRIDS = ("t", "grid")  # arrays of an NPZ file that are the points of curves
-# cells that are missing values, beside those that pandas knows ("", NA, N/A, nan, null, None, ...)
+_GRIDS = ("t", "grid")  # arrays of an NPZ file that hold the points of curves
+# strings for missing values besides those that pandas knows ("", NA, N/A, nan, null, None, ...)
 _MISSING = ["?", "-", "--", ".", "na"]
-_TRUE, _FALSE = ["yes", "Yes", "YES"], ["no", "No", "NO"]  # beside true and false
-_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"", "utf-8-sig"))  # first bytes, and what they mean
+_TRUE, _FALSE = ["yes", "Yes", "YES"], ["no", "No", "NO"]  # besides true and false
+_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"", "utf-8-sig"))  # first bytes and their encoding
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one length, each of numbers (missing: NaN), of dates (missing: NaT) or of text (missing: None).
+    """Columns of equal length, each of numbers (missing: NaN), dates (missing: NaT) or text (missing: None).
 
     Attributes
     ----------
     columns : dict of str to array of shape (n,)
         In the order of the file.
     name : str
-        Where the table comes from, for messages.
+        Origin of the table, for messages.
     grid : array or None
-        Points of curves, if the file gives them.
+        Points of curves, if the file contains them.
     notes : list of str
-        What reading took for granted.
+        Assumptions made while reading.
     rows : array of int of shape (n,) or None
-        Numbers of the rows in the file, if these are some of them.
+        Row numbers in the file, if these are only some of its rows.
 
     Examples
     --------
@@ -61,19 +61,19 @@ class Table:
         return len(next(iter(self.columns.values()), ()))
 
     def take(self, rows: np.ndarray) -> "Table":
-        """Return some of the rows."""
+        """Return the selected rows."""
         columns = {name: values[rows] for name, values in self.columns.items()}
         return Table(columns, self.name, self.grid, self.notes, self.numbers[rows])
 
     @property
     def numbers(self) -> np.ndarray:
-        """The number of each row, the first row of a file being 1."""
+        """The number of each row, counting from 1 for the first row of a file."""
         return np.arange(1, len(self) + 1) if self.rows is None else self.rows
 
     def select(self, patterns: Iterable[str], argument: str) -> list[str]:
-        """Return the names that selectors mean, in the order of the table for ranges and patterns.
+        """Return the names matched by selectors, in the order of the table for ranges and patterns.
 
-        A selector is a name, a range of names ``"y_1:y_9"``, a pattern ``"y_*"``, or several of them with commas.
+        A selector is a name, a range of names ``"y_1:y_9"``, a pattern ``"y_*"``, or several of these with commas.
         """
         names: dict[str, None] = {}
         for pattern in patterns:
@@ -89,13 +89,13 @@ class Table:
         if colon and (first in self.columns or last in self.columns):
             low, high = names.index(self.known(first, argument)), names.index(self.known(last, argument))
             if low > high:
-                raise ValueError(f"{argument}: the range {part!r} is empty: {last!r} stands before {first!r}.")
+                raise ValueError(f"{argument}: the range {part!r} is empty: {last!r} comes before {first!r}.")
             return names[low : high + 1]
         matching = [name for name in names if fnmatchcase(name, part)]
         return matching or [self.known(part, argument)]
 
     def known(self, name: str, argument: str) -> str:
-        """Return the name of a column, or raise with the nearest one."""
+        """Return the name of a column, or raise with a suggestion."""
         if name in self.columns:
             return name
         near = get_close_matches(name, self.columns, n=1, cutoff=0.5)
@@ -111,10 +111,10 @@ def read_table(path: str | Path) -> Table:
     Parameters
     ----------
     path : str or path
-        The file; its suffix says what it is. The separator of a CSV file (comma, semicolon, tab or bar) is found in its
-        first line; a byte-order mark and Windows line ends are read as such. An empty cell and ``?``, ``NA``, ``N/A``,
-        ``-``, ``.``, ``null`` and ``nan`` are missing values. An array (n, d) of an NPZ file becomes the
-        columns ``name_0`` to ``name_{d-1}``; arrays ``t`` or ``grid`` of another length are the points of curves.
+        The file; its suffix determines the format. The separator of a CSV file (comma, semicolon, tab or bar) is
+        detected from its first line; byte-order marks and Windows line endings are handled. An empty cell and ``?``,
+        ``NA``, ``N/A``, ``-``, ``.``, ``null`` and ``nan`` are missing values. An array (n, d) of an NPZ file becomes
+        the columns ``name_0`` to ``name_{d-1}``; arrays ``t`` or ``grid`` of another length are the points of curves.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def as_table(value: Outputs, name: str = "the table") -> Table:
     value : Table, DataFrame or mapping of str to array
         The data.
     name : str, default="the table"
-        What messages call the table.
+        Name of the table in error messages.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def _read_csv(file: Path) -> Table:
     except UnicodeDecodeError:
         raise ValueError(f"{file} is not UTF-8 text. Save it as CSV in UTF-8.") from None
     if "\0" in text:
-        raise ValueError(f"{file} holds NUL characters: it is damaged, or not UTF-8 text. Save it as CSV in UTF-8.")
+        raise ValueError(f"{file} contains NUL characters: it is damaged, or not UTF-8 text. Save it as CSV in UTF-8.")
     if not text.strip():
         raise ValueError(f"{file} is empty.")
     lines = text.lstrip().splitlines()
@@ -201,7 +201,7 @@ def _read_csv(file: Path) -> Table:
     header = [name.strip() for name in next(csv.reader([lines[0]], delimiter=separator))]
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
-        raise ValueError(f"{file} has more than one column {twice[0]!r}. Give each column a name of its own.")
+        raise ValueError(f"{file} has more than one column {twice[0]!r}. Give each column a unique name.")
     try:
         frame = pandas.read_csv(
             io.StringIO(text.lstrip()),
@@ -249,8 +249,8 @@ def _read_npz(file: Path) -> Table:
                 f"{file}: the array {name!r} has shape {array.shape}; a table takes ({length},) or ({length}, d). Use "
                 "the library itself for other data."
             )
-        elif array.ndim == 0 or len(array) != length:  # names, a date, ...: things about the data
-            notes.append(f"the array {name!r} of shape {array.shape} has not {length} rows and is passed over")
+        elif array.ndim == 0 or len(array) != length:  # metadata such as names or a date
+            notes.append(f"the array {name!r} of shape {array.shape} does not have {length} rows and is ignored")
         elif array.ndim == 1:
             columns[name] = _plain(array, name, str(file))
         else:
@@ -278,7 +278,7 @@ def _from_series(column: Any) -> np.ndarray:
 
 
 def _is_truth(column: Any) -> bool:
-    """Whether a Series holds true and false, with gaps or without."""
+    """Whether a Series holds booleans, possibly with missing values."""
     values = column.dropna()
     return len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values)
 
@@ -289,7 +289,7 @@ def _truth_notes(names: Iterable[str]) -> list[str]:
 
 
 def _plain(array: np.ndarray, name: str, file: str) -> np.ndarray:
-    """Return a column of numbers as floats, one of text as objects."""
+    """Return a numeric column as floats, a text column as objects."""
     if array.dtype.kind in "biuf":
         return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     if array.dtype.kind in "US":
@@ -298,18 +298,18 @@ def _plain(array: np.ndarray, name: str, file: str) -> np.ndarray:
         return array
     if array.dtype.kind == "O":
         return _objects(array, np.array([value is None or value != value for value in array], dtype=bool))
-    raise ValueError(f"{file}: the array {name!r} holds {array.dtype}, neither real numbers nor text.")
+    raise ValueError(f"{file}: the array {name!r} has dtype {array.dtype}, neither real numbers nor text.")
 
 
 def _objects(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Return objects as numbers if all are, true or false among them, else as text."""
+    """Return objects as numbers if all are numbers or booleans, else as text."""
     if all(isinstance(value, Real | np.bool_) for value in values[~missing]):
         return np.array([np.nan if gone else float(value) for value, gone in zip(values, missing, strict=True)])
     return np.array([None if gone else str(v).strip() for v, gone in zip(values, missing, strict=True)], dtype=object)
 
 
 def _count(line: str, separator: str) -> int:
-    """Return how often a separator stands outside quotes."""
+    """Return how often a separator occurs outside quotes."""
     return len(next(csv.reader([line], delimiter=separator))) - 1
 
 

@@ -1,4 +1,4 @@
-"""Decoders: from predictions in a feature space, or weights on the training outputs, back to objects."""
+"""Decoders, which map predictions in a feature space, or weights on the training outputs, back to objects."""
 
 from fenchel.decoders import candidates, circle, preimage, ranking, riemannian, scalar, simplex, vectors, weighted
 from fenchel.decoders.base import Decoder

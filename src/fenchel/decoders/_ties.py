@@ -1,31 +1,31 @@
-"""Which of several equal losses is taken: the first, where losses are equal that differ by round-off alone."""
+"""Tie-breaking: among losses that differ only by round-off, the first is taken."""
 
 import numpy as np
 
 __all__ = ["first_least", "first_of_each_row", "least_first", "round_off"]
 
-_TIES = 64  # losses that differ by no more than this many eps of the size of their terms are equal
+_TIES = 64  # losses that differ by at most this many eps of the size of their terms are equal
 
 
 def round_off(sizes: np.ndarray) -> np.ndarray:
-    """Return the width of a tie between sums whose terms have these sizes in all, with the eps of their dtype."""
+    """Return the width of a tie between sums, given the total size of their terms, with the eps of their dtype."""
     return np.asarray(_TIES * np.finfo(sizes.dtype).eps * sizes)
 
 
 def first_least(values: np.ndarray, slack: np.ndarray) -> np.ndarray:
-    """Return the place of the first value of each row that is least but for the slack, (m,)."""
+    """Return the index of the first value in each row within ``slack`` of the minimum, (m,)."""
     return np.asarray(np.argmax(values <= np.min(values, axis=1, keepdims=True) + slack[:, None], axis=1))
 
 
 def first_of_each_row(rows: np.ndarray, values: np.ndarray, slack: np.ndarray) -> np.ndarray:
-    """Return the place of the first least value of each row, but for the slack, where rows have lists of their own.
+    """Return the index of the first value within ``slack`` of the minimum of each row, for rows of unequal length.
 
     Parameters
     ----------
     rows : array of shape (count,)
         The row of each value.
     values, slack : array of shape (count,)
-        The values, and how far each may be above the least one of its row.
+        The values, and how far each may be above the minimum of its row.
     """
     least = np.full(np.max(rows, initial=-1) + 1, np.inf)
     np.minimum.at(least, rows, values)
@@ -34,16 +34,16 @@ def first_of_each_row(rows: np.ndarray, values: np.ndarray, slack: np.ndarray) -
 
 
 def least_first(values: np.ndarray, k: int, slack: np.ndarray, places: np.ndarray | None = None) -> np.ndarray:
-    """Return where the k least values of each row are, the least first and equal ones by place, (m, min(k, C)).
+    """Return the indices of the k smallest values of each row in increasing order, ties by place, (m, min(k, C)).
 
     Parameters
     ----------
     values : array of shape (m, C)
     k : int
     slack : array of shape (m,)
-        Values that are above the least of those that are left by no more than this are equal to it.
+        Values within this distance of the smallest remaining value are equal to it.
     places : array of shape (m, C) or None
-        The places by which equal values are put in order; ``None`` is that of their columns.
+        The places by which equal values are ordered; ``None`` means their columns.
     """
     if places is None:
         if k == 1:

@@ -1,4 +1,4 @@
-"""The nearest of finitely many objects."""
+"""Decoders that choose the nearest of finitely many objects."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,31 +17,31 @@ __all__ = ["Candidates", "TrainingSet"]
 
 @dataclass(frozen=True)
 class _Known:
-    """Candidates for every sample, with their squared norms where the output kernel cannot tell them."""
+    """Candidates for every sample, with their squared norms if the output kernel cannot compute them."""
 
     outputs: Outputs
     norms: Array | None
 
 
 class Candidates(Decoder):
-    r"""The nearest of a set of candidates, one set for all samples or one for each.
+    r"""Nearest of a set of candidates, with one set for all samples or one for each.
 
     .. math:: \hat y(x) = \arg\min_{c} \; k(c, c) - 2 \langle \phi(c), h(x) \rangle + \|h(x)\|^2 .
 
     Parameters
     ----------
     candidates : array or None, default=None
-        Candidates for every sample, in the form of the training outputs; ``None`` waits for those that ``predict`` is
-        given. Outputs known by a Gram matrix are given as a pair of their products with the training outputs, (C, n),
+        Candidates for every sample, in the form of the training outputs; ``None`` uses those passed to ``predict``.
+        Outputs known by a Gram matrix are given as a pair of their inner products with the training outputs, (C, n),
         and their squared norms, (C,).
     single : bool, default=False
-        Whether distances are computed in float32: half the memory and time, and ties within its round-off.
+        Whether to compute distances in float32: half the memory and time, with ties within its round-off.
 
     Notes
     -----
-    The norm of the candidate counts: without it long candidates (large label sets) win. Ties go to the candidate that
-    comes first; distances that differ by no more than 64 eps of the size of their terms are ties, so that round-off
-    does not decide. Distances are computed in blocks of bounded memory.
+    The norm of the candidate counts: without it, long candidates (large label sets) would win. Ties go to the first
+    candidate; distances that differ by at most 64 eps of the size of their terms are ties, so that round-off does not
+    decide. Distances are computed in blocks of bounded memory.
 
     Examples
     --------
@@ -63,11 +63,11 @@ class Candidates(Decoder):
         self.single = single
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Keep the representation, and look at the candidates."""
+        """Store the representation and validate the candidates."""
         super().fit(Y, representation)
         own = _as_sets(self.candidates, representation.is_pairwise)
         if isinstance(own, list):
-            raise ValueError("Sets of candidates for each sample are given to predict, not to Candidates.")
+            raise ValueError("Separate sets of candidates for each sample are passed to predict, not to Candidates.")
         self._known = None if own is None else self.known(own)
         return self
 
@@ -84,7 +84,7 @@ class Candidates(Decoder):
         else:
             outputs, norms = candidates, None
         if len(outputs) == 0:
-            raise ValueError("Each set of candidates must hold at least one. Got an empty one.")
+            raise ValueError("Each set of candidates must hold at least one. Got an empty set.")
         return _Known(outputs, norms)
 
     def distances(self, coordinates: Array, candidates: Outputs = None) -> Outputs:
@@ -101,11 +101,11 @@ class Candidates(Decoder):
         return self._picked([[k] for k in best], candidates, single=True)
 
     def top_k(self, coordinates: Array, k: int, candidates: Outputs = None) -> Outputs:
-        """Return the k nearest candidates of each sample, the nearest first: (m, k, ...), or a list of arrays."""
+        """Return the k nearest candidates of each sample, nearest first: (m, k, ...), or a list of arrays."""
         return self._picked([list(order) for order in self.nearest(coordinates, k, candidates)], candidates)
 
     def nearest(self, coordinates: Array, k: int, candidates: Outputs = None) -> list[np.ndarray]:
-        """Return the places of the k nearest candidates of each sample, the nearest first, ties by place."""
+        """Return the indices of the k nearest candidates of each sample, nearest first, ties by place."""
         check_parameter("top_k", "k", k, Interval(1, float("inf"), "left", integer=True))
         coordinates, candidates = self._short(coordinates), _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
@@ -132,11 +132,11 @@ class Candidates(Decoder):
         return np.asarray(host(self.representation_.magnitudes(coordinates, outputs)))
 
     def _set(self, candidates: Outputs) -> _Known:
-        """Return the set for all samples: the one that is given, else the decoder's own."""
+        """Return the set for all samples, as given or else the decoder's own."""
         if candidates is not None:
             return self.known(candidates)
         if self._known is None:
-            raise ValueError("There are no candidates. Give them to predict, or as Candidates(candidates).")
+            raise ValueError("There are no candidates. Pass them to predict, or as Candidates(candidates).")
         return self._known
 
     def _short(self, coordinates: Array) -> Array:
@@ -145,7 +145,7 @@ class Candidates(Decoder):
         )
 
     def _of_each(self, coordinates: Array, candidates: Sequence[Outputs]) -> list[Array]:
-        """Return the distances to one set for each sample."""
+        """Return the distances of each sample to its own set."""
         if len(candidates) != coordinates.shape[0]:
             raise ValueError(
                 f"A list of candidates must hold one set for each of the {coordinates.shape[0]} samples. "
@@ -153,14 +153,14 @@ class Candidates(Decoder):
             )
         empty = [i for i, candidate_set in enumerate(candidates) if len(_outputs(candidate_set)) == 0]
         if empty:
-            raise ValueError(f"Each set of candidates must hold at least one. That of sample {empty[0]} is empty.")
+            raise ValueError(f"Each set of candidates must hold at least one. The set of sample {empty[0]} is empty.")
         sets = [self.known(candidate_set) for candidate_set in candidates]
         return self.representation_.paired_distances(
             coordinates, [known.outputs for known in sets], [known.norms for known in sets]
         )
 
     def _picked(self, places: list[list[int]], candidates: Outputs, single: bool = False) -> Outputs:
-        """Return the candidates at some places of each sample's set."""
+        """Return the candidates at the given places of each sample's set."""
         candidates = _as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
             picked = [
@@ -175,11 +175,11 @@ class Candidates(Decoder):
 
 
 class TrainingSet(Decoder):
-    """The nearest of the distinct training outputs.
+    """Nearest of the distinct training outputs.
 
     Notes
     -----
-    Outputs known by a Gram matrix are returned as places in the training sample.
+    Outputs known by a Gram matrix are returned as indices into the training sample.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class TrainingSet(Decoder):
     keeps_dtype = True
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Keep the distinct training outputs."""
+        """Store the distinct training outputs."""
         super().fit(Y, representation)
         if representation.is_pairwise:
             Y = (Y, namespace(Y).linalg.diagonal(Y))
@@ -213,7 +213,7 @@ class TrainingSet(Decoder):
 
 
 def _as_sets(candidates: Outputs, is_pairwise: bool) -> Outputs:
-    """Return one set as an array or a pair, or a list of such sets; a list of objects is one set."""
+    """Return one set as an array or a pair, or a list of such sets; a list of objects counts as one set."""
     if not isinstance(candidates, list):
         return candidates
     if is_pairwise:
@@ -240,13 +240,13 @@ def _slack(sizes: np.ndarray, distances: np.ndarray) -> np.ndarray:
 
 
 def _outputs(candidates: Outputs) -> Outputs:
-    """Return the candidates of a set that may be a pair with their norms."""
+    """Return the candidates of a set, which may be a pair with their norms."""
     return candidates[0] if isinstance(candidates, tuple) else candidates
 
 
 def _distinct(outputs: np.ndarray) -> list[int]:
-    """Return the places of the distinct outputs, each where it comes first; what cannot be compared stays."""
-    axis = None if outputs.ndim == 1 else 0  # objects can be sorted without an axis only
+    """Return the indices of the first occurrences of distinct outputs; outputs that cannot be compared are kept."""
+    axis = None if outputs.ndim == 1 else 0  # object arrays can only be sorted without an axis
     try:
         return [int(place) for place in np.sort(np.unique(outputs, axis=axis, return_index=True)[1])]
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The decoder of a feature space when none is named."""
+"""Default choice of a decoder."""
 
 import math
 from contextlib import suppress
@@ -22,7 +22,7 @@ def are_label_sets(outputs: Outputs) -> bool:
 
 
 def suitable_decoders(representation: Space) -> list[Decoder]:
-    """Return the decoders to choose from where none is named: for label sets a threshold, and the training outputs."""
+    """Return the default decoders to choose from: for label sets a threshold, and the training outputs."""
     decoders: list[Decoder] = [TrainingSet()]
     if representation.has_points and are_label_sets(representation.outputs_):
         decoders.insert(0, Threshold("auto"))
@@ -30,10 +30,10 @@ def suitable_decoders(representation: Space) -> list[Decoder]:
 
 
 def fitted_decoder(decoder: Decoder | None, representation: Space) -> Decoder:
-    """Return a decoder fitted to a representation; ``None`` is the first that it allows.
+    """Return a decoder fitted to a representation; ``None`` means the first that it supports.
 
-    The coordinates themselves where they are those of vectors, a pre-image where the kernel is Gaussian, else the
-    nearest training output.
+    That is the coordinates themselves for vectors, a pre-image for a Gaussian kernel, and otherwise the nearest
+    training output.
     """
     Y = representation.outputs_
     if decoder is not None:

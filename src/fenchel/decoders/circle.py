@@ -1,4 +1,4 @@
-"""The angle at which a weighted loss is least: a global search on the circle."""
+"""Decoder of angles: global minimisation of a weighted loss on the circle."""
 
 import math
 from typing import ClassVar, Protocol, Self
@@ -13,23 +13,23 @@ from fenchel.decoders.scalar import _blocks
 
 __all__ = ["CircleMinimum"]
 
-_PARTS = 8  # parts into which an arc that may hold the minimum is cut
-_ROUNDS = 3  # of cutting: arcs are then so short that the least point found is within 1e-9 of the minimum
-_STEPS = 12  # Newton steps; each that helps about squares the error
+_PARTS = 8  # parts into which an arc that may contain the minimum is cut
+_ROUNDS = 3  # rounds of cutting, after which the best point found is within 1e-9 of the minimum
+_STEPS = 12  # Newton steps; each that helps roughly squares the error
 
 
 class CircleMinimum(Decoder):
-    r"""The angle at which :math:`\sum_i w_i \Delta(y, z_i)` is least on the whole circle, for weights of any sign.
+    r"""Angle that minimises :math:`\sum_i w_i \Delta(y, z_i)` over the whole circle, for weights of any sign.
 
-    The circle is cut into arcs by a grid, and wherever a loss has a kink. The loss says by how much it may lie below
-    its chord on an arc: arcs that cannot hold the minimum are left out, the others are cut finer, and Newton's steps
-    finish at the best point; of points that are equal but for round-off at the first one found, from -pi onwards.
+    The circle is cut into arcs by a grid and wherever a loss has a kink. The loss bounds how far it may lie below its
+    chord on an arc: arcs that cannot contain the minimum are discarded, the others are cut further, and Newton steps
+    refine the best point. Among points that differ only by round-off, the first one found, from -pi onwards, is taken.
     Predictions are in [-pi, pi).
 
     Parameters
     ----------
     n_grid : int, default=256
-        Points of the first grid.
+        Number of points of the initial grid.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class CircleMinimum(Decoder):
         self.n_grid = n_grid
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the task loss is one of angles."""
+        """Check that the task loss is a loss of angles."""
         self._loss = self._task_loss(representation, "sag", what="angles")
         return super().fit(Y, representation)
 
@@ -84,7 +84,7 @@ class CircleMinimum(Decoder):
         slack: np.ndarray,
         z: np.ndarray,
     ) -> tuple[np.ndarray, ...]:
-        """Return the parts of arcs that may hold the minimum; write the best points found to y and least."""
+        """Return the parts of arcs that may contain the minimum; write the best points found to y and least."""
         pieces = []
         for part in _blocks(len(arcs[0]), len(z) * (_PARTS + 1)):
             rows, left, width, _ = (column[part] for column in arcs)
@@ -104,7 +104,7 @@ class CircleMinimum(Decoder):
         return tuple(column[alive] for column in joined)
 
     def _newton(self, weights: np.ndarray, y: np.ndarray, least: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the points after Newton steps, each taken where it lowers the loss."""
+        """Return the points after Newton steps, each taken only if it reduces the loss."""
         reach = 2 * np.pi / self.n_grid
         for part in _blocks(len(y), len(z)):
             todo = np.arange(len(y))[part]
@@ -126,14 +126,14 @@ class CircleMinimum(Decoder):
 
 
 class _Sagging(Protocol):
-    """A loss on the circle that knows how far it lies from its chords."""
+    """A loss on the circle that bounds how far it lies from its chords."""
 
     def sag(self, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return by how much the loss, and minus the loss, may lie below a chord."""
 
 
 def _sags(loss: _Sagging, weights: np.ndarray, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return by how much weighted losses may lie below their chords: on all arcs (E,), or on each row's own (m, k)."""
+    """Return how far weighted losses may lie below their chords, on all arcs (E,) or on each row's own arcs (m, k)."""
     below, above = loss.sag(left[..., None], width[..., None], z)
     plus, minus = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
     if left.ndim == 1:
@@ -142,11 +142,11 @@ def _sags(loss: _Sagging, weights: np.ndarray, left: np.ndarray, width: np.ndarr
 
 
 def _weighted(weights: np.ndarray, losses: np.ndarray) -> np.ndarray:
-    """Return the sums over the samples of losses (m, k, n) at points of each row's own, (m, k)."""
+    """Return the sums over the samples of losses (m, k, n) at each row's own points, (m, k)."""
     return np.asarray((losses @ weights[:, :, None])[:, :, 0])
 
 
 def wrap(angles: np.ndarray) -> np.ndarray:
-    """Return angles in [-pi, pi); those that are there already keep their last digit."""
+    """Wrap angles to [-pi, pi); angles already in this interval are unchanged to the last digit."""
     turned = (angles + np.pi) % (2 * np.pi) - np.pi
     return np.where((angles >= -np.pi) & (angles < np.pi), angles, np.where(turned < np.pi, turned, -np.pi))

@@ -1,4 +1,4 @@
-"""Vectors whose image under a Gaussian kernel is nearest to a prediction."""
+"""Decoder of vectors under a Gaussian output kernel."""
 
 import math
 from typing import ClassVar, Self
@@ -18,7 +18,7 @@ _HALVINGS = 30
 
 
 class Preimage(Decoder):
-    r"""The vector whose image under a Gaussian kernel is nearest to the prediction, by a fixed-point iteration.
+    r"""Vector whose image under a Gaussian kernel is nearest to the prediction, by a fixed-point iteration.
 
     .. math:: \hat y = \arg\max_y \sum_i w_i k(y, y_i), \qquad
         y \leftarrow \frac{\sum_i w_i k(y, y_i) y_i}{\sum_i w_i k(y, y_i)} .
@@ -26,17 +26,17 @@ class Preimage(Decoder):
     Parameters
     ----------
     n_starts : int, default=3
-        Training outputs, the nearest ones, from which the iteration starts; the best end is taken, the first of those
-        that are equal but for round-off.
+        Number of training outputs, the nearest ones, from which the iteration starts; the best result is taken, or the
+        first of those that differ only by round-off.
     max_iter : int, default=200
-        Most iterations of each start.
+        Maximum number of iterations from each start.
     tol : float, default=1e-9
-        Relative change of the objective at which an iteration is done.
+        Relative change of the objective at which the iteration stops.
 
     Notes
     -----
-    A fixed-point step that does not raise the objective (weights may be negative) is replaced by gradient steps that
-    do. The end is never worse than the best training output.
+    A fixed-point step that does not increase the objective (weights may be negative) is replaced by gradient steps that
+    do. The result is never worse than the best training output.
 
     References
     ----------
@@ -66,7 +66,7 @@ class Preimage(Decoder):
         self.tol = tol
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the output kernel is Gaussian, of standardised outputs perhaps."""
+        """Check that the output kernel is Gaussian, possibly on standardised outputs."""
         kernel = getattr(representation, "kernel_", None)
         self._mean, self._scale = np.zeros(1), np.ones(1)
         if isinstance(kernel, Standardized):
@@ -76,7 +76,7 @@ class Preimage(Decoder):
                 "Preimage is for output_kernel=Gaussian(...), or the task loss KernelInduced(Gaussian(...)). "
                 "Use Candidates() or TrainingSet()."
             )
-        self._gamma = float(kernel.gamma)  # type: ignore[arg-type]  # a number since it was resolved
+        self._gamma = float(kernel.gamma)  # type: ignore[arg-type]  # resolved to a number
         self._starts = self._standardized(Y)
         return super().fit(Y, representation)
 
@@ -98,18 +98,18 @@ class Preimage(Decoder):
         return as_like(best[:, 0] if is_flat else best, coordinates)
 
     def _standardized(self, outputs: Outputs) -> np.ndarray:
-        """Return outputs as rows of float64, in the units of the kernel; plain numbers are rows of one."""
+        """Return outputs as float64 rows in the units of the kernel; plain numbers become rows of length one."""
         rows = host(outputs).astype(np.float64)
         return ((rows[:, None] if rows.ndim == 1 else rows) - self._mean) / self._scale
 
     def _climb(self, weights: np.ndarray, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Iterate all samples side by side from one start each; a sample that gains nothing any more is left alone."""
+        """Iterate all samples side by side, from one start each, dropping those that no longer improve."""
         y, active = y.copy(), np.arange(len(y))
         terms = weights * np.exp(-self._gamma * _squares(y, outputs))
         value = terms.sum(axis=1)
         for _ in range(self.max_iter):
             total = terms[active].sum(axis=1, keepdims=True)
-            step = terms[active] @ outputs - total * y[active]  # the gradient over 2 gamma
+            step = terms[active] @ outputs - total * y[active]  # the gradient divided by 2 gamma
             step /= np.where(total == 0, 1.0, np.abs(total))
             gain, todo = np.zeros(len(active)), np.arange(len(active))
             for _ in range(_HALVINGS):

@@ -1,4 +1,4 @@
-"""Rankings from weighted preferences."""
+"""Decoder of rankings from weighted preferences."""
 
 from typing import ClassVar, Self
 
@@ -11,24 +11,24 @@ from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["FeedbackArcSet", "insert_items", "order_items"]
 
-_BLOCK = 2**25  # entries of the preferences that are in memory at a time
+_BLOCK = 2**25  # entries of the preferences in memory at a time
 
 
 class FeedbackArcSet(Decoder):
-    """Greedy ranking of items that violates as little preference as possible.
+    """Greedy ranking of items that violates as few weighted preferences as possible.
 
-    The best ranking is a minimum feedback arc set of the graph of preferences, which is hard to find; items are put in
-    order by the heuristic of [Eades1993]_, in O(M²) for M items.
+    The best ranking is a minimum feedback arc set of the preference graph, which is NP-hard to find; items are ordered
+    by the heuristic of [Eades1993]_, in O(M²) for M items.
 
     Parameters
     ----------
     sweeps : int, default=0
-        How often each item is then put where it goes against least preference, the others staying as they are; O(M²)
-        each. A sweep never makes a ranking worse, and the first one wins much where many pairs are unknown.
+        Number of sweeps that then move each item to its best position, keeping the others; O(M²) each. A sweep never
+        makes a ranking worse, and the first one gains much if many pairs are unknown.
 
     Notes
     -----
-    A prediction gives each item a number of 1, ..., M, the greatest to the best.
+    A prediction assigns each item a number from 1, ..., M, the largest to the best.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class FeedbackArcSet(Decoder):
         self.sweeps = sweeps
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the task loss is one of rankings."""
+        """Check that the task loss is a loss of rankings."""
         self._loss = self._task_loss(representation, "preferences", what="rankings")
         return super().fit(Y, representation)
 
@@ -66,18 +66,18 @@ class FeedbackArcSet(Decoder):
 
 
 def order_items(preferences: np.ndarray) -> np.ndarray:
-    """Order items, the best first, by the heuristic of Eades, Lin and Smyth.
+    """Order items, best first, by the heuristic of Eades, Lin and Smyth.
 
     Parameters
     ----------
     preferences : array of shape (M, M) or (m, M, M)
-        Antisymmetric: what is won by item i coming before item j. Several matrices are put in order side by side.
+        Antisymmetric gains of placing item i before item j. Several matrices are processed side by side.
 
     Returns
     -------
     order : array of shape (M,) or (m, M)
-        Items that lose against no other go first, those that win against no other last; when there is neither, the item
-        with the greatest sum of preferences goes first. Of sums that are equal but for round-off the first is taken.
+        Items that lose against no other go first, those that win against no other last; if there are neither, the item
+        with the largest sum of preferences goes first. Among sums that differ only by round-off, the first is taken.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def order_items(preferences: np.ndarray) -> np.ndarray:
     score, equal = graphs.sum(axis=2), round_off(M * np.max(graphs, axis=(1, 2)))
     n_wins, n_losses = (np.count_nonzero(arcs, axis=2) for arcs in (graphs > 0, graphs < 0))
     order, everyone = np.empty((m, M), dtype=np.int64), np.arange(m)
-    first, last = np.zeros(m, dtype=np.int64), np.full(m, M - 1)  # the places that are still free
+    first, last = np.zeros(m, dtype=np.int64), np.full(m, M - 1)  # the positions that are still free
     for _ in range(M):
         sink, source = np.argmin(n_wins, axis=1), np.argmin(n_losses, axis=1)
         is_sink, is_source = n_wins[everyone, sink] == 0, n_losses[everyone, source] == 0
@@ -101,30 +101,30 @@ def order_items(preferences: np.ndarray) -> np.ndarray:
         last -= is_sink
         first += ~is_sink
         row = graphs[everyone, item]
-        score += row  # less what each item won against this one: the matrix is antisymmetric
+        score += row  # subtracts what each item won against this one: the matrix is antisymmetric
         n_wins -= row < 0
         n_losses -= row > 0
         score[everyone, item] = -np.inf
-        n_wins[everyone, item] = n_losses[everyone, item] = 2 * M  # never null again: at most M are subtracted
+        n_wins[everyone, item] = n_losses[everyone, item] = 2 * M  # never zero again: at most M are subtracted
     return order.reshape(preferences.shape[:-1])
 
 
 def insert_items(preferences: np.ndarray, order: np.ndarray, sweeps: int) -> np.ndarray:
-    """Improve an order by moving each item in turn to its best place.
+    """Improve an order by moving each item in turn to its best position.
 
     Parameters
     ----------
     preferences : array of shape (M, M)
-        Antisymmetric: what is won by item i coming before item j.
+        Antisymmetric gains of placing item i before item j.
     order : array of shape (M,)
-        The items, the best first.
+        The items, best first.
     sweeps : int
-        How often all items are tried; it stops before when none moves.
+        Maximum number of passes over the items; it stops early if no item moves.
 
     Returns
     -------
     order : array of shape (M,)
-        The items, the best first.
+        The items, best first.
 
     Examples
     --------
@@ -135,15 +135,15 @@ def insert_items(preferences: np.ndarray, order: np.ndarray, sweeps: int) -> np.
     [0, 1, 2]
     """
     order = order.copy()
-    least = round_off(np.sum(np.abs(preferences), axis=1))  # a smaller win is none
+    least = round_off(np.sum(np.abs(preferences), axis=1))  # a smaller gain does not count
     for _ in range(sweeps):
         has_moved = False
         for item in order.copy():
             here = int(np.argmax(order == item))
-            won = np.cumsum(preferences[item].take(order))  # against the items up to each place
+            won = np.cumsum(preferences[item].take(order))  # gain against the items up to each position
             place = int(np.argmax(won <= np.min(won) + least[item]))
             if won[place] >= -least[item]:
-                place = -1  # the very first place, before which nothing is won or lost
+                place = -1  # the very first position, before which nothing is won or lost
             if won[here] - (won[place] if place >= 0 else 0.0) <= least[item]:
                 continue
             has_moved = True

@@ -1,4 +1,4 @@
-"""The point of a manifold at which a weighted loss is least."""
+"""Decoder of points of a manifold by minimisation of a weighted loss."""
 
 import math
 from collections.abc import Callable
@@ -14,32 +14,32 @@ from fenchel.decoders.base import Decoder, Space
 __all__ = ["RiemannianDescent"]
 
 _QUARTERINGS = 15
-_REACH = 3.0  # no step is longer: less than half a great circle, and a factor of exp(3) for eigenvalues
+_REACH = 3.0  # longest step: less than half a great circle, and a factor of exp(3) for eigenvalues
 _BLOCK = 2**21  # numbers of an array in memory at a time
 
 
 class RiemannianDescent(Decoder):
-    r"""The point of a manifold at which :math:`\sum_i w_i \Delta(y, z_i)` is least, by steps along geodesics.
+    r"""Point of a manifold that minimises :math:`\sum_i w_i \Delta(y, z_i)`, by steps along geodesics.
 
-    Weights of any sign make the sum have several minima. Descent starts from the best of the training outputs (on a
-    sphere of their antipodes too) and from the mean in coordinates, with a line search at each step, and the best end
-    is taken, the first of those that are equal but for round-off: it is never worse than the best training output.
+    With weights of any sign the sum has several minima. Descent starts from the best training outputs (on a sphere also
+    from their antipodes) and from the mean in coordinates, with a line search at each step. The best result is taken,
+    or the first of those that differ only by round-off; it is never worse than the best training output.
 
     Parameters
     ----------
     n_starts : int, default=5
-        Training outputs, the best ones, from which steps start.
+        Number of training outputs, the best ones, from which descent starts.
     max_iter : int, default=200
-        Most steps of each start.
+        Maximum number of steps from each start.
     tol : float, default=1e-12
-        Relative gain at which steps end.
+        Relative gain at which the descent stops.
 
     Notes
     -----
-    The first length that is tried is that of Weiszfeld's step: for the squared geodesic distance and weights that are
-    not negative this is the iteration of Karcher means.
+    The initial step length is that of Weiszfeld's step: for the squared geodesic distance and non-negative weights this
+    is the Karcher mean iteration.
 
-    On the sphere of three coordinates, with random weights of both signs, 1 end in 400 was above the least of 16
+    On the sphere in three coordinates, with random weights of both signs, 1 result in 400 was above the best of 16
     starts with ``n_starts=3``, and none of 2400 with 5.
 
     References
@@ -71,7 +71,7 @@ class RiemannianDescent(Decoder):
         self.tol = tol
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the task loss is one of points of a manifold."""
+        """Check that the task loss is a loss of points of a manifold."""
         self._loss = self._task_loss(representation, "manifold", what="points of a manifold")
         self._seen = np.asarray(Y)
         return super().fit(Y, representation)
@@ -85,7 +85,7 @@ class RiemannianDescent(Decoder):
         return np.concatenate([self._best(part, outputs, region) for part in parts])
 
     def _best(self, weights: np.ndarray, outputs: np.ndarray, region: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return the best end of all starts."""
+        """Return the best result over all starts."""
         manifold = self._loss.manifold
         landmarks = manifold.landmarks(self._seen)
         scores = self.representation_.distances(weights, landmarks)
@@ -100,7 +100,7 @@ class RiemannianDescent(Decoder):
     def _descend(
         self, weights: np.ndarray, y: np.ndarray, Z: np.ndarray, region: Callable[[np.ndarray], np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends of steps from one start for each row, and the losses there."""
+        """Return the results of descent from one start for each row, and their losses."""
         manifold = self._loss.manifold
         y, active, factor = y.copy(), np.arange(len(y)), np.ones(len(y))
         value, slope, length, size = self._loss.descent(weights, y, Z)
@@ -129,10 +129,10 @@ class RiemannianDescent(Decoder):
 
 
 def _norms(rows: np.ndarray) -> np.ndarray:
-    """Return the length of each row, of any shape."""
+    """Return the norm of each row, of any shape."""
     return np.asarray(np.linalg.norm(rows.reshape(len(rows), -1), axis=1))
 
 
 def _times(factors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return each row times its factor."""
+    """Multiply each row by its factor."""
     return np.asarray(factors.reshape(-1, *[1] * (rows.ndim - 1)) * rows)

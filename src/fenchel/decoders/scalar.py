@@ -1,4 +1,4 @@
-"""The number at which a weighted loss is least: a global search."""
+"""Decoder of numbers: global minimisation of a weighted loss on an interval."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Self
@@ -12,28 +12,28 @@ from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["ScalarMinimum"]
 
-_FINE = 1e-4  # how far the loss may fall between two points of the grid, as a share of its range
-_MOST = 2**14  # points of the finest grid
+_FINE = 1e-4  # how far the loss may fall between two grid points, relative to its range
+_MOST = 2**14  # number of points of the finest grid
 _EPS = 4 * float(np.finfo(np.float64).eps)
 _BLOCK = 2**22  # losses in memory at a time
-_STEPS = 100  # of Newton or halving; a few are taken, unless the loss is nearly one of lines
+_STEPS = 100  # limit on Newton or bisection steps; only a few are taken unless the loss is nearly piecewise linear
 
 
 class ScalarMinimum(Decoder):
-    r"""The number of an interval at which :math:`\sum_i w_i \Delta(y, z_i)` is least, for weights of any sign.
+    r"""Number in an interval that minimises :math:`\sum_i w_i \Delta(y, z_i)`, for weights of any sign.
 
-    Weighted robust losses have many local minima. A loss of lines is least at one of its knots or at an end: all are
-    tried. A smooth one is computed on a grid and at the outputs, by one matrix product; the grid is made finer until
-    the bounds of the second derivative leave little room between two points. Newton's steps start from every local
-    minimum of the grid near which the least value can be, and the best end is kept; of several ends that are equal but
-    for round-off the smallest number. Rows are decoded column by column.
+    Weighted robust losses have many local minima. A piecewise linear loss is smallest at a knot or at an end, and all
+    are tried. A smooth loss is evaluated on a grid and at the outputs by one matrix product; the grid is refined
+    until bounds on the second derivative leave little room between two points. Newton steps start from every local
+    minimum of the grid near which the global minimum can lie, and the best result is kept; among results that differ
+    only by round-off, the smallest number. Rows are decoded column by column.
 
     Parameters
     ----------
     low, high : float or None, default=None
-        The interval; ``None`` is the least and the greatest training output, in each column.
+        The interval; ``None`` means the smallest and the largest training output of each column.
     n_grid : int, default=512
-        Points of the first grid.
+        Number of points of the initial grid.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class ScalarMinimum(Decoder):
         self.n_grid = n_grid
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look at the task loss and the interval."""
+        """Validate the task loss and the interval."""
         self._loss = self._task_loss(representation, "knots", "bend_bounds", what="numbers")
         outputs = np.asarray(Y, dtype=np.float64)
         outputs = outputs[:, None] if outputs.ndim == 1 else outputs
@@ -127,7 +127,7 @@ class ScalarMinimum(Decoder):
     def _stationary(
         self, weights: np.ndarray, y: np.ndarray, left: np.ndarray, right: np.ndarray, z: np.ndarray
     ) -> np.ndarray:
-        """Return points between two ends at which the loss stops to fall: Newton's steps, halves where they leave."""
+        """Return stationary points between two ends, by Newton steps safeguarded by bisection."""
         y, left, right, todo = y.copy(), left.copy(), right.copy(), np.arange(len(y))
         for _ in range(_STEPS):
             w, at = weights[todo], y[todo]
@@ -145,7 +145,7 @@ class ScalarMinimum(Decoder):
 
 
 def _blocks(count: int, width: int) -> Iterator[slice]:
-    """Yield parts of ``count`` rows, each with a bounded number of entries."""
+    """Yield blocks of ``count`` rows, each with a bounded number of entries."""
     step = max(1, _BLOCK // max(width, 1))
     for first in range(0, count, step):
         yield slice(first, min(first + step, count))

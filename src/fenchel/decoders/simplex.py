@@ -1,4 +1,4 @@
-"""The histogram at which a weighted loss is least."""
+"""Decoder of histograms by minimisation of a weighted loss on the simplex."""
 
 import math
 from typing import ClassVar, Self
@@ -13,26 +13,26 @@ from fenchel.decoders.base import Decoder, Space
 __all__ = ["Simplex"]
 
 _HALVINGS = 40
-_ARMIJO = 1e-4  # share of the fall that the slope promises which a step must give
+_ARMIJO = 1e-4  # sufficient decrease of a step, relative to the slope
 
 
 class Simplex(Decoder):
-    r"""The histogram at which :math:`\sum_i w_i \Delta(y, z_i)` is least.
+    r"""Histogram that minimises :math:`\sum_i w_i \Delta(y, z_i)`.
 
     The squared Hellinger distance has a closed form for weights of any sign. For the :math:`\chi^2` distance, a sum of
-    functions of one entry each, projected Newton steps are taken from the closed form of the former, from the best
-    histogram with a single entry and from the best training outputs, and the best end is kept, the first of those that
-    are equal but for round-off: the global minimum where no weight is negative, since the problem is convex then, and
-    where none is positive. In between it is the best of these local minima.
+    functions of one entry each, projected Newton steps start from the closed form for the Hellinger distance, from the
+    best histogram with a single entry and from the best training outputs. The best result is kept, or the first of
+    those that differ only by round-off. It is the global minimum if no weight is negative, since the problem is then
+    convex, and if none is positive. Otherwise it is the best of these local minima.
 
     Parameters
     ----------
     n_starts : int, default=3
-        Training outputs, the best ones, from which steps start.
+        Number of training outputs, the best ones, from which steps start.
     max_iter : int, default=500
-        Most steps of each start.
+        Maximum number of steps from each start.
     tol : float, default=1e-10
-        Gain at which steps end, as a share of the sum of the sizes of the weights.
+        Gain at which steps end, relative to the sum of the absolute weights.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Simplex(Decoder):
         self.tol = tol
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the task loss is one of histograms."""
+        """Check that the task loss is a loss of histograms."""
         self._loss = self._task_loss(representation, "minimise", "derivatives", what="histograms")
         self._starts = np.asarray(Y)
         return super().fit(Y, representation)
@@ -81,7 +81,7 @@ class Simplex(Decoder):
         return best
 
     def _descend(self, weights: np.ndarray, y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends of Newton steps from one start for each row, and the losses there."""
+        """Return the results of Newton steps from one start for each row, and their losses."""
         y, active, enough = y.copy(), np.arange(len(y)), self.tol * np.sum(np.abs(weights), axis=1)
         value, slope, bend = self._loss.derivatives(weights, y, Z)
         for _ in range(self.max_iter):
@@ -100,14 +100,14 @@ class Simplex(Decoder):
                 done = rows[falls]
                 y[done], value[done], slope[done], bend[done] = (part[falls] for part in (trial, new, *more))
                 todo, share = todo[~falls], share / 2
-            active = np.delete(active, todo)  # where no step lowers the loss, round-off is reached
+            active = np.delete(active, todo)  # rows where no step reduces the loss have reached round-off
             if len(active) == 0:
                 break
         return y, value
 
 
 def newton_on_simplex(y: np.ndarray, slope: np.ndarray, bend: np.ndarray) -> np.ndarray:
-    """Return the histogram v of each row at which the sum of slope (v - y) + bend (v - y)^2 / 2 is least."""
+    """Return the histogram v of each row that minimises the sum of slope (v - y) + bend (v - y)^2 / 2."""
     bend = np.maximum(bend, 1e-12 * np.max(bend, axis=1, keepdims=True) + 1e-300)
     level = bend * y - slope  # entries above the multiplier of the constraint are positive
     order = np.argsort(-level, axis=1)

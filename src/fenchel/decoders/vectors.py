@@ -1,4 +1,4 @@
-"""Decoders of vectors that are predicted as such, with the linear output kernel."""
+"""Decoders of vectors predicted with the linear output kernel."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Self
@@ -16,8 +16,8 @@ _THRESHOLDS = tuple(sorted((k / 50 for k in range(5, 46, 2)), key=lambda thresho
 def _needs_features(decoder: Decoder, representation: Space) -> None:
     if not representation.has_points:
         raise IncompatibleError(
-            f"{type(decoder).__name__} decodes vectors coordinate by coordinate, which takes output_kernel='linear'. "
-            "Use Candidates() or TrainingSet()."
+            f"{type(decoder).__name__} decodes vectors coordinate by coordinate, which requires "
+            "output_kernel='linear'. Use Candidates() or TrainingSet()."
         )
 
 
@@ -27,8 +27,8 @@ class Threshold(Decoder):
     Parameters
     ----------
     threshold : float or "auto", default=0.5
-        The threshold. ``"auto"`` is the one with the least task loss of held-out samples where a search decodes them,
-        such as that of ``StructuredPredictorCV``, and 0.5 elsewhere.
+        The threshold. In a search that decodes held-out samples, such as ``StructuredPredictorCV``, ``"auto"`` chooses
+        the one with the smallest task loss; elsewhere it means 0.5.
 
     Examples
     --------
@@ -51,22 +51,22 @@ class Threshold(Decoder):
         self.threshold = threshold
 
     def options(self) -> Sequence[Decoder]:
-        """Return decoders with thresholds around 0.5, the nearest first."""
+        """Return decoders with thresholds around 0.5, nearest first."""
         return [Threshold(threshold) for threshold in _THRESHOLDS] if self.threshold == "auto" else (self,)
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the coordinates are those of the vectors."""
+        """Check that the coordinates are those of the vectors."""
         _needs_features(self, representation)
         return super().fit(Y, representation)
 
     def decode(self, coordinates: Array) -> Array:
-        """Return 0/1 vectors of the dtype of the predictions."""
+        """Return 0/1 vectors in the dtype of the predictions."""
         threshold = 0.5 if isinstance(self.threshold, str) else self.threshold
         return namespace(coordinates).astype(coordinates > threshold, coordinates.dtype)
 
 
 class Clamp(Decoder):
-    """Vectors in a box: the prediction clipped to the bounds, the nearest point of the box.
+    """Vectors in a box: the prediction clipped to the bounds, which is the nearest point of the box.
 
     Parameters
     ----------
@@ -90,12 +90,12 @@ class Clamp(Decoder):
         self.high = high
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the coordinates are those of the vectors."""
+        """Check that the coordinates are those of the vectors, and the bounds."""
         _needs_features(self, representation)
         if not self.low <= self.high:
             raise ValueError(f"Clamp needs low <= high. Got {self.low!r} and {self.high!r}.")
         return super().fit(Y, representation)
 
     def decode(self, coordinates: Array) -> Array:
-        """Return the predictions cut to the bounds."""
+        """Return the predictions clipped to the bounds."""
         return namespace(coordinates).clip(coordinates, self.low, self.high)

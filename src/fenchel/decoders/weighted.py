@@ -1,4 +1,4 @@
-"""Closed forms of the loss trick: sums and votes of the training outputs."""
+"""Closed-form decoders of the loss trick: weighted sums and votes of the training outputs."""
 
 from typing import Self
 
@@ -12,11 +12,11 @@ __all__ = ["LabelVote", "WeightedMean"]
 
 
 class WeightedMean(Decoder):
-    r"""Numbers and vectors under least squares: the weighted sum of the training outputs, :math:`\sum_i w_i z_i`.
+    r"""Weighted sum of the training outputs, :math:`\sum_i w_i z_i`, for numbers and vectors under least squares.
 
     Notes
     -----
-    The weights of kernel ridge regression need not sum to one; the sum is not divided by theirs. See ``LeastSquares``.
+    The weights of kernel ridge regression need not sum to one, and are not normalised. See ``LeastSquares``.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class WeightedMean(Decoder):
     """
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the task loss is one of sums."""
+        """Check that the task loss is minimised by sums."""
         self._loss = self._task_loss(representation, "combine", what="squared distances of vectors")
         return super().fit(Y, representation)
 
@@ -42,7 +42,7 @@ class WeightedMean(Decoder):
 
 
 class LabelVote(Decoder):
-    """0/1 label vectors under the Hamming loss: the labels with more than half of the weight.
+    """Label-wise vote for 0/1 label vectors under the Hamming loss: the labels with more than half of the weight.
 
     Examples
     --------
@@ -58,12 +58,12 @@ class LabelVote(Decoder):
     """
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
-        """Look whether the task loss counts labels."""
+        """Check that the task loss counts labels."""
         self._task_loss(representation, "labelwise", what="0/1 label vectors, label by label")
         return super().fit(Y, representation)
 
     def decode(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return label vectors; of halves that are equal but for round-off the label 0."""
+        """Return label vectors; ties up to round-off give the label 0."""
         outputs = np.asarray(self.representation_.outputs_)
         votes = coordinates @ outputs - coordinates @ (1 - outputs)
         slack = round_off(np.sum(np.abs(coordinates), axis=1, keepdims=True))

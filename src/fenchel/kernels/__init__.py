@@ -1,4 +1,4 @@
-"""Kernels on inputs, operators on outputs, and the operator-valued kernels made of them."""
+"""Scalar kernels on inputs, operators on outputs, and the operator-valued kernels built from them."""
 
 from fenchel.kernels import (
     aligned,

@@ -1,4 +1,4 @@
-"""Numbers behind the scalar kernels: distances, products and special functions, for whole samples at once."""
+"""Vectorised distances, inner products and special functions behind the scalar kernels."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -14,23 +14,23 @@ from fenchel._statistics import weighted_median
 
 __all__: list[str] = []
 
-_BLOCK_BYTES = 2**26  # temporaries of blocked loops stay below this
+_BLOCK_BYTES = 2**26  # upper limit on the temporaries of blocked loops
 _CACHE_BYTES = 2**19  # a block of this size stays in cache between two passes
 _MEDIAN_ROWS = 1000
-_LARGEST_PART = 256  # |exponent| parts whose difference is off by at most 256 eps
-_TILE = (8, 512)  # points and columns of a block of a mean over points
+_LARGEST_PART = 256  # largest |exponent| part; the error of a difference is at most 256 eps
+_TILE = (8, 512)  # points and columns of one block when averaging over points
 
 
 def check_non_negative(points: Array, name: str) -> Array:
-    """Return the array if it holds no negative number, else raise."""
+    """Return the array, or raise if it has a negative entry."""
     low = float(namespace(points).min(points))
     if low < 0:
-        raise ValueError(f"{name} must be non-negative for a Tanimoto kernel. Its least entry is {low:.3e}.")
+        raise ValueError(f"{name} must be non-negative for a Tanimoto kernel. Its smallest entry is {low:.3e}.")
     return points
 
 
 def same_dtype(X: Array, Z: Array) -> tuple[Array, Array]:
-    """Return two arrays in the dtype that both promote to."""
+    """Promote two arrays to a common dtype."""
     if X.dtype == Z.dtype:
         return X, Z
     xp = namespace(X, Z)
@@ -39,12 +39,12 @@ def same_dtype(X: Array, Z: Array) -> tuple[Array, Array]:
 
 
 def inverse_width(gamma: float | str | None, X: Array) -> float:
-    """Return ``gamma`` as a Python float, which leaves float32 arrays in float32."""
+    """Return ``gamma`` as a Python float, so that float32 arrays stay float32."""
     return 1 / X.shape[1] if gamma is None else float(gamma)
 
 
 def check_whole_sample(Z: Array | None) -> None:
-    """Raise unless a kernel whose width is a median was called on one sample."""
+    """Raise if a kernel with a median width is called on two samples."""
     if Z is not None:
         raise ValueError(
             "gamma='median' depends on the training sample: call kernel.resolve(X_train) first, then the kernel it "
@@ -53,14 +53,14 @@ def check_whole_sample(Z: Array | None) -> None:
 
 
 def median_distance(X: Array, Z: Array | None, metric: str, weights: Array | None = None) -> float:
-    """Return the weighted median distance between two different rows of X, the whole sample (``Z`` is None)."""
+    """Return the weighted median distance between two distinct rows of X, the whole sample (``Z`` is None)."""
     check_whole_sample(Z)
     rows, counts = spaced_sample(X, _MEDIAN_ROWS, weights)
     return positive_median(pdist(host(rows), metric), counts)
 
 
 def spaced_sample(X: Array, count: int, weights: Array | None) -> tuple[Array, np.ndarray | None]:
-    """Return the rows of X and their weights, or of a longer sample ``count`` rows at even spacing in weight."""
+    """Return the rows of X and their weights; a longer sample is thinned to ``count`` rows evenly spaced in weight."""
     n = X.shape[0]
     masses = None if weights is None else host(weights).astype(np.float64)
     if n <= count:
@@ -73,7 +73,7 @@ def spaced_sample(X: Array, count: int, weights: Array | None) -> tuple[Array, n
 
 
 def evenly_spaced(X: Array, count: int, axis: int) -> Array:
-    """Return the array, or ``count`` of its entries along an axis that is longer."""
+    """Return the array, thinned to ``count`` evenly spaced entries along ``axis`` if it is longer."""
     length = X.shape[axis]
     if length <= count:
         return X
@@ -83,10 +83,10 @@ def evenly_spaced(X: Array, count: int, axis: int) -> Array:
 
 
 def positive_median(distances: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Return the median of the positive distances, 1 when there are none.
+    """Return the median of the positive distances, or 1 if there are none.
 
-    ``distances`` holds the pairs in the order of ``pdist``, one row after the other where there are several. Each pair
-    counts as the product of its weights: a sample of weight 2 counts as two equal samples, whose own distance is zero.
+    ``distances`` holds the pairs in the order of ``pdist``, one row per set of pairs. Each pair is weighted by the
+    product of its sample weights: a sample of weight 2 counts as two equal samples at distance zero from each other.
     """
     is_positive = distances > 0
     values = distances[is_positive]
@@ -100,7 +100,7 @@ def positive_median(distances: np.ndarray, weights: np.ndarray | None = None) ->
 
 
 def _squarable(distance: float) -> float:
-    """Return a distance; raise if its square is no float64."""
+    """Return the distance; raise if its square overflows or underflows in float64."""
     if not 1e-150 < distance < 1e150:
         raise ValueError(f"The median distance of X must be in (1e-150, 1e150). Got {distance:.1e}: scale the inputs.")
     return distance
@@ -116,12 +116,12 @@ def squared_norms(X: Array) -> Array:
 
 
 def inner_products(X: Array, Z: Array | None) -> Array:
-    """Return the inner products of the rows in a new array, symmetric to the bit when ``Z`` is None."""
+    """Return the inner products of the rows in a new array, exactly symmetric when ``Z`` is None."""
     if is_sparse(X):
         return dense(X @ (X if Z is None else Z).T)
     if Z is not None:
         return X @ Z.T
-    if is_numpy(X):  # NumPy sees one operand twice and fills both triangles from one
+    if is_numpy(X):  # NumPy detects the repeated operand and fills both triangles from one
         X = np.ascontiguousarray(X)
         return X @ X.T
     products = X @ X.T
@@ -129,9 +129,9 @@ def inner_products(X: Array, Z: Array | None) -> Array:
 
 
 def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
-    """Return exp(-gamma |x_i - z_j|^2), by a matrix product of the centred data where that loses no digits."""
+    """Return exp(-gamma |x_i - z_j|^2), through a matrix product of the centred data where no digits are lost."""
     xp, scale = namespace(X), math.sqrt(2 * gamma)
-    center = 0 if is_sparse(X) else xp.mean(X, axis=0, keepdims=True)  # zeros would not stay zeros
+    center = 0 if is_sparse(X) else xp.mean(X, axis=0, keepdims=True)  # centring would destroy sparsity
     left = (X - center) * scale
     right = left if Z is None else (Z - center) * scale
     halves = [squared_norms(rows) / 2 for rows in (left, right)]
@@ -140,7 +140,7 @@ def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
     if Z is not None and is_torch(X):
         return exp_of_inner(_lengthened(left, -halves[0], 1.0), _lengthened(right, 1.0, -halves[1]))
     products = inner_products(left, None if Z is None else right)
-    if Z is None:  # to the bit the norms in the products, so that the diagonal is one
+    if Z is None:  # use the very norms of the products, so that the diagonal is exactly one
         halves = [xp.linalg.diagonal(products) / 2] * 2
     if not is_numpy(products):
         return xp.exp(xp.clip(products - (halves[0][:, None] + halves[1][None, :]), max=0.0))
@@ -153,22 +153,22 @@ def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
 
 
 def _lengthened(rows: Array, *columns: Array | float) -> Array:
-    """Return rows with columns after them, arrays (n,) or numbers."""
+    """Append columns, arrays (n,) or numbers, to the rows."""
     xp, zero = namespace(rows), 0 * rows[:, :1]
     return xp.concat([rows, *(zero + (c if isinstance(c, float) else c[:, None]) for c in columns)], axis=1)
 
 
 def exp_of_inner(left: Array, right: Array) -> Array:
-    """Return exp(min(<x_i, z_j>, 0)) for torch, in one buffer: the memory of a device is slower than its flops."""
+    """Return exp(min(<x_i, z_j>, 0)) for torch in a single buffer: a device is limited by memory bandwidth."""
     xp, products = namespace(left), left @ right.T
     xp.clip(products, max=0.0, out=products)
     return xp.exp(products, out=products)
 
 
 def cancels(left: Array, right: Array) -> bool:
-    """Whether exponents of a Gaussian kernel would lose digits as differences of these parts.
+    """Whether computing Gaussian exponents as differences of these parts would lose digits.
 
-    The absolute error of the exponent, which is the relative error of the kernel, is the largest part times eps.
+    The absolute error of the exponent, hence the relative error of the kernel, is eps times the largest part.
     """
     return max(float(namespace(part).max(part)) for part in (left, right)) > _LARGEST_PART
 
@@ -176,7 +176,7 @@ def cancels(left: Array, right: Array) -> bool:
 def tanimoto(X: Array, Z: Array | None) -> Array:
     """Return the Tanimoto similarities of non-negative rows, at most 1."""
     products = inner_products(X, Z)
-    if Z is None:  # NumPy's diagonal is a view of the buffer
+    if Z is None:  # NumPy's diagonal is a view of the buffer, hence the copy
         left = right = namespace(X).linalg.diagonal(products) * 1.0
     else:
         left, right = squared_norms(X), squared_norms(Z)
@@ -188,7 +188,7 @@ def tanimoto(X: Array, Z: Array | None) -> Array:
 
 
 def ratios(common: Array, union: Array) -> Array:
-    """Return common / union, at most 1, and 1 where the union is empty."""
+    """Return common / union, at most 1, with 1 where the union is empty."""
     xp = namespace(union)
     one = xp.ones_like(union)
     is_empty = union == 0
@@ -196,7 +196,7 @@ def ratios(common: Array, union: Array) -> Array:
 
 
 def exp(values: Array, factor: float = 1.0) -> Array:
-    """Return exp(factor * values); the buffer of a NumPy argument is used again."""
+    """Return exp(factor * values), reusing the buffer of a NumPy argument."""
     if not is_numpy(values):
         return namespace(values).exp(factor * values)
     if factor != 1:
@@ -211,10 +211,10 @@ def mean_over_points(
     prepare: Callable[[Array, Array], tuple[Array, Array]],
     exponents: Callable[[Array, Array], Array],
 ) -> Array:
-    """Return the sum over t of weights[t] exp(e(x_i(t), z_j(t))), shape (n, k), of curves (n, m, c) and (k, m, c).
+    """Return the sum over t of weights[t] exp(e(x_i(t), z_j(t))), shape (n, k), for curves (n, m, c) and (k, m, c).
 
-    ``prepare`` takes the values of both samples at some points and puts the points first; ``exponents`` takes some rows
-    of what it returned and gives e, with e = 0 where x = z. For ``Z=None`` only the upper triangle is computed.
+    ``prepare`` takes the values of both samples at some points and moves the point axis first; ``exponents`` takes
+    rows of its result and returns e, with e = 0 where x = z. For ``Z=None`` only the upper triangle is computed.
     """
     xp, is_symmetric = namespace(X), Z is None
     Z = X if Z is None else Z
@@ -233,7 +233,7 @@ def mean_over_points(
 
 
 def mirrored(upper: Array, rows: list[slice]) -> Array:
-    """Return the matrix with its upper triangle in both places and ones on the diagonal, in the same buffer."""
+    """Mirror the upper triangle in place and set the diagonal to one."""
     xp = namespace(upper)
     for here in rows:
         block = xp.triu(upper[here, here], k=1)
@@ -243,7 +243,7 @@ def mirrored(upper: Array, rows: list[slice]) -> Array:
 
 
 def gaussian_factors(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
-    """Return factors whose products over the last axis are -gamma |x_i(t) - z_j(t)|^2, by centred data."""
+    """Return factors whose products over the last axis are -gamma |x_i(t) - z_j(t)|^2, from centred data."""
     xp = namespace(X)
     left, right = scaled_values(X, Z, gamma)
     halves = [xp.sum(values * values, axis=2, keepdims=True) / -2 for values in (left, right)]
@@ -252,7 +252,7 @@ def gaussian_factors(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
 
 
 def scaled_values(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
-    """Return centred values times the root of 2 gamma, points first."""
+    """Return centred values times sqrt(2 gamma), point axis first."""
     xp = namespace(X)
     center, scale = xp.mean(X, axis=0, keepdims=True), math.sqrt(2 * gamma)
     left, right = (xp.permute_dims((curves - center) * scale, (1, 0, 2)) for curves in (X, Z))
@@ -281,7 +281,7 @@ def products_below_zero(left: Array, right: Array) -> Array:
 
 
 def laplacian_factors(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
-    """Return the values times gamma, points first."""
+    """Return the values times gamma, point axis first."""
     left, right = (namespace(X).permute_dims(curves * gamma, (1, 0, 2)) for curves in (X, Z))
     return left, right
 
@@ -292,7 +292,7 @@ def minus_absolute_sums(left: Array, right: Array) -> Array:
 
 
 def minus_channel_sums(left: Array, right: Array, metric: str, size: Callable[[Array], Array]) -> Array:
-    """Return minus the sum over the last axis of the sizes of differences; ``metric`` is SciPy's name of the sum."""
+    """Return minus the sum over the last axis of the sizes of differences; ``metric`` is SciPy's name for the sum."""
     points, rows, channels = left.shape
     if is_numpy(left) and channels > 1:
         out = np.empty((points, rows, right.shape[1]), dtype=left.dtype)
@@ -306,7 +306,7 @@ def minus_channel_sums(left: Array, right: Array, metric: str, size: Callable[[A
 
 
 def distances(X: Array, Z: Array | None, metric: str) -> Array:
-    """Return the distances of the rows in a new array, without the cancellation of a matrix product."""
+    """Return the distances between rows in a new array, without the cancellation of a matrix product."""
     if is_numpy(X):
         distances = squareform(pdist(X, metric)) if Z is None else cdist(X, Z, metric)
         return distances.astype(X.dtype, copy=False)
@@ -315,7 +315,7 @@ def distances(X: Array, Z: Array | None, metric: str) -> Array:
     xp = namespace(X)
     Z = X if Z is None else Z
     d, itemsize = X.shape[1], xp.finfo(X.dtype).bits // 8
-    budget = _BLOCK_BYTES // 2  # a difference and its absolute value live together
+    budget = _BLOCK_BYTES // 2  # a difference and its absolute value are held at the same time
     columns = list(row_blocks(Z.shape, itemsize, budget))
     width = min(Z.shape[0], max(1, budget // (d * itemsize)))
     norm = _NORMS[metric]
@@ -327,7 +327,7 @@ def distances(X: Array, Z: Array | None, metric: str) -> Array:
 
 
 def sparse_distances(X: Array, Z: Array, metric: str) -> np.ndarray:
-    """Return the distances of the rows of sparse matrices, of which blocks are dense at a time."""
+    """Return the distances between rows of sparse matrices, converting one block at a time to dense."""
     out = np.empty((X.shape[0], Z.shape[0]), dtype=X.dtype)
     blocks = [list(row_blocks(points.shape, 8, _BLOCK_BYTES // 2)) for points in (X, Z)]
     for rows in blocks[0]:
@@ -354,27 +354,27 @@ _NORMS = {"cityblock": absolute_sum, "euclidean": root_of_squares, "sqeuclidean"
 
 
 def row_blocks(shape: tuple[int, ...], itemsize: int, budget: int) -> Iterator[slice]:
-    """Yield slices of rows whose part of an array of the shape takes at most ``budget`` bytes (or one row)."""
+    """Yield row slices such that each slice of an array of this shape takes at most ``budget`` bytes (or one row)."""
     step = max(1, budget // (shape[1] * itemsize))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
 
 
 def matern_of(t: np.ndarray, nu: float) -> np.ndarray:
-    """Return 2^(1-nu) / Gamma(nu) t^nu K_nu(t), in logarithms to keep away from overflow."""
+    """Return 2^(1-nu) / Gamma(nu) t^nu K_nu(t), computed in logarithms to avoid overflow."""
     if nu > 100:
         return matern_expansion(t, nu)
-    t = np.minimum(t, 1e6)  # the value is zero from far below; Bessel functions are NaN far above
+    t = np.minimum(t, 1e6)  # the value underflows to zero well before; Bessel functions are NaN well beyond
     with np.errstate(divide="ignore", invalid="ignore"):
         bessel = kve(nu, t)
         logs = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(t) + np.log(bessel) - t
-    # K_nu overflows where t is so small that the first two terms of the series are exact to round-off
+    # where K_nu overflows, t is so small that the first two terms of the series are exact to round-off
     near = np.exp(-(t**2) / (4 * (nu - 1))) if nu > 2 else np.ones_like(t)
     return np.where(np.isinf(bessel), near, np.exp(np.minimum(logs, 0.0)))
 
 
 def matern_expansion(t: np.ndarray, nu: float) -> np.ndarray:
-    """Return the same for large nu by Debye's uniform expansion of K_nu, DLMF 10.41.4, over its value at zero."""
+    """Return the same for large nu by Debye's uniform expansion of K_nu, DLMF 10.41.4, divided by its value at zero."""
     square = (t / nu) ** 2
     p = 1 / np.sqrt(1 + square)
     excess = square / (1 + 1 / p)  # 1/p - 1

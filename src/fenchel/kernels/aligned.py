@@ -19,7 +19,7 @@ __all__ = ["Aligned"]
 
 
 class Aligned(OperatorKernel):
-    r"""Kernels aligned with the sample: sums over directions spanned by the training outputs.
+    r"""Kernel aligned with the sample: a sum over directions spanned by the training outputs.
 
     With directions :math:`z_d = y_i`, or :math:`z_d = y_i + y_j` for all pairs,
 
@@ -29,18 +29,19 @@ class Aligned(OperatorKernel):
     Parameters
     ----------
     kernel : ScalarKernel, str, callable or list of them, default="gaussian"
-        One kernel for every direction, or a list with one for each.
+        One kernel for all directions, or a list with one kernel per direction.
     weights : array of shape (n_directions,) or None, default=None
-        The factors :math:`\mu_d \ge 0`; ``None`` is 1 / n_directions.
+        The factors :math:`\mu_d \ge 0`; ``None`` means 1 / n_directions.
     pairs : bool, default=False
-        Directions :math:`y_i + y_j` (all i, j, row by row) instead of :math:`y_i`.
+        Whether to use the directions :math:`y_i + y_j` (all i, j, row by row) instead of :math:`y_i`.
     anchored : bool, default=False
-        The second form: each direction has the feature :math:`k(s, x_i)`, or :math:`k(s, x_i) k(s, x_j)` for pairs.
+        Whether to use the second form, in which each direction has the feature :math:`k(s, x_i)`, or
+        :math:`k(s, x_i) k(s, x_j)` for pairs.
 
     Notes
     -----
-    The span of the outputs is invariant under these kernels whatever the outputs are, so the double representer theorem
-    holds. With one kernel and no anchors the kernel is separable and is solved as such.
+    These kernels leave the span of the outputs invariant for any outputs, so the double representer theorem holds.
+    With a single kernel and no anchors the kernel is separable and is solved as such.
 
     References
     ----------
@@ -75,7 +76,7 @@ class Aligned(OperatorKernel):
         self.anchored = anchored
 
     def named(self, names: Sequence[str]) -> "Aligned":
-        """Return the kernel with the columns that its scalar kernels name replaced by their places."""
+        """Return the kernel with the column names in its scalar kernels replaced by positions."""
         several = isinstance(self.kernel, list | tuple)
         kernels = [as_scalar_kernel(kernel).named(names) for kernel in (self.kernel if several else [self.kernel])]
         return Aligned(kernels if several else kernels[0], self.weights, self.pairs, self.anchored)
@@ -91,16 +92,16 @@ class Aligned(OperatorKernel):
         resolved = [as_scalar_kernel(kernel).resolve(X, representation.weights_) for kernel in kernels]
         if self.anchored:
             if len(resolved) > 1:
-                raise ValueError("An anchored Aligned kernel takes one scalar kernel. Got a list of several.")
+                raise ValueError("An anchored Aligned kernel takes a single scalar kernel. Got a list of several.")
             if resolved[0].is_pairwise:
-                raise ValueError("An anchored Aligned kernel takes a kernel on points. Got a precomputed one.")
+                raise ValueError("An anchored Aligned kernel takes a kernel on points. Got a precomputed kernel.")
             return BoundAnchors(resolved[0], X, directions, self.pairs)
         if len(resolved) == 1:
             return BoundTerms(((resolved[0], directions.T @ directions),))
         if len(resolved) != directions.shape[0]:
             raise ValueError(
-                f"The 'kernel' parameter of Aligned must be one kernel or a list of {directions.shape[0]}, one for "
-                f"each direction. Got a list of {len(resolved)}."
+                f"The 'kernel' parameter of Aligned must be one kernel or a list of {directions.shape[0]}, one per "
+                f"direction. Got a list of {len(resolved)}."
             )
         return BoundDirections(tuple(resolved), directions)
 
@@ -111,26 +112,26 @@ class Aligned(OperatorKernel):
         weights = np.asarray(self.weights, dtype=float)
         if weights.shape != (count,) or not np.all((weights >= 0) & (weights < np.inf)):
             raise ValueError(
-                f"The 'weights' parameter of Aligned must be {count} non-negative numbers, one for each direction. "
+                f"The 'weights' parameter of Aligned must be {count} non-negative numbers, one per direction. "
                 f"Got {self.weights!r} instead."
             )
         return as_like(np.sqrt(weights)[:, None], directions)
 
     @property
     def is_pairwise(self) -> bool:
-        """Whether a scalar kernel takes Gram matrices."""
+        """Whether one of the scalar kernels takes Gram matrices."""
         kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
         return any(as_scalar_kernel(kernel).is_pairwise for kernel in kernels)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Return the forms that need no list as long as the sample."""
+        """Return examples that do not need a list as long as the sample."""
         return [cls(Gaussian(0.5)), cls(Gaussian(0.5), pairs=True), cls(anchored=True), cls(pairs=True, anchored=True)]
 
 
 @dataclass(frozen=True)
 class BoundDirections:
-    """One scalar kernel for each direction."""
+    """Directions with one scalar kernel each."""
 
     kernels: tuple[ScalarKernel, ...]
     directions: Array
@@ -143,7 +144,7 @@ class BoundDirections:
 
 @dataclass(frozen=True)
 class BoundAnchors:
-    """One feature k(., x_i), or k(., x_i) k(., x_j), for each direction."""
+    """Directions with one feature each, k(., x_i) or k(., x_i) k(., x_j)."""
 
     kernel: ScalarKernel
     anchors: Array

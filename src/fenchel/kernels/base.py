@@ -1,4 +1,4 @@
-"""The protocols of kernels: scalar kernels, output operators, operator-valued kernels."""
+"""Base classes of kernels: scalar kernels, output operators and operator-valued kernels."""
 
 import math
 from abc import ABC, abstractmethod
@@ -16,23 +16,23 @@ __all__ = ["OperatorKernel", "OutputOperator", "ScalarKernel"]
 
 
 class ScalarKernel(Component, ABC):
-    """A positive semidefinite function of two inputs, computed for whole samples at once.
+    """A positive semidefinite function of two inputs, evaluated on whole samples.
 
     ``k1 + k2``, ``k1 * k2`` and ``2.0 * k`` are kernels; ``k * operator`` is an operator-valued kernel.
     """
 
-    _sum: ClassVar[type["ScalarKernel"]]  # combined.py defines these three kernels, which stand on this class
+    _sum: ClassVar[type["ScalarKernel"]]  # set in combined.py, whose classes derive from this one
     _product: ClassVar[type["ScalarKernel"]]
     _scaled: ClassVar[type["ScalarKernel"]]
-    diag_bound: float = math.inf  # the least upper bound of k(x, x) over all inputs
-    __array_ufunc__ = None  # an array times a kernel is an error, not an array of kernels
+    diag_bound: float = math.inf  # supremum of k(x, x) over all inputs
+    __array_ufunc__ = None  # array * kernel raises instead of returning an array of kernels
 
     def __add__(self, other: object) -> "ScalarKernel":
         """Return the sum of two kernels."""
         return self._sum(self, other) if isinstance(other, ScalarKernel) else NotImplemented
 
     def __mul__(self, other: object) -> "ScalarKernel":
-        """Return the product with a kernel or a positive number; an output operator answers for itself."""
+        """Return the product with a kernel or a positive number; products with output operators are defined there."""
         if isinstance(other, Real):
             return self._scaled(self, other)
         return self._product(self, other) if isinstance(other, ScalarKernel) else NotImplemented
@@ -50,34 +50,34 @@ class ScalarKernel(Component, ABC):
         """Return k(x_i, x_i), shape (n,)."""
 
     def resolve(self, X: Array, weights: Array | None = None) -> "ScalarKernel":
-        """Return the kernel with every parameter that depends on the sample replaced by its number.
+        """Return the kernel with every data-dependent parameter replaced by its value on the sample.
 
-        ``weights`` (n,) count the samples; ``None`` counts each once.
+        ``weights`` (n,) are sample weights; ``None`` weighs all samples equally.
         """
         return self
 
     def named(self, names: Sequence[str]) -> "ScalarKernel":
-        """Return the kernel with every column that it knows by name replaced by its place in ``names``."""
+        """Return the kernel with every column name replaced by its position in ``names``."""
         return self
 
     @property
     def has_features(self) -> bool:
-        """Whether ``features`` gives some."""
+        """Whether ``features`` returns an array."""
         return False
 
     def features(self, X: Array) -> Array | None:
-        """Return finitely many features whose products are the kernel, (n, d), or ``None`` where there are none."""
+        """Return a finite feature map (n, d) whose inner products are the kernel, or ``None`` if there is none."""
         return None
 
     def mapped(self, change: Callable[["ScalarKernel", Array], "ScalarKernel"], X: Array) -> "ScalarKernel":
-        """Return the kernel with its additive parts changed; ``change`` gets each part and what that sees of X."""
+        """Return the kernel with ``change`` applied to its additive parts; it gets each part and the inputs it sees."""
         return change(self, X)
 
     def spectral_frequencies(self, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        r"""Return frequencies (m, d), each with the law whose characteristic function is k(x, 0), from normal rows.
+        r"""Map standard normal rows to frequencies (m, d) distributed as the spectral density of the kernel.
 
-        The rows of ``normals`` (m, d) are standard normal, and may depend on each other; ``rng`` draws what else is
-        needed.
+        The characteristic function of each frequency is k(x, 0). The rows of ``normals`` (m, d) are standard normal
+        and may be dependent; ``rng`` supplies any further random numbers.
         """
         raise IncompatibleError(
             f"{self!r} has no spectral density to draw random features from. Use Gaussian, Laplacian or Matern, or "
@@ -85,19 +85,19 @@ class ScalarKernel(Component, ABC):
         )
 
     def product(self, X: Array, Z: Array | None, A: Array) -> Array | None:
-        """Return k(X, Z) A with the kernel in float32, by a program of the device, ``None`` where there is none."""
-        from fenchel.kernels.fused import fused_product  # which knows the kernels
+        """Return k(X, Z) A with the kernel in float32 by a fused GPU kernel, or ``None`` if there is none for it."""
+        from fenchel.kernels.fused import fused_product  # imports the kernels
 
         return fused_product(self, X, Z, A)
 
     def slope(self, X: Array, Z: Array) -> Array:
-        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        """Return the derivatives of k(x_i, z_j) with respect to x_i, shape (n, m), for inputs (n, 1) and (m, 1)."""
         raise self._no_derivative()
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
         r"""Return :math:`\sum_j w_{ij} \nabla_{x_i} k(x_i, z_j)`, shape (n, d), for vectors and weights (n, m).
 
-        Weights (p, n, m), or (p, 1, m) where all points have the same, give p such sums, (p, n, d).
+        Weights (p, n, m), or (p, 1, m) if they are the same for all points, give p such sums, (p, n, d).
         """
         raise self._no_derivative()
 
@@ -107,7 +107,7 @@ class ScalarKernel(Component, ABC):
 
     def _no_derivative(self) -> IncompatibleError:
         return IncompatibleError(
-            f"{self!r} is not smooth, or its derivative is not written. Use Gaussian() or Matern(nu=1.5) or smoother."
+            f"{self!r} is not smooth, or has no derivative implemented. Use Gaussian(), or Matern with nu=1.5 or more."
         )
 
     @property
@@ -117,41 +117,41 @@ class ScalarKernel(Component, ABC):
 
     @property
     def takes_objects(self) -> bool:
-        """Whether inputs may be anything, not only arrays of numbers."""
+        """Whether inputs may be arbitrary objects, not only numeric arrays."""
         return False
 
     @property
     def takes_missing(self) -> bool:
-        """Whether inputs may hold NaN."""
+        """Whether inputs may contain NaN."""
         return False
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the kernel is positive semidefinite by construction; others are checked on the sample."""
+        """Whether the kernel is positive semidefinite by construction; other kernels are checked on the sample."""
         return True
 
 
 class OutputSpace(Protocol):
-    """What an operator or a kernel asks of the representation of the outputs."""
+    """The interface that operators and kernels need from a representation of the outputs."""
 
     targets_: Array
     weights_: Array | None
     is_functional: ClassVar[bool]
 
     def congruence(self, matrix: Array) -> Array:
-        """Return an operator, given by its matrix on the raw outputs, in coordinates (p, p)."""
+        """Return the operator with this matrix on the raw outputs in coordinates, (p, p)."""
 
     def congruence_diagonal(self, values: Array) -> Array:
-        """Return a diagonal operator on the raw outputs in coordinates, (p,) or (p, p)."""
+        """Return the operator with this diagonal on the raw outputs in coordinates, (p,) or (p, p)."""
 
     def covariance(self) -> Array:
         """Return the second moment of the training outputs in coordinates, (p, p)."""
 
 
 class OutputOperator(Component, ABC):
-    """A positive semidefinite operator of the output space; ``k * operator`` is an operator-valued kernel."""
+    """A positive semidefinite operator on the output space; ``k * operator`` is an operator-valued kernel."""
 
-    _separable: ClassVar[type["OperatorKernel"]]  # separable.py defines it
+    _separable: ClassVar[type["OperatorKernel"]]  # set in separable.py
 
     def __rmul__(self, other: object) -> "OperatorKernel":
         """Return the separable kernel of a scalar kernel and this operator."""
@@ -166,27 +166,27 @@ class OutputOperator(Component, ABC):
 
 
 class OperatorKernel(Component, ABC):
-    """A kernel whose values are operators of the output space."""
+    """A kernel whose values are operators on the output space."""
 
     @abstractmethod
     def bind(self, X: Array, representation: OutputSpace) -> Any:
         """Return the kernel bound to a sample, in the coordinates of the representation.
 
-        The result has ``gram(X, Z=None)``, an ``Operator``; parameters that depend on the sample (a median
-        bandwidth, the covariance of the outputs) are numbers in it.
+        The result has a method ``gram(X, Z=None)`` that returns an ``Operator``. Data-dependent parameters (a median
+        bandwidth, the covariance of the outputs) are replaced by their values.
         """
 
     def named(self, names: Sequence[str]) -> "OperatorKernel":
-        """Return the kernel with every column that it knows by name replaced by its place in ``names``."""
+        """Return the kernel with every column name replaced by its position in ``names``."""
         return self
 
     def width(self, X: Array) -> int:
-        """Return the numbers that a Gram operator stores for each sample: one for each sample, or its features."""
+        """Return how many numbers a Gram operator stores per sample: the number of samples, or of features."""
         return int(X.shape[0])
 
     @property
     def has_points_only(self) -> bool:
-        """Whether it is one scalar kernel on points times an operator, whose Gram matrix need not be stored."""
+        """Whether the kernel is one scalar kernel on points times an operator, so that no Gram matrix is needed."""
         return False
 
     @property

@@ -16,21 +16,21 @@ __all__ = ["Blocks"]
 
 
 class Blocks(OperatorKernel):
-    r"""A general operator-valued kernel, given by a function that returns its blocks.
+    r"""General operator-valued kernel, given by a function that returns its blocks.
 
     Parameters
     ----------
     function : callable
         ``function(X, Z)`` returns the operators :math:`\mathcal K(x_i, z_j)`, shape (n, m, p, p). With
-        ``tensor=True``: the products :math:`\langle y_k, \mathcal K(x_i, z_j) y_l \rangle` with the n training
-        outputs, shape (n, m, n_train, n_train).
+        ``tensor=True`` it returns the products :math:`\langle y_k, \mathcal K(x_i, z_j) y_l \rangle` with the n
+        training outputs, shape (n, m, n_train, n_train).
     tensor : bool, default=False
-        What the function returns.
+        Whether the function returns the fourth-order tensor rather than the operators.
 
     Notes
     -----
-    The fourth-order tensor of the double representer theorem costs :math:`n^4` numbers: for small samples, and to check
-    the special cases against.
+    The fourth-order tensor of the double representer theorem takes :math:`n^4` numbers. Use it for small samples, or
+    to check the special cases.
 
     References
     ----------
@@ -55,7 +55,7 @@ class Blocks(OperatorKernel):
         self.tensor = tensor
 
     def bind(self, X: Array, representation: OutputSpace) -> "BoundBlocks":
-        """Return the kernel with its blocks in coordinates."""
+        """Return the kernel with its blocks expressed in coordinates."""
         if not callable(self.function):
             raise TypeError(
                 f"The 'function' parameter of Blocks must be a callable (X, Z) -> blocks. Got {self.function!r}."
@@ -64,7 +64,7 @@ class Blocks(OperatorKernel):
 
     @property
     def is_pairwise(self) -> bool:
-        """Return False: the function sees points."""
+        """Return False: the function takes points."""
         return False
 
     @classmethod
@@ -75,14 +75,14 @@ class Blocks(OperatorKernel):
 
 @dataclass(frozen=True)
 class BoundBlocks:
-    """The blocks in coordinates."""
+    """Operator-valued kernel whose blocks are expressed in coordinates."""
 
     function: Callable[[Array, Array], Array]
     representation: OutputSpace
     tensor: bool
 
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
-        """Return the Gram operator from the blocks."""
+        """Return the Gram operator made of the blocks."""
         is_sample = Z is None
         Z = X if Z is None else Z
         targets = self.representation.targets_
@@ -101,7 +101,7 @@ class BoundBlocks:
 
 
 def _transformed_gaussian(X: Array, Z: Array) -> Array:
-    """Return exp(-|x - z|^2 / 2) B(x) B(z)' with B(x) a 3 × 3 matrix that depends on x."""
+    """Return exp(-|x - z|^2 / 2) B(x) B(z)', where the 3 × 3 matrix B(x) depends on x."""
     xp = namespace(X)
 
     def maps(points: Array) -> Array:

@@ -1,4 +1,4 @@
-"""A kernel on some columns of a table."""
+"""Kernels restricted to some columns of a table."""
 
 import math
 from collections import Counter
@@ -17,7 +17,7 @@ __all__ = ["Part"]
 
 
 class Part(ScalarKernel):
-    r"""A kernel on some columns of a table.
+    r"""Kernel on a subset of the columns.
 
     .. math:: k(x, z) = k_1(x_J, z_J).
 
@@ -26,10 +26,10 @@ class Part(ScalarKernel):
     kernel : ScalarKernel
         The kernel :math:`k_1`.
     columns : slice, list of int or list of str
-        The columns :math:`J`. Names need a pandas DataFrame, and an estimator that fits on it (or ``named``).
+        The columns :math:`J`. Names require a pandas DataFrame passed to an estimator (or a call of ``named``).
     shape : tuple of int or None, default=None
-        Shape of one sample for the kernel, such as ``(100, 3)``: curves with 100 points and 3 channels from 300
-        columns, the channels of the first point first.
+        Shape in which the kernel receives one sample, such as ``(100, 3)``: 300 columns become a curve with 100 points
+        and 3 channels, where the channels of the first point come first.
 
     Examples
     --------
@@ -45,13 +45,13 @@ class Part(ScalarKernel):
         self.shape = shape
 
     def validate(self) -> "Part":
-        """Raise if the kernel, the columns or the shape are none of those wanted."""
+        """Raise if the kernel, the columns or the shape are invalid."""
         if not isinstance(self.kernel, ScalarKernel) or self.kernel.is_pairwise:
             raise TypeError(f"The 'kernel' parameter of Part must be a ScalarKernel on points. Got {self.kernel!r}.")
         columns = self.columns
         if not isinstance(columns, slice) and not _holds(columns, Integral) and not _holds(columns, str):
             raise TypeError(
-                "The 'columns' parameter of Part must be a slice, a list of int or a list of column names, not empty. "
+                "The 'columns' parameter of Part must be a non-empty slice, list of int or list of column names. "
                 f"Got {columns!r} instead."
             )
         if self.shape is not None and not (_holds(self.shape, Integral) and min(self.shape) > 0):
@@ -74,12 +74,12 @@ class Part(ScalarKernel):
         return self.kernel.diag(self._select(X, "X"))
 
     def resolve(self, X: Array, weights: Array | None = None) -> "Part":
-        """Return the kernel with the numbers that its columns of the sample give."""
+        """Return the kernel with its data-dependent parameters set from its columns of the sample."""
         self.validate()
         return Part(self.kernel.resolve(self._select(X, "X"), weights), self.columns, self.shape)
 
     def named(self, names: Sequence[str]) -> "Part":
-        """Return the kernel with its column names replaced by their places in ``names``."""
+        """Return the kernel with its column names replaced by their positions in ``names``."""
         self.validate()
         names, columns = list(names), self.columns
         if _holds(columns, str):
@@ -87,12 +87,12 @@ class Part(ScalarKernel):
             wrong = [name for name in columns if counts[name] != 1]
             if wrong:
                 raise ValueError(
-                    f"The 'columns' parameter of Part must hold names that X has once. Got {wrong!r}; the names are "
-                    f"{names!r}."
+                    f"The 'columns' parameter of Part must hold names that occur once in X. Got {wrong!r}; the names "
+                    f"are {names!r}."
                 )
             columns = [places[name] for name in columns]
         kernel = self.kernel
-        if self.shape is None:  # a part of a part knows the columns that are left
+        if self.shape is None:  # a nested Part resolves its names among the remaining columns
             kernel = kernel.named([names[column] for column in self._places(columns, len(names), "X")])
         return Part(kernel, columns, self.shape)
 
@@ -106,26 +106,26 @@ class Part(ScalarKernel):
         return self.kernel.features(self._select(X, "X")) if self.has_features else None
 
     def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Part":
-        """Return the kernel changed, on its columns."""
+        """Return ``change`` applied to the kernel on its columns."""
         return Part(self.kernel.mapped(change, self._select(X, "X")), self.columns, self.shape)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, zero for other columns."""
+        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, zero for the other columns."""
         self.validate()
         return self._placed(self.kernel.weighted_gradient(self._vectors(X, "X"), self._vectors(Z, "Z"), weights), X)
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of the features of the columns times coefficients, zero for other columns."""
+        """Return the gradients of ``features(X) @ coef``, zero for the other columns."""
         return self._placed(self.kernel.feature_gradient(self._vectors(X, "X"), coef), X)
 
     def _vectors(self, X: Array, name: str) -> Array:
-        """Return the columns; raise if the kernel sees something else than vectors."""
+        """Return the columns; raise if the kernel does not take vectors."""
         if self.shape is not None and len(self.shape) != 1:
             raise self._no_derivative()
         return self._select(X, name)
 
     def _placed(self, gradient: Array, X: Array) -> Array:
-        """Return derivatives in the columns of the part as derivatives in all columns of the table."""
+        """Embed derivatives with respect to the selected columns in all columns of the table."""
         place = np.eye(X.shape[1])[self._places(self.columns, X.shape[1], "X")]
         return gradient @ as_like(place, gradient)
 
@@ -135,14 +135,14 @@ class Part(ScalarKernel):
         return self.kernel.is_trusted
 
     def _select(self, X: Array, name: str) -> Array:
-        """Return what the kernel sees of the table."""
+        """Return the columns of the table in the shape that the kernel takes."""
         xp = namespace(X)
         if X.ndim != 2:
             raise ValueError(f"{name} must be 2-dimensional for Part. Got an array of shape {tuple(X.shape)} instead.")
         if _holds(self.columns, str):
             raise ValueError(
-                f"{self!r} names its columns: {name} must be a pandas DataFrame, given to the estimator. "
-                "For arrays give the places of the columns, or call kernel.named(names) first."
+                f"{self!r} selects columns by name: {name} must be a pandas DataFrame passed to the estimator. "
+                "For arrays give column positions, or call kernel.named(names) first."
             )
         places = self._places(self.columns, X.shape[1], name)
         part = xp.take(X, as_index(np.asarray(places), X), axis=1)
@@ -157,7 +157,7 @@ class Part(ScalarKernel):
 
     @staticmethod
     def _places(columns: Any, count: int, name: str) -> list[int]:
-        """Return the places of the columns in a table with ``count`` of them."""
+        """Return the positions of the columns in a table with ``count`` columns."""
         if isinstance(columns, slice):
             places = list(range(count)[columns])
             is_inside = all(-count <= end <= count for end in (columns.start, columns.stop) if end is not None)
@@ -179,7 +179,7 @@ class Part(ScalarKernel):
 
 
 def _holds(values: object, kind: type) -> bool:
-    """Whether the values are a sequence, not empty, of one kind; a boolean is no integer here."""
+    """Whether the values are a non-empty sequence of instances of ``kind``; booleans do not count as integers."""
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
         return False
     return all(isinstance(value, kind) and not isinstance(value, bool) for value in values)

@@ -1,4 +1,4 @@
-"""Kernels made of kernels, and kernels that come from elsewhere."""
+"""Sums, products and multiples of kernels, and wrappers for kernels of other libraries."""
 
 import math
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ _POSITIVE = Interval(0, math.inf)
 
 
 class _PairKernel(ScalarKernel, ABC):
-    """A kernel made of two kernels of the same inputs."""
+    """A kernel made of two kernels on the same inputs."""
 
     def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
         self.left = left
@@ -34,7 +34,7 @@ class _PairKernel(ScalarKernel, ABC):
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         _check_parts(self, left=self.left, right=self.right)
-        with np.errstate(over="ignore", invalid="ignore"):  # Gram matrices are checked as a whole
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is checked later on the Gram matrix
             return self._combine(self.left(X, Z), self.right(X, Z))
 
     @property
@@ -53,7 +53,7 @@ class _PairKernel(ScalarKernel, ABC):
         return type(self)(self.left.resolve(X, weights), self.right.resolve(X, weights))
 
     def named(self, names: Sequence[str]) -> ScalarKernel:
-        """Return the kernel made of the parts with their named columns replaced by places."""
+        """Return the kernel made of the parts with column names replaced by positions."""
         _check_parts(self, left=self.left, right=self.right)
         return type(self)(self.left.named(names), self.right.named(names))
 
@@ -65,7 +65,7 @@ class _PairKernel(ScalarKernel, ABC):
     @staticmethod
     @abstractmethod
     def _combine(left: Array, right: Array) -> Array:
-        """Return the value of the pair from the values of the parts."""
+        """Combine the values of the two parts."""
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -100,7 +100,7 @@ class Sum(_PairKernel):
     """
 
     def slope(self, X: Array, Z: Array) -> Array:
-        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        """Return the derivatives of k(x_i, z_j) with respect to x_i, shape (n, m), for inputs (n, 1) and (m, 1)."""
         _check_parts(self, left=self.left, right=self.right)
         return self.left.slope(X, Z) + self.right.slope(X, Z)
 
@@ -120,7 +120,7 @@ class Sum(_PairKernel):
         return None if left is None or right is None else namespace(left).concat([left, right], axis=1)
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of both parts with their own coefficients, (p, n, d)."""
+        """Return the gradients of ``features(X) @ coef``, (p, n, d), each part with its own coefficients."""
         first = self.left.features(X[:1, ...])
         if first is None:
             raise self._no_derivative()
@@ -128,7 +128,7 @@ class Sum(_PairKernel):
         return self.left.feature_gradient(X, coef[:count, :]) + self.right.feature_gradient(X, coef[count:, :])
 
     def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Sum":
-        """Return the sum of both parts, changed."""
+        """Return the sum with ``change`` applied to both parts."""
         return Sum(self.left.mapped(change, X), self.right.mapped(change, X))
 
     @staticmethod
@@ -164,7 +164,7 @@ class Product(_PairKernel):
     """
 
     def slope(self, X: Array, Z: Array) -> Array:
-        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        """Return the derivatives of k(x_i, z_j) with respect to x_i, shape (n, m), for inputs (n, 1) and (m, 1)."""
         _check_parts(self, left=self.left, right=self.right)
         return self.left.slope(X, Z) * self.right(X, Z) + self.left(X, Z) * self.right.slope(X, Z)
 
@@ -224,7 +224,7 @@ class Scaled(ScalarKernel):
         return float(self.scale) * self.kernel.diag(X)
 
     def slope(self, X: Array, Z: Array) -> Array:
-        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        """Return the derivatives of k(x_i, z_j) with respect to x_i, shape (n, m), for inputs (n, 1) and (m, 1)."""
         _check_parts(self, kernel=self.kernel)
         return float(self.scale) * self.kernel.slope(X, Z)
 
@@ -239,25 +239,25 @@ class Scaled(ScalarKernel):
         return self.kernel.has_features
 
     def features(self, X: Array) -> Array | None:
-        """Return the features of the kernel times the root of the number."""
+        """Return the features of the kernel times the square root of the scale."""
         features = self.kernel.features(X)
         return None if features is None else math.sqrt(self.scale) * features
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of the kernel times the root of the number, (p, n, d)."""
+        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
         return math.sqrt(self.scale) * self.kernel.feature_gradient(X, coef)
 
     def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Scaled":
-        """Return the kernel changed, times the number."""
+        """Return the scaled kernel with ``change`` applied to the kernel."""
         return Scaled(self.kernel.mapped(change, X), self.scale)
 
     def resolve(self, X: Array, weights: Array | None = None) -> "Scaled":
-        """Return the kernel made of the resolved part."""
+        """Return the scaled kernel with the kernel resolved."""
         _check_parts(self, kernel=self.kernel)
         return Scaled(self.kernel.resolve(X, weights), self.scale)
 
     def named(self, names: Sequence[str]) -> "Scaled":
-        """Return the kernel made of the part with its named columns replaced by places."""
+        """Return the scaled kernel with column names replaced by positions."""
         _check_parts(self, kernel=self.kernel)
         return Scaled(self.kernel.named(names), self.scale)
 
@@ -287,17 +287,17 @@ def _(kernel: Scaled, X: Array) -> list[DistanceTerm] | None:
 
 
 class Wrapped(ScalarKernel):
-    """A kernel defined elsewhere: a scikit-learn Gaussian-process or pairwise kernel, or a function.
+    """Kernel defined elsewhere: a scikit-learn Gaussian-process or pairwise kernel, or a function.
 
-    NumPy arrays only; the values are given back in the dtype of ``X`` (float64 when it is not floating). Kernels of
-    scikit-learn get booleans and integers as float64, a function gets its arguments as they are.
+    It takes NumPy arrays only; values are returned in the dtype of ``X`` (float64 if it is not floating). scikit-learn
+    kernels receive booleans and integers as float64; a function receives its arguments unchanged.
 
     Parameters
     ----------
     kernel : str, object or callable
-        A name of ``sklearn.metrics.pairwise`` (``"rbf"``, ``"chi2"``, ``"cosine"``...), with its default parameters; a
-        kernel of ``sklearn.gaussian_process.kernels``; or a function ``f(X, Z)`` that returns the matrix of values,
-        where an entry depends on its row of ``X`` and its row of ``Z`` only.
+        A name from ``sklearn.metrics.pairwise`` (``"rbf"``, ``"chi2"``, ``"cosine"``...), with its default parameters;
+        a kernel from ``sklearn.gaussian_process.kernels``; or a function ``f(X, Z)`` that returns the matrix of values,
+        each entry of which depends only on its row of ``X`` and its row of ``Z``.
 
     Examples
     --------
@@ -312,7 +312,7 @@ class Wrapped(ScalarKernel):
         self.kernel = kernel
 
     def validate(self) -> "Wrapped":
-        """Raise if the kernel is none of those wanted."""
+        """Raise if the kernel is not a supported kernel."""
         if isinstance(self.kernel, str):
             check_parameter("Wrapped", "kernel", self.kernel, Options(tuple(sorted(kernel_metrics()))))
         elif isinstance(self.kernel, type) or not callable(self.kernel):
@@ -346,7 +346,7 @@ class Wrapped(ScalarKernel):
 
     @property
     def takes_objects(self) -> bool:
-        """Whether the kernel is a function, which gets its arguments as they are."""
+        """Whether the kernel is a function, which receives its arguments unchanged."""
         return not isinstance(self.kernel, str) and not self._is_process_kernel
 
     @property
@@ -386,24 +386,24 @@ class Wrapped(ScalarKernel):
 
     @property
     def is_trusted(self) -> bool:
-        """Return False: not every function is a kernel."""
+        """Return False: an arbitrary function may not be positive semidefinite."""
         return False
 
 
 def as_scalar_kernel(value: object) -> ScalarKernel:
-    """Convert a name, a function or a foreign kernel to a scalar kernel.
+    """Convert a name, a function or a kernel of another library to a scalar kernel.
 
     Parameters
     ----------
     value : ScalarKernel, str, object or callable
-        A kernel; a short name of this module (``"gaussian"``, ``"gaussian_tanimoto"``...); ``"auto"``, a Gaussian
-        kernel of standardised inputs at the median distance; or what ``Wrapped`` takes.
-        A name that is known here and to scikit-learn means the kernel of this module.
+        A kernel; a short name from this module (``"gaussian"``, ``"gaussian_tanimoto"``...); ``"auto"``, a Gaussian
+        kernel on standardised inputs with the median heuristic; or any argument of ``Wrapped``.
+        A name known both here and to scikit-learn means the kernel of this module.
 
     Returns
     -------
     kernel : ScalarKernel
-        The kernel itself when ``value`` is one.
+        ``value`` itself if it is a ScalarKernel.
 
     Examples
     --------
@@ -424,10 +424,10 @@ def as_scalar_kernel(value: object) -> ScalarKernel:
 
 
 def _kernel_of_name(name: str) -> ScalarKernel:
-    """Return the kernel of this module, else the pairwise kernel of scikit-learn, that has the name."""
+    """Return the kernel of this name from this module, or else the pairwise kernel from scikit-learn."""
     if name == "auto":
         return Standardized(Gaussian("median"))
-    if name == "rbf":  # scikit-learn's name of the same kernel
+    if name == "rbf":  # scikit-learn's name for the same kernel
         return Gaussian()
     try:
         kernel: ScalarKernel = from_name(name, (scalar, functional, columns, constant), "kernel")
@@ -440,7 +440,7 @@ def _kernel_of_name(name: str) -> ScalarKernel:
 
 
 def _check_parts(owner: ScalarKernel, **parts: object) -> None:
-    """Raise unless the parts of a combined kernel are kernels and have valid parameters."""
+    """Raise unless the parts of a combined kernel are kernels with valid parameters."""
     for name, part in parts.items():
         if not isinstance(part, ScalarKernel):
             raise TypeError(

@@ -1,4 +1,4 @@
-"""The kernel of a constant function: what gives a model an intercept."""
+"""The constant kernel, which gives a model an intercept."""
 
 import math
 from typing import ClassVar
@@ -18,8 +18,8 @@ class Constant(ScalarKernel):
     Parameters
     ----------
     value : float, default=1.0
-        The number :math:`c`, positive. In ``Gaussian() + Constant(c)`` it adds an intercept whose square is penalised
-        :math:`1 / c` times as much as a squared norm.
+        The constant :math:`c`, positive. In ``Gaussian() + Constant(c)`` it adds an intercept whose square is
+        penalised :math:`1 / c` times as much as a squared norm.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Constant(ScalarKernel):
 
     @property
     def diag_bound(self) -> float:  # type: ignore[override]
-        """The number itself."""
+        """The constant itself."""
         return float(self.value)
 
     def diag(self, X: Array) -> Array:
@@ -53,7 +53,7 @@ class Constant(ScalarKernel):
         return True
 
     def features(self, X: Array) -> Array:
-        """Return one column, the root of the number."""
+        """Return a single column filled with the square root of the constant."""
         return self._full(X, (X.shape[0], 1)) ** 0.5
 
     def slope(self, X: Array, Z: Array) -> Array:

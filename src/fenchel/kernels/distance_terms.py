@@ -1,4 +1,4 @@
-"""Kernels as weighted sums of functions of one distance, for products that compute them on the fly."""
+"""Kernels as weighted sums of functions of one distance, for matrix products that evaluate them on the fly."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MATERN = {0.5: "exponential", 1.5: "matern32", 2.5: "matern52", math.inf: "gaus
 
 @dataclass(frozen=True)
 class DistanceTerm:
-    """The kernel weight * f(x, z) between points in the units of f.
+    """The kernel weight * f(x, z), with points scaled to the units of f.
 
     With r the Euclidean distance, f is ``"gaussian"`` exp(-r²), ``"exponential"`` exp(-r), ``"matern32"``
     (1 + r) exp(-r), ``"matern52"`` (1 + r + r²/3) exp(-r), ``"laplacian"`` exp(-r) with the sum of absolute
@@ -30,7 +30,7 @@ class DistanceTerm:
 
 @singledispatch
 def distance_terms(kernel: ScalarKernel, X: Array) -> list[DistanceTerm] | None:
-    """Return the terms of a resolved kernel on a sample, or ``None`` for a kernel that is not such a sum."""
+    """Return the terms of a resolved kernel on a sample, or ``None`` if the kernel is not such a sum."""
     return None
 
 

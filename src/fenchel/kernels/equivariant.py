@@ -1,4 +1,4 @@
-"""Kernels with a symmetry: predictions that shift, or are reflected, as their inputs are."""
+"""Equivariant kernels: predictions shift, or are reflected, with their inputs."""
 
 import math
 from dataclasses import dataclass
@@ -20,38 +20,39 @@ from fenchel.operators.cyclic import Cyclic, Mirrored, Turn
 
 __all__ = ["Equivariant", "Filtered"]
 
-GROUPS = {"shifts": 0, "reflections": 1, "odd reflections": -1}  # the sign of a reflected signal; 0: no reflections
+GROUPS = {"shifts": 0, "reflections": 1, "odd reflections": -1}  # sign of a reflected signal; 0 means no reflections
 
-_BLOCK_BYTES = 2**27  # of kernel values for all shifts of a block of rows
+_BLOCK_BYTES = 2**27  # limit on the kernel values of all shifts of one block of rows
 
 
 class Equivariant(OperatorKernel):
-    r"""A kernel for periodic signals whose models commute with shifts of the signal.
+    r"""Kernel for periodic signals whose models commute with shifts of the signal.
 
     .. math:: \mathcal K(x, z) = \frac1p \sum_{g=0}^{p-1} k(x, T_g z) \, T_g, \qquad (T_g y)_t = y_{t-g} .
 
-    It is the kernel of training on all shifts of every pair, at the cost of one n × n system for each frequency: the
-    blocks are circulant, and Fourier's transform makes them diagonal. With reflections it is that of training on all
+    Training with this kernel is training on all shifts of every pair, at the cost of one n × n system per frequency:
+    the blocks are circulant, and the Fourier transform diagonalises them. With reflections, it is training on all
     shifts of every pair and of its mirror image.
 
     Parameters
     ----------
     kernel : ScalarKernel, default=Matern(nu=2.5)
-        A kernel k on signals (n, m) or (n, m, c) that does not change when both of its arguments are shifted, as any
-        kernel of their distance or product. m is the number p of points of an output, or a multiple of it.
+        Kernel k on signals (n, m) or (n, m, c) that is invariant to shifting both of its arguments, such as any
+        kernel of their distance or inner product. m is the number p of points of an output, or a multiple of it.
     n_frequencies : int or None, default=None
-        How many frequencies of the outputs are predicted, from the constant on; the others are those of the centre,
-        or zero. ``None`` takes all p // 2 + 1.
+        Number of predicted output frequencies, starting with the constant; the other frequencies are those of the
+        centre, or zero. ``None`` means all p // 2 + 1.
     gains : array of shape (frequencies,) or None, default=None
-        Positive weights of the frequencies of the outputs: lam is divided by them. ``None`` weighs all alike.
+        Positive weights of the output frequencies: lam is divided by them. ``None`` weighs all equally.
     group : {"shifts", "reflections", "odd reflections"}, default="shifts"
-        What the model commutes with. A reflection is :math:`x_t \mapsto x_{-t}`, an odd one
-        :math:`x_t \mapsto -x_{-t}`, of inputs and outputs; both come with the shifts. Laws without a direction have the
-        first symmetry, such as heat; transport by the state itself, such as Burgers' equation, the second.
+        The symmetry with which the model commutes. A reflection is :math:`x_t \mapsto x_{-t}`, an odd one
+        :math:`x_t \mapsto -x_{-t}`, of inputs and outputs; both include the shifts. Equations without a preferred
+        direction, such as the heat equation, have the first symmetry; transport by the state itself, such as Burgers'
+        equation, has the second.
 
     Notes
     -----
-    Memory is :math:`16 n^2` bytes for each frequency, twice: with 1000 samples and 48 frequencies 1.5 GB. Reflections
+    Memory is :math:`16 n^2` bytes per frequency, twice: 1.5 GB with 1000 samples and 48 frequencies. Reflections
     double it.
 
     Examples
@@ -84,7 +85,7 @@ class Equivariant(OperatorKernel):
         self.group = group
 
     def bind(self, X: Array, representation: OutputSpace) -> "BoundEquivariant":
-        """Return the kernel with its numbers filled in; raise if it is not invariant."""
+        """Return the kernel with its data-dependent parameters resolved; raise if it is not invariant."""
         self.validate()
         kernel = Matern(nu=2.5) if self.kernel is None else self.kernel
         if not isinstance(kernel, ScalarKernel) or kernel.is_pairwise:
@@ -92,7 +93,7 @@ class Equivariant(OperatorKernel):
         p = representation.targets_.shape[1]
         if X.ndim not in (2, 3) or X.shape[1] % p:
             raise ValueError(
-                f"Equivariant needs signals of as many points as the outputs have, or a multiple. Got inputs of shape "
+                f"Equivariant needs signals with as many points as the outputs, or a multiple. Got inputs of shape "
                 f"{tuple(X.shape)} and outputs of {p} points."
             )
         sign = GROUPS[self.group]
@@ -102,18 +103,18 @@ class Equivariant(OperatorKernel):
         return bound
 
     def width(self, X: Array) -> int:
-        """Return the numbers that are stored for each sample: a complex row for each frequency."""
+        """Return how many numbers are stored per sample: a complex row for each frequency."""
         count, numbers = X.shape[1] // 2 + 1, 4 if GROUPS.get(self.group) else 2
         return int(numbers * X.shape[0] * (count if self.n_frequencies is None else min(count, self.n_frequencies)))
 
     @property
     def is_pairwise(self) -> bool:
-        """Return False: shifts are those of points."""
+        """Return False: shifts act on points."""
         return False
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Return kernels with all frequencies, with some, and with reflections."""
+        """Return kernels with all frequencies, with some frequencies, and with reflections."""
         return [cls(Gaussian(0.1)), cls(Matern(2.0, nu=1.5), 1), cls(Gaussian(0.1), group="odd reflections")]
 
     def _gains(self, count: int) -> np.ndarray | None:
@@ -130,7 +131,7 @@ class Equivariant(OperatorKernel):
 
 @dataclass(frozen=True)
 class BoundEquivariant:
-    """The kernel with its numbers, for outputs of p points."""
+    """Resolved kernel for outputs of p points."""
 
     kernel: ScalarKernel
     turn: Turn
@@ -139,11 +140,11 @@ class BoundEquivariant:
 
     @property
     def size(self) -> int:
-        """Numbers of a Gram operator for each pair of samples."""
+        """Numbers that a Gram operator stores per pair of samples."""
         return 2 * self.turn.copies * self.turn.n_outputs
 
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
-        """Return the transforms of k(x_i, T_g z_j) over the shifts, and with reflections of k(x_i, T_g R z_j)."""
+        """Return the transforms over the shifts of k(x_i, T_g z_j) and, with reflections, of k(x_i, T_g R z_j)."""
         others = X if Z is None else Z
         matrices = self._transforms(X, others)
         if isinstance(self.turn, Mirrored):
@@ -176,14 +177,14 @@ class BoundEquivariant:
 
 
 def reflected(X: Array, sign: int) -> Array:
-    """Return the signals whose value at t is that at -t, times the sign."""
+    """Reflect the signals, x_t -> sign * x_{-t}."""
     xp = namespace(X)
     return sign * xp.roll(xp.flip(X, axis=1), 1, axis=1)
 
 
 @singledispatch
 def shifted_values(kernel: ScalarKernel, X: Array, Z: Array, p: int) -> Array:
-    """Return k(x_i, T_g z_j) for p shifts g of whole points, (n, m, p)."""
+    """Return k(x_i, T_g z_j) for p shifts g by whole points, (n, m, p)."""
     xp, step = namespace(X), X.shape[1] // p
     return xp.stack([kernel(X, xp.roll(Z, g * step, axis=1)) for g in range(p)], axis=2)
 
@@ -206,14 +207,14 @@ def _of_products(kernel: Linear, X: Array, Z: Array, p: int) -> Array:
 
 
 def correlations(X: Array, Z: Array, p: int) -> Array:
-    """Return the products of x_i with p shifts of z_j, (n, m, p), by Fourier transforms."""
+    """Return the inner products of x_i with p shifts of z_j, (n, m, p), by Fourier transforms."""
     xp, m = namespace(X), X.shape[1]
     spectra = xp.fft.rfft(X)[:, None, :] * xp.conj(xp.fft.rfft(Z))[None, :, :]
     return xp.fft.irfft(spectra, n=m)[:, :, :: m // p]
 
 
 class Filtered(ScalarKernel):
-    r"""A kernel on periodic signals with weighted frequencies.
+    r"""Kernel on periodic signals with weighted frequencies.
 
     .. math:: k(x, z) = k_1(w * x, \; w * z) .
 
@@ -223,7 +224,7 @@ class Filtered(ScalarKernel):
         The kernel :math:`k_1`.
     decay : float or array of shape (m // 2 + 1,), default=1.0
         The weights :math:`\hat w_f` of the frequencies f = 0, 1, ..., or the exponent s of
-        :math:`\hat w_f = (1 + f)^{-s}`: a positive one makes the kernel look at slow variation, a negative one at fast
+        :math:`\hat w_f = (1 + f)^{-s}`: a positive exponent emphasises slow variation, a negative one fast
         variation.
 
     Examples
@@ -254,7 +255,7 @@ class Filtered(ScalarKernel):
         return self.kernel.diag_bound
 
     def resolve(self, X: Array, weights: Array | None = None) -> "Filtered":
-        """Return the kernel with the numbers of its part taken from the filtered sample."""
+        """Return the kernel with its data-dependent parameters set from the filtered sample."""
         self.validate()
         return Filtered(self.kernel.resolve(self._filtered(X), weights), self.decay)
 
@@ -266,12 +267,12 @@ class Filtered(ScalarKernel):
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the kernel is known to be positive semidefinite."""
+        """Whether the kernel is positive semidefinite by construction."""
         return self.kernel.is_trusted
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Return a kernel of slow, and one of fast variation."""
+        """Return a kernel that emphasises slow variation and one that emphasises fast variation."""
         return [cls(Gaussian(0.5), 1.0), cls(Matern(nu=1.5), -0.5)]
 
     def _filtered(self, X: Array) -> Array:

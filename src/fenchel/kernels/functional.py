@@ -45,7 +45,7 @@ _MEDIAN_VALUES = 2**22
 
 
 class _CurveCoordinates(ScalarKernel, ABC):
-    """A kernel between curves on one grid, (n, m), or (n, m, c) with c channels."""
+    """Kernel between curves on a common grid, (n, m), or (n, m, c) with c channels."""
 
     grid: ArrayLike | None
 
@@ -55,18 +55,18 @@ class _CurveCoordinates(ScalarKernel, ABC):
         weights = np.full(m, 1 / m) if self.grid is None else trapezoid_weights(self.grid)
         if weights.shape[0] != m:
             raise ValueError(
-                f"The 'grid' parameter of {type(self).__name__} must hold {m} points, as the curves do. "
+                f"The 'grid' parameter of {type(self).__name__} must hold {m} points, as many as the curves. "
                 f"Got {weights.shape[0]} instead."
             )
         return weights
 
     def _coordinates(self, curves: Array) -> Array:
-        """Return rows, (n, m c), whose Euclidean products and distances are those of the curves."""
+        """Return rows, (n, m c), whose Euclidean inner products and distances are those of the curves."""
         roots = as_like(np.sqrt(self._weights(curves)), curves)
         return namespace(curves).reshape(curves * roots[None, :, None], (curves.shape[0], -1))
 
     def _check_curves(self, curves: Array, name: str) -> Array:
-        """Return complete curves in three dimensions, else raise."""
+        """Return the curves with three dimensions; raise if a value is missing."""
         xp = namespace(curves)
         if xp.isdtype(curves.dtype, "real floating"):
             missing = int(xp.sum(xp.astype(xp.isnan(curves), xp.int64)))
@@ -83,14 +83,14 @@ class _CurveCoordinates(ScalarKernel, ABC):
         return curves if curves.ndim == 3 else curves[:, :, None]
 
     def _check_pair(self, X: Array, Z: Array | None) -> tuple[Array, Array | None]:
-        """Return checked curves and a second sample on as many points, in one dtype."""
+        """Return checked curves and a second sample on the same number of points, in a common dtype."""
         X = self._check_curves(X, "X")
         if Z is None:
             return X, None
         Z = self._check_curves(Z, "Z")
         if X.shape[1:] != Z.shape[1:]:
             expected, came = ("{} points and {} channels".format(*curves.shape[1:]) for curves in (X, Z))
-            raise ValueError(f"The curves of Z must have {expected}, as those of X. Got {came} instead.")
+            raise ValueError(f"The curves of Z must have {expected}, like those of X. Got {came} instead.")
         return same_dtype(X, Z)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
@@ -103,12 +103,12 @@ class _CurveCoordinates(ScalarKernel, ABC):
         return inner * as_like(np.sqrt(self._weights(X)), inner)
 
     def _on_coordinates(self) -> ScalarKernel | None:
-        """Return the kernel of the coordinates, ``None`` where that has no derivative."""
+        """Return the kernel on coordinates, or ``None`` if it has no derivative."""
         return None
 
 
 class _CurveKernel(_CurveCoordinates, ABC):
-    """A kernel between curves whose values at (x, x) are 1."""
+    """Kernel between curves with k(x, x) = 1."""
 
     diag_bound = 1.0
 
@@ -140,7 +140,7 @@ class _CurveKernel(_CurveCoordinates, ABC):
 
     @abstractmethod
     def _median_width(self, X: Array, weights: Array | None) -> float:
-        """Return the inverse width of the median heuristic for checked curves."""
+        """Return the inverse width given by the median heuristic on checked curves."""
 
     def _inverse_width(self, X: Array, Z: Array | None, weights: Array | None = None) -> float:
         if self.gamma != "median":
@@ -162,11 +162,11 @@ class FunctionalGaussian(_CurveKernel):
     Parameters
     ----------
     gamma : float or "median", default=1.0
-        Positive inverse width. ``"median"`` means :math:`1 / (2 \operatorname{med}^2)`, with the median distance of two
-        different curves, taken as in ``Gaussian``.
+        Positive inverse width. ``"median"`` means :math:`1 / (2 \operatorname{med}^2)`, with the median distance
+        between two distinct curves, computed as in ``Gaussian``.
     grid : array of shape (m,) or None, default=None
-        Increasing points where the curves are known; the integral is by the trapezoid rule. ``None`` means the mean
-        over the m points: a grid or a random draw of an interval of length 1.
+        Increasing points at which the curves are known; integrals use the trapezoid rule. ``None`` means the mean
+        over the m points: a grid on, or a random draw from, an interval of length 1.
 
     Examples
     --------
@@ -197,8 +197,8 @@ class FunctionalLaplacian(_CurveKernel):
     Parameters
     ----------
     gamma : float or "median", default=1.0
-        Positive inverse width. ``"median"`` means :math:`1 / \operatorname{med}`, with the median distance of two
-        different curves, taken as in ``Gaussian``.
+        Positive inverse width. ``"median"`` means :math:`1 / \operatorname{med}`, with the median distance between
+        two distinct curves, computed as in ``Gaussian``.
     grid : array of shape (m,) or None, default=None
         As in ``FunctionalGaussian``.
 
@@ -256,11 +256,11 @@ class FunctionalLinear(_CurveCoordinates):
         return True
 
     def features(self, X: Array) -> Array:
-        """Return the values of the curves times the roots of the quadrature weights, (n, m c)."""
+        """Return the values of the curves times the square roots of the quadrature weights, (n, m c)."""
         return self._coordinates(self._check_curves(X, "X"))
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the coefficients times the roots of the quadrature weights, (p, n, m), for rows (n, m)."""
+        """Return the coefficients times the square roots of the quadrature weights, (p, n, m), for rows (n, m)."""
         if X.ndim != 2:
             raise self._no_derivative()
         return as_like(coef, X).T[:, None, :] * as_like(np.sqrt(self._weights(X)), X) + 0 * X
@@ -270,7 +270,7 @@ class FunctionalLinear(_CurveCoordinates):
 
 
 class _IntegralKernel(_CurveKernel, ABC):
-    """The mean over the points of a kernel between the values of the curves there."""
+    """Mean over the points of a kernel between the values of the curves."""
 
     _metric: ClassVar[str]
 
@@ -295,16 +295,16 @@ class IntegralGaussian(_IntegralKernel):
     ----------
     gamma : float or "median", default=1.0
         Positive inverse width. ``"median"`` means :math:`1 / \operatorname{med}`, with the median of
-        :math:`\sum_c |x_c(t) - z_c(t)|^2` over the pairs of curves and the points where it is not zero (evenly
-        spaced ones of a large sample: at most 1000 points, and curves up to four million such numbers), pairs counted
-        by their sample weights.
+        :math:`\sum_c |x_c(t) - z_c(t)|^2` over the pairs of curves and the points where it is not zero, weighted by the
+        sample weights of the pairs. A large sample is thinned evenly: at most 1000 points, and curves up to four
+        million such numbers.
     grid : array of shape (m,) or None, default=None
-        Increasing points where the curves are known; the mean is the integral by the trapezoid rule over the length of
-        the grid. ``None`` means the plain mean over the m points.
+        Increasing points at which the curves are known; the mean is the integral by the trapezoid rule divided by the
+        length of the grid. ``None`` means the plain mean over the m points.
 
     Notes
     -----
-    Bounded in each point: a part of the interval where two curves are far apart costs at most its share.
+    The kernel is bounded pointwise: a part of the interval where two curves are far apart costs at most its share.
 
     Examples
     --------
@@ -330,7 +330,7 @@ class IntegralLaplacian(_IntegralKernel):
     ----------
     gamma : float or "median", default=1.0
         Positive inverse width. ``"median"`` means :math:`1 / \operatorname{med}`, with the median of
-        :math:`\sum_c |x_c(t) - z_c(t)|`, taken as in ``IntegralGaussian``.
+        :math:`\sum_c |x_c(t) - z_c(t)|`, computed as in ``IntegralGaussian``.
     grid : array of shape (m,) or None, default=None
         As in ``IntegralGaussian``.
 

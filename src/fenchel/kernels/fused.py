@@ -1,4 +1,4 @@
-"""Products with kernel matrices on a GPU by one Triton program: a tile of the kernel never leaves the chip."""
+"""Products with kernel matrices on a GPU by one fused Triton kernel: tiles of the matrix never leave the chip."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -9,16 +9,16 @@ from fenchel.kernels.distance_terms import DistanceTerm, distance_terms
 __all__ = ["fused_product"]
 
 _ROWS, _COLUMNS, _WARPS, _STAGES = 128, 64, 4, 3  # within 6 % of the best of 36 shapes on an H200
-_CHUNK = 8192  # columns whose sum is in float32
-_MOST_OUTPUTS = 64  # columns of A that one program takes; the sums are in registers
-_LARGEST_PART = 64.0  # squared norms of points whose differences keep six digits in float32
+_CHUNK = 8192  # columns that are summed in float32
+_MOST_OUTPUTS = 64  # columns of A per program; the sums are held in registers
+_LARGEST_PART = 64.0  # largest squared norm for which differences keep six digits in float32
 
 
 def fused_product(kernel: Any, X: Array, Z: Array | None, A: Array) -> Array | None:
-    """Return k(X, Z) A with tiles in float32 and sums in the dtype of A, or ``None`` where there is no program for it.
+    """Return k(X, Z) A with tiles in float32 and sums in the dtype of A, or ``None`` if it is not supported.
 
-    There is one for torch arrays on CUDA where Triton is installed, and for sums of Gaussian, Laplacian, Matérn
-    (1/2, 3/2, 5/2) and linear kernels of vectors.
+    Supported are torch arrays on CUDA with Triton installed, for sums of Gaussian, Laplacian, Matérn (1/2, 3/2, 5/2)
+    and linear kernels on vectors.
     """
     if not is_torch(A) or A.device.type != "cuda" or X.ndim != 2 or find_spec("triton") is None:
         return None
@@ -36,7 +36,7 @@ def fused_product(kernel: Any, X: Array, Z: Array | None, A: Array) -> Array | N
 
 
 def _centred(left: DistanceTerm, right: DistanceTerm) -> tuple[DistanceTerm, DistanceTerm]:
-    """Return the points near the origin, where squares in float32 lose least."""
+    """Shift the points towards the origin, where squares in float32 lose the fewest digits."""
     if left.profile == "linear":
         return left, right
     center = namespace(left.points).mean(left.points, axis=0, keepdims=True)
@@ -47,7 +47,7 @@ def _centred(left: DistanceTerm, right: DistanceTerm) -> tuple[DistanceTerm, Dis
 
 
 def _is_safe(left: DistanceTerm, right: DistanceTerm) -> bool:
-    """Whether squared distances as differences of squared norms and products keep their digits."""
+    """Whether squared distances keep their digits when computed from squared norms and inner products."""
     if left.profile not in _SMOOTH:
         return True
     xp = namespace(left.points)
@@ -62,12 +62,12 @@ def _product(left: DistanceTerm, right: DistanceTerm, A: Array) -> Array:
     return namespace(A).concat([run(left, right, part) for part in parts], axis=1)
 
 
-_SMOOTH = {"gaussian": 0, "matern32": 1, "matern52": 2}  # of the squared distance, whose errors near zero do not grow
+_SMOOTH = {"gaussian": 0, "matern32": 1, "matern52": 2}  # smooth in the squared distance: errors near zero do not grow
 _ROUGH = {"exponential": 0, "laplacian": 1}
 
 
 def _by_squares(left: DistanceTerm, right: DistanceTerm, A: Array) -> Array:
-    """Return the product with r² = |x|² + |z|² - 2 <x, z> as one inner product of longer points."""
+    """Return the product with r² = |x|² + |z|² - 2 <x, z> as one inner product of extended points."""
     xp, (x, z) = namespace(A), (left.points, right.points)
     x_square, z_square = xp.sum(x * x, axis=1, keepdims=True), xp.sum(z * z, axis=1, keepdims=True)
     width = _power(x.shape[1] + 2)
@@ -77,7 +77,7 @@ def _by_squares(left: DistanceTerm, right: DistanceTerm, A: Array) -> Array:
 
 
 def _by_differences(left: DistanceTerm, right: DistanceTerm, A: Array) -> Array:
-    """Return the product with distances summed up coordinate by coordinate, exact near zero."""
+    """Return the product with distances accumulated coordinate by coordinate, exact near zero."""
     rows, columns = (_padded(term.points.T, term.points.shape[0]) for term in (left, right))
     return _run(
         "by_differences", rows, columns, (rows.shape[1], columns.shape[1], rows.shape[0]), _ROUGH[left.profile], A
@@ -85,7 +85,7 @@ def _by_differences(left: DistanceTerm, right: DistanceTerm, A: Array) -> Array:
 
 
 def _run(name: str, rows: Any, columns: Any, sizes: tuple[int, int, int], profile: int, A: Any) -> Array:
-    from fenchel import _triton  # Triton comes with torch for CUDA only
+    from fenchel import _triton  # Triton ships with torch for CUDA only
 
     xp, outputs, (n, m, width) = namespace(A), _power(A.shape[1]), sizes
     out = xp.empty((n, outputs), dtype=xp.float64, device=A.device)
@@ -97,12 +97,12 @@ def _run(name: str, rows: Any, columns: Any, sizes: tuple[int, int, int], profil
 
 
 def _power(size: int) -> int:
-    """Return the next power of two, 16 at least, as tensor cores want it."""
+    """Return the next power of two, at least 16, as tensor cores require."""
     return max(16, 1 << (size - 1).bit_length())
 
 
 def _padded(rows: Any, width: int) -> Array:
-    """Return the columns in float32 with columns of zeros after them."""
+    """Return the columns in float32, padded with columns of zeros."""
     xp = namespace(rows)
     out = xp.zeros((rows.shape[0], width), dtype=xp.float32, device=rows.device)
     out[:, : rows.shape[1]] = rows

@@ -1,4 +1,4 @@
-"""Kernels whose models do not change when the columns of an input are permuted by a group."""
+"""Kernels that are invariant to a group of permutations of the columns."""
 
 import itertools
 from collections.abc import Iterator
@@ -15,32 +15,32 @@ from fenchel.kernels.scalar import Gaussian, Matern
 __all__ = ["Invariant"]
 
 _NAMES = ("shifts", "reflections", "permutations")
-_MOST = 6  # elements of a set: 720 permutations
-_BLOCK = 64  # samples of a block whose kernel matrix is computed for its diagonal
+_MOST = 6  # largest set for group="permutations": 720 permutations
+_BLOCK = 64  # samples per block when computing the diagonal from the kernel matrix
 
 
 class Invariant(ScalarKernel):
-    r"""A kernel averaged over a group G of permutations of the columns: a model with it does not see their order.
+    r"""Kernel averaged over a group G of permutations of the columns, so that models ignore their order.
 
     .. math:: k(x, z) = \frac{1}{|G|} \sum_{g \in G} k_1(x, g z) .
 
-    It is the kernel of training on all images of every input, at the cost of |G| kernels of the sample as it is.
+    Training with this kernel is training on all images of every input, at the cost of |G| kernels on the sample itself.
 
     Parameters
     ----------
     kernel : ScalarKernel
-        The kernel :math:`k_1` on vectors. It must not change when both of its arguments are permuted, as any kernel of
-        their distance or product.
+        The kernel :math:`k_1` on vectors. It must be invariant to permuting both of its arguments, as is any kernel of
+        their distance or inner product.
     group : {"shifts", "reflections", "permutations"} or int array of shape (G, d), default="shifts"
-        Cyclic shifts of the elements, shifts and mirror images, all permutations of at most 6 elements, or the images
-        themselves: row g holds the columns in their new order. Rows must form a group.
+        Cyclic shifts of the elements, shifts and mirror images, all permutations of at most 6 elements, or the
+        permutations themselves: row g holds the columns in their new order. The rows must form a group.
     size : int, default=1
-        Columns of an element, which stay together: a set of 4 points of the plane has 8 columns and ``size=2``.
+        Number of columns per element, which stay together: a set of 4 points in the plane has 8 columns and ``size=2``.
 
     See Also
     --------
-    Equivariant : Outputs are signals too, and shift with the inputs.
-    SquareEquivariant : Outputs are fields on a square, and turn with the inputs.
+    Equivariant : For outputs that are signals and shift with the inputs.
+    SquareEquivariant : For outputs that are fields on a square and turn with the inputs.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Invariant(ScalarKernel):
         X = check_array(X, "X")
         images = list(self._images(X if Z is None else check_array(Z, "Z")))
         values = sum(self.kernel(X, image) for image in images) / len(images)
-        return (values + values.T) / 2 if Z is None else values  # symmetric, whatever the round-off
+        return (values + values.T) / 2 if Z is None else values  # exactly symmetric despite round-off
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
@@ -76,11 +76,11 @@ class Invariant(ScalarKernel):
 
     @property
     def diag_bound(self) -> float:  # type: ignore[override]
-        """The least upper bound of k(x, x) over all inputs: constant vectors have no other image."""
+        """The supremum of k(x, x) over all inputs, attained by constant vectors, which every permutation fixes."""
         return self.kernel.diag_bound
 
     def resolve(self, X: Array, weights: Array | None = None) -> "Invariant":
-        """Return the kernel with the numbers of its part filled in; raise if that is not invariant."""
+        """Return the kernel with its data-dependent parameters resolved; raise if it is not invariant."""
         resolved = Invariant(self.kernel.resolve(X, weights), self.group, self.size)
         some = X[: min(3, X.shape[0]), :]
         before = host(resolved.kernel(some, some))
@@ -89,7 +89,7 @@ class Invariant(ScalarKernel):
             if not np.allclose(before, after, rtol=1e-6, atol=1e-9 * float(np.abs(before).max())):
                 raise IncompatibleError(
                     f"Invariant needs a kernel that does not change when both inputs are permuted. {resolved.kernel!r} "
-                    "does: give all columns of an element's place the same scale."
+                    "does: give corresponding columns of all elements the same scale."
                 )
         return resolved
 
@@ -100,12 +100,12 @@ class Invariant(ScalarKernel):
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the kernel is known to be positive semidefinite."""
+        """Whether the kernel is positive semidefinite by construction."""
         return self.kernel.is_trusted
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Return kernels of signals that may be shifted, and that may be read backwards too."""
+        """Return kernels invariant to shifts, and to shifts and reversal."""
         return [cls(Gaussian(0.5)), cls(Matern(nu=1.5), "reflections")]
 
     def _diag_of_block(self, X: Array) -> Array:
@@ -113,13 +113,13 @@ class Invariant(ScalarKernel):
         return sum(namespace(X).linalg.diagonal(self.kernel(X, image)) for image in images) / len(images)
 
     def _images(self, X: Array) -> Iterator[Array]:
-        """Return the images of the inputs, the inputs themselves first."""
+        """Yield the images of the inputs, starting with the inputs themselves."""
         self.validate()
         for columns in self._orders(X.shape[1]):
             yield namespace(X).take(X, as_index(columns, X), axis=1)
 
     def _orders(self, d: int) -> np.ndarray:
-        """Return the columns in the order of each image, (G, d)."""
+        """Return the column order of each image, (G, d)."""
         if not isinstance(self.group, str):
             return _checked(np.asarray(self.group), d)
         check_parameter("Invariant", "group", self.group, Options(_NAMES))
@@ -129,8 +129,8 @@ class Invariant(ScalarKernel):
         if self.group == "permutations":
             if count > _MOST:
                 raise ValueError(
-                    f"group='permutations' takes at most {_MOST} elements. Got {count}. Give rows of a smaller group, "
-                    "or features that do not depend on the order."
+                    f"group='permutations' takes at most {_MOST} elements. Got {count}. Give the rows of a smaller "
+                    "group, or features that do not depend on the order."
                 )
             orders = np.array(list(itertools.permutations(range(count))))
         else:
@@ -140,7 +140,7 @@ class Invariant(ScalarKernel):
 
 
 def _checked(orders: np.ndarray, d: int) -> np.ndarray:
-    """Return the rows of a group, the identity first; raise if they are none."""
+    """Return the rows of a group, identity first; raise if they do not form one."""
     rows = {tuple(row) for row in orders.tolist()} if orders.ndim == 2 else set()
     is_group = (
         bool(rows)
@@ -150,7 +150,7 @@ def _checked(orders: np.ndarray, d: int) -> np.ndarray:
     )
     if not is_group:
         raise ValueError(
-            f"The 'group' parameter of Invariant must hold permutations of the {d} columns that form a group: with any "
-            f"two rows also one after the other. Got an array of shape {orders.shape}."
+            f"The 'group' parameter of Invariant must hold permutations of the {d} columns that form a group: the "
+            f"composition of any two rows must be a row. Got an array of shape {orders.shape}."
         )
     return np.array(sorted(rows))

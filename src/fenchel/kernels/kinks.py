@@ -1,4 +1,4 @@
-"""Derivatives of kernels with kinks, everywhere else than at the kinks."""
+"""Derivatives of kernels with kinks, defined almost everywhere."""
 
 from functools import singledispatch
 from typing import Any
@@ -12,10 +12,10 @@ __all__ = ["almost_everywhere"]
 
 
 def almost_everywhere(kernel: ScalarKernel) -> ScalarKernel:
-    """Return a kernel of the same values, whose derivative at a kink is the mean of those on both sides, zero.
+    """Return a kernel with the same values whose gradient at a kink is zero, the mean of the one-sided derivatives.
 
-    ``Laplacian`` has kinks where two points agree in a column, ``Matern(nu=0.5)`` where they agree in all. Other
-    kernels without a derivative stay as they are.
+    ``Laplacian`` has kinks where two points agree in one column, ``Matern(nu=0.5)`` where they agree in all columns.
+    Other kernels without a derivative are returned unchanged.
     """
     if isinstance(kernel, Laplacian) or (isinstance(kernel, Matern) and kernel.nu == 0.5):
         return WithoutKinks(kernel)
@@ -24,14 +24,14 @@ def almost_everywhere(kernel: ScalarKernel) -> ScalarKernel:
 
 
 def _smoothed(part: Any) -> Any:
-    """Return a parameter with its kernels changed, also those in lists."""
+    """Apply ``almost_everywhere`` to the kernels in a parameter, including lists."""
     if isinstance(part, list | tuple):
         return type(part)(_smoothed(each) for each in part)
     return almost_everywhere(part) if isinstance(part, ScalarKernel) else part
 
 
 class WithoutKinks(ScalarKernel):
-    """A kernel with kinks, at which its gradient is zero."""
+    """Kernel with kinks, at which its gradient is taken to be zero."""
 
     def __init__(self, kernel: ScalarKernel) -> None:
         self.kernel = kernel
@@ -51,7 +51,7 @@ class WithoutKinks(ScalarKernel):
 
 @singledispatch
 def _weighted_gradient(kernel: ScalarKernel, X: Array, Z: Array, weights: Array) -> Array:
-    """Return the weighted gradients; one function for each kind of kernel."""
+    """Return the weighted gradients, by type of kernel."""
     return kernel.weighted_gradient(X, Z, weights)
 
 
@@ -74,6 +74,6 @@ def _(kernel: Laplacian, X: Array, Z: Array, weights: Array) -> Array:
         slopes = values * xp.sign(X[:, k, None] - Z[None, :, k])
         if weights.shape[-2] != 1:
             return xp.sum(weights * slopes, axis=-1)
-        return (slopes @ weights[..., 0, :].T).T  # the same weights at every point: one matrix product
+        return (slopes @ weights[..., 0, :].T).T  # weights shared by all points: one matrix product
 
     return xp.stack([derivatives(k) for k in range(X.shape[1])], axis=-1)

@@ -1,4 +1,4 @@
-"""A weighted sum of kernels, one for each group of columns; groups may be missing for some samples."""
+"""Weighted sum of kernels, one per group of columns; groups may be missing for some samples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,36 +22,36 @@ class MultipleKernel(ScalarKernel):
 
     .. math:: k(x, z) = \sum_m \frac{w_m}{s_m} k_m(x_{J_m}, z_{J_m}).
 
-    A sample may lack a group: all of its columns there are NaN. With :math:`o_m(x)` 1 where a group is observed and 0
-    where it is missing, each term becomes :math:`o_m(x) \, o_m(z) \, k_m(x, z)`.
+    A sample may lack a group, with NaN in all columns of the group. With :math:`o_m(x)` equal to 1 if the group is
+    observed and 0 if it is missing, each term becomes :math:`o_m(x) \, o_m(z) \, k_m(x, z)`.
 
     Parameters
     ----------
     groups : list of (str, ScalarKernel, columns)
         Name, kernel and columns of each group. Columns are a slice, a list of int or a list of column names, as for
-        ``Part``; ``None`` is all of them.
+        ``Part``; ``None`` means all columns.
     weights : array of shape (M,) or None, default=None
-        Weights :math:`w`, not negative and not all zero; ``None`` weighs all groups equally.
-        ``fenchel.learn_kernel_weights`` finds them.
+        Non-negative weights :math:`w`, not all zero; ``None`` weighs all groups equally.
+        ``fenchel.learn_kernel_weights`` learns them.
     scales : array of shape (M,) or None, default=None
         Positive scales :math:`s`; ``None`` takes the mean of :math:`k_m(x, x)` over the training samples that have the
         group, so that weights do not depend on the units of a kernel.
     normalize : bool, default=False
-        Whether the kernel of incomplete samples is divided by :math:`\sqrt{\omega(x) \, \omega(z)}`, with
-        :math:`\omega(x) = \sum_m w_m o_m(x) / \sum_m w_m` the share of the groups that a sample has.
+        Whether to divide the kernel of incomplete samples by :math:`\sqrt{\omega(x) \, \omega(z)}`, where
+        :math:`\omega(x) = \sum_m w_m o_m(x) / \sum_m w_m` is the share of the groups that a sample has.
 
     Notes
     -----
-    A missing group adds nothing to the kernel, so that samples are compared by the groups that both have. Each term
-    is a kernel times the kernel :math:`o_m(x) \, o_m(z)`, and ``normalize`` multiplies the matrix by a diagonal one on
-    both sides: the sum stays positive semidefinite.
+    A missing group adds nothing to the kernel, so samples are compared by the groups that both have. Each term is a
+    kernel times the kernel :math:`o_m(x) \, o_m(z)`, and ``normalize`` multiplies the matrix by a diagonal matrix on
+    both sides: the sum remains positive semidefinite.
 
-    A model is a sum of functions, one of each group, and by default a missing group takes its own function out of the
-    sum: right where groups tell different things. Where each group tells the same, ``normalize=True`` lets those that
-    are left stand for the others. A sample without any group is predicted by zero, or by the mean of the outputs with
-    ``center=True``.
+    A model is a sum of functions, one per group, and by default a missing group drops its function from the sum. This
+    is right if the groups carry different information. If they carry the same information, ``normalize=True`` lets the
+    observed groups stand in for the missing ones. A sample without any group is predicted as zero, or as the mean of
+    the outputs with ``center=True``.
 
-    Parameters of the kernels that depend on the sample are taken from the samples that have the group.
+    Data-dependent parameters of the kernels are computed from the samples that have the group.
 
     Examples
     --------
@@ -74,13 +74,15 @@ class MultipleKernel(ScalarKernel):
         self.normalize = normalize
 
     def validate(self) -> "MultipleKernel":
-        """Raise if groups, weights or scales are none of those wanted."""
+        """Raise if the groups, weights or scales are invalid."""
         for name, part in zip(self.names, self._parts(), strict=True):
             if not isinstance(name, str):
-                raise TypeError(f"The 'groups' parameter of MultipleKernel must begin with names. Got {name!r}.")
+                raise TypeError(
+                    f"Each entry of the 'groups' parameter of MultipleKernel must begin with a name. Got {name!r}."
+                )
             part.validate()
         if len(set(self.names)) < len(self.names):
-            raise ValueError(f"The 'groups' parameter of MultipleKernel must have different names. Got {self.names}.")
+            raise ValueError(f"The 'groups' parameter of MultipleKernel must have distinct names. Got {self.names}.")
         weights = self._numbers("weights", 0.0)
         if weights is not None and not np.any(weights > 0):
             raise ValueError("The 'weights' parameter of MultipleKernel must not be zero for all groups.")
@@ -118,7 +120,7 @@ class MultipleKernel(ScalarKernel):
             return float("inf")
         bounds = np.array([part.kernel.diag_bound for part in self._parts()]) / np.asarray(self.scales)
         used = self._sizes > 0
-        if self.normalize:  # a sample may have but one of the groups
+        if self.normalize:  # a sample may have only one of the groups
             return float(np.sum(self._sizes)) * float(np.max(bounds[used]))
         return float(self._sizes[used] @ bounds[used])
 
@@ -130,7 +132,7 @@ class MultipleKernel(ScalarKernel):
         return total
 
     def resolve(self, X: Array, weights: Array | None = None) -> "MultipleKernel":
-        """Return the kernel with the numbers that the samples with each group give."""
+        """Return the kernel with data-dependent parameters set from the samples that have each group."""
         self.validate()
         groups, scales = [], []
         for name, part in zip(self.names, self._parts(), strict=True):
@@ -148,9 +150,9 @@ class MultipleKernel(ScalarKernel):
         return self.with_(groups, self._sizes.tolist(), scales)
 
     def terms(self, X: Array) -> tuple[list[Array], np.ndarray]:
-        """Return the matrices of the groups over their scales, zero where a group is missing, and what is observed.
+        """Return the matrices of the groups divided by their scales, zero where missing, and the observed groups.
 
-        The matrices are (n, n), one for each group; which samples have which group is (n, M).
+        There is one (n, n) matrix per group; the mask of samples that have each group is (n, M).
         """
         known = self._known(X)
         grams, seen = [], []
@@ -166,7 +168,7 @@ class MultipleKernel(ScalarKernel):
         return MultipleKernel(groups, weights, scales, self.normalize)
 
     def named(self, names: Sequence[str]) -> "MultipleKernel":
-        """Return the kernel with its column names replaced by their places in ``names``."""
+        """Return the kernel with its column names replaced by their positions in ``names``."""
         parts = [part.named(names) for part in self._parts()]
         groups = [(name, part.kernel, part.columns) for name, part in zip(self.names, parts, strict=True)]
         return self.with_(groups, self.weights, self.scales)
@@ -185,7 +187,7 @@ class MultipleKernel(ScalarKernel):
         return namespace(X).concat([a[:, None] * part.kernel.features(x) for part, (x, a) in pairs], axis=1)
 
     def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "MultipleKernel":
-        """Return the sum of the kernels of the groups, changed."""
+        """Return the sum with ``change`` applied to the kernel of each group."""
         known = self._known(X)
         groups = [
             (name, part.kernel.mapped(change, x), part.columns)
@@ -202,7 +204,7 @@ class MultipleKernel(ScalarKernel):
         return total
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of the features of all groups times coefficients, (p, n, d)."""
+        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
         known, total, begin = self._checked(), 0.0, 0
         for part, (x, a) in zip(known._parts(), known._seen(X, "X"), strict=True):
             end = begin + part.kernel.features(x[:1, ...]).shape[1]  # type: ignore[union-attr]
@@ -222,16 +224,16 @@ class MultipleKernel(ScalarKernel):
 
     @property
     def _sizes(self) -> np.ndarray:
-        """Weights as an array."""
+        """The weights as an array."""
         return np.ones(len(self.groups)) / len(self.groups) if self.weights is None else np.asarray(self.weights)
 
     def _parts(self) -> list[Part]:
         """Return the kernels on their columns."""
-        self.names  # noqa: B018  # raises if the groups are none
+        self.names  # noqa: B018  # raises if the groups are invalid
         return [Part(kernel, slice(None) if columns is None else columns) for _, kernel, columns in self.groups]
 
     def _seen(self, X: Array, name: str) -> list[tuple[Array, Array]]:
-        """Return what each kernel sees of the inputs, and its factor for each of them, (n,)."""
+        """Return the inputs that each kernel sees, and its factor for each sample, (n,)."""
         views = [_filled(part._select(X, name), group) for group, part in zip(self.names, self._parts(), strict=True)]
         observed = np.stack([seen for _, seen in views], axis=1)
         factors = np.sqrt(self._sizes / np.asarray(self.scales)) * observed
@@ -240,7 +242,7 @@ class MultipleKernel(ScalarKernel):
         return [(x, as_like(factors[:, m], x)) for m, (x, _) in enumerate(views)]
 
     def _known(self, X: Array) -> "MultipleKernel":
-        """Return the kernel with scales, those of the sample where none were given."""
+        """Return the kernel with its scales, computed from the sample if they were not given."""
         self.validate()
         return self if self.scales is not None else self.resolve(X)
 
@@ -254,14 +256,14 @@ class MultipleKernel(ScalarKernel):
         return self
 
     def _numbers(self, name: str, least: float) -> np.ndarray | None:
-        """Return a parameter with one number for each group, else raise."""
+        """Return a parameter that has one number per group, or raise."""
         value = getattr(self, name)
         if value is None:
             return None
         values = np.asarray(value, dtype=np.float64)
         if values.shape != (len(self.groups),) or not np.all(np.isfinite(values) & (values >= least)):
             raise ValueError(
-                f"The {name!r} parameter of MultipleKernel must hold {len(self.groups)} finite numbers, not negative. "
+                f"The {name!r} parameter of MultipleKernel must hold {len(self.groups)} finite non-negative numbers. "
                 f"Got {value!r} instead."
             )
         return values
@@ -291,14 +293,14 @@ def _(kernel: MultipleKernel, X: Array) -> list[DistanceTerm] | None:
 
 
 def observed_scale(observed: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return one over the root of the share of the groups that each sample has, (n,); 1 where it has none."""
+    """Return 1 / sqrt(share of the groups that each sample has), (n,); 1 for a sample without groups."""
     mass = observed @ shares
     scale: np.ndarray = 1 / np.sqrt(np.where(mass > 0, mass, 1.0))
     return scale
 
 
 def _filled(x: Array, name: str) -> tuple[Array, np.ndarray]:
-    """Return the columns of a group with zeros where it is missing, and which samples have it."""
+    """Return the columns of a group with zeros where it is missing, and the mask of samples that have it."""
     xp = namespace(x)
     if not xp.isdtype(x.dtype, "real floating"):
         return xp.astype(x, xp.float64), np.ones(x.shape[0], dtype=bool)
@@ -309,7 +311,7 @@ def _filled(x: Array, name: str) -> tuple[Array, np.ndarray]:
     partly = host(xp.any(absent, axis=1) & ~missing)
     if np.any(partly):
         raise ValueError(
-            f"A group of MultipleKernel is missing as a whole or not at all. The group {name!r} has NaN in some of its "
-            f"columns, the first at sample {int(np.flatnonzero(partly)[0])}. Impute these, or make the groups smaller."
+            f"A group of MultipleKernel must be missing as a whole or not at all. The group {name!r} has NaN in some "
+            f"of its columns, first at sample {int(np.flatnonzero(partly)[0])}. Impute them or make the groups smaller."
         )
     return xp.where(missing[:, None], xp.zeros_like(x), x), ~host(missing)

@@ -1,4 +1,4 @@
-"""Output operators: what couples the coordinates of an output."""
+"""Output operators, which couple the coordinates of an output."""
 
 import sys
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ __all__ = ["Covariance", "Diagonal", "Identity", "IntegralOperator", "Matrix", "
 
 
 class Identity(OutputOperator):
-    r"""The identity of the output space: outputs are not coupled.
+    r"""Identity operator: outputs are not coupled.
 
     .. math:: A = I.
 
@@ -38,14 +38,14 @@ class Identity(OutputOperator):
 
 
 class Matrix(OutputOperator):
-    r"""A matrix on the output vectors.
+    r"""Operator given by a matrix on the output vectors.
 
     .. math:: A y = B y.
 
     Parameters
     ----------
     B : array of shape (d, d)
-        Symmetric positive semidefinite matrix, d the dimension of the outputs.
+        Symmetric positive semidefinite matrix, where d is the dimension of the outputs.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Matrix(OutputOperator):
 
 
 class Diagonal(OutputOperator):
-    r"""A diagonal matrix on the output vectors.
+    r"""Operator given by a diagonal matrix on the output vectors.
 
     .. math:: (A y)_j = v_j y_j.
 
@@ -103,7 +103,7 @@ class Diagonal(OutputOperator):
         values = check_array(_as_array(self.values, name), name, ndim=1)
         low = float(namespace(values).min(values))
         if low < 0:
-            raise ValueError(f"{name} must be non-negative. Its least entry is {low:.3e}.")
+            raise ValueError(f"{name} must be non-negative. Its smallest entry is {low:.3e}.")
         return representation.congruence_diagonal(values)
 
     @classmethod
@@ -141,17 +141,17 @@ class _CurveSpace(OutputSpace, Protocol):
 
 
 class IntegralOperator(OutputOperator):
-    r"""The integral operator of a kernel on the domain of the curves, possibly between several channels.
+    r"""Integral operator of a kernel on the domain of the curves, which may couple several channels.
 
     .. math:: (A f)_c(\theta) = \sum_d B_{cd} \int k(\theta, \theta') f_d(\theta') \, d\theta' .
 
     Parameters
     ----------
     kernel : ScalarKernel, str, callable, list of these, or None, default=None
-        Kernel of points of the domain. A list has one kernel for each channel, which are then not coupled. ``None``
+        Kernel on points of the domain. A list has one kernel per channel; the channels are then not coupled. ``None``
         leaves the operator to a representation that brings its own eigenvalues (``Fourier``, ``Basis``).
     channels : array of shape (c, c) or None, default=None
-        Positive semidefinite matrix B between the channels; ``None`` is the identity.
+        Positive semidefinite matrix B that couples the channels; ``None`` means the identity.
 
     References
     ----------
@@ -186,7 +186,7 @@ class IntegralOperator(OutputOperator):
     def values(self, left: np.ndarray, right: np.ndarray, n_channels: int, derivative: bool = False) -> np.ndarray:
         """Return the kernel at pairs of points, (left × channels, right × channels).
 
-        With ``derivative``, its derivative with respect to the right point.
+        With ``derivative=True``, return its derivative with respect to the right point.
         """
         if self.kernel is None:
             raise ValueError("An output kernel is needed here, such as output_kernel='laplacian'. Got None.")
@@ -211,7 +211,7 @@ class IntegralOperator(OutputOperator):
         return out.reshape(len(left) * n_channels, len(right) * n_channels)
 
     def coupling(self, n_channels: int) -> np.ndarray:
-        """Return the matrix between the channels."""
+        """Return the matrix that couples the channels."""
         if self.channels is None:
             return np.eye(n_channels)
         name = "The 'channels' parameter of IntegralOperator"
@@ -228,18 +228,18 @@ class IntegralOperator(OutputOperator):
 
 
 def as_operator(value: object) -> OutputOperator:
-    """Convert a matrix or ``None`` to an output operator.
+    """Convert a matrix, a name or ``None`` to an output operator.
 
     Parameters
     ----------
     value : OutputOperator, None, str or array
-        An operator; ``None`` for ``Identity()``; a short name of this module (``"identity"``, ``"covariance"``); a
-        2-dimensional array for ``Matrix``, a 1-dimensional one for ``Diagonal``.
+        An operator; ``None`` for ``Identity()``; a short name from this module (``"identity"``, ``"covariance"``); a
+        2-dimensional array for ``Matrix``, or a 1-dimensional array for ``Diagonal``.
 
     Returns
     -------
     operator : OutputOperator
-        The operator itself when ``value`` is one.
+        ``value`` itself if it is an OutputOperator.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def as_operator(value: object) -> OutputOperator:
 
 
 def _as_array(value: object, name: str, wanted: str = "an array") -> Array:
-    """Return the value if it is an array, a list or a tuple as a NumPy array, else raise."""
+    """Return an array as it is, or a list or tuple as a NumPy array; raise for anything else."""
     if isinstance(value, list | tuple):
         value = np.asarray(value)
     if not hasattr(value, "ndim") or not hasattr(value, "dtype"):

@@ -1,4 +1,4 @@
-"""A kernel of linear combinations of the inputs."""
+"""Kernels on linear combinations of the inputs."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -15,7 +15,7 @@ __all__ = ["Projected"]
 
 
 class Projected(ScalarKernel):
-    r"""A kernel on linear combinations of the columns, that is, with its own metric.
+    r"""Kernel on linear combinations of the columns, that is, with a Mahalanobis metric.
 
     .. math:: k(x, z) = k_1(A^\top x, A^\top z), \qquad \|A^\top x - A^\top z\|^2 = (x - z)^\top A A^\top (x - z).
 
@@ -24,7 +24,7 @@ class Projected(ScalarKernel):
     kernel : ScalarKernel
         The kernel :math:`k_1`, on vectors.
     matrix : array of shape (d, k) or (d,), or float
-        The matrix A; a vector is the diagonal of one, a weight for each column; a number is one weight for all.
+        The matrix A. A vector is its diagonal, one weight per column; a number is one weight for all columns.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Projected(ScalarKernel):
         self.matrix = matrix
 
     def validate(self) -> Self:
-        """Raise if the kernel is none on points, or the matrix holds other than finite numbers."""
+        """Raise if the kernel does not take points or the matrix has non-finite entries."""
         if not isinstance(self.kernel, ScalarKernel) or self.kernel.is_pairwise:
             raise TypeError(
                 f"The 'kernel' parameter of Projected must be a ScalarKernel on points. Got {self.kernel!r} instead."
@@ -70,7 +70,7 @@ class Projected(ScalarKernel):
         return self.kernel.diag(self._projected(X, "X"))
 
     def resolve(self, X: Array, weights: Array | None = None) -> "Projected":
-        """Return the kernel with the numbers that the combinations of the sample give."""
+        """Return the kernel with its data-dependent parameters set from the projected sample."""
         self.validate()
         return Projected(self.kernel.resolve(self._projected(X, "X"), weights), self.matrix)
 
@@ -80,11 +80,11 @@ class Projected(ScalarKernel):
         return self.kernel.has_features
 
     def features(self, X: Array) -> Array | None:
-        """Return the features of the combinations."""
+        """Return the features of the projected inputs."""
         return self.kernel.features(self._projected(X, "X")) if self.has_features else None
 
     def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Projected":
-        """Return the kernel changed, on the combinations."""
+        """Return ``change`` applied to the kernel on the projected inputs."""
         return Projected(self.kernel.mapped(change, self._projected(X, "X")), self.matrix)
 
     def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
@@ -93,7 +93,7 @@ class Projected(ScalarKernel):
         return self._back(self.kernel.weighted_gradient(self._projected(X, "X"), self._projected(Z, "Z"), weights))
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of the features of the combinations times coefficients, (p, n, d)."""
+        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
         return self._back(self.kernel.feature_gradient(self._projected(X, "X"), coef))
 
     @property
@@ -109,7 +109,7 @@ class Projected(ScalarKernel):
         return X @ matrix if matrix.ndim == 2 else X * matrix
 
     def _back(self, gradient: Array) -> Array:
-        """Return derivatives in the combinations as derivatives in the columns."""
+        """Map derivatives in the projected coordinates back to the columns."""
         matrix = as_like(self.matrix, gradient)
         return gradient @ matrix.T if matrix.ndim == 2 else gradient * matrix
 

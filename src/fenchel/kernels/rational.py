@@ -12,7 +12,7 @@ __all__ = ["RationalQuadratic"]
 
 
 class RationalQuadratic(VectorKernel):
-    r"""Rational quadratic kernel, a mixture of Gaussian kernels of all widths.
+    r"""Rational quadratic kernel, a scale mixture of Gaussian kernels.
 
     .. math:: k(x, z) = \Bigl(1 + \frac{\|x - z\|_2^2}{2 \alpha \ell^2}\Bigr)^{-\alpha} .
 
@@ -21,7 +21,7 @@ class RationalQuadratic(VectorKernel):
     length_scale : float, default=1.0
         Width :math:`\ell`, positive.
     alpha : float, default=1.0
-        Exponent, positive; a large one is close to a Gaussian.
+        Exponent, positive; the kernel approaches a Gaussian as it grows.
 
     References
     ----------

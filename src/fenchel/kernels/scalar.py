@@ -1,4 +1,4 @@
-"""Scalar kernels between vectors, and Gram matrices given as they are."""
+"""Scalar kernels between vectors, and precomputed Gram matrices."""
 
 import math
 from abc import ABC, abstractmethod
@@ -39,7 +39,7 @@ _POSITIVE = Interval(0, math.inf)
 
 
 class _VectorKernel(ScalarKernel, ABC):
-    """A kernel between the rows of two matrices; arguments are checked here, once for all such kernels."""
+    """Kernel between the rows of two matrices, with validation shared by all such kernels."""
 
     diag_bound = 1.0
 
@@ -47,7 +47,7 @@ class _VectorKernel(ScalarKernel, ABC):
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         self.validate()
         X = self._check_points(X, "X")
-        with np.errstate(over="ignore", invalid="ignore"):  # Gram matrices are checked as a whole
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is checked later on the Gram matrix
             return self._values(X, None) if Z is None else self._values(*self._check_pair(X, Z))
 
     def diag(self, X: Array) -> Array:
@@ -56,7 +56,7 @@ class _VectorKernel(ScalarKernel, ABC):
         return self._diagonal(self._check_points(X, "X"))
 
     def slope(self, X: Array, Z: Array) -> Array:
-        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        """Return the derivatives of k(x_i, z_j) with respect to x_i, shape (n, m), for inputs (n, 1) and (m, 1)."""
         self.validate()
         X, Z = self._check_pair(self._check_points(X, "X"), Z)
         if X.shape[1] != 1:
@@ -78,11 +78,11 @@ class _VectorKernel(ScalarKernel, ABC):
         """Return the kernel matrix of checked arguments."""
 
     def _derivative(self, X: Array, Z: Array) -> tuple[Array | float, Array | float]:
-        """Return c and e, the gradient of k(x_i, z_j) in x_i being c_ij (x_i - z_j) + e_ij z_j."""
+        """Return c and e such that the gradient of k(x_i, z_j) in x_i is c_ij (x_i - z_j) + e_ij z_j."""
         raise self._no_derivative()
 
     def _diagonal(self, X: Array) -> Array:
-        """Return the diagonal for a checked argument; one for every row unless overridden."""
+        """Return the diagonal for a checked argument; ones unless overridden."""
         return namespace(X).ones(X.shape[0], dtype=X.dtype, device=device(X))
 
     def _check_points(self, points: Array, name: str) -> Array:
@@ -92,7 +92,7 @@ class _VectorKernel(ScalarKernel, ABC):
         return points
 
     def _check_pair(self, X: Array, Z: Array) -> tuple[Array, Array]:
-        """Return checked points and a second sample with as many columns, in one dtype."""
+        """Return checked points and a second sample with the same number of columns, in a common dtype."""
         Z = self._check_points(Z, "Z")
         if Z.shape[1] != X.shape[1]:
             raise ValueError(f"Z must have {X.shape[1]} columns, as X has. Got shape {tuple(Z.shape)} instead.")
@@ -120,7 +120,7 @@ class Linear(_VectorKernel):
         return True
 
     def features(self, X: Array) -> Array:
-        """Return the points themselves, dense."""
+        """Return the points themselves as a dense array."""
         return dense(self._check_points(X, "X"))
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
@@ -149,7 +149,7 @@ class Polynomial(_VectorKernel):
     gamma : float or None, default=None
         Positive factor of the inner product; ``None`` means ``1 / n_features``.
     coef0 : float, default=1.0
-        Constant term; must be non-negative, or the kernel would not be positive semidefinite.
+        Constant term; must be non-negative for the kernel to be positive semidefinite.
 
     Examples
     --------
@@ -204,8 +204,8 @@ class Gaussian(_VectorKernel):
     ----------
     gamma : float, None or "median", default=None
         Positive inverse width. ``None`` means ``1 / n_features``; ``"median"`` means
-        :math:`1 / (2 \operatorname{med}^2)`, with the median distance between two different rows of the sample
-        (1000 evenly spaced rows of a larger one), pairs counted by their sample weights.
+        :math:`1 / (2 \operatorname{med}^2)`, with the median distance between two distinct rows of the sample
+        (1000 evenly spaced rows of a larger one), weighted by the sample weights of the pairs.
 
     Examples
     --------
@@ -256,7 +256,7 @@ class Laplacian(_VectorKernel):
     ----------
     gamma : float, None or "median", default=None
         Positive inverse width. ``None`` means ``1 / n_features``; ``"median"`` means :math:`1 / \operatorname{med}`,
-        with the median :math:`\ell_1` distance between two different rows of the sample, taken as in ``Gaussian``.
+        with the median :math:`\ell_1` distance between two distinct rows of the sample, computed as in ``Gaussian``.
 
     Examples
     --------
@@ -277,7 +277,7 @@ class Laplacian(_VectorKernel):
         return Laplacian(self._inverse_width(self._check_points(X, "X"), None, weights))
 
     def spectral_frequencies(self, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return Cauchy frequencies of scale gamma, independent in each column: quotients of two normals."""
+        """Return Cauchy frequencies of scale gamma, independent across columns: ratios of two normals."""
         return inverse_width(self.gamma, normals) * normals / np.abs(rng.standard_normal(normals.shape))
 
     def _values(self, X: Array, Z: Array | None) -> Array:
@@ -305,14 +305,14 @@ class Matern(_VectorKernel):
     length_scale : float, default=1.0
         Width :math:`\ell`, positive.
     nu : float, default=1.5
-        Smoothness, positive. 0.5, 1.5, 2.5 and ``inf`` have closed forms (``inf`` is a Gaussian); any other number
-        goes through Bessel functions on the host, or for ``nu > 100``, where these overflow, through their uniform
-        expansion in :math:`1/\nu`.
+        Smoothness, positive. 0.5, 1.5, 2.5 and ``inf`` have closed forms (``inf`` is a Gaussian); any other value
+        uses Bessel functions on the host or, for ``nu > 100``, where these overflow, their uniform expansion in
+        :math:`1/\nu`.
 
     Notes
     -----
-    The derivative is for ``nu > 1``: by :math:`(t^\nu K_\nu)' = -t^\nu K_{\nu-1}` that of the profile is
-    :math:`-t / (2\nu - 2)` times the profile of smoothness :math:`\nu - 1`.
+    The derivative exists for ``nu > 1``. By :math:`(t^\nu K_\nu)' = -t^\nu K_{\nu-1}`, the derivative of the profile
+    is :math:`-t / (2\nu - 2)` times the profile of smoothness :math:`\nu - 1`.
 
     References
     ----------
@@ -334,7 +334,7 @@ class Matern(_VectorKernel):
         self.nu = nu
 
     def spectral_frequencies(self, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        r"""Return frequencies with Student's law of :math:`2 \nu` degrees of freedom and scale :math:`1 / \ell`."""
+        r"""Return frequencies from Student's t with :math:`2 \nu` degrees of freedom and scale :math:`1 / \ell`."""
         nu = float(self.nu)
         mixing = 1.0 if nu == math.inf else rng.chisquare(2 * nu, (len(normals), 1)) / (2 * nu)
         return normals / np.sqrt(mixing) / float(self.length_scale)
@@ -356,13 +356,13 @@ class Matern(_VectorKernel):
 
     @staticmethod
     def _profile(t: Array, nu: float) -> Array:
-        """Return the kernel of smoothness nu at scaled distances, whose buffer may be used again."""
+        """Return the kernel of smoothness nu at scaled distances, whose buffer may be overwritten."""
         if nu == 0.5:
             return exp(t, -1.0)
         if nu in (1.5, 2.5):
             t = namespace(t).clip(
                 t, max=1e4
-            )  # whose exponential is zero: a longer distance, or its square, may overflow
+            )  # beyond this the exponential is zero, and the distance or its square might overflow
             return (1 + t + (t**2 / 3 if nu == 2.5 else 0.0)) * exp(t, -1.0)
         return as_like(matern_of(host(t).astype(np.float64), nu), t)
 
@@ -373,11 +373,11 @@ class Matern(_VectorKernel):
 
 
 class Tanimoto(_VectorKernel):
-    r"""Tanimoto (Jaccard) similarity of fingerprints: 0/1 vectors, or non-negative ones.
+    r"""Tanimoto (Jaccard) similarity of fingerprints: 0/1 vectors or non-negative vectors.
 
     .. math:: k(x, z) = \frac{\langle x, z \rangle}{\|x\|^2 + \|z\|^2 - \langle x, z \rangle}.
 
-    Two zero vectors have similarity 1, a zero vector and another one 0. Boolean and integer inputs are accepted.
+    Two zero vectors have similarity 1; a zero vector and a non-zero one have 0. Booleans and integers are accepted.
 
     References
     ----------
@@ -429,7 +429,7 @@ class GaussianTanimoto(_VectorKernel):
 
 
 class Precomputed(ScalarKernel):
-    """The input is the Gram matrix itself: ``(n_train, n_train)`` in ``fit``, ``(n, n_train)`` in ``predict``.
+    """Precomputed Gram matrix as input: ``(n_train, n_train)`` in ``fit``, ``(n, n_train)`` in ``predict``.
 
     Examples
     --------
@@ -444,7 +444,7 @@ class Precomputed(ScalarKernel):
     """
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
-        """Return ``X``; ``Z``, the Gram matrix of the training sample, only tells how many columns are wanted."""
+        """Return ``X``; ``Z``, the Gram matrix of the training sample, only determines the number of columns."""
         X = check_array(X, "X")
         if Z is not None and X.shape[1] != Z.shape[0]:
             raise ValueError(
@@ -467,5 +467,5 @@ class Precomputed(ScalarKernel):
 
     @property
     def is_trusted(self) -> bool:
-        """Return False: the matrix is the user's."""
+        """Return False: the matrix is supplied by the user."""
         return False

@@ -19,7 +19,7 @@ __all__ = ["Separable", "SeparableSum", "as_operator_kernel"]
 
 
 def gram_matrix(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Array:
-    """Return k(X, Z); the Gram matrix of a kernel that is not known to be positive semidefinite is checked."""
+    """Return k(X, Z); a Gram matrix that is not positive semidefinite by construction is checked."""
     with np.errstate(over="ignore", invalid="ignore"):
         matrix = kernel(X, Z)
     check_no_overflow(matrix, f"The Gram matrix of {kernel!r}")
@@ -27,7 +27,7 @@ def gram_matrix(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Array
 
 
 def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> ScalarOperator:
-    """Return k(X, Z) as an operator: the product of its features where these are few, else the matrix."""
+    """Return k(X, Z) as an operator: a product of features if these are few, otherwise the matrix."""
     size = X.shape[0] if Z is None else Z.shape[0]
     if features_of(kernel, X) >= size:
         return Dense(gram_matrix(kernel, X, Z))
@@ -39,7 +39,7 @@ def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Scala
 
 
 def features_of(kernel: ScalarKernel, X: Array) -> float:
-    """Return the number of features of a kernel, infinity where they are not finitely many."""
+    """Return the number of features of a kernel, infinity if it has no finite feature map."""
     features = kernel.features(X[:1, ...])
     return math.inf if features is None else int(features.shape[1])
 
@@ -51,12 +51,12 @@ class BoundTerms:
     terms: tuple[tuple[ScalarKernel, Array | None], ...]
 
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
-        """Return the Gram operator; terms that share an operator share one matrix."""
+        """Return the Gram operator; terms with the same operator share one matrix."""
         grams = [kronecker(scalar_gram(kernel, X, Z), operator) for kernel, operator in self.terms]
         return grams[0] if len(grams) == 1 else Sum(grams)
 
     def streamed(self, X: Array, approximate: Callable[[ScalarKernel], ScalarKernel] | None = None) -> Operator:
-        """Return the Gram operator without its matrix; ``approximate`` gives a kernel with features."""
+        """Return the Gram operator without storing its matrix; ``approximate`` returns a kernel with features."""
 
         def features(kernel: ScalarKernel) -> Callable[[], Array] | None:
             return None if approximate is None else lambda: approximate(kernel).features(X)
@@ -65,7 +65,7 @@ class BoundTerms:
         return grams[0] if len(grams) == 1 else Sum(grams)
 
     def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "BoundTerms":
-        """Return the sum with other scalar kernels."""
+        """Return the sum with ``change`` applied to the scalar kernels."""
         return BoundTerms(tuple((change(kernel), operator) for kernel, operator in self.terms))
 
 
@@ -77,9 +77,9 @@ class Separable(OperatorKernel):
     Parameters
     ----------
     kernel : ScalarKernel, str or callable, default="gaussian"
-        The scalar kernel, as an estimator takes it.
+        The scalar kernel, in any form that an estimator accepts.
     operator : OutputOperator, str, array or None, default=None
-        The operator A; ``None`` is the identity.
+        The operator A; ``None`` means the identity.
 
     References
     ----------
@@ -97,28 +97,28 @@ class Separable(OperatorKernel):
         self.operator = operator
 
     def bind(self, X: Array, representation: OutputSpace) -> BoundTerms:
-        """Return the kernel with its numbers filled in."""
+        """Return the kernel with its data-dependent parameters resolved."""
         return SeparableSum([self]).bind(X, representation)
 
     def named(self, names: Sequence[str]) -> "Separable":
-        """Return the kernel with the columns that its scalar kernel names replaced by their places."""
+        """Return the kernel with the column names of its scalar kernel replaced by positions."""
         return Separable(as_scalar_kernel(self.kernel).named(names), self.operator)
 
     def width(self, X: Array) -> int:
-        """Return the numbers that a Gram operator stores for each sample."""
+        """Return how many numbers a Gram operator stores per sample."""
         kernel = as_scalar_kernel(self.kernel)
-        kernel = kernel.resolve(X) if kernel.takes_missing else kernel  # the first sample may lack what others have
+        kernel = kernel.resolve(X) if kernel.takes_missing else kernel  # the first sample may lack a group
         return int(min(features_of(kernel, X), X.shape[0]))
 
     @property
     def has_points_only(self) -> bool:
-        """Whether the scalar kernel is on points, and positive semidefinite without a look at its matrix."""
+        """Whether the scalar kernel takes points and is positive semidefinite by construction."""
         kernel = as_scalar_kernel(self.kernel)
         return kernel.is_trusted and not kernel.is_pairwise
 
     @property
     def takes_missing(self) -> bool:
-        """Whether inputs may hold NaN."""
+        """Whether inputs may contain NaN."""
         return as_scalar_kernel(self.kernel).takes_missing
 
     @property
@@ -131,7 +131,7 @@ class Separable(OperatorKernel):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Return one kernel for each kind of operator."""
+        """Return one kernel for each type of operator."""
         matrix = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 0.5]])
         return [
             cls(Gaussian(0.5)),
@@ -142,7 +142,7 @@ class Separable(OperatorKernel):
 
 
 class SeparableSum(OperatorKernel):
-    r"""Sum of separable kernels, with different scalar kernels and different operators.
+    r"""Sum of separable kernels with different scalar kernels and operators.
 
     .. math:: \mathcal K(x, z) = \sum_t k_t(x, z) \, A_t.
 
@@ -153,8 +153,8 @@ class SeparableSum(OperatorKernel):
 
     Notes
     -----
-    Terms with the same operator are added into one, and so are terms with the same scalar kernel: a sum that is
-    separable after all is solved as such.
+    Terms with the same operator are merged, and so are terms with the same scalar kernel: a sum that turns out to be
+    separable is solved as such.
 
     References
     ----------
@@ -177,7 +177,7 @@ class SeparableSum(OperatorKernel):
         self.terms = terms
 
     def bind(self, X: Array, representation: OutputSpace) -> BoundTerms:
-        """Return the terms with their numbers filled in, merged where they can be."""
+        """Return the resolved terms, merged where possible."""
         if not self.terms:
             raise ValueError("The 'terms' parameter of SeparableSum must hold at least one Separable kernel. Got none.")
         terms: list[tuple[ScalarKernel, Array | None]] = []
@@ -187,12 +187,12 @@ class SeparableSum(OperatorKernel):
         return BoundTerms(tuple(terms))
 
     def named(self, names: Sequence[str]) -> "SeparableSum":
-        """Return the sum of the terms with their named columns replaced by places."""
+        """Return the sum with the column names of its terms replaced by positions."""
         return SeparableSum([term.named(names) for term in self.terms])
 
     @property
     def is_pairwise(self) -> bool:
-        """Whether a scalar kernel takes Gram matrices."""
+        """Whether one of the scalar kernels takes Gram matrices."""
         return any(term.is_pairwise for term in self.terms)
 
     def __add__(self, other: object) -> "SeparableSum":
@@ -217,14 +217,14 @@ OutputOperator._separable = Separable
 
 
 def as_operator_kernel(kernel: object, operator: object = None) -> OperatorKernel:
-    """Return the operator-valued kernel that ``kernel`` and ``operator`` of an estimator stand for.
+    """Return the operator-valued kernel given by the parameters ``kernel`` and ``operator`` of an estimator.
 
     Parameters
     ----------
     kernel : OperatorKernel, ScalarKernel, str or callable
-        An operator-valued kernel, or a kernel of the inputs.
+        An operator-valued kernel, or a kernel on the inputs.
     operator : OutputOperator, array or None, default=None
-        Operator of the outputs; ``None`` is the identity. Must be ``None`` if the kernel is operator-valued.
+        Operator on the outputs; ``None`` means the identity. Must be ``None`` if the kernel is operator-valued.
 
     Returns
     -------
@@ -251,7 +251,7 @@ def as_operator_kernel(kernel: object, operator: object = None) -> OperatorKerne
 def _merge(
     terms: list[tuple[ScalarKernel, Array | None]], kernel: ScalarKernel, operator: Array | None
 ) -> list[tuple[ScalarKernel, Array | None]]:
-    """Return the terms with one more, added into one that has the same kernel or the same operator."""
+    """Append a term, merging it with a term that has the same kernel or the same operator."""
     for k, (other, matrix) in enumerate(terms):
         merged = None
         if _same_operator(matrix, operator):

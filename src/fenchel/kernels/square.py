@@ -1,4 +1,4 @@
-"""Kernels with the symmetries of a square: predictions that turn and flip as their inputs do."""
+"""Kernels with the symmetries of a square: predictions turn and flip with their inputs."""
 
 import math
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ __all__ = ["SquareEquivariant"]
 
 
 class SquareEquivariant(OperatorKernel):
-    r"""A kernel for fields on a square whose model commutes with its eight symmetries, rotations and reflections.
+    r"""Kernel for fields on a square whose model commutes with its eight symmetries, rotations and reflections.
 
     .. math:: \mathcal K(x, z) = \frac18 \sum_{g \in D_4} k(x, g z) \, \rho(g) .
 
-    It is the kernel of training on all eight images of every pair. The outputs split into the four one-dimensional
-    representations of the group and the two-dimensional one: four n × n matrices and one of twice the size take the
-    place of one of eight times the size.
+    Training with this kernel is training on all eight images of every pair. The outputs split into the four
+    one-dimensional representations of the group and the two-dimensional one: four n × n matrices and one of twice that
+    size replace one matrix of eight times the size.
 
     Parameters
     ----------
     kernel : ScalarKernel, default=Matern(nu=2.5)
-        A kernel k on rows of values that does not change when both fields are turned or flipped, as any kernel of their
-        distance or product.
+        Kernel k on rows of values that is invariant to turning or flipping both fields, such as any kernel of their
+        distance or inner product.
     n_channels, n_output_channels : int, default=1
-        Channels of inputs and outputs, which the symmetries leave as they are. Rows are fields (s, s, channels), the
-        last axis running fastest; inputs and outputs may have different s.
+        Number of channels of inputs and outputs, on which the symmetries do not act. Rows are fields (s, s, channels),
+        flattened with the last axis fastest; inputs and outputs may have different s.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class SquareEquivariant(OperatorKernel):
         self.n_output_channels = n_output_channels
 
     def bind(self, X: Array, representation: OutputSpace) -> "BoundSquare":
-        """Return the kernel with its numbers filled in; raise if it is not invariant."""
+        """Return the kernel with its data-dependent parameters resolved; raise if it is not invariant."""
         self.validate()
         kernel = Matern(nu=2.5) if self.kernel is None else self.kernel
         if not isinstance(kernel, ScalarKernel) or kernel.is_pairwise:
@@ -78,12 +78,12 @@ class SquareEquivariant(OperatorKernel):
         return bound
 
     def width(self, X: Array) -> int:
-        """Return the numbers that are stored for each sample: a row of four matrices, two of one twice as large."""
+        """Return how many numbers are stored per sample: a row of four matrices and two rows of one twice as large."""
         return int(8 * X.shape[0])
 
     @property
     def is_pairwise(self) -> bool:
-        """Return False: the symmetries are those of points."""
+        """Return False: the symmetries act on points."""
         return False
 
     @classmethod
@@ -94,7 +94,7 @@ class SquareEquivariant(OperatorKernel):
 
 @dataclass(frozen=True)
 class BoundSquare:
-    """The kernel with its numbers, for outputs of some size."""
+    """Resolved kernel for outputs of a given size."""
 
     kernel: ScalarKernel
     n_channels: int
@@ -103,7 +103,7 @@ class BoundSquare:
 
     @property
     def size(self) -> int:
-        """Numbers of a Gram operator for each pair of samples."""
+        """Numbers that a Gram operator stores per pair of samples."""
         return 2 * self.n_outputs
 
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
@@ -135,7 +135,7 @@ class BoundSquare:
 
 
 def _is_square(size: int, n_channels: int) -> bool:
-    """Whether rows of a size are fields on a square with so many channels."""
+    """Whether rows of this size are fields on a square with ``n_channels`` channels."""
     return math.isqrt(size // n_channels) ** 2 * n_channels == size
 
 
@@ -145,7 +145,7 @@ def _turned(fields: np.ndarray, g: int) -> np.ndarray:
 
 
 def _representations() -> list[np.ndarray]:
-    """Return the matrices (8, d, d) of the five representations, by what the group does to polynomials."""
+    """Return the matrices (8, d, d) of the five representations, from the action of the group on polynomials."""
     x, y = np.meshgrid([-2.0, -1.0, 1.0, 2.0], [-2.0, -1.0, 1.0, 2.0], indexing="ij")
     found = []
     for functions in ([np.ones((4, 4))], [x**2 - y**2], [x * y], [x * y * (x**2 - y**2)], [x, y]):
@@ -182,7 +182,7 @@ def _basis(side: int) -> tuple[np.ndarray, tuple[int, ...]]:
 
 
 def _split(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the products of functions of both variables that are symmetric, and those that are antisymmetric."""
+    """Return the products of functions of the two variables that are symmetric, and those that are antisymmetric."""
     products = np.einsum("xi,yj->xyij", functions, functions)
     first, second = np.triu_indices(functions.shape[1], 1)
     here, there = products[:, :, first, second], products[:, :, second, first]

@@ -1,4 +1,4 @@
-"""Kernels whose inputs are centred and scaled by the training sample, so that their units do not matter."""
+"""Kernels on standardised inputs, which do not depend on the units of the columns."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
 
 __all__ = ["Standardized"]
 
-_CONSTANT = 64  # a deviation of so many eps of the largest entry is round-off
-_MOST = 1e150  # whose square is a float64
+_CONSTANT = 64  # a deviation below this many eps of the largest entry is round-off
+_MOST = 1e150  # largest entry whose square is finite in float64
 
 
 class Standardized(ScalarKernel):
-    r"""A kernel on inputs that are centred and divided by their standard deviations in the training sample.
+    r"""Kernel on inputs that are centred and divided by their standard deviations in the training sample.
 
     .. math:: k(x, z) = k_1\bigl((x - \mu) / \sigma, \; (z - \mu) / \sigma\bigr).
 
@@ -30,18 +30,18 @@ class Standardized(ScalarKernel):
     kernel : ScalarKernel
         The kernel :math:`k_1`.
     mean : array or None, default=None
-        The centre :math:`\mu`, of the shape of one sample; ``None`` takes the mean of the training sample.
+        The centre :math:`\mu`, with the shape of one sample; ``None`` means the mean of the training sample.
     scale : array or None, default=None
-        Positive scales :math:`\sigma`, of the shape of one sample, or one for each channel; ``None`` takes the standard
-        deviations of the training sample. Infinity, the scale of a column that is constant there, ignores the column.
+        Positive scales :math:`\sigma`, with the shape of one sample, or one per channel; ``None`` means the standard
+        deviations of the training sample. Columns with infinite scale, such as those constant there, are ignored.
     by : {"auto", "column", "channel"}, default="auto"
-        What has a scale of its own: every column, or every channel of curves, (n, m) or (n, m, c), whose variances are
-        averaged over the points. ``"auto"`` is by column for two dimensions and by channel for three.
+        What has its own scale: every column, or every channel of curves, (n, m) or (n, m, c), whose variances are
+        averaged over the points. ``"auto"`` scales by column for two dimensions and by channel for three.
 
     Notes
     -----
-    Each channel keeps the relative sizes of its points. A constant column carries no information: it is ignored in new
-    inputs too, whatever its values are there.
+    Scaling by channel preserves the relative sizes of the points. A constant column carries no information: it is
+    ignored in new inputs too, whatever its values there.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Standardized(ScalarKernel):
         self.by = by
 
     def validate(self) -> Self:
-        """Raise if the kernel is none on points, or if a scale is not positive."""
+        """Raise if the kernel does not take points or a scale is not positive."""
         if not isinstance(self.kernel, ScalarKernel) or self.kernel.is_pairwise:
             raise TypeError(
                 f"The 'kernel' parameter of Standardized must be a ScalarKernel on points. Got {self.kernel!r} instead."
@@ -90,13 +90,13 @@ class Standardized(ScalarKernel):
         return known.kernel.diag(known._standardized(X))
 
     def resolve(self, X: Array, weights: Array | None = None) -> "Standardized":
-        """Return the kernel with the centre, the scales and the numbers of its part taken from the sample."""
+        """Return the kernel with the centre, the scales and the parameters of its kernel set from the sample."""
         self.validate()
         known = self._known(X, weights)
         return Standardized(known.kernel.resolve(known._standardized(X), weights), known.mean, known.scale, self.by)
 
     def named(self, names: Sequence[str]) -> "Standardized":
-        """Return the kernel with the named columns of its part replaced by their places in ``names``."""
+        """Return the kernel with the column names of its kernel replaced by their positions in ``names``."""
         self.validate()
         return Standardized(self.kernel.named(names), self.mean, self.scale, self.by)
 
@@ -113,12 +113,12 @@ class Standardized(ScalarKernel):
         return known.kernel.features(known._standardized(X))
 
     def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Standardized":
-        """Return the kernel changed, on the standardised inputs."""
+        """Return ``change`` applied to the kernel on the standardised inputs."""
         known = self._known(X)
         return Standardized(known.kernel.mapped(change, known._standardized(X)), known.mean, known.scale, self.by)
 
     def slope(self, X: Array, Z: Array) -> Array:
-        """Return the derivatives of k(x_i, z_j) in x_i, shape (n, m), for points of the line: (n, 1) and (m, 1)."""
+        """Return the derivatives of k(x_i, z_j) with respect to x_i, shape (n, m), for inputs (n, 1) and (m, 1)."""
         self._check_known()
         inner = self.kernel.slope(self._standardized(X), self._standardized(Z))
         return inner / as_like(np.reshape(self.scale, -1)[:1], inner)
@@ -130,7 +130,7 @@ class Standardized(ScalarKernel):
         return inner / as_like(self.scale, inner)
 
     def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of the features of the standardised inputs times coefficients, (p, n, d)."""
+        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
         self._check_known()
         inner = self.kernel.feature_gradient(self._standardized(X), coef)
         return inner / as_like(self.scale, inner)
@@ -152,7 +152,7 @@ class Standardized(ScalarKernel):
         return (X - as_like(self.mean, X)) / as_like(self.scale, X)
 
     def _known(self, X: Array, weights: Array | None = None) -> "Standardized":
-        """Return the kernel with a centre and scales, those of the sample where none were given."""
+        """Return the kernel with its centre and scales, computed from the sample if they were not given."""
         self.validate()
         if self.mean is not None and self.scale is not None:
             return self
@@ -186,7 +186,7 @@ def _(kernel: Standardized, X: Array) -> list[DistanceTerm] | None:
 
 
 def moments(X: Array, weights: Array | None, by_channel: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of a sample, of the shape of one input, and the scales that go with it."""
+    """Return the mean of a sample, with the shape of one input, and the corresponding scales."""
     xp, n = namespace(X), X.shape[0]
     wide = xp.astype(X, xp.float64)
     counts = xp.ones(n, dtype=xp.float64, device=device(X)) if weights is None else xp.astype(weights, xp.float64)
@@ -195,10 +195,10 @@ def moments(X: Array, weights: Array | None, by_channel: bool) -> tuple[np.ndarr
     largest = host(xp.max(xp.abs(wide), axis=0))
     if np.max(largest, initial=0.0) > _MOST:
         raise ValueError(
-            f"X must hold numbers of at most {_MOST:g} in size to be standardised. Got {largest.max():.1e}."
+            f"The entries of X must be at most {_MOST:g} in absolute value to be standardised. Got {largest.max():.1e}."
         )
     variance = host(xp.sum(shares * (wide - mean) ** 2, axis=0))
-    if by_channel:  # the points of a channel are one, and a curve (m,) has one channel
+    if by_channel:  # all points of a channel share one scale, and a curve (m,) has one channel
         variance, largest = np.mean(variance, axis=0, keepdims=True), np.max(largest, axis=0, keepdims=True)
     deviation = np.sqrt(variance)
     return host(mean), np.where(deviation > _CONSTANT * eps(X) * largest, deviation, math.inf)

@@ -1,4 +1,4 @@
-"""Convex losses, each known by its value, its conjugate and the prox of its conjugate."""
+"""Convex losses, each defined by its value, its conjugate and the prox of its conjugate."""
 
 from fenchel.losses import integral, margin, pnorm, radial
 from fenchel.losses.base import Loss

@@ -1,4 +1,4 @@
-"""Norms of order p of rows, and the Euclidean projection on their balls, many rows at once."""
+"""Row-wise p-norms and Euclidean projections on their balls."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,14 +7,14 @@ from fenchel._array import Array, Index, as_like, device, eps, is_numpy, namespa
 
 __all__ = ["PNorm", "take_rows"]
 
-_BLOCK = 2**16  # entries worked on at once on a CPU, so that they stay in its cache
-_PATIENCE = 12  # steps before a bracket is kept: Newton's method alone needs 3 to 8, and has no proof for p < 2
-_MAX_ITER = 200  # a guard: about 60 are the most that were seen
+_BLOCK = 2**16  # entries processed at once on a CPU, to fit in its cache
+_PATIENCE = 12  # steps before a bracket is kept: plain Newton needs 3 to 8, but has no convergence proof for p < 2
+_MAX_ITER = 200  # safeguard; at most about 60 have been observed
 
 
 @dataclass(frozen=True, eq=False)
 class PNorm:
-    r"""The norm of order ``p`` of point values, read from orthonormal coordinates.
+    r"""The norm of order ``p`` of point values, computed from orthonormal coordinates.
 
     A row :math:`c` holds :math:`c_j = \sqrt{w_j} f_j`, where :math:`f_j` is the value at a point of weight :math:`w_j`:
 
@@ -27,8 +27,8 @@ class PNorm:
     p : float
         Order of the norm, in [1, inf].
     scale : array of shape (m,) or (n, m), default=None
-        Square roots of the weights, the same for all rows or row by row; ``None`` means one. Zero means that the point
-        was not observed: the coordinate is zero in all rows that are given here.
+        Square roots of the weights, shared by all rows or row by row; ``None`` means one. Zero means that the point
+        was not observed: its coordinate must be zero in all rows.
     """
 
     p: float
@@ -42,7 +42,7 @@ class PNorm:
         return _norm(_magnitudes(rows, scale), _weights(scale), self.p)
 
     def magnitudes(self, rows: Array) -> Array:
-        """Return the absolute point values, shape (n, m); zero where there is no point."""
+        """Return the absolute point values, shape (n, m); zero at unobserved points."""
         return _magnitudes(rows, self._scale_like(rows))
 
     def dual(self) -> "PNorm":
@@ -50,16 +50,16 @@ class PNorm:
         return PNorm(_conjugate_exponent(self.p), self.scale)
 
     def project(self, rows: Array, radius: float | Array) -> Array:
-        """Return the Euclidean projection of each row on the ball of this radius, at least 0: a float or (n, 1).
+        """Return the Euclidean projection of each row on the ball of radius at least 0, a float or (n, 1).
 
-        Rows inside the ball come back unchanged, bit for bit.
+        Rows inside the ball are returned unchanged, bit for bit.
         """
         xp = namespace(rows)
         if getattr(radius, "ndim", 0) == 0:
             radius = xp.full_like(rows[:, :1], float(radius))
         radius = as_like(radius, rows)
         positive = radius > 0
-        if not bool(xp.all(positive)):  # a zero row is inside a ball of any radius
+        if not bool(xp.all(positive)):  # a zero row lies inside a ball of any radius
             rows, radius = xp.where(positive, rows, xp.zeros_like(rows)), xp.where(positive, radius, 1.0)
         if self.p == 2:
             return rows * (radius / xp.maximum(row_norms(rows), radius))
@@ -95,7 +95,7 @@ def _magnitudes(rows: Array, scale: Array | None) -> Array:
 
 
 def _weights(scale: Array | None) -> Array | None:
-    """Return the weights, squares of the scale."""
+    """Return the weights, the squares of the scale."""
     return None if scale is None else scale * scale
 
 
@@ -105,7 +105,7 @@ def _weighted(values: Array, weights: Array | None) -> Array:
 
 
 def _power(base: Array, exponent: float) -> Array:
-    """Return a power of a non-negative array; small halves of integers cost products and a root, not a logarithm."""
+    """Return a power of a non-negative array; small half-integers use products and a square root, not a logarithm."""
     if exponent not in (0.5, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0):
         return base**exponent
     out = namespace(base).sqrt(base) if exponent % 1 else base
@@ -115,7 +115,7 @@ def _power(base: Array, exponent: float) -> Array:
 
 
 def _norm(magnitudes: Array, weights: Array | None, p: float) -> Array:
-    """Return the p-norms, shape (n, 1), scaled by the largest value against overflow."""
+    """Return the p-norms, shape (n, 1), scaled by the largest value to avoid overflow."""
     xp = namespace(magnitudes)
     if p == 1:
         return xp.sum(_weighted(magnitudes, weights), axis=1, keepdims=True)
@@ -127,7 +127,7 @@ def _norm(magnitudes: Array, weights: Array | None, p: float) -> Array:
 
 
 def _project_outside(rows: Array, scale: Array | None, p: float, radius: Array) -> Array:
-    """Project the rows that are outside the ball of finite order ``p``; leave the others as they are."""
+    """Project the rows that are outside the ball of finite order ``p``; leave the others unchanged."""
     xp = namespace(rows)
     values, weights = _magnitudes(rows, scale), _weights(scale)
     size = _norm(values, weights, p)
@@ -146,7 +146,7 @@ def _project_outside(rows: Array, scale: Array | None, p: float, radius: Array) 
 def _shrink(
     rows: Array, scale: Array | None, values: Array, weights: Array | None, p: float, radius: Array, size: Array
 ) -> Array:
-    """Project rows that are outside, given their absolute point values and p-norms, on the ball of finite order."""
+    """Project rows outside the ball of finite order, given their absolute point values and p-norms."""
     xp = namespace(rows)
     scaled = values / radius
     solved = _unit_ball_one(scaled, weights) if p == 1 else _unit_ball(scaled, weights, p, size / radius)
@@ -155,7 +155,7 @@ def _shrink(
 
 
 def take_rows(array: Array | None, index: Index) -> Array:
-    """Return the rows that a slice, a mask or integers select; an array that all rows share comes back as it is."""
+    """Return the rows selected by a slice, a mask or integers; an array shared by all rows is returned unchanged."""
     if array is None or array.ndim == 1:
         return array
     if isinstance(index, slice):
@@ -168,8 +168,9 @@ def take_rows(array: Array | None, index: Index) -> Array:
 def _unit_ball_one(values: Array, weights: Array | None) -> Array:
     """Project non-negative values of 1-norm above 1 on the unit ball of order 1: a soft threshold.
 
-    Newton's method on the weighted sum of ``max(height - depth, 0)``, where the depth is counted from the largest value
-    so that no digits cancel. The sum is convex and piecewise linear in the height, hence a finite, monotone iteration.
+    Newton's method on the weighted sum of ``max(height - depth, 0)``, where the depth is measured from the largest
+    value to avoid cancellation. The sum is convex and piecewise linear in the height, so the iteration is finite and
+    monotone.
     """
     xp = namespace(values)
     depth = xp.max(values, axis=1, keepdims=True) - values
@@ -187,7 +188,7 @@ def _unit_ball_one(values: Array, weights: Array | None) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Multipliers:
-    r"""Rows on the way to the unit sphere of order ``p``: the state of a Newton iteration in all unknowns at once.
+    r"""State of a Newton iteration that projects rows on the unit sphere of order ``p``, in all unknowns at once.
 
     The projection of ``values`` :math:`g` solves :math:`x + \mu x^{p-1} = g` entry by entry and
     :math:`\sum_j w_j x_j^p = 1`. With :math:`y = x^{p-1}` the entries read :math:`\alpha v^e + \beta v = g`, where
@@ -204,9 +205,9 @@ class _Multipliers:
     weights : array of shape (m,) or (n, m), or None
         Weights of the points.
     unknowns : array of shape (n, m)
-        The present :math:`v`.
+        The current :math:`v`.
     mu, low, high : array of shape (n, 1)
-        The present multiplier and its bracket.
+        The current multiplier and its bracket.
     """
 
     p: float
@@ -220,31 +221,31 @@ class _Multipliers:
     high: Array
 
     def take(self, keep: Array) -> "_Multipliers":
-        """Return the state of the rows where ``keep`` holds."""
+        """Return the state restricted to the rows where ``keep`` holds."""
         arrays = {name: value for name, value in vars(self).items() if name not in ("p", "power")}
         return _Multipliers(self.p, self.power, **{name: take_rows(array, keep) for name, array in arrays.items()})
 
     def bound(self, mu: Array) -> Array:
-        """Return an upper bound of the unknowns, less than twice their value: either term alone equals ``g``."""
+        """Return an upper bound on the unknowns, less than twice their value: either term alone equals ``g``."""
         xp = namespace(mu)
         if self.p >= 2:
             return xp.minimum(self.values, self.roots * mu ** (-1 / self.power))
         return xp.minimum(self.roots, self.values / mu)
 
     def step(self, careful: bool) -> tuple["_Multipliers", Array]:
-        """Return the next state, and where it is not yet the solution, shape (n,).
+        """Return the next state, and a mask of the rows that have not converged, shape (n,).
 
-        Writes in place, but only on arrays made here: half of the time would go to the allocation of new ones.
+        It writes in place, but only to arrays created here: allocating new ones would take half of the time.
         """
         xp, e = namespace(self.mu), self.power
         powers = _power(self.unknowns, e)
-        reply = self.mu * (self.unknowns if self.p < 2 else powers)  # the term of the equation that holds mu
+        reply = self.mu * (self.unknowns if self.p < 2 else powers)  # the term of the equation that contains mu
         first, second = (powers, reply) if self.p < 2 else (reply, self.unknowns)
         slope = e * first
         slope += second
         change = self.values - first
         change -= second
-        change /= slope  # relative change of v by Newton's method, mu fixed
+        change /= slope  # relative change of v by Newton's method at fixed mu
         reply /= slope  # minus the derivative of log v in log mu
         powers *= self.unknowns
         powers = _weighted(powers, self.weights)
@@ -262,7 +263,7 @@ class _Multipliers:
         return replace(self, unknowns=xp.minimum(change, self.bound(mu)), mu=mu, low=low, high=high), ~done[:, 0]
 
     def _is_last(self, size: Array, error: Array) -> Array:
-        """Where this step leaves errors of the order of rounding, since convergence is quadratic."""
+        """Where this step leaves only rounding errors, since convergence is quadratic."""
         root, rounding, spread = 0.1 * math.sqrt(eps(size)), 16 * eps(size), 1 + self.power
         is_on_sphere = abs(size - 1) <= root + rounding * spread
         return is_on_sphere & (error <= root / max(1.0, spread / 10) + rounding * math.sqrt(self.values.shape[1]))
@@ -272,9 +273,9 @@ class _Multipliers:
     ) -> tuple[Array, Array, Array]:
         r"""Return the next multiplier and its bracket, by a Newton step on :math:`|x(\mu)|_p^{-(p-1)} = 1`.
 
-        The left side is close to linear in the multiplier when it is small, when it is large, and for all of them when
-        p = 2 (the secular equation of trust regions); it is concave for p > 2. Rows whose entries are still far from
-        :math:`x(\mu)` keep their multiplier.
+        The left side is close to linear in the multiplier when it is small, when it is large, and for any multiplier
+        when p = 2 (the secular equation of trust regions); it is concave for p > 2. Rows whose entries are still far
+        from :math:`x(\mu)` keep their multiplier.
         """
         xp, q, mu, low, high = namespace(total), self.p / (self.p - 1), self.mu, self.low, self.high
         size = total + shift
@@ -299,7 +300,7 @@ def _unit_ball(values: Array, weights: Array | None, p: float, size: Array) -> A
     if abs(power - round(power)) < 1e-15:  # p = 4/3 means the cube
         power = float(round(power))
     radial = xp.sum(_weighted(values * values, weights), axis=1, keepdims=True) / size**2
-    values = xp.clip(values, min=math.sqrt(xp.finfo(values.dtype).smallest_normal))  # zeros would divide by zero
+    values = xp.clip(values, min=math.sqrt(xp.finfo(values.dtype).smallest_normal))  # avoids division by zero
     start = radial * xp.clip(size - 1, min=eps(values))  # the multiplier <x, g - x>, at the radial point x = g / size
     state = _Multipliers(
         p=p,
@@ -319,7 +320,7 @@ def _unit_ball(values: Array, weights: Array | None, p: float, size: Array) -> A
 
 
 def _iterate(state: _Multipliers, count: int = 0) -> Array:
-    """Return the unknowns at the solution; go on with the unfinished rows alone as soon as they are a minority."""
+    """Iterate to the solution; continue with the unfinished rows alone once they are a minority."""
     xp = namespace(state.mu)
     while count < _MAX_ITER:
         state, busy = state.step(careful=count >= _PATIENCE)

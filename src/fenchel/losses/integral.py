@@ -1,4 +1,4 @@
-"""Losses that are integrals of a loss of each value: quantile functions, and classifiers for every cost."""
+"""Losses that integrate a loss of each value, for quantile functions and cost-sensitive classifiers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ _ROUND_OFF = 16  # multiples of the dtype's precision by which a dual may leave 
 
 
 class PointLoss(Component, ABC):
-    r"""A convex loss :math:`\ell_\theta(r, y)` of one number, for each :math:`\theta`, known by its conjugate in r.
+    r"""A convex loss :math:`\ell_\theta(r, y)` of one number, for each :math:`\theta`, given by its conjugate in r.
 
     Arguments are arrays that broadcast: residuals or duals (n, p), ``levels`` (p,) the values of :math:`\theta`,
     ``targets`` (n, p).
@@ -41,20 +41,20 @@ class PointLoss(Component, ABC):
 
 
 class _BoxLoss(PointLoss, ABC):
-    r"""A maximum of two linear functions: its conjugate is a linear function on an interval that contains zero."""
+    r"""A maximum of two linear functions: its conjugate is linear on an interval that contains zero."""
 
     @abstractmethod
     def box(self, levels: Array, targets: Array) -> Box:
-        """Return the lower and the upper end of the interval, and the slope of the conjugate on it."""
+        """Return the lower and upper ends of the interval, and the slope of the conjugate on it."""
 
     def value(self, residuals: Array, levels: Array, targets: Array) -> Array:
-        """Return the maximum over the interval of dual times (residual less slope)."""
+        """Return the maximum over the interval of dual times (residual - slope)."""
         low, high, slope = self.box(levels, targets)
         shifted = residuals - slope
         return namespace(residuals).maximum(low * shifted, high * shifted)
 
     def conjugate(self, duals: Array, levels: Array, targets: Array) -> Array:
-        """Return dual times slope in the interval, infinity elsewhere."""
+        """Return dual times slope on the interval, infinity elsewhere."""
         xp, (low, high, slope) = namespace(duals), self.box(levels, targets)
         slack = _ROUND_OFF * eps(duals)
         outside = (duals < low - slack * (1 - low)) | (duals > high + slack * (1 + high))
@@ -62,7 +62,7 @@ class _BoxLoss(PointLoss, ABC):
         return xp.where(outside, xp.zeros_like(value) + math.inf, value)
 
     def prox_conjugate(self, duals: Array, step: Step, levels: Array, targets: Array) -> Array:
-        """Return the nearest point of the interval after the slope's shift."""
+        """Shift by the slope, then project on the interval."""
         xp, (low, high, slope) = namespace(duals), self.box(levels, targets)
         return xp.minimum(xp.maximum(duals - step * slope, low), high)
 
@@ -76,7 +76,7 @@ class _Check(_BoxLoss):
 
 
 class _Hinge(_BoxLoss):
-    """The hinge loss whose weight is theta for positive targets and 1 - theta for negative ones."""
+    """The hinge loss with weight theta for positive targets and 1 - theta for negative ones."""
 
     def box(self, levels: Array, targets: Array) -> Box:
         """Return the interval between 0 and the weight times the target."""
@@ -87,7 +87,7 @@ class _Hinge(_BoxLoss):
 
 
 class AsymmetricSquare(PointLoss):
-    r"""Squared residuals that weigh :math:`\theta` above and :math:`1 - \theta` below: the loss of expectiles.
+    r"""Asymmetric squared loss, with weight :math:`\theta` above and :math:`1 - \theta` below: the loss of expectiles.
 
     .. math:: \ell_\theta(r) = |\theta - \mathbb 1_{r < 0}| \, r^2, \qquad
         \ell_\theta^*(a) = \frac{a^2}{4 |\theta - \mathbb 1_{a < 0}|}.
@@ -114,11 +114,11 @@ class AsymmetricSquare(PointLoss):
         return self._weights(residuals, levels) * residuals**2
 
     def conjugate(self, duals: Array, levels: Array, targets: Array) -> Array:
-        """Return the squares over four times the weights."""
+        """Return the squares divided by four times the weights."""
         return duals**2 / (4 * self._weights(duals, levels))
 
     def prox_conjugate(self, duals: Array, step: Step, levels: Array, targets: Array) -> Array:
-        """Return the duals, shrunk."""
+        """Return the shrunk duals."""
         weights = self._weights(duals, levels)
         return duals * (2 * weights / (2 * weights + step))
 
@@ -127,7 +127,7 @@ class AsymmetricSquare(PointLoss):
 
 
 class _Integral(Loss, ABC):
-    """The integral over the coordinates of a point loss; with a point scale, by the quadrature that it stands for."""
+    """The integral of a point loss over the coordinates; a point scale defines the quadrature."""
 
     _limits: ClassVar[dict[str, Interval | Options]] = {}
     pointwise = True
@@ -152,7 +152,7 @@ class _Integral(Loss, ABC):
         return self
 
     def bind(self, targets: Array, point_scale: Array | None = None) -> Self:
-        """Return the loss bound to the targets, which it may depend on, and to the roots of the quadrature weights."""
+        """Return the loss bound to the targets and to the square roots of the quadrature weights."""
         count = np.asarray(self.levels).size
         if targets.shape[1] % count:
             raise ValueError(
@@ -174,7 +174,7 @@ class _Integral(Loss, ABC):
         return self._sum(self._point.conjugate(duals / scale, *at), duals)
 
     def prox_conjugate(self, duals: Array, step: Step) -> Array:
-        """Return the prox at each value: weights cancel."""
+        """Return the prox at each value; the weights cancel."""
         scale, at = self._at(duals)
         return scale * self._point.prox_conjugate(duals / scale, step, *at)
 
@@ -182,12 +182,12 @@ class _Integral(Loss, ABC):
         xp = namespace(values)
         if self._scale is None:
             return xp.sum(values, axis=1)
-        # not a product: a point of no weight may have an infinite value
+        # not a product: a point of weight zero may have an infinite value
         weights = self._scale**2 + xp.zeros_like(values)
         return xp.sum(xp.where(weights > 0, values * weights, 0 * weights), axis=1)
 
     def _at(self, rows: Array) -> tuple[Array, tuple[Array, Array]]:
-        """Return the roots of the weights (1 where there is none), and levels and targets as point values."""
+        """Return the square roots of the weights (1 if unweighted), and levels and targets as point values."""
         xp, targets = namespace(rows), self._bound()
         levels = np.atleast_1d(np.asarray(self.levels, dtype=float))
         levels = as_like(np.repeat(levels, rows.shape[1] // len(levels)), rows)  # channels share the level of a point
@@ -204,7 +204,7 @@ class _Integral(Loss, ABC):
 
 
 class _BoxIntegral(_Integral, ABC):
-    """The integral of a maximum of two linear functions: the duals are in a box."""
+    """The integral of a maximum of two linear functions: the duals lie in a box."""
 
     @property
     @abstractmethod
@@ -213,13 +213,13 @@ class _BoxIntegral(_Integral, ABC):
 
     @property
     def box(self) -> Box:
-        """The lower and the upper ends of the box and the slopes of the conjugate, (p,) or (n, p)."""
+        """The lower and upper ends of the box and the slopes of the conjugate, (p,) or (n, p)."""
         scale, at = self._at(self._bound())
         low, high, slope = self._point.box(*at)
         return low * scale, high * scale, slope * scale
 
     def saturation(self, duals: Array) -> Array:
-        """Return each dual value over its bound, shape (n, p)."""
+        """Return each dual value divided by its bound, shape (n, p)."""
         xp, (low, high, _) = namespace(duals), self.box
         bound = xp.where(duals < 0, -low, high + xp.zeros_like(duals))
         safe = xp.where(bound > 0, bound, xp.ones_like(bound))
@@ -227,7 +227,7 @@ class _BoxIntegral(_Integral, ABC):
 
 
 class Pinball(_BoxIntegral):
-    r"""The pinball loss of each value, integrated: its minimisers are quantiles.
+    r"""Pinball loss of each value, integrated over the coordinates: its minimisers are quantiles.
 
     .. math:: \ell(r) = \int \max(\theta \, r(\theta), (\theta - 1) \, r(\theta)) \, d\mu(\theta), \qquad
         \ell^* = \chi_{\theta - 1 \le a(\theta) \le \theta \text{ for all } \theta}.
@@ -235,7 +235,7 @@ class Pinball(_BoxIntegral):
     Parameters
     ----------
     levels : float or array of shape (p,), default=0.5
-        The level :math:`\theta` of each coordinate, in (0, 1); one number serves them all. Where curves have several
+        The level :math:`\theta` of each coordinate, in (0, 1); a single number applies to all. For curves with several
         channels, the level of each point.
 
     Notes
@@ -273,7 +273,7 @@ class Pinball(_BoxIntegral):
 
 
 class CostSensitiveHinge(_BoxIntegral):
-    r"""The hinge loss of each value, weighted by the cost of an error, integrated over the costs.
+    r"""Hinge loss of each value, weighted by the cost of an error and integrated over the costs.
 
     .. math:: \ell_y(h) = \int |\theta - \mathbb 1_{y < 0}| \max(0, 1 - y \, h(\theta)) \, d\mu(\theta), \qquad
         0 \le y \, a(\theta) \le |\theta - \mathbb 1_{y < 0}| \text{ for all } \theta,
@@ -283,15 +283,15 @@ class CostSensitiveHinge(_BoxIntegral):
     Parameters
     ----------
     levels : float or array of shape (p,), default=0.5
-        The cost :math:`\theta` of an error on a positive sample at each coordinate, in (0, 1); one on a negative sample
-        costs :math:`1 - \theta`.
+        The cost :math:`\theta` of an error on a positive sample at each coordinate, in (0, 1); an error on a negative
+        sample costs :math:`1 - \theta`.
 
     Notes
     -----
-    In terms of the residual :math:`r = y - h` the loss of a target :math:`\pm 1` is the weight times
-    :math:`\max(0, y r)`, and the conjugate is zero on its box. For another target :math:`y` the box is that between 0
-    and the weight times :math:`y`, and the conjugate is :math:`(y - 1 / y) \, a` on it. A target 0, whose loss would be
-    a constant, has none.
+    In terms of the residual :math:`r = y - h`, the loss of a target :math:`\pm 1` is the weight times
+    :math:`\max(0, y r)`, and the conjugate is zero on its box. For any other target :math:`y` the box lies between 0
+    and the weight times :math:`y`, and the conjugate is :math:`(y - 1 / y) \, a` on it. A target of 0, whose loss
+    would be constant, has loss 0.
 
     References
     ----------
@@ -324,7 +324,7 @@ class CostSensitiveHinge(_BoxIntegral):
 
 
 class IntegralLoss(_Integral):
-    r"""The integral of any convex loss of one number, which may differ from level to level.
+    r"""Integral of any convex loss of one number, which may vary with the level.
 
     .. math:: \ell(r) = \int \ell_\theta(r(\theta)) \, d\mu(\theta), \qquad
         \ell^*(a) = \int \ell_\theta^*(a(\theta)) \, d\mu(\theta).
@@ -334,7 +334,7 @@ class IntegralLoss(_Integral):
     point : PointLoss
         The loss of one number, with its conjugate and the prox of its conjugate.
     levels : float or array of shape (p,), default=0.5
-        The level :math:`\theta` of each coordinate, in (0, 1); one number serves them all. Where curves have several
+        The level :math:`\theta` of each coordinate, in (0, 1); a single number applies to all. For curves with several
         channels, the level of each point.
 
     References

@@ -1,4 +1,4 @@
-"""Losses that look at the prediction through its product with the target."""
+"""Losses of the inner product of prediction and target."""
 
 from typing import Self
 
@@ -19,9 +19,10 @@ class MaxMargin(Loss):
 
     Notes
     -----
-    In terms of the residual :math:`r = y - h` the conjugate at :math:`t y` is :math:`t (\|y\|^2 - 1)`, and infinite off
-    the segment. The loss fixes the direction of the prediction, not its size: it suits structured outputs, where a
-    decoder compares products. On targets -1 and 1 it is the hinge loss of the support vector machine without intercept.
+    In terms of the residual :math:`r = y - h`, the conjugate at :math:`t y` is :math:`t (\|y\|^2 - 1)`, and infinite
+    off the segment. The loss determines the direction of the prediction, not its size: it suits structured outputs,
+    where a decoder compares inner products. On targets -1 and 1 it is the hinge loss of the support vector machine
+    without intercept.
 
     References
     ----------
@@ -62,7 +63,7 @@ class MaxMargin(Loss):
         return xp.where(outside, xp.zeros_like(value) + float("inf"), value)[:, 0]
 
     def prox_conjugate(self, duals: Array, step: Step) -> Array:
-        """Return the point of the segment that is nearest after the linear term's shift."""
+        """Shift by the linear term, then project on the segment."""
         xp, targets = namespace(duals), self._bound()
         t, squared = self._position(duals)
         safe = xp.where(squared > 0, squared, xp.ones_like(squared))

@@ -21,13 +21,13 @@ _ORDER = Interval(1, math.inf, "both")
 
 
 class _PNormLoss(Loss, ABC):
-    """A loss built on the norm of order ``p``; bound to a point scale, it is the norm of the point values."""
+    """A loss built on the norm of order ``p``; if bound to a point scale, on the norm of the point values."""
 
     p: float
-    _size: ClassVar[tuple[str, str]]  # the parameter that may be relative to the residuals, and what "auto" means
+    _size: ClassVar[tuple[str, str]]  # the parameter that may be relative to the residuals, and the meaning of "auto"
 
     def validate(self) -> Self:
-        """Raise if a parameter is not what is wanted; a threshold may be relative to the residuals."""
+        """Raise if a parameter is invalid; a threshold may be relative to the residuals."""
         name, auto = self._size
         if not self.is_relative:
             return super().validate()
@@ -45,13 +45,13 @@ class _PNormLoss(Loss, ABC):
         return isinstance(getattr(self, self._size[0]), str)
 
     def resolve(self, residuals: Array, weights: Array | None = None, point_scale: Array | None = None) -> Self:
-        """Return the loss with its threshold as a number, from the norms of residuals that the threshold bounds."""
+        """Return the loss with its threshold as a number, computed from the norms that it bounds."""
         self.validate()
         resolved: Self = clone(self)
         if self.is_relative:
             name, auto = self._size
             size = RelativeSize.parse(getattr(self, name), auto)
-            assert size is not None  # validate has looked
+            assert size is not None  # checked by validate
             counts = None if weights is None else host(weights).astype(np.float64)
             resolved.set_params(**{name: size.of(self.bounded_norms(residuals, point_scale), counts)})
         return resolved
@@ -63,7 +63,7 @@ class _PNormLoss(Loss, ABC):
         return host(PNorm(float(self.p), point_scale).norm(residuals)[:, 0]).astype(np.float64)
 
     def bind(self, targets: Array, point_scale: Array | None = None) -> Self:
-        """Return a copy whose norm is that of point values, where coordinates are values times ``point_scale``."""
+        """Return a copy whose norm is that of point values if coordinates are values times ``point_scale``."""
         if self.is_relative:
             raise ValueError(
                 f"The threshold of {self!r} is relative to the residuals of a pilot model: call "
@@ -75,7 +75,7 @@ class _PNormLoss(Loss, ABC):
 
     @property
     def pointwise(self) -> bool:  # type: ignore[override]
-        """Whether the norm is not the Euclidean one."""
+        """Whether the norm is not Euclidean."""
         return self.p != 2
 
     @property
@@ -89,7 +89,7 @@ class _PNormLoss(Loss, ABC):
         return self._primal.dual()
 
     def _sizes(self, duals: Array) -> Array:
-        """Return the dual norms (n,), or the sizes of the values (n, p) where the largest of them is the norm."""
+        """Return the dual norms (n,), or the sizes of the values (n, p) if the norm is their maximum."""
         return self._dual.magnitudes(duals) if self.p == 1 else self._dual.norm(duals)[:, 0]
 
 
@@ -105,11 +105,11 @@ class Huber(_PNormLoss):
     Parameters
     ----------
     kappa : float or str, default=1.0
-        Bound of the dual norm of the gradient, in (0, inf); a residual inside that ball costs half its square.
+        Bound on the dual norm of the gradient, in (0, inf); a residual inside that ball costs half its square.
         ``"scale:1.5"`` is 1.5 times a robust scale of the residuals of a pilot model (1.4826 times the median of their
-        dual norms), ``"quantile:0.9"`` the norm that nine tenths of them stay below, ``"auto"`` is ``"scale:1"``.
+        dual norms), ``"quantile:0.9"`` is the 0.9-quantile of these norms, and ``"auto"`` means ``"scale:1"``.
     p : float, default=2
-        Order of the norm, in [1, inf]. With 2 whole samples are outliers, with 1 single values are.
+        Order of the norm, in [1, inf]. With 2 outliers are whole samples, with 1 they are single values.
 
     References
     ----------
@@ -128,12 +128,12 @@ class Huber(_PNormLoss):
     curvature = 1.0
 
     def __init__(self, kappa: float | str = 1.0, p: float = 2) -> None:
-        self.kappa: float = kappa  # type: ignore[assignment]  # a text becomes a number in resolve
+        self.kappa: float = kappa  # type: ignore[assignment]  # resolve replaces a string by a number
         self.p = p
 
     @property
     def sparse(self) -> bool:
-        """Return False: small residuals cost too."""
+        """Return False: small residuals have a cost too."""
         return False
 
     @property
@@ -165,28 +165,28 @@ class Huber(_PNormLoss):
         return self.prox_remainder(duals / (1 + step), step / (1 + step))
 
     def prox_remainder(self, duals: Array, step: Step) -> Array:
-        """Return the projection on the ball of the conjugate's domain, whatever the step."""
+        """Return the projection on the domain of the conjugate, a ball, for any step."""
         return self._dual.project(duals, self.kappa)
 
     def saturation(self, duals: Array) -> Array:
-        """Return each dual norm over ``kappa``, shape (n,); if ``p`` is 1, each dual value."""
+        """Return each dual norm divided by ``kappa``, shape (n,); if ``p`` is 1, each dual value."""
         return self._sizes(duals) / self.kappa
 
     def bounded_norms(self, residuals: Array, point_scale: Array | None = None) -> np.ndarray:
-        """Return the norms that the threshold is compared with, (n,): those of the gradient, in the dual norm."""
+        """Return the norms that the threshold is compared with, (n,): the dual norms of the gradient."""
         if residuals.ndim == 1:
             return super().bounded_norms(residuals, point_scale)
         return host(PNorm(float(self.p), point_scale).dual().norm(residuals)[:, 0]).astype(np.float64)
 
 
 class _Insensitive(_PNormLoss, ABC):
-    """A loss that is zero in the ball of radius epsilon."""
+    """A loss that vanishes on the ball of radius epsilon."""
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}
     _size = ("epsilon", "scale:0.6")
 
     def __init__(self, epsilon: float | str = 0.1, p: float = 2) -> None:
-        self.epsilon: float = epsilon  # type: ignore[assignment]  # a text becomes a number in resolve
+        self.epsilon: float = epsilon  # type: ignore[assignment]  # resolve replaces a string by a number
         self.p = p
 
     @property
@@ -202,16 +202,16 @@ class EpsilonRidge(_Insensitive):
         \qquad \ell^* = \tfrac12 \|\cdot\|^2 + \varepsilon \|\cdot\|_q,
         \qquad \tfrac1p + \tfrac1q = 1.
 
-    Residuals inside the ball cost nothing and have a null dual variable.
+    Residuals inside the ball cost nothing and have a zero dual variable.
 
     Parameters
     ----------
     epsilon : float or str, default=0.1
         Radius of the ball, in [0, inf); 0 gives the square loss. ``"scale:0.6"`` is 0.6 times a robust scale of the
-        residuals of a pilot model (1.4826 times the median of their norms), ``"quantile:0.2"`` the norm that a fifth of
-        them stay below, ``"auto"`` is ``"scale:0.6"``.
+        residuals of a pilot model (1.4826 times the median of their norms), ``"quantile:0.2"`` is the 0.2-quantile of
+        these norms, and ``"auto"`` means ``"scale:0.6"``.
     p : float, default=2
-        Order of the norm, in [1, inf]. With 2 whole samples have a null dual variable, with inf single values do.
+        Order of the norm, in [1, inf]. With 2 whole samples have a zero dual variable, with inf single values do.
 
     References
     ----------
@@ -256,7 +256,7 @@ class EpsilonRidge(_Insensitive):
 
 
 class EpsilonSVR(_Insensitive):
-    r"""The p-norm beyond epsilon, as in support vector regression.
+    r"""Epsilon-insensitive p-norm, as in support vector regression.
 
     .. math:: \ell = \max(\|\cdot\|_p - \varepsilon, 0)
         = \|\cdot\|_p \,\square\, \chi_{\|\cdot\|_p \le \varepsilon},
@@ -267,16 +267,16 @@ class EpsilonSVR(_Insensitive):
     ----------
     epsilon : float or str, default=0.1
         Norm below which a residual costs nothing, in [0, inf). ``"scale:0.6"`` is 0.6 times a robust scale of the
-        residuals of a pilot model (1.4826 times the median of their norms), ``"quantile:0.2"`` the norm that a fifth of
-        them stay below, ``"auto"`` is ``"scale:0.6"``.
+        residuals of a pilot model (1.4826 times the median of their norms), ``"quantile:0.2"`` is the 0.2-quantile of
+        these norms, and ``"auto"`` means ``"scale:0.6"``.
     p : float, default=2
         Order of the norm, in [1, inf].
 
     Notes
     -----
-    The prox of ``step`` times the conjugate is the shrinkage of threshold ``step * epsilon`` where that ends inside the
-    unit ball, else the projection on the unit ball: a multiplier of the constraint only adds to the threshold, and the
-    projection is the shrinkage of the one threshold that ends on the sphere.
+    The prox of ``step`` times the conjugate is shrinkage with threshold ``step * epsilon`` if the result lies inside
+    the unit ball, and the projection on the unit ball otherwise: a multiplier of the constraint only adds to the
+    threshold, and the projection is the shrinkage whose threshold leads to the sphere.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Scalar profiles: the convex function of the norm behind a radial loss, and its conjugate.
 
 A radial loss is ``l(r) = f(|r|)`` with f convex and non-decreasing on [0, inf). Then ``l*(a) = f*(|a|)`` and the prox
-of ``l*`` moves along the row: everything happens in one dimension, for all rows at once.
+of ``l*`` moves along the row: everything is one-dimensional, for all rows at once.
 """
 
 import math
@@ -13,17 +13,17 @@ from fenchel._array import Array, Namespace, eps, indicator, namespace
 
 __all__ = ["Ball", "Convolution", "Exponential", "Linear", "NormLog", "Power", "Profile", "Quadratic"]
 
-Step = float | Array  # of a prox: one number, or an array with one for each row
+Step = float | Array  # step of a prox: one number, or an array with one per row
 Prox = Callable[[Array, Step], Array]
 
-_HALVINGS = 120  # more than a bisection needs to close a bracket to the last bit of float64
-_FEW, _DECADES = 6, 1e3  # steps before a bracket whose ends have this ratio is halved in decades
+_HALVINGS = 120  # more than bisection needs to narrow a bracket to the last bit of float64
+_FEW, _DECADES = 6, 1e3  # after this many steps, a bracket whose ends have this ratio is halved on a log scale
 
 
 class Profile(ABC):
     """A convex non-decreasing f on [0, ``radius``], with its conjugate on [0, ``bound``].
 
-    A new profile writes ``value``, ``conjugate`` and ``slope``; the rest follows by bisection unless written.
+    A new profile implements ``value``, ``conjugate`` and ``slope``; the rest follows by bisection unless overridden.
     """
 
     curvature: float = 0.0  # the conjugate contains curvature / 2 * s**2
@@ -44,9 +44,9 @@ class Profile(ABC):
 
     def prox(self, s: Array, step: Step) -> Array:
         """Return the prox of ``step * f*`` at s >= 0."""
-        # u + step * slope(u) = s has its root in [0, s]; exactly zero where the slope at zero is already too large
+        # u + step * slope(u) = s has its root in [0, s]; the root is zero where the slope at zero is already too large
         xp = namespace(s)
-        most = float(xp.finfo(s.dtype).max) / (1 + step)  # infinity times a null step is no number
+        most = float(xp.finfo(s.dtype).max) / (1 + step)  # infinity times a zero step would be NaN
         return _solve_increasing(lambda u: u + step * xp.clip(self.slope(u), max=most), s, high=s)
 
     def remainder(self) -> "Profile":
@@ -54,7 +54,7 @@ class Profile(ABC):
         return self
 
     def absorb(self, prox: Prox, s: Array, step: Step) -> Array | None:
-        """Return the prox of (this conjugate + another) from the other's prox, if there is a formula."""
+        """Return the prox of (this conjugate + another) given the other's prox, or ``None`` if there is no formula."""
         return None
 
 
@@ -85,7 +85,7 @@ class Quadratic(Profile):
         return Ball(0.0)
 
     def absorb(self, prox: Prox, s: Array, step: Step) -> Array:
-        """Scale, then take the other's prox with the shortened step."""
+        """Scale, then apply the other prox with the shortened step."""
         return prox(s / (1 + step), step / (1 + step))
 
 
@@ -109,7 +109,7 @@ class Linear(Profile):
         return indicator(s / self.scale)
 
     def slope(self, s: Array) -> Array:
-        """Return 0 below ``scale``, infinity from there."""
+        """Return 0 below ``scale``, infinity from there on."""
         xp = namespace(s)
         zero = xp.zeros_like(s)
         return xp.where(s < self.scale, zero, zero + math.inf)
@@ -119,7 +119,7 @@ class Linear(Profile):
         return namespace(s).clip(s, max=self.scale)
 
     def absorb(self, prox: Prox, s: Array, step: Step) -> Array:
-        """Clip the other's prox: in one dimension a bound is met by clipping."""
+        """Clip the other prox: in one dimension a bound is enforced by clipping."""
         return namespace(s).clip(prox(s, step), max=self.scale)
 
 
@@ -153,7 +153,7 @@ class Ball(Profile):
         return namespace(s).clip(s - step * self.limit, min=0.0)
 
     def absorb(self, prox: Prox, s: Array, step: Step) -> Array:
-        """Shift: a linear term moves the point where the other's prox is taken."""
+        """Shift the argument of the other prox by the linear term."""
         return prox(self.prox(s, step), step)
 
 
@@ -173,7 +173,7 @@ class Power(Profile):
         return self.scale / self.eta * t**self.eta
 
     def conjugate(self, s: Array) -> Array:
-        """Return scale / eta' * (s / scale)**eta', eta' the conjugate exponent."""
+        """Return scale / eta' * (s / scale)**eta', where eta' is the conjugate exponent."""
         exponent = self._conjugate_exponent
         return self.scale / exponent * (s / self.scale) ** exponent
 
@@ -206,12 +206,12 @@ class Exponential(Profile):
 
 @dataclass(frozen=True)
 class NormLog(Profile):
-    """f = convex envelope of scale * t log t: constant up to 1 / e."""
+    """f = convex envelope of scale * t log t, constant up to 1 / e."""
 
     scale: float
 
     def value(self, t: Array) -> Array:
-        """Return scale * t log t beyond 1 / e, -scale / e before."""
+        """Return scale * t log t beyond 1 / e, -scale / e below."""
         xp = namespace(t)
         clipped = xp.clip(t, min=1 / math.e)
         return self.scale * clipped * xp.log(clipped)
@@ -256,7 +256,7 @@ class Convolution(Profile):
         return namespace(t).where(t <= self.radius * (1 + 16 * eps(t)), inside, namespace(t).zeros_like(t) + math.inf)
 
     def _maximiser(self, t: Array) -> Array:
-        """Return the s that attains f(t) = s t - f*(s): a prox, if the conjugate has a quadratic part."""
+        """Return the s that attains f(t) = s t - f*(s), which is a prox if the conjugate has a quadratic part."""
         if self.curvature > 0:
             return self.remainder().prox(t / self.curvature, 1 / self.curvature)
         is_bounded = math.isfinite(self.bound)
@@ -272,7 +272,7 @@ class Convolution(Profile):
         return self.first.slope(s) + self.second.slope(s)
 
     def prox(self, s: Array, step: Step) -> Array:
-        """Return the prox of the sum: by formula if one part can absorb the other, else by bisection."""
+        """Return the prox of the sum, by formula if one part can absorb the other, else by bisection."""
         for part, other in ((self.first, self.second), (self.second, self.first)):
             absorbed = part.absorb(other.prox, s, step)
             if absorbed is not None:
@@ -287,12 +287,12 @@ class Convolution(Profile):
 def _solve_increasing(function: Callable[[Array], Array], level: Array, high: Array) -> Array:
     """Return the u in [0, high] with function(u) = level; 0 where function(0) >= level.
 
-    Chandrupatla's method, on all entries at once: inverse quadratic steps where they are safe, halvings elsewhere, so
-    that a jump of the function costs no more than a bisection. A root that is still not found after a few steps in a
-    bracket of several decades is looked for in the middle of the decades.
+    Chandrupatla's method on all entries at once: inverse quadratic interpolation where it is safe, bisection elsewhere,
+    so that a jump of the function costs no more than a bisection. If the bracket still spans several decades after a
+    few steps, it is halved on a logarithmic scale.
     """
     xp = namespace(level)
-    limit = xp.clip(level, min=float(xp.finfo(level.dtype).max) ** 0.25)  # of an excess; no less than the level
+    limit = xp.clip(level, min=float(xp.finfo(level.dtype).max) ** 0.25)  # of an excess; at least the level
 
     def excess(u: Array) -> Array:
         return xp.minimum(function(u) - level, limit)
@@ -312,7 +312,7 @@ def _solve_increasing(function: Callable[[Array], Array], level: Array, high: Ar
         a, fa = x, fx
         width = xp.abs(b - a)
         tolerance = 2 * eps(level) * xp.maximum(xp.abs(a), xp.abs(b))
-        if not bool(xp.any(~is_zero & (width > tolerance) & (fa != 0))):  # entries that are not numbers are done
+        if not bool(xp.any(~is_zero & (width > tolerance) & (fa != 0))):  # NaN entries count as done
             break
         share = xp.where(is_zero | (fa == 0), half, _next_share(xp, (a, b, c), (fa, fb, fc), half))
         safe = xp.where(width > 0, width, xp.ones_like(width))
@@ -323,13 +323,13 @@ def _solve_increasing(function: Callable[[Array], Array], level: Array, high: Ar
 
 
 def _decades_halved(xp: Namespace, x: Array, a: Array, b: Array) -> Array:
-    """Return x, or where the ends of the bracket are decades apart their geometric mean."""
+    """Return x, or the geometric mean of the bracket's ends if they are decades apart."""
     low, high = xp.minimum(a, b), xp.maximum(a, b)
     return xp.where(high > _DECADES * low, xp.sqrt(xp.maximum(low, eps(x) ** 2 * high)) * xp.sqrt(high), x)
 
 
 def _next_share(xp: Namespace, points: tuple[Array, ...], values: tuple[Array, ...], half: Array) -> Array:
-    """Return where between the first two points to look next: by inverse quadratic interpolation where it is safe."""
+    """Return the next relative position between the first two points, by inverse quadratic interpolation if safe."""
     a, b, c = points
     fa, fb, fc = values
     ones = xp.ones_like(a)
@@ -345,7 +345,7 @@ def _next_share(xp: Namespace, points: tuple[Array, ...], values: tuple[Array, .
 
 
 def _exp(exponent: Array, minus_one: bool = False) -> Array:
-    """Return exp (or expm1), infinity where it overflows, without a warning."""
+    """Return exp (or expm1), infinity on overflow, without a warning."""
     xp = namespace(exponent)
     limit = math.log(float(xp.finfo(exponent.dtype).max)) - 1
     clipped = xp.clip(exponent, max=limit)
@@ -354,7 +354,7 @@ def _exp(exponent: Array, minus_one: bool = False) -> Array:
 
 
 def _grow(function: Callable[[Array], Array], level: Array) -> Array:
-    """Return points where an increasing function has passed ``level``, by squaring steps up to 1e150."""
+    """Return points where an increasing function exceeds ``level``, by squaring steps up to 1e150."""
     xp = namespace(level)
     high = xp.ones_like(level)
     for power in range(1, 10):

@@ -1,4 +1,4 @@
-"""Losses of the residual's norm: one scalar profile each."""
+"""Losses of the norm of the residual, each given by a scalar profile."""
 
 import math
 from abc import ABC, abstractmethod
@@ -47,7 +47,7 @@ class RadialLoss(Loss, ABC):
         return _rescale(duals, norms, self.profile.remainder().prox(norms, step))
 
     def saturation(self, duals: Array) -> Array | None:
-        """Return |a_i| over the bound of the dual domain, or ``None`` if there is none."""
+        """Return |a_i| divided by the bound of the dual domain, or ``None`` if it is unbounded."""
         bound = self.profile.bound
         if not math.isfinite(bound):
             return None
@@ -87,7 +87,7 @@ class Square(RadialLoss):
 
     @property
     def is_unit_free(self) -> bool:
-        """Return True: the loss of a residual in another unit is a multiple."""
+        """Return True: in another unit the loss is multiplied by a constant."""
         return True
 
 
@@ -253,8 +253,9 @@ class Ball(RadialLoss):
 
     Notes
     -----
-    The smoothest function that passes within ``radius`` of every sample. There may be none (two samples with the same
-    input and outputs further apart than twice the radius): the primal objective is then infinite, and the fit says so.
+    The solution is the smoothest function that passes within ``radius`` of every sample. There may be none (two samples
+    with the same input and outputs further apart than twice the radius): the primal objective is then infinite, and
+    the fit reports it.
 
     References
     ----------
@@ -292,13 +293,13 @@ class InfimalConvolution(RadialLoss):
     Parameters
     ----------
     f, g : Loss
-        Two losses of the Euclidean norm (``Huber`` and the epsilon losses count when ``p=2``); they may themselves be
-        convolutions.
+        Two losses of the Euclidean norm, including ``Huber`` and the epsilon losses with ``p=2``; they may themselves
+        be convolutions.
 
     Notes
     -----
-    The prox of the sum of two conjugates is taken in one dimension: by formula when one of the two is ``Square``,
-    ``Norm`` or ``Ball``, else by a bisection that is carried out on all rows at once.
+    The prox of the sum of two conjugates is one-dimensional: it has a formula if one of the two is ``Square``,
+    ``Norm`` or ``Ball``, and is otherwise computed by bisection on all rows at once.
 
     References
     ----------
@@ -341,7 +342,7 @@ class InfimalConvolution(RadialLoss):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Return pairs that take the formula, pairs that take the bisection, and a nested one."""
+        """Return pairs with a formula, pairs that need bisection, and a nested convolution."""
         return [
             cls(Square(), Norm(0.5)),
             cls(Norm(1.0), Ball(0.2)),
@@ -352,7 +353,7 @@ class InfimalConvolution(RadialLoss):
 
 
 def _rescale(rows: Array, norms: Array, new_norms: Array) -> Array:
-    """Return the rows with the wanted norms; zero rows stay zero."""
+    """Rescale the rows to the given norms; zero rows stay zero."""
     xp = namespace(rows)
     safe = xp.where(norms > 0, norms, xp.ones_like(norms))
     return rows * (new_norms / safe)

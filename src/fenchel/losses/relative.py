@@ -1,4 +1,4 @@
-"""Thresholds of losses in the units of the data: multiples of a robust scale, or quantiles, of residual norms."""
+"""Loss thresholds relative to the data: multiples of a robust scale, or quantiles, of residual norms."""
 
 import math
 import re
@@ -10,21 +10,21 @@ from fenchel._statistics import weighted_quantile
 
 __all__: list[str] = []
 
-_NORMAL = 1.482602218505602  # standard deviation of a normal law over its median absolute deviation
+_NORMAL = 1.482602218505602  # standard deviation of a normal law divided by its median absolute deviation
 _FORM = re.compile(r"(scale|quantile):(.+)")
 FORMS = "'auto', 'scale:c' with c > 0, or 'quantile:q' with 0 < q < 1"
 
 
 @dataclass(frozen=True)
 class RelativeSize:
-    """``number`` times the robust scale of residual norms, or their quantile of level ``number``."""
+    """``number`` times the robust scale of residual norms, or their quantile at level ``number``."""
 
     kind: str
     number: float
 
     @classmethod
     def parse(cls, text: str, auto: str) -> "RelativeSize | None":
-        """Return what a text means, ``auto`` for ``"auto"``; ``None`` where it means nothing."""
+        """Parse a relative size, with ``auto`` for ``"auto"``; return ``None`` if the text is not one."""
         found = _FORM.fullmatch(auto if text == "auto" else text)
         try:
             size = cls(found[1], float(found[2])) if found else None
@@ -35,9 +35,9 @@ class RelativeSize:
         return size
 
     def of(self, norms: np.ndarray, weights: np.ndarray | None = None) -> float:
-        """Return the size as a positive number: 1.4826 times the median norm is the scale, as for normal residuals.
+        """Return the size as a positive number; the scale is 1.4826 times the median norm, as for normal residuals.
 
-        Null norms count only if there are others; without any the size is 1.
+        Zero norms are ignored if the size would be zero; if all norms are zero the size is 1.
         """
         counts = np.ones(len(norms)) if weights is None else weights
         level = self.number if self.kind == "quantile" else 0.5

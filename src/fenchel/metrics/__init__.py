@@ -1,4 +1,4 @@
-"""Scores of predictions (curves, quantiles, label sets, rankings, tables), and scorers for scikit-learn's searches."""
+"""Metrics for predicted curves, quantiles, label sets, rankings and tables, and scorers for scikit-learn's searches."""
 
 from fenchel.metrics import curves, labels, quantiles, scores
 from fenchel.metrics.curves import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Errors of predicted curves, and scorers made of them for scikit-learn's searches."""
+"""Errors of predicted curves, and the corresponding scorers for scikit-learn's searches."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,27 +17,27 @@ _AGGREGATES: dict[str, Callable[..., np.ndarray]] = {"mean": np.mean, "median": 
 
 
 def curve_errors(Y: Outputs, predicted: Outputs, grid: Array | None = None) -> np.ndarray:
-    r"""Return the mean squared error of each predicted curve over the points at which the true one was observed.
+    r"""Return the mean squared error of each predicted curve over the observed points of the true curve.
 
     .. math:: e_i = \frac{C}{\sum_{jc} w_j s_{ijc}} \sum_{jc} w_j \, s_{ijc} \, (y_{ic}(t_j) - \hat y_{ic}(t_j))^2,
 
     with the weights :math:`w` of the trapezoid rule, :math:`s = 1` where a curve was observed and 0 elsewhere, and C
-    channels. For a curve that was observed everywhere this is the squared norm of the error over the length of the
-    domain; channels add up, as they do in the norm.
+    channels. For a fully observed curve this is the squared norm of the error divided by the length of the domain;
+    channels add up, as in the norm.
 
     Parameters
     ----------
     Y : array, list of pairs, DataFrame, scikit-fda object or Curves
-        True curves, in any form that ``fenchel.datasets.as_curves`` takes; NaN is not observed.
+        True curves, in any form accepted by ``fenchel.datasets.as_curves``; NaN means not observed.
     predicted : array of shape (n, m) or (n, m, c), scikit-fda object or Curves
-        Predictions at the points of ``Y``: of the grid, or of the union of the points if each curve has its own.
+        Predictions at the points of ``Y``: the grid, or the union of the points if each curve has its own.
     grid : array of shape (m,) or None, default=None
-        Points of the curves; ``None`` takes them from ``Y``, or [0, 1] in equal steps.
+        Points of the curves; ``None`` takes them from ``Y``, or an equispaced grid on [0, 1].
 
     Returns
     -------
     errors : ndarray of shape (n,)
-        One number for each curve.
+        One error per curve.
 
     Examples
     --------
@@ -75,20 +75,20 @@ def curve_scorer(aggregate: str = "mean", grid: Array | None = None) -> "_CurveS
     Parameters
     ----------
     aggregate : {"mean", "median"}, default="mean"
-        How the errors of the curves become one number. The median does not follow a minority of wrong curves.
+        How to aggregate the errors of the curves. The median is robust to a minority of outlying curves.
     grid : array of shape (m,) or None, default=None
-        Points of the curves; ``None`` takes those of the model, then as in ``curve_errors``.
+        Points of the curves; ``None`` takes those of the model, otherwise as in ``curve_errors``.
 
     Returns
     -------
     scorer : callable
-        ``scorer(estimator, X, y)`` is minus the mean or the median of ``curve_errors``. The estimator may be one of
-        this library or any other that predicts arrays of the shape of ``y``.
+        ``scorer(estimator, X, y)`` is minus the mean or the median of ``curve_errors``. The estimator may be any that
+        predicts arrays with the shape of ``y``, from this library or another.
 
     Notes
     -----
-    An array with NaN passes through scikit-learn's splits as it is, and so does a list of pairs: a prediction is then
-    made at the points of the curves that were held out.
+    An array with NaN passes unchanged through scikit-learn's splits, and so does a list of pairs: predictions are then
+    made at the points of the held-out curves.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def curve_scorer(aggregate: str = "mean", grid: Array | None = None) -> "_CurveS
 
 @dataclass(frozen=True, eq=False)
 class _CurveScorer:
-    """A scorer; an object, so that it can be sent to other processes."""
+    """A scorer, as an object so that it can be pickled."""
 
     aggregate: str
     grid: Array | None = None

@@ -1,4 +1,4 @@
-"""Losses and scores of predicted label sets and of rankings of candidates, and scorers for scikit-learn's searches."""
+"""Metrics for predicted label sets and rankings of candidates, and scorers for scikit-learn's searches."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def hamming_losses(Y: Outputs, predicted: Outputs) -> np.ndarray:
     Returns
     -------
     losses : ndarray of shape (n,)
-        Numbers in [0, 1]; least is best.
+        Losses in [0, 1]; lower is better.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def f1_scores(Y: Outputs, predicted: Outputs) -> np.ndarray:
     Returns
     -------
     scores : ndarray of shape (n,)
-        Numbers in [0, 1]; greatest is best. Two empty label sets agree: their score is 1.
+        Scores in [0, 1]; higher is better. Two empty label sets have score 1.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def f1_scores(Y: Outputs, predicted: Outputs) -> np.ndarray:
 
 
 def subset_accuracies(Y: Outputs, predicted: Outputs) -> np.ndarray:
-    """Return 1.0 for each sample with all labels right and 0.0 for the others.
+    """Return 1.0 for each sample whose labels are all correct and 0.0 for the others.
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ def ranks_of(scores: Sequence[ArrayLike], true: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     scores : array of shape (n, C) or list of arrays of shape (C_i,)
-        Distances to the candidates, such as ``StructuredPredictor.decision_scores`` returns; least is best.
+        Distances to the candidates, such as ``StructuredPredictor.decision_scores`` returns; lower is better.
     true : array of int of shape (n,)
-        Place of the true one among each sample's candidates.
+        Index of the true candidate among each sample's candidates.
 
     Returns
     -------
     ranks : ndarray of int of shape (n,)
-        Number of candidates that come before the true one. A candidate at the same distance comes before: a model that
-        cannot tell candidates apart earns nothing.
+        Number of candidates ranked before the true one. A candidate at the same distance ranks before it, so that a
+        model that cannot tell candidates apart earns nothing.
 
     Examples
     --------
@@ -107,14 +107,14 @@ def ranks_of(scores: Sequence[ArrayLike], true: ArrayLike) -> np.ndarray:
     """
     places = _array(true)
     if len(scores) != len(places):
-        raise ValueError(f"scores and true must have as many samples. Got {len(scores)} and {len(places)}.")
+        raise ValueError(f"scores and true must have the same number of samples. Got {len(scores)} and {len(places)}.")
     if places.dtype.kind not in "iu":
-        raise ValueError(f"true must hold the place of a candidate for each sample, as integers. Got {places.dtype}.")
+        raise ValueError(f"true must hold the index of a candidate for each sample, as integers. Got {places.dtype}.")
     ranks = np.zeros(len(places), dtype=np.int64)
     for i, place in enumerate(places):
         row = _array(scores[i]).astype(np.float64)
         if not 0 <= place < len(row):
-            raise ValueError(f"true must be a place among the candidates. Sample {i} has {len(row)}, got {place}.")
+            raise ValueError(f"true must be an index into the candidates. Sample {i} has {len(row)}, got {place}.")
         if np.isnan(row).any():
             raise ValueError(f"scores must not be NaN. Those of sample {i} are.")
         ranks[i] = np.sum(row <= row[place]) - 1
@@ -127,9 +127,9 @@ def top_k_accuracies(ranks: ArrayLike, k: int) -> np.ndarray:
     Parameters
     ----------
     ranks : array of int of shape (n,)
-        Place of the true candidate in each sample's ranking, 0 for the first, such as ``ranks_of`` returns.
+        Rank of the true candidate of each sample, 0 for the first, such as ``ranks_of`` returns.
     k : int
-        How many candidates count.
+        Number of candidates that count.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def top_k_accuracies(ranks: ArrayLike, k: int) -> np.ndarray:
     places = _array(ranks)
     if places.ndim != 1 or places.dtype.kind not in "iu" or (places < 0).any():
         raise ValueError(
-            f"ranks must be one-dimensional, of integers >= 0. Got {places.dtype} of shape {places.shape}."
+            f"ranks must be a vector of non-negative integers. Got {places.dtype} of shape {places.shape}."
         )
     return (places < k).astype(np.float64)
 
@@ -169,7 +169,7 @@ def label_scorer(score: str = "hamming") -> "_LabelScorer":
     Returns
     -------
     scorer : callable
-        ``scorer(estimator, X, y)``, of any estimator whose predictions are 0/1 rows.
+        ``scorer(estimator, X, y)``, for any estimator that predicts 0/1 rows.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def label_scorer(score: str = "hamming") -> "_LabelScorer":
 
 @dataclass(frozen=True)
 class _LabelScorer:
-    """A scorer; an object, so that it can be sent to other processes."""
+    """A scorer, as an object so that it can be pickled."""
 
     score: str
 
@@ -203,7 +203,7 @@ def _labels(Y: Outputs, predicted: Outputs) -> tuple[np.ndarray, np.ndarray]:
     for name, given in (("Y", Y), ("predicted", predicted)):
         labels = _array(given)
         if labels.ndim != 2:
-            raise ValueError(f"{name} must have one row of labels for each sample. Got the shape {labels.shape}.")
+            raise ValueError(f"{name} must have one row of labels for each sample. Got shape {labels.shape}.")
         if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
             raise ValueError(f"{name} must hold labels that are 0 or 1. Use a decoder such as 'threshold'.")
         label_sets.append(labels.astype(bool))

@@ -1,4 +1,4 @@
-"""Errors of predicted quantiles and intervals, and scorers made of them for scikit-learn's searches."""
+"""Metrics for predicted quantiles and intervals, and the corresponding scorers for scikit-learn's searches."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _LEVELS = tuple(k / 20 for k in range(1, 20))
 
 
 def pinball_loss(y: Array, predicted: Array, levels: float | Array) -> float:
-    r"""Return the mean pinball loss of predicted quantiles, over samples and levels.
+    r"""Return the mean pinball loss of predicted quantiles over samples and levels.
 
     .. math:: \rho_\theta(r) = \max(\theta r, (\theta - 1) r), \qquad r = y - \hat q(\theta).
 
@@ -23,14 +23,14 @@ def pinball_loss(y: Array, predicted: Array, levels: float | Array) -> float:
     y : array of shape (n,) or (n, d)
         Outputs.
     predicted : array of shape (n, q) or (n, q, d)
-        Quantiles.
+        Predicted quantiles.
     levels : array of shape (q,)
-        Their levels, in (0, 1).
+        Levels of the quantiles, in (0, 1).
 
     Returns
     -------
     loss : float
-        The mean.
+        The mean loss.
 
     Examples
     --------
@@ -52,12 +52,12 @@ def crps(y: Array, predicted: Array, levels: float | Array, weights: ArrayLike |
     y, predicted, levels
         As for ``pinball_loss``.
     weights : array of shape (q,) or None, default=None
-        Weights of the levels in the integral, such as ``level_weights_`` of a model; ``None`` is equal weights.
+        Weights of the levels in the integral, such as ``level_weights_`` of a model; ``None`` means equal weights.
 
     Returns
     -------
     scores : ndarray of shape (n,) or (n, d)
-        One number for each output; least is best.
+        One score per output; lower is better.
 
     References
     ----------
@@ -82,12 +82,12 @@ def crossing_rate(predicted: Array) -> float:
     Parameters
     ----------
     predicted : array of shape (n, q) or (n, q, d)
-        Quantiles of increasing levels.
+        Quantiles at increasing levels.
 
     Returns
     -------
     rate : float
-        Between 0 and 1; falls below the round-off of the dtype do not count.
+        Between 0 and 1; decreases below the round-off of the dtype do not count.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def coverage(y: Array, low: Array, high: Array) -> float:
 
     Parameters
     ----------
-    y, low, high : array of one shape
+    y, low, high : array of the same shape
         Outputs, and the ends of their intervals.
 
     Returns
@@ -122,7 +122,7 @@ def coverage(y: Array, low: Array, high: Array) -> float:
     """
     y, low, high = (_values(part, name) for part, name in ((y, "y"), (low, "low"), (high, "high")))
     if not y.shape == low.shape == high.shape:
-        raise ValueError(f"y, low and high must have one shape. Got {y.shape}, {low.shape} and {high.shape}.")
+        raise ValueError(f"y, low and high must have the same shape. Got {y.shape}, {low.shape} and {high.shape}.")
     return float(np.mean((low <= y) & (y <= high)))
 
 
@@ -132,7 +132,7 @@ def pinball_scorer(levels: float | Array = _LEVELS) -> "_Scorer":
     Parameters
     ----------
     levels : array of shape (q,), default=(0.05, 0.1, ..., 0.95)
-        Levels at which the model is asked.
+        Levels at which to evaluate the model.
 
     Returns
     -------
@@ -154,12 +154,12 @@ def pinball_scorer(levels: float | Array = _LEVELS) -> "_Scorer":
 
 
 def crps_scorer(n_levels: int = 50) -> "_Scorer":
-    """Return a scorer of whole distributions; greater is better.
+    """Return a scorer of predicted distributions; greater is better.
 
     Parameters
     ----------
     n_levels : int, default=50
-        Number of equal intervals at whose midpoints the model is asked.
+        Number of equal intervals at whose midpoints the model is evaluated.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def crps_scorer(n_levels: int = 50) -> "_Scorer":
 
 @dataclass(frozen=True)
 class _Scorer:
-    """A scorer; an object, so that it can be sent to other processes."""
+    """A scorer, as an object so that it can be pickled."""
 
     levels: tuple[float, ...]
     factor: float
@@ -209,5 +209,5 @@ def _values(array: Outputs, name: str) -> np.ndarray:
     values = np.asarray(host(array) if hasattr(array, "device") else array)
     values = values if values.dtype.kind == "f" else values.astype(np.float64)
     if not np.all(np.isfinite(values)):
-        raise ValueError(f"{name} must be finite. It holds NaN or infinity.")
+        raise ValueError(f"{name} must be finite. It contains NaN or infinity.")
     return values

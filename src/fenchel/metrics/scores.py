@@ -1,4 +1,4 @@
-"""How well predictions fit: the coefficient of determination, and errors beside those of the mean."""
+"""Goodness of fit: the coefficient of determination, and errors compared with those of the mean."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,7 +12,7 @@ __all__ = ["Scores"]
 
 
 class Predictor(Protocol):
-    """A fitted estimator, as a scorer sees it; ``options`` say where or what to predict."""
+    """Interface of a fitted estimator for scorers; ``options`` are passed to ``predict``."""
 
     def predict(self, X: object, **options: object) -> Outputs:
         """Return the predictions."""
@@ -25,16 +25,16 @@ class Scores:
     Attributes
     ----------
     n_rows : int
-        Rows that were scored.
+        Number of scored rows.
     r2 : float
         Coefficient of determination: the mean over the outputs, or for curves the share of the integrated variance. NaN
         for a single row.
     rmse : float
         Root mean squared error over all observed values.
     rmse_of_mean : float
-        That of the mean of the training targets as the prediction of every row.
+        Root mean squared error of predicting the mean of the training targets for every row.
     rmse_of_linear : float or None
-        That of a linear model of the training rows, where there is one.
+        Root mean squared error of a linear model fitted to the training rows, if there is one.
     """
 
     n_rows: int
@@ -52,7 +52,7 @@ class Scores:
         grid: np.ndarray | None = None,
         linear: np.ndarray | None = None,
     ) -> "Scores":
-        """Return the scores of predictions, (n, p); NaN is not observed.
+        """Return the scores of predictions, (n, p); NaN means not observed.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Scores:
         observed = np.asarray(observed, dtype=np.float64)
         errors = _sums_of_squares(observed - predicted)
         spread = _sums_of_squares(observed - mean_of_columns(observed))
-        if grid is not None:  # one output, a function: integrals instead of single points
+        if grid is not None:  # a single functional output: integrate over the points
             weights = trapezoid_weights(grid)
             errors, spread = np.atleast_1d(weights @ errors), np.atleast_1d(weights @ spread)
         return cls(
@@ -90,13 +90,13 @@ def _sums_of_squares(residuals: np.ndarray) -> np.ndarray:
 
 
 def mean_of_columns(values: np.ndarray) -> np.ndarray:
-    """Return the mean of what was observed in each column; 0 where nothing was."""
+    """Return the mean of the observed values of each column, or 0 if there are none."""
     seen = ~np.isnan(values)
     return np.asarray(np.where(seen, values, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
 
 
 def _determination(errors: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Return 1 - errors / spread; an output that does not vary scores 1 if it is predicted exactly, else 0."""
+    """Return 1 - errors / spread; a constant output scores 1 if it is predicted exactly, else 0."""
     varies = spread > 0
     return np.where(varies, 1 - errors / np.where(varies, spread, 1.0), np.where(errors > 0, 0.0, 1.0))
 

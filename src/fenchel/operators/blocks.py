@@ -1,4 +1,4 @@
-"""General operators, given by their blocks."""
+"""General Gram operators, stored as blocks."""
 
 from fenchel._array import Array, namespace
 from fenchel.operators.coupled import CoupledOperator
@@ -42,7 +42,7 @@ class Blocks(CoupledOperator):
         return xp.linalg.eigvalsh(diagonal)[:, -1]
 
     def block(self, rows: Index, columns: Index | None = None) -> "Blocks":
-        """Return some of the blocks."""
+        """Return the blocks of the selected samples."""
         return Blocks(taken(taken(self.blocks, rows), rows if columns is None else columns, axis=1))
 
     def _full(self) -> Array:
@@ -55,6 +55,6 @@ def _scaled(operator: Blocks, root: Array) -> Blocks:
 
 
 def as_matrix(blocks: Array) -> Array:
-    """Return blocks (n, m, p, p) as one (n p) × (m p) matrix."""
+    """Reshape blocks (n, m, p, p) to one (n p) × (m p) matrix."""
     xp, (n, m, p, _) = namespace(blocks), blocks.shape
     return xp.reshape(xp.permute_dims(blocks, (0, 2, 1, 3)), (n * p, m * p))

@@ -1,4 +1,4 @@
-"""Preconditioned conjugate gradients: linear systems from products alone, all columns at once."""
+"""Preconditioned conjugate gradients for linear systems given by products, for all columns at once."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,26 +8,26 @@ from fenchel.operators.operator import Operator
 
 __all__ = ["ConjugateGradients"]
 
-_RTOL = 1e-12  # of a system that is solved once
-STEPS = 200  # at most
+_RTOL = 1e-12  # tolerance for a system that is solved once
+STEPS = 200  # maximum number of iterations
 
 
 class ConjugateGradients:
     r"""Conjugate gradients for (shift + scale K ⊗ M) A = B, for all columns at once in the eigenbasis of M.
 
-    The preconditioner is the inverse of the same operator with the features of K in its place. The last solution and
-    its product are kept, and the next solve starts there; they do not depend on scale and shift.
+    The preconditioner is the inverse of the same operator with the features in place of K. The last solution and its
+    product are kept as the start of the next solve; they do not depend on scale and shift.
 
     Parameters
     ----------
     gram : Operator
-        A ``Streamed`` operator, or its Kronecker product with an operator of the outputs.
+        A ``Streamed`` operator, or its Kronecker product with an operator on the outputs.
     scale, shift : float
         Both positive.
     rtol : float
-        The solve ends at this share of the first residual.
+        Relative residual at which the solve ends.
     before : ConjugateGradients or None
-        The solver of another scale and shift, whose last solution is the start.
+        The solver for another scale and shift, whose last solution is the start.
 
     Examples
     --------
@@ -61,13 +61,13 @@ class ConjugateGradients:
         self._point: tuple[Array, Array] | None = None if before is None else before._point
 
     def begin(self, gram: Operator, A: Array, product: Array) -> None:
-        """Start the next solve at A, whose product with K (without M) is known; ``gram`` gives the next products."""
+        """Start the next solve at A, whose product with K (without M) is known; later products use ``gram``."""
         self.gram, self._scalar = gram, gram.terms[0][0]
         self._point = self._turned(A), self._turned(product)
 
     def product(self) -> Array:
         """Return the product of K with the last solution times M."""
-        assert self._point is not None  # a solve has ended
+        assert self._point is not None  # a solve has been completed
         values = self.gram.terms[0][1].eigh[0]
         return self._back(self._point[1] if values is None else self._point[1] * values)
 
@@ -108,6 +108,6 @@ class ConjugateGradients:
 
 
 def _ratio(a: Array, b: Array) -> Array:
-    """Return a / b, zero where b is: a column that is solved stays."""
+    """Return a / b, zero where b is zero: a solved column does not move."""
     xp = namespace(a)
     return xp.where(b > 0, a / xp.where(b > 0, b, xp.ones_like(b)), xp.zeros_like(a))

@@ -1,4 +1,4 @@
-"""Operators that mix samples and outputs: their eigenbasis is that of one large matrix."""
+"""Operators that mix samples and outputs, with the eigenbasis of one large matrix."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from fenchel.operators.operator import Operator
 
 __all__ = ["CoupledOperator"]
 
-_DENSE_LIMIT = 4000  # largest n * p whose full matrix is ever formed
+_DENSE_LIMIT = 4000  # largest n * p for which the full matrix is formed
 
 
 class CoupledOperator(Operator, ABC):
-    """An operator that is no Kronecker product."""
+    """An operator that is not a Kronecker product."""
 
     n_outputs: int
 

@@ -1,4 +1,4 @@
-"""Operators that commute with shifts of the outputs, or with shifts and reflections: one matrix for each frequency."""
+"""Operators that commute with shifts of the outputs, with or without reflections: one matrix per frequency."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,47 +16,47 @@ __all__ = ["Cyclic", "Mirrored", "Turn"]
 
 @dataclass(frozen=True)
 class Turn:
-    """Fourier's transform of real outputs of p points: n complex rows for each frequency."""
+    """Fourier transform of real outputs of p points: n complex rows per frequency."""
 
     n_outputs: int
-    copies: ClassVar[int] = 1  # rows of a matrix for each sample
+    copies: ClassVar[int] = 1  # rows of a matrix per sample
 
     def forward(self, A: Array, count: int) -> Array:
-        """Return the first frequencies of arrays (n, p) or (n, B, p) as (frequencies, n, B)."""
+        """Return the first ``count`` frequencies of arrays (n, p) or (n, B, p) as (frequencies, n, B)."""
         xp = namespace(A)
         turned = xp.fft.rfft(A if A.ndim == 3 else A[:, None, :], norm="ortho")[:, :, :count]
         return xp.permute_dims(turned, (2, 0, 1))
 
     def back(self, turned: Array, like: Array) -> Array:
-        """Return real arrays of the shape of those that were turned, with another number of rows."""
+        """Return real arrays shaped like the transformed ones, except for the number of rows."""
         xp = namespace(turned)
         rows = xp.fft.irfft(xp.permute_dims(turned, (1, 2, 0)), n=like.shape[-1], norm="ortho")
         return rows if like.ndim == 3 else rows[:, 0, :]
 
     def eigh(self, matrix: Array, frequency: int) -> tuple[Array, Array]:
-        """Return eigenvalues, not below zero, and eigenvectors of the matrix of a frequency."""
+        """Return the eigenvalues, clipped at zero, and eigenvectors of the matrix of a frequency."""
         xp = namespace(matrix)
         values, vectors = xp.linalg.eigh((matrix + xp.conj(matrix).T) / 2)
         return xp.clip(values, min=0.0), vectors
 
     def by_column(self, values: Array) -> Array:
-        """Return eigenvalues (frequencies, n) as (n, p): constant, then cosine and sine of each; zero for others."""
+        """Return eigenvalues (frequencies, n) as (n, p): constant, then cosine and sine of each; zero for the rest."""
         xp, count = namespace(values), values.shape[0]
         padded = xp.concat([values, xp.zeros_like(values[:1, :])])
         return xp.stack([padded[min((j + 1) // 2, count), :] for j in range(self.n_outputs)], axis=1)
 
     def by_frequency(self, weights: Array, count: int) -> Array:
-        """Return weights (n, ..., p) of the eigenvalues as those of eigenvectors, (frequencies, n, ...)."""
+        """Return weights (n, ..., p) of the eigenvalues as weights of eigenvectors, (frequencies, n, ...)."""
         return namespace(weights).stack([weights[..., max(0, 2 * k - 1)] for k in range(count)]) + 0j
 
 
 @dataclass(frozen=True)
 class Mirrored(Turn):
-    r"""Fourier's transform as 2 n real rows for each frequency: first parts that a reflection keeps, then the others.
+    r"""Fourier transform as 2 n real rows per frequency: first the parts that a reflection keeps, then the others.
 
-    A reflection :math:`(R y)_t = \sigma y_{-t}` turns coefficients into :math:`\sigma` times their conjugates, which is
+    A reflection :math:`(R y)_t = \sigma y_{-t}` maps coefficients to :math:`\sigma` times their conjugates, which is
     linear in real and imaginary parts but not over the complex numbers. It keeps the real part if :math:`\sigma` is 1,
-    the imaginary part if it is -1.
+    and the imaginary part if it is -1.
     """
 
     sign: int = 1
@@ -75,7 +75,7 @@ class Mirrored(Turn):
         return super().back(first + 1j * second if self.sign > 0 else second - 1j * first, like)
 
     def matrix(self, direct: Array, across: Array) -> Array:
-        """Return the matrices of c -> (a c + b R c) / 2, a of shifts and b of reflections, (frequencies, n, m)."""
+        """Return the matrices of c -> (a c + b R c) / 2, a for shifts and b for reflections, (frequencies, n, m)."""
         xp = namespace(direct)
         real, imag = xp.real(direct), xp.imag(direct)
         other, turned = xp.real(across), xp.imag(across)
@@ -83,7 +83,7 @@ class Mirrored(Turn):
         return self._kept(xp.concat(rows, axis=1) / 2)
 
     def slopes(self, matrices: Array) -> tuple[Array, Array]:
-        """Return derivatives in a and b, the sums of Re(M_ij da_ij), of what has derivatives in the matrices."""
+        """Return derivatives in a and b, the sums of Re(M_ij da_ij), from derivatives in the matrices."""
         matrices = self._kept(matrices)
         n, m = matrices.shape[1] // 2, matrices.shape[2] // 2
         (first, up), (down, last) = (
@@ -92,7 +92,7 @@ class Mirrored(Turn):
         return (first + last + 1j * (up - down)) / 2, (first - last - 1j * (up + down)) / 2
 
     def eigh(self, matrix: Array, frequency: int) -> tuple[Array, Array]:
-        """Return eigenvalues and eigenvectors; those of a part that real coefficients do not have come first."""
+        """Return eigenvalues and eigenvectors; those of the part that real coefficients lack come first."""
         if self._is_real(frequency):
             apart = np.zeros((2, matrix.shape[0] // 2))
             apart[self._missing] = -1
@@ -117,7 +117,7 @@ class Mirrored(Turn):
         return 1 if self.sign > 0 else 0
 
     def _kept(self, matrices: Array) -> Array:
-        """Return matrices without the part that real coefficients do not have."""
+        """Return matrices without the part that real coefficients lack."""
         xp, (count, n, m) = namespace(matrices), matrices.shape
         keeps = np.ones((count, 2, 1, 2, 1))
         for k in filter(self._is_real, range(count)):
@@ -134,15 +134,15 @@ class Mirrored(Turn):
 
 
 class Cyclic(Operator):
-    r"""Blocks that are diagonal after Fourier's transform F: :math:`K_{ij} = F^* \operatorname{diag}_f(K_f(i, j)) F`.
+    r"""Blocks that the Fourier transform F makes diagonal: :math:`K_{ij} = F^* \operatorname{diag}_f(K_f(i, j)) F`.
 
     Parameters
     ----------
     matrices : array of shape (frequencies, c n, c m)
-        The matrices K_f of the first frequencies; those of the others are null. Circulant blocks have complex matrices
-        and c = 1, blocks with reflections real ones and c = 2.
+        The matrices K_f of the first frequencies; those of the others are zero. Circulant blocks have complex matrices
+        and c = 1; blocks with reflections have real matrices and c = 2.
     turn : Turn
-        The transform; outputs are real, so that frequencies end at p // 2.
+        The transform; outputs are real, so frequencies end at p // 2.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class Cyclic(Operator):
         self.shape = (matrices.shape[1] // turn.copies, matrices.shape[2] // turn.copies)
 
     def matmul(self, A: Array) -> Array:
-        """Return K A: a Fourier transform, one product for each frequency, and back."""
+        """Return K A: a Fourier transform, one product per frequency, and the inverse transform."""
         return self.turn.back(self.matrices @ self.turn.forward(A, self.matrices.shape[0]), A)
 
     def diag(self) -> Array:
@@ -175,14 +175,14 @@ class Cyclic(Operator):
         return xp.max((a + d) / 2 + xp.sqrt((a - d) ** 2 / 4 + b**2), axis=0)
 
     def block(self, rows: Index, columns: Index | None = None) -> "Cyclic":
-        """Return the same between some samples."""
+        """Return the operator between the selected samples."""
         xp, c, (n, m), count = namespace(self.matrices), self.turn.copies, self.shape, self.matrices.shape[0]
         part = taken(xp.reshape(self.matrices, (count, c, n, c, m)), rows, axis=2)
         part = taken(part, rows if columns is None else columns, axis=4)
         return Cyclic(xp.reshape(part, (count, c * part.shape[2], c * part.shape[4])), self.turn)
 
     def factorize(self) -> "CyclicBasis":
-        """Return the eigenbases of the matrices, one after the other."""
+        """Return the eigenbases of the matrices."""
         xp = namespace(self.matrices)
         pairs = [self.turn.eigh(self.matrices[f, :, :], f) for f in range(self.matrices.shape[0])]
         return CyclicBasis(xp.stack([vectors for _, vectors in pairs]), xp.stack([v for v, _ in pairs]), self.turn)
@@ -221,11 +221,11 @@ class CyclicBasis(Eigenbasis):
 
     @property
     def values(self) -> Array:
-        """Eigenvalues (n, p): columns are those of the constant, then of each frequency; zero for others."""
+        """Eigenvalues (n, p), with columns for the constant, then for each frequency; zero for the rest."""
         return self.turn.by_column(self.frequency_values)
 
     def function(self, f: Function) -> Callable[[Array], Array]:
-        """Return B -> f(K) B; frequencies that are not there are multiplied by f(0)."""
+        """Return B -> f(K) B; frequencies that are not stored are multiplied by f(0)."""
         weights, at_zero, count, turn = self._weights(f), self._at_zero(f), self.vectors.shape[0], self.turn
 
         def image(B: Array) -> Array:
@@ -236,7 +236,7 @@ class CyclicBasis(Eigenbasis):
         return image
 
     def left_out(self, f: Function, duals: Array) -> Array:
-        """Return (W_ii)^-1 a_i: the diagonal blocks have the same form."""
+        """Return (W_ii)^-1 a_i; the diagonal blocks have the same structure."""
         xp, c, turned = namespace(duals), self.turn.copies, self.turn.forward(duals, self.vectors.shape[0])
         n, weights = turned.shape[1] // c, xp.real(self._weights(f))
         parts = [self.vectors[:, k * n : (k + 1) * n, :] for k in range(c)]
@@ -246,7 +246,7 @@ class CyclicBasis(Eigenbasis):
         return part if self._is_whole else part + (duals - self.turn.back(turned, duals)) / self._at_zero(f)
 
     def images(self, cross: Factor, B: Array) -> Callable[[Function], Array]:
-        """Turn C and B once: every function is then one product for each frequency."""
+        """Transform C and B once: every function then takes one product per frequency."""
         operator: Any = cross
         turned = _adjoint(self.vectors) @ self.turn.forward(B, self.vectors.shape[0])
         products, like = operator.matrices @ self.vectors, namespace(B).zeros_like(B[:1, ...])
@@ -260,7 +260,7 @@ class CyclicBasis(Eigenbasis):
         return f(namespace(self.frequency_values).zeros_like(self.values[:1, :1]))
 
     def _weights(self, f: Function) -> Array:
-        """Return f of the eigenvalues, (frequencies, c n, 1) or with one column for each problem."""
+        """Return f of the eigenvalues, (frequencies, c n, 1) or with one column per problem."""
         xp, weights = namespace(self.frequency_values), f(self.values)
         weights = xp.broadcast_to(weights, (*weights.shape[:-1], self.turn.n_outputs))
         some = self.turn.by_frequency(weights, self.vectors.shape[0])
@@ -268,7 +268,7 @@ class CyclicBasis(Eigenbasis):
 
 
 def diagonal_blocks(matrices: Array, copies: int) -> tuple[Array, ...]:
-    """Return the blocks of each sample: (a,), or (a, b, d) of [[a, b], [b, d]], each (..., n)."""
+    """Return the diagonal block of each sample: (a,), or (a, b, d) of [[a, b], [b, d]], each (..., n)."""
     xp, n = namespace(matrices), matrices.shape[-1] // copies
     parts = [slice(k * n, (k + 1) * n) for k in range(copies)]
     pairs = [(rows, columns) for j, rows in enumerate(parts) for columns in parts[j:]]
@@ -276,7 +276,7 @@ def diagonal_blocks(matrices: Array, copies: int) -> tuple[Array, ...]:
 
 
 def solved_blocks(blocks: tuple[Array, ...], turned: Array) -> Array:
-    """Return B_i^-1 a_i of rows a_i, (..., c n, p)."""
+    """Return B_i^-1 a_i for rows a_i, (..., c n, p)."""
     if len(blocks) == 1:
         return turned / blocks[0]
     xp, n, (a, b, d) = namespace(turned), turned.shape[-2] // 2, blocks

@@ -1,4 +1,4 @@
-"""A Gram matrix held in memory."""
+"""Gram matrix held in memory."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ __all__ = ["Dense", "shifted"]
 
 
 class Dense(ScalarOperator):
-    """A Gram matrix held in memory.
+    """Gram matrix held in memory.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Dense(ScalarOperator):
         return namespace(self._matrix).linalg.diagonal(self._matrix)
 
     def block(self, rows: Index, columns: Index | None = None) -> "Dense":
-        """Return a part of the matrix."""
+        """Return a block of the matrix."""
         return Dense(taken(taken(self._matrix, rows), rows if columns is None else columns, axis=1))
 
     def factorize(self) -> KroneckerBasis:
@@ -55,7 +55,7 @@ class Dense(ScalarOperator):
         return KroneckerBasis(vectors, values)
 
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
-        """Factorise once by Cholesky."""
+        """Return the solver from a Cholesky factorisation."""
         return cholesky_solver(shifted(self._matrix, scale, shift))
 
 
@@ -65,10 +65,10 @@ def _scaled(operator: Dense, root: Array) -> Dense:
 
 
 def shifted(matrix: Array, scale: float, shift: float | Array) -> Array:
-    """Return scale K + shift; ``shift`` is a number or one for each row."""
+    """Return scale K + shift, where ``shift`` is one number or one per row."""
     result = matrix * scale
     if is_numpy(result):
-        diagonal = np.einsum("ii->i", result)  # a view, whatever the memory layout
+        diagonal = np.einsum("ii->i", result)  # a view, for any memory layout
         diagonal += shift
         return result
     return result + namespace(matrix).eye(matrix.shape[0], dtype=matrix.dtype, device=device(matrix)) * shift

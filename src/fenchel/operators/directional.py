@@ -1,4 +1,4 @@
-"""Sums over directions of the output space: the operators of kernels aligned with the sample."""
+"""Sums over directions of the output space, the operators of kernels aligned with the sample."""
 
 from fenchel._array import Array, namespace
 from fenchel.operators.coupled import CoupledOperator
@@ -95,7 +95,7 @@ class Anchored(CoupledOperator):
         return (self.left * self.right) @ namespace(self.directions).sum(self.directions**2, axis=1)
 
     def block(self, rows: Index, columns: Index | None = None) -> "Anchored":
-        """Return the features of some rows and of some columns."""
+        """Return the operator on the features of the selected rows and columns."""
         return Anchored(
             taken(self.left, rows), taken(self.right, rows if columns is None else columns), self.directions
         )

@@ -1,4 +1,4 @@
-"""Eigenbases of Gram operators: every function of an operator from one factorisation."""
+"""Eigenbases of Gram operators, from which any function of an operator follows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from fenchel._array import Array, namespace
 
 __all__ = ["CoupledBasis", "Eigenbasis", "KroneckerBasis"]
 
-Function = Callable[[Array], Array]  # of the eigenvalues (r, p); it broadcasts with arrays (n, p), or (n, B, p)
+Function = Callable[[Array], Array]  # of the eigenvalues (r, p); broadcasts with arrays (n, p) or (n, B, p)
 
 
 class Factor(Protocol):
-    """What a basis asks of another operator that it is multiplied by."""
+    """The interface that a basis needs from another operator in a product."""
 
     @property
     def terms(self) -> tuple[tuple[Any, Any], ...]:
@@ -24,7 +24,7 @@ class Factor(Protocol):
 
 
 class Eigenbasis(ABC):
-    """Eigenvectors of an operator K, all of them or those outside its null space."""
+    """Eigenvectors of an operator K, either all or only those outside its null space."""
 
     @property
     @abstractmethod
@@ -37,22 +37,22 @@ class Eigenbasis(ABC):
 
     @abstractmethod
     def left_out(self, f: Function, duals: Array) -> Array:
-        """Return (W_ii)^-1 a_i for every row i, with W = f(K): all of leave-one-out in one product."""
+        """Return (W_ii)^-1 a_i for every row i, with W = f(K), from which leave-one-out residuals follow."""
 
     @abstractmethod
     def images(self, cross: Factor, B: Array) -> Callable[[Function], Array]:
-        """Return ``f -> C f(K) B``, C being the operator between other samples and those of K."""
+        """Return ``f -> C f(K) B``, where C is the operator between other samples and those of K."""
 
 
 @dataclass(frozen=True)
 class KroneckerBasis(Eigenbasis):
-    """The eigenbasis of K ⊗ M: one orthogonal matrix on each side."""
+    """The eigenbasis of K ⊗ M, with one orthogonal matrix on each side."""
 
-    left: Array  # (n, r), r < n where K has no full rank
+    left: Array  # (n, r), with r < n if K is rank-deficient
     left_values: Array  # (r,)
     right: Array | None = None  # (p, p); None: the columns themselves
     right_values: Array | None = None  # (p,); None: all one
-    left_squares: Array | None = None  # (r,), squared norms of the columns on the left; None: all one
+    left_squares: Array | None = None  # (r,), squared norms of the columns of left; None: all one
 
     @property
     def values(self) -> Array:
@@ -61,7 +61,7 @@ class KroneckerBasis(Eigenbasis):
         return column if self.right_values is None else column * self.right_values
 
     def function(self, f: Function) -> Callable[[Array], Array]:
-        """Return B -> U (f(S) ∘ U' B Q) Q', and of a thin basis f(0) B + U ((f(S) - f(0)) ∘ U' B Q) Q'."""
+        """Return B -> U (f(S) ∘ U' B Q) Q' or, for a thin basis, f(0) B + U ((f(S) - f(0)) ∘ U' B Q) Q'."""
         values = self.values
         weights = f(values)
         if self.left.shape[1] == self.left.shape[0]:
@@ -79,7 +79,7 @@ class KroneckerBasis(Eigenbasis):
         return residuals if self.right is None else residuals @ self.right.T
 
     def images(self, cross: Factor, B: Array) -> Callable[[Function], Array]:
-        """Turn C and B once: every function is then one product. C vanishes on the null space of K."""
+        """Transform C and B once: every function then takes one product. C vanishes on the null space of K."""
         turned, products = self._turned(B), cross.terms[0][0].matmul(self.left)
         turned = turned if self.right_values is None else turned * self.right_values
 
@@ -113,11 +113,11 @@ class CoupledBasis(Eigenbasis):
 
     @property
     def values(self) -> Array:
-        """Eigenvalues in the shape of the arrays."""
+        """Eigenvalues in the shape of the arrays, (n, p)."""
         return namespace(self.flat_values).reshape(self.flat_values, (-1, self.n_outputs))
 
     def function(self, f: Function) -> Callable[[Array], Array]:
-        """Return B -> V (f(S) ∘ V' B), B as one column for each problem."""
+        """Return B -> V (f(S) ∘ V' B), with B as one column per problem."""
         weights = f(self.values)
         return lambda B: self._product(self.vectors, weights * self._product(self.vectors.T, B))
 
@@ -129,7 +129,7 @@ class CoupledBasis(Eigenbasis):
         return xp.linalg.solve(blocks, duals[:, :, None])[:, :, 0]
 
     def images(self, cross: Factor, B: Array) -> Callable[[Function], Array]:
-        """Apply one after the other."""
+        """Apply f(K) to B, then C."""
         return lambda f: cross.matmul(self.function(f)(B))
 
     def _product(self, matrix: Array, A: Array) -> Array:

@@ -14,19 +14,19 @@ __all__ = ["Isotypic"]
 
 
 class Isotypic(Operator):
-    r"""Blocks that are block-diagonal in one basis of the outputs, with repeated d × d blocks.
+    r"""Blocks that are block-diagonal in a common basis of the outputs, with repeated d × d blocks.
 
     .. math:: K_{ij} = Q \bigoplus_\rho \bigl( K_\rho(i, j) \otimes I \bigr) Q^\top .
 
     Parameters
     ----------
     matrices : sequence of arrays of shape (d, n, d, m)
-        The matrix of each representation, d being its dimension.
+        The matrix of each representation, where d is its dimension.
     multiplicities : sequence of int
-        How often each representation occurs in the outputs.
+        Number of times each representation occurs in the outputs.
     basis : array of shape (p, p)
-        The orthogonal matrix Q. Its columns belong to one representation after the other, and within one to its d
-        coordinates, one after the other, each with as many columns as the representation occurs.
+        The orthogonal matrix Q. Its columns are grouped by representation and, within one, by its d coordinates, each
+        with as many columns as the multiplicity of the representation.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Isotypic(Operator):
         self.n_outputs = basis.shape[0]
 
     def matmul(self, A: Array) -> Array:
-        """Return K A: outputs in the basis, one product for each representation, and back."""
+        """Return K A: a change of basis, one product per representation, and the change back."""
         return self.joined(
             [times(_flat(matrix), part) for matrix, part in zip(self.matrices, self.parts(A), strict=True)]
         )
@@ -68,7 +68,7 @@ class Isotypic(Operator):
         return max(largest_eigenvalue(M.__matmul__, (M.shape[0], 1), xp.linalg.diagonal(M)) for M in flat)
 
     def block(self, rows: Index, columns: Index | None = None) -> "Isotypic":
-        """Return the same between some samples."""
+        """Return the operator between the selected samples."""
         columns = rows if columns is None else columns
         return self._with(taken(taken(matrix, rows, axis=1), columns, axis=3) for matrix in self.matrices)
 
@@ -80,7 +80,7 @@ class Isotypic(Operator):
         return IsotypicBasis(self, tuple(vectors for _, vectors in pairs), values)
 
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
-        """Use the eigenbases; where the shifts differ, those of the scaled operator."""
+        """Return the solver in the eigenbases, of the scaled operator if the shifts differ."""
         if isinstance(shift, float | int):
             return self.factorize().function(lambda values: 1 / (shift + scale * values))
         root = shift[:, None] ** -0.5
@@ -88,7 +88,7 @@ class Isotypic(Operator):
         return lambda B: root * inner(root * B)
 
     def parts(self, A: Array) -> list[Array]:
-        """Return arrays (n, p) or (n, B, p) in the basis: one (d n, multiplicity), or (d n, B, multiplicity), each."""
+        """Split arrays (n, p) or (n, B, p) in the basis into (d n, multiplicity) or (d n, B, multiplicity) each."""
         xp, turned, found, start = namespace(A), A @ self.basis, [], 0
         for matrix, count in zip(self.matrices, self.multiplicities, strict=True):
             ends = [start + k * count for k in range(matrix.shape[0] + 1)]
@@ -97,7 +97,7 @@ class Isotypic(Operator):
         return found
 
     def joined(self, parts: list[Array]) -> Array:
-        """Return the arrays whose parts are given."""
+        """Join parts into arrays, the inverse of ``parts``."""
         xp = namespace(self.basis)
         columns = []
         for matrix, part in zip(self.matrices, parts, strict=True):
@@ -157,7 +157,7 @@ class IsotypicBasis(Eigenbasis):
         return self.operator.joined(found)
 
     def images(self, cross: Factor, B: Array) -> Callable[[Function], Array]:
-        """Turn C and B once: every function is then one product for each representation."""
+        """Transform C and B once: every function then takes one product per representation."""
         operator: Any = cross
         products = [_flat(matrix) @ V for matrix, V in zip(operator.matrices, self.vectors, strict=True)]
         turned = [times(V.T, part) for V, part in zip(self.vectors, self.operator.parts(B), strict=True)]

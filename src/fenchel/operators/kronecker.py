@@ -1,4 +1,4 @@
-"""Kronecker products of a Gram matrix with an operator of the outputs: separable kernels."""
+"""Kronecker products of a Gram matrix with an operator on the outputs, for separable kernels."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,9 +20,9 @@ class Kronecker(Operator):
     scalar : ScalarOperator
         The scalar part K.
     output : Output
-        The operator M of the outputs.
+        The operator M on the outputs.
     basis : KroneckerBasis or None, default=None
-        The eigenbasis of K, where it is known already.
+        The eigenbasis of K, if already known.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Kronecker(Operator):
         return replace(basis, right=right, right_values=values)
 
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
-        """Use the eigenbases, or if the shifts differ one system for each distinct eigenvalue of M."""
+        """Return the solver in the eigenbases or, if the shifts differ, one system per distinct eigenvalue of M."""
         if isinstance(shift, float | int) and self.why_not_factorize is not None:
             return ConjugateGradients(self, scale, shift)
         if isinstance(shift, float | int):
@@ -96,7 +96,7 @@ def kronecker(scalar: ScalarOperator, matrix: Array | None = None) -> Operator:
     scalar : ScalarOperator
         The scalar part K.
     matrix : array of shape (p, p) or (p,), or None, default=None
-        The operator M of the outputs, or its diagonal; ``None`` is the identity.
+        The operator M on the outputs, or its diagonal; ``None`` means the identity.
 
     Returns
     -------

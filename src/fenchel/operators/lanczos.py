@@ -1,4 +1,4 @@
-"""The largest eigenvalue of an operator, from products with it."""
+"""Largest eigenvalue of an operator by the Lanczos method."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __all__ = ["largest_eigenvalue"]
 def largest_eigenvalue(matmul: Callable[[Array], Array], shape: tuple[int, ...], like: Array) -> float:
     """Return the largest eigenvalue of a PSD operator by Lanczos, rounded up by its error bound and 0.01 %.
 
-    The start is a fixed pseudo-random vector, so that the same problem gives the same bits.
+    The start is a fixed pseudo-random vector, so results are reproducible bit for bit.
     """
     xp = namespace(like)
     size = math.prod(shape)
@@ -26,7 +26,7 @@ def largest_eigenvalue(matmul: Callable[[Array], Array], shape: tuple[int, ...],
         image = xp.reshape(matmul(xp.reshape(basis[-1], shape)), (size,))
         alphas.append(float(xp.sum(image * basis[-1])))
         rows = xp.stack(basis)
-        for _ in range(2):  # twice is enough against the loss of orthogonality
+        for _ in range(2):  # orthogonalising twice is enough
             image = image - rows.T @ (rows @ image)
         beta = float(xp.linalg.vector_norm(image))
         if not (math.isfinite(alphas[-1]) and math.isfinite(beta)):

@@ -1,4 +1,4 @@
-"""What a problem or a solver may ask of a Gram operator."""
+"""Base classes of Gram operators."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -21,10 +21,10 @@ class Operator(ABC):
     Arrays may also be (n, B, p), for B problems side by side.
     """
 
-    shape: tuple[int, int]  # samples of the rows and of the columns
+    shape: tuple[int, int]  # number of row samples and of column samples
     n_outputs: int | None = None  # p; None: any number of columns, all multiplied by one matrix
-    terms: tuple[tuple["ScalarOperator", Output], ...] = ()  # K as a sum of Kronecker products; empty: it is none
-    why_not_factorize: str | None = None  # why ``factorize`` is out of reach
+    terms: tuple[tuple["ScalarOperator", Output], ...] = ()  # K as a sum of Kronecker products; empty if it is not one
+    why_not_factorize: str | None = None  # why ``factorize`` is not possible
 
     @abstractmethod
     def matmul(self, A: Array) -> Array:
@@ -32,11 +32,11 @@ class Operator(ABC):
 
     @abstractmethod
     def diag(self) -> Array:
-        """Return upper bounds of the norms of the diagonal blocks K(x_i, x_i), shape (n,)."""
+        """Return upper bounds on the norms of the diagonal blocks K(x_i, x_i), shape (n,)."""
 
     @abstractmethod
     def block(self, rows: Index, columns: Index | None = None) -> "Operator":
-        """Return the operator between some samples and others, by default the same; indices or a slice."""
+        """Return the operator between the row and column samples (by default the same), given by indices or slices."""
 
     @abstractmethod
     def factorize(self) -> Eigenbasis:
@@ -44,10 +44,10 @@ class Operator(ABC):
 
     @abstractmethod
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
-        """Return ``B -> (shift + scale K)^-1 B`` for (n, p) arrays; ``shift`` is a number or one for each row, (n,)."""
+        """Return ``B -> (shift + scale K)^-1 B`` for (n, p) arrays; ``shift`` is one number or one per row, (n,)."""
 
     def norm(self) -> float:
-        """Return an upper bound of the operator norm, tight to 0.1 %."""
+        """Return an upper bound on the operator norm, tight to 0.1 %."""
         return largest_eigenvalue(self.matmul, (self.shape[0], self.n_outputs or 1), self.diag())
 
     def apply(self, f: Callable[[Array], Array], B: Array) -> Array:
@@ -58,7 +58,7 @@ class Operator(ABC):
 class ScalarOperator(Operator, ABC):
     """The Gram matrix of a scalar kernel, which multiplies every column."""
 
-    width: int  # numbers that are stored for each row
+    width: int  # numbers stored per row
 
     @property
     def terms(self) -> tuple[tuple["ScalarOperator", Output], ...]:  # type: ignore[override]  # a cycle would hold memory
@@ -68,11 +68,11 @@ class ScalarOperator(Operator, ABC):
     @property
     @abstractmethod
     def matrix(self) -> Array:
-        """The matrix, (n, m), for methods that need it; ``IncompatibleError`` where it is out of reach."""
+        """The matrix, (n, m), for methods that need it; raises ``IncompatibleError`` if it is too large."""
 
     @abstractmethod
     def block(self, rows: Index, columns: Index | None = None) -> "ScalarOperator":
-        """Return the matrix between some samples and others."""
+        """Return the matrix between the selected row and column samples."""
 
     @abstractmethod
     def factorize(self) -> KroneckerBasis:
@@ -106,7 +106,7 @@ def scaled(operator: Operator, root: Array) -> Operator:
 
 
 def width(operator: Operator) -> int:
-    """Return how many numbers an operator stores for each row.
+    """Return how many numbers an operator stores per row.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def is_thin(operator: Operator) -> bool:
 
 
 def taken(array: Array, index: Index, axis: int = 0) -> Array:
-    """Return a part of an array along one axis."""
+    """Return the selected part of an array along one axis."""
     if isinstance(index, slice):
         return array[(slice(None),) * axis + (index, ...)]
     return namespace(array).take(array, index, axis=axis)

@@ -1,4 +1,4 @@
-"""The output side of a Kronecker product."""
+"""The output operator of a Kronecker product."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,12 +9,12 @@ from fenchel._array import Array, as_index, device, host, namespace, symmetric_e
 
 __all__ = ["Columns", "Output", "columns_of", "in_order"]
 
-Columns = list[tuple[float, np.ndarray | None]]  # eigenvalues, each with its columns; None: all of them
+Columns = list[tuple[float, np.ndarray | None]]  # eigenvalues, each with its columns; None means all columns
 
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """An operator M of the outputs.
+    """An operator M on the outputs.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Output:
 
     @property
     def is_diagonal(self) -> bool:
-        """Whether columns are not mixed."""
+        """Whether the operator does not mix columns."""
         return self.matrix is None or self.matrix.ndim == 1
 
     def times(self, A: Array) -> Array:
@@ -70,7 +70,7 @@ class Output:
 
     @cached_property
     def groups(self) -> Columns:
-        """The distinct eigenvalues with the columns of the eigenbasis that they belong to."""
+        """The distinct eigenvalues with the columns of the eigenbasis that belong to them."""
         if self.eigh[0] is None:
             return [(1.0, None)]
         numbers = host(self.eigh[0])
@@ -81,12 +81,12 @@ class Output:
 
 
 def columns_of(rows: Array, columns: np.ndarray | None) -> Array:
-    """Return some columns; ``None`` is all of them."""
+    """Return the selected columns; ``None`` means all of them."""
     return rows if columns is None else namespace(rows).take(rows, as_index(columns, rows), axis=1)
 
 
 def in_order(parts: list[Array], groups: list[np.ndarray | None]) -> Array:
-    """Return the columns of several groups in their order."""
+    """Concatenate the columns of several groups in their original order."""
     if len(parts) == 1:
         return parts[0]
     xp = namespace(parts[0])

@@ -1,4 +1,4 @@
-"""Products with a kernel matrix that is never stored: a tile is computed, used and dropped."""
+"""Products with a kernel matrix that is never stored: each tile is computed, used and discarded."""
 
 from typing import Protocol
 
@@ -17,21 +17,21 @@ class PointKernel(Protocol):
         """Return the matrix of k(x_i, z_j)."""
 
     def product(self, X: Array, Z: Array | None, A: Array) -> Array | None:
-        """Return k(X, Z) A by a program of the device, ``None`` where there is none."""
+        """Return k(X, Z) A by a fused GPU kernel, or ``None`` if there is none for it."""
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i)."""
 
 
 def tiles(count: int, size: int) -> list[slice]:
-    """Return slices of at most ``size`` that follow one another."""
+    """Return consecutive slices of at most ``size``."""
     return [slice(first, min(first + size, count)) for first in range(0, count, size)]
 
 
 def kernel_product(kernel: PointKernel, X: Array, Z: Array | None, A: Array, tile: int | None = None) -> Array:
-    """Return k(X, Z) A for A of shape (m, q); ``Z=None`` means ``Z = X``: each tile then serves two ranges of rows.
+    """Return k(X, Z) A for A of shape (m, q); ``Z=None`` means ``Z = X``, where each tile serves two ranges of rows.
 
-    Tiles have the dtype of the points, sums over them that of A. A fused product replaces this function alone.
+    Tiles have the dtype of the points, sums the dtype of A. A fused product replaces only this function.
     """
     xp, size = namespace(A), tile or (_TILE if is_numpy(X) else _TILE_OF_DEVICE)
     rows = tiles(X.shape[0], size)
@@ -61,7 +61,7 @@ def kernel_product(kernel: PointKernel, X: Array, Z: Array | None, A: Array, til
 
 
 def kernel_products(kernel: PointKernel, X: Array, Z: Array, A: Array, B: Array) -> tuple[Array, Array]:
-    """Return k(X, Z) A and k(Z, X) B for two samples: each tile serves both."""
+    """Return k(X, Z) A and k(Z, X) B for two samples, using each tile for both."""
     size = _TILE if is_numpy(X) else _TILE_OF_DEVICE
     xp, left, right = namespace(A), [], 0 * A
     short, other = (xp.astype(rows, X.dtype, copy=False) for rows in (A, B))

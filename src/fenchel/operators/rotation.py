@@ -1,4 +1,4 @@
-"""Outputs turned into the eigenbasis of their operator."""
+"""Rotation of the outputs into the eigenbasis of their operator."""
 
 from dataclasses import dataclass, replace
 
@@ -15,9 +15,9 @@ __all__ = ["Rotation", "rotation_of"]
 
 @dataclass(frozen=True)
 class Rotation:
-    """Outputs in the eigenbasis of their operator, with the null space as one column that carries its norm.
+    """Outputs in the eigenbasis of their operator, with the null space reduced to one column that holds the norm.
 
-    Within the null space the optimal duals of a loss of the row norm point along the targets: their size is enough.
+    Within the null space, the optimal duals of a loss of the row norm point along the targets: their size is enough.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class Rotation:
     units: Array
 
     def turned(self, basis: Eigenbasis) -> Eigenbasis:
-        """Return the eigenbasis of the turned operator from that of the original one."""
+        """Return the eigenbasis of the rotated operator, given that of the original one."""
         assert isinstance(basis, KroneckerBasis)  # only Kronecker products have a rotation
         return replace(basis, right=None, right_values=self.gram.terms[0][1].matrix)
 
     def forward(self, rows: Array) -> Array:
-        """Return rows in these coordinates; in the null space, what lies along the targets."""
+        """Return rows in these coordinates; in the null space, their component along the targets."""
         xp = namespace(rows)
         turned = rows if self.basis is None else rows @ self.basis
         head = xp.take(turned, self.head, axis=1)
@@ -78,7 +78,7 @@ class Rotation:
 def rotation_of(gram: Operator, targets: Array) -> Rotation | None:
     """Return coordinates of the outputs in which the operator is diagonal and its null space is one column.
 
-    Only losses of the row norm may be treated in these coordinates.
+    Only losses of the row norm can be treated in these coordinates.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def rotation_of(gram: Operator, targets: Array) -> Rotation | None:
     Returns
     -------
     rotation : Rotation or None
-        ``None`` if the coordinates would gain nothing.
+        ``None`` if nothing is gained by these coordinates.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The Gram matrix of a kernel on a sample, never stored."""
+"""Gram matrix of a kernel on a sample, computed in tiles and never stored."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -21,17 +21,17 @@ class Streamed(ScalarOperator):
     Parameters
     ----------
     kernel : callable
-        A scalar kernel with its numbers filled in.
+        A resolved scalar kernel.
     X, Z : array
-        Points of the rows and of the columns; ``Z=None`` means those of the rows.
+        Points of the rows and of the columns; ``Z=None`` means ``Z = X``.
     features : callable or None, default=None
-        Returns features (n, D) whose products approximate the matrix, the preconditioner of ``solver``.
+        Returns features (n, D) whose products approximate the matrix, for the preconditioner of ``solver``.
     roots : tuple of array or None, default=(None, None)
-        Factors of the rows and of the columns, (n, 1) and (m, 1).
+        Scale factors of the rows and of the columns, (n, 1) and (m, 1).
     is_single : bool, default=False
-        Whether tiles are computed in float32; vectors and sums stay what they are.
+        Whether to compute tiles in float32; vectors and sums keep their dtype.
     tile : int or None, default=None
-        Rows and columns of a tile.
+        Number of rows and columns of a tile.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Streamed(ScalarOperator):
         self.kernel = kernel
         self.X = X
         self.Z = Z
-        self.n_passes = 0  # products so far
+        self.n_passes = 0  # products computed so far
         self.is_single = is_single
         self.tile = tile
         self._features = features
@@ -68,7 +68,7 @@ class Streamed(ScalarOperator):
 
     @property
     def matrix(self) -> Array:
-        """The matrix, if the memory has room for it."""
+        """The matrix, if it fits in memory."""
         check_memory(16 * self.shape[0] * self.shape[1], f"A matrix of shape {self.shape}", "Use solver='krylov'")
         matrix = self._rooted(self.kernel(self.X, self.Z), 0)
         return matrix if self._roots[1] is None else matrix * self._roots[1].T
@@ -77,13 +77,13 @@ class Streamed(ScalarOperator):
     def basis(self) -> KroneckerBasis:
         """The eigenbasis of the products of the features, from their D × D moments."""
         if self._features is None:
-            raise IncompatibleError("This operator has no features to make a preconditioner of.")
+            raise IncompatibleError("This operator has no features to build a preconditioner from.")
         features, values, _ = orthogonal_features(self._rooted(self._features(), 0))
         return KroneckerBasis(features, values, left_squares=values)
 
     @cached_property
     def thin(self) -> Thin:
-        """The matrix with the products of the features in its place."""
+        """The operator with the products of the features in place of the matrix."""
         return Thin(self.basis.left, None, self.basis.left_values)
 
     def rounded(self) -> "Streamed":
@@ -107,7 +107,7 @@ class Streamed(ScalarOperator):
         return values if self._roots[0] is None else values * self._roots[0][:, 0] ** 2
 
     def block(self, rows: Index, columns: Index | None = None) -> "Streamed":
-        """Return the matrix between some samples and others, not stored either."""
+        """Return the matrix between the selected row and column samples, which is not stored either."""
         X, (left, right) = taken(self.X, rows), self._roots
         root = None if left is None else taken(left, rows)
         if columns is None and self.Z is None:
@@ -120,7 +120,7 @@ class Streamed(ScalarOperator):
         return Streamed(self.kernel, X, Z, None, (root, other), self.is_single, self.tile)
 
     def factorize(self) -> KroneckerBasis:
-        """Raise: there is nothing to factorise."""
+        """Raise ``IncompatibleError``: there is no matrix to factorise."""
         raise IncompatibleError(self.why_not_factorize)
 
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
@@ -132,7 +132,7 @@ class Streamed(ScalarOperator):
         return lambda B: root * inner(root * B)
 
     def _product(self, A: Array) -> Array:
-        """Return the product by a program of the device, if tiles are in float32 and there is one, or tile by tile."""
+        """Return the product, fused on a GPU if tiles are in float32 and this is supported, otherwise tile by tile."""
         fused = self.kernel.product(self.X, self.Z, A) if self.is_single else None
         return kernel_product(self.kernel, *self._points, A, self.tile) if fused is None else fused
 

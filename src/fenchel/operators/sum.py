@@ -40,7 +40,7 @@ class Sum(CoupledOperator):
         return _total(part.matmul(A) for part in self.parts)
 
     def diag(self) -> Array:
-        """Return the sum of the bounds."""
+        """Return the sum of the upper bounds."""
         return _total(part.diag() for part in self.parts)
 
     def block(self, rows: Index, columns: Index | None = None) -> "Sum":

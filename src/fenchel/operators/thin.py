@@ -1,4 +1,4 @@
-"""A Gram matrix as a product of features, which is never formed."""
+"""Gram matrix as a product of features, never formed explicitly."""
 
 from collections.abc import Callable
 
@@ -9,22 +9,22 @@ from fenchel.operators.operator import Index, ScalarOperator, is_thin, scaled, t
 
 __all__ = ["Thin", "orthogonal", "orthogonal_features"]
 
-_LARGE = 2**23  # numbers in features from which on their products are factorised instead of themselves
-_LEAST = 1e-12  # eigenvalues, over the largest, that round-off in the products of the features leaves
-_BLOCK = 2**14  # rows that are turned at a time
+_LARGE = 2**23  # size of features from which their D × D products are factorised instead
+_LEAST = 1e-12  # relative size of the smallest eigenvalue that survives round-off in the products of the features
+_BLOCK = 2**14  # rows rotated at a time
 
 
 class Thin(ScalarOperator):
-    r"""The Gram matrix of D features, :math:`K = \Phi \Psi^\top`.
+    r"""Gram matrix of D features, :math:`K = \Phi \Psi^\top`.
 
     Parameters
     ----------
     left : array of shape (n, D)
         Features :math:`\Phi` of the rows.
     right : array of shape (m, D) or None, default=None
-        Features :math:`\Psi` of the columns; ``None`` means those of the rows.
+        Features :math:`\Psi` of the columns; ``None`` means :math:`\Phi`.
     values : array of shape (D,) or None, default=None
-        Squared norms of the features over the sample, if these are known to be orthogonal.
+        Squared norms of the features over the sample, if they are known to be orthogonal.
 
     Examples
     --------
@@ -52,29 +52,29 @@ class Thin(ScalarOperator):
         return times(self.left, times(self.right.T, A))
 
     def diag(self) -> Array:
-        """Return the products of the rows of both."""
+        """Return the inner products of corresponding rows."""
         return namespace(self.left).linalg.vecdot(self.left, self.right)
 
     def block(self, rows: Index, columns: Index | None = None) -> "Thin":
-        """Return the features of some rows and of some columns."""
+        """Return the operator on the features of the selected rows and columns."""
         left = taken(self.left, rows)
         if columns is None and self.right is self.left:
             return Thin(left)
         return Thin(left, taken(self.right, rows if columns is None else columns))
 
     def factorize(self) -> KroneckerBasis:
-        """Return the squared singular values of the features that are not null, and the left singular vectors."""
+        """Return the left singular vectors of the features with non-zero singular values, and the squares of these."""
         if self.values is not None:
             return KroneckerBasis(self.left, self.values, left_squares=self.values)
         xp = namespace(self.left)
         Q, R = xp.linalg.qr(self.left, mode="reduced")
         U, singular, _ = xp.linalg.svd(R, full_matrices=False)
-        cut = float(singular[0]) * eps(singular) * singular.shape[0]  # of R: the length of the sample does not matter
+        cut = float(singular[0]) * eps(singular) * singular.shape[0]  # of R, so independent of the sample size
         rank = max(1, int(xp.sum(xp.astype(singular > cut, xp.int64))))
         return KroneckerBasis(Q @ U[:, :rank], singular[:rank] ** 2)
 
     def solver(self, scale: float, shift: float | Array) -> Callable[[Array], Array]:
-        """Use Woodbury's formula in the singular vectors of the features, scaled where the shifts differ."""
+        """Return the solver by Woodbury's formula in the singular vectors of the features, scaled if shifts differ."""
         if not is_thin(self):
             return Dense(self.matrix).solver(scale, shift)
         if isinstance(shift, float | int):
@@ -90,18 +90,18 @@ def _scaled(operator: Thin, root: Array) -> Thin:
 
 
 def orthogonal_features(features: Array) -> tuple[Array, Array, Array]:
-    """Return features in the coordinates in which they are orthogonal, their squared norms, and those coordinates.
+    """Return features rotated to be orthogonal, their squared norms, and the rotation.
 
-    They come from the D × D moments, in a fifth of the time of a QR. Round-off in the moments hides what is below
-    ``_LEAST``, and leaves vectors near it that are not quite orthogonal: a Cholesky factor of their own moments makes
-    them so.
+    They are computed from the D × D moments, in a fifth of the time of a QR factorisation. Round-off in the moments
+    hides what is below ``_LEAST`` and leaves vectors near it that are not quite orthogonal; a Cholesky factor of their
+    own moments corrects this.
     """
     xp = namespace(features)
     values, vectors = xp.linalg.eigh(features.T @ features)
     first = int(xp.sum(xp.astype(values <= _LEAST * float(values[-1]), xp.int64)))
     first = min(first, values.shape[0] - 1)
     tiny = float(xp.finfo(values.dtype).smallest_normal)
-    if not float(values[-1]) > tiny:  # all features are null
+    if not float(values[-1]) > tiny:  # all features are zero
         return 0 * features[:, :1], tiny + 0 * values[:1], vectors[:, :1]
     roots = xp.sqrt(xp.clip(values[first:], min=tiny))
     inner = vectors[:, first:] / roots
@@ -125,7 +125,7 @@ def orthogonal(operator: Thin) -> tuple[Thin, Array] | None:
     Returns
     -------
     turned : tuple of Thin and array, or None
-        The operator and the coordinates of its features; ``None`` if it is small.
+        The operator and the rotation of its features; ``None`` if it is small.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Representations: outputs as orthonormal coordinates."""
+"""Representations of outputs by orthonormal coordinates."""
 
 from fenchel.representations import basis, eigenbasis, euclidean, gram_factor, kernel_outputs, spline_grid
 from fenchel.representations.base import Representation

@@ -1,4 +1,4 @@
-"""Curves by their coefficients on a chosen basis, with a chosen operator."""
+"""Representation of curves by their coefficients in a chosen basis, with chosen eigenvalues."""
 
 import math
 from abc import ABC, abstractmethod
@@ -19,13 +19,13 @@ __all__ = ["Basis", "Fourier"]
 
 
 class _OnBasis(CurveRepresentation, ABC):
-    """Coefficients on functions that are made orthonormal for the quadrature: their span is what counts."""
+    """Coefficients on functions that are made orthonormal for the quadrature; only their span matters."""
 
     has_eigenvalues = True
 
     @abstractmethod
     def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
-        """Return the functions at some points, (points, k)."""
+        """Return the functions at the points, (points, k)."""
 
     @abstractmethod
     def _eigenvalues(self) -> np.ndarray:
@@ -38,7 +38,7 @@ class _OnBasis(CurveRepresentation, ABC):
         if values[0] <= 1e-10 * values[-1]:
             raise ValueError(
                 f"The {len(values)} functions of the basis must be linearly independent on the grid of "
-                f"{len(self.grid_)} points. Take fewer functions or more points."
+                f"{len(self.grid_)} points. Use fewer functions or more points."
             )
         self._root = (vectors * np.sqrt(values)) @ vectors.T
         self._inverse_root = (vectors / np.sqrt(values)) @ vectors.T
@@ -46,16 +46,16 @@ class _OnBasis(CurveRepresentation, ABC):
         self.n_components_ = self._basis.shape[1]
 
     def _with_channels(self, matrix: np.ndarray) -> Array:
-        """Return a matrix that acts in the same way on every channel."""
+        """Return the matrix that acts in the same way on every channel."""
         return as_like(np.kron(matrix, np.eye(self.n_channels_)), self._scale)
 
     def _coupled(self, operator: IntegralOperator | None, matrix: np.ndarray) -> Array:
-        """Return a matrix times the one between the channels."""
+        """Return the Kronecker product of a matrix with the matrix that couples the channels."""
         coupling = np.eye(self.n_channels_) if operator is None else operator.coupling(self.n_channels_)
         return as_like(np.kron(matrix, coupling), self._scale)
 
     def encode(self, Y: Curves) -> Array:
-        """Return the coefficients on the orthonormal basis."""
+        """Return the coefficients in the orthonormal basis."""
         return (self._flat(Y) * self._scale**2) @ self._basis
 
     def decode(self, coordinates: Array) -> Array:
@@ -63,7 +63,7 @@ class _OnBasis(CurveRepresentation, ABC):
         return self.shaped(coordinates @ self._basis.T)
 
     def integral(self, operator: IntegralOperator | None) -> Array:
-        """Return the operator with the chosen eigenvalues, or what an integral operator does within the span."""
+        """Return the operator with the chosen eigenvalues, or an integral operator restricted to the span."""
         if operator is None or operator.kernel is None:
             return self._coupled(operator, (self._root * self._eigenvalues()) @ self._root)
         values = as_like(operator.values(self.grid_, self.grid_, self.n_channels_), self._scale)
@@ -71,7 +71,7 @@ class _OnBasis(CurveRepresentation, ABC):
         return part.T @ values @ part
 
     def evaluation(self, operator: IntegralOperator | None, grid: np.ndarray, derivative: bool = False) -> Array:
-        """Return the images of the orthonormal basis at the points wanted."""
+        """Return the images of the orthonormal basis at the given points."""
         if operator is None or operator.kernel is None:
             functions = self._functions(grid, derivative)
             return self._coupled(operator, (self._root * self._eigenvalues()) @ functions.T)
@@ -80,21 +80,21 @@ class _OnBasis(CurveRepresentation, ABC):
 
 
 class Fourier(_OnBasis):
-    r"""Coefficients on the first trigonometric functions of the domain, with eigenvalues that decay.
+    r"""Coefficients on the first trigonometric functions of the domain, with decaying eigenvalues.
 
     .. math:: 1, \; \sqrt2 \cos 2\pi k t, \; \sqrt2 \sin 2\pi k t, \qquad
         \mu_k = (1 + k)^{-s}, \qquad t = \frac{\theta - \theta_1}{\theta_m - \theta_1},
 
-    divided by the root of the length of the domain.
+    divided by the square root of the length of the domain.
 
     Parameters
     ----------
     n_components : int, default=11
         Number of functions: the constant, then pairs of a cosine and a sine.
     decay : float, default=2.0
-        The exponent :math:`s` of the eigenvalues, used when there is no output kernel.
+        The exponent :math:`s` of the eigenvalues, used if there is no output kernel.
     quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
-        Weights of the points of the grid.
+        Quadrature weights of the grid points.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Fourier(_OnBasis):
     def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
         length = float(self.grid_[-1] - self.grid_[0]) if len(self.grid_) > 1 else 1.0
         order = (np.arange(self.n_components) + 1) // 2
-        is_sine = np.arange(self.n_components) % 2 == 0  # the first one is the constant
+        is_sine = np.arange(self.n_components) % 2 == 0  # the first function is the constant
         phase = 2 * np.pi * np.outer((grid - self.grid_[0]) / length, order)
         size = np.where(order == 0, 1.0, math.sqrt(2)) / math.sqrt(length)
         if derivative:
@@ -154,13 +154,13 @@ class Basis(_OnBasis):
     Parameters
     ----------
     functions : callable
-        Takes points (m,) and returns the values of the functions there, (m, k). They need not be orthonormal.
+        Takes points (m,) and returns the values of the functions, (m, k). They need not be orthonormal.
     eigenvalues : array of shape (k,)
-        Non-negative numbers :math:`\mu_k`, used when there is no output kernel.
+        Non-negative numbers :math:`\mu_k`, used if there is no output kernel.
     quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
-        Weights of the points of the grid.
+        Quadrature weights of the grid points.
     derivatives : callable or None, default=None
-        The derivatives of the functions, in the same form.
+        Derivatives of the functions, in the same form.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class Basis(_OnBasis):
         shape = (len(grid), len(self._eigenvalues()))
         if values.shape != shape or not np.all(np.isfinite(values)):
             raise ValueError(
-                f"The functions of a Basis must give finite values of shape {shape}, one column for each eigenvalue. "
+                f"The functions of a Basis must return finite values of shape {shape}, one column for each eigenvalue. "
                 f"Got shape {values.shape}."
             )
         return values

@@ -1,4 +1,4 @@
-"""What the representations of curves share: a grid, quadrature weights, channels, and evaluation anywhere."""
+"""Base class of curve representations: grid, quadrature weights, channels, and evaluation at any point."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self
@@ -20,14 +20,14 @@ QUADRATURES = Options(("trapezoid", "mean", "monte_carlo"))
 
 
 class CurveRepresentation(Representation, ABC):
-    r"""Curves in orthonormal coordinates of :math:`L^2`, the integral being a sum over the points of a grid.
+    r"""Curves in orthonormal coordinates of :math:`L^2`, where integrals are sums over the points of a grid.
 
-    A row of coordinates belongs to the point values of a curve, channel by channel within each point. ``fit`` also
-    takes the output operator, from which a representation may take its basis.
+    The point values of a curve are flattened into a row, channel by channel within each point. ``fit`` also takes the
+    output operator, which may determine the basis.
     """
 
     is_functional: ClassVar[bool] = True
-    has_eigenvalues: ClassVar[bool] = False  # has an operator of its own, and can do without an output kernel
+    has_eigenvalues: ClassVar[bool] = False  # has its own operator, so it does not need an output kernel
 
     quadrature: str | ArrayLike
 
@@ -36,7 +36,7 @@ class CurveRepresentation(Representation, ABC):
     representation_error_: float
 
     def validate(self) -> Self:
-        """Raise if a parameter is not what is wanted, the quadrature among them: a name, or positive weights."""
+        """Raise if a parameter is invalid; the quadrature is a name or positive weights."""
         if isinstance(self.quadrature, str) or self.quadrature is None:
             check_parameter(type(self).__name__, "quadrature", self.quadrature, QUADRATURES)
         else:
@@ -49,7 +49,7 @@ class CurveRepresentation(Representation, ABC):
         return super().validate()
 
     def fit(self, Y: Outputs, weights: Array | None = None, operator: IntegralOperator | None = None) -> Self:
-        """Learn grid, weights and coordinates from the training curves; ``weights`` (n,) count samples."""
+        """Learn grid, weights and coordinates from the training curves; ``weights`` (n,) are sample weights."""
         curves = as_curves(Y)
         self.weights_ = weights
         self.grid_ = curves.grid
@@ -62,20 +62,20 @@ class CurveRepresentation(Representation, ABC):
 
     @abstractmethod
     def integral(self, operator: IntegralOperator) -> Array:
-        """Return an integral operator in these coordinates, (p, p), or (p,) when it is diagonal."""
+        """Return an integral operator in these coordinates, (p, p), or (p,) if it is diagonal."""
 
     @abstractmethod
     def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
-        """Return the matrix (p, points × channels) that takes coordinates a to the values of the operator at a.
+        """Return the matrix (p, points × channels) that maps coordinates a to values of the operator applied to a.
 
-        With ``derivative``, to the values of its derivative.
+        With ``derivative=True``, to values of its derivative.
         """
 
     def _learn(self, operator: IntegralOperator | None) -> None:
-        """Learn what the coordinates need beside the grid."""
+        """Learn what the coordinates need besides the grid."""
 
     def _set_targets(self, curves: Curves) -> None:
-        """Set the coordinates of the training curves, and what is lost by them."""
+        """Set the coordinates of the training curves, and the representation error."""
         if not curves.is_complete:
             raise IncompatibleError(
                 f"{type(self).__name__} needs curves that are observed at every point of the grid; these have gaps. "
@@ -88,7 +88,7 @@ class CurveRepresentation(Representation, ABC):
         self.representation_error_ = max(0.0, 1 - kept / total) if total > 0 else 0.0
 
     def take(self, Y: Curves, index: Index) -> Curves:
-        """Return some of the curves."""
+        """Return the selected curves."""
         return Y.take(index)
 
     def _flat(self, curves: Curves) -> Array:
@@ -96,7 +96,7 @@ class CurveRepresentation(Representation, ABC):
         return namespace(curves.values).reshape(curves.values, (len(curves), -1))
 
     def shaped(self, values: Array) -> Array:
-        """Return rows (n, points × channels) in the shape of curves."""
+        """Reshape rows (n, points × channels) to curves."""
         if not self._has_channels:
             return values
         return namespace(values).reshape(values, (values.shape[0], -1, self.n_channels_))

@@ -1,4 +1,4 @@
-"""Curves by their coefficients on the leading eigenfunctions of the output operator."""
+"""Representation of curves by their coefficients on the leading eigenfunctions of the output operator."""
 
 from typing import ClassVar, Self
 
@@ -19,25 +19,25 @@ class Eigen(CurveRepresentation):
 
     .. math:: c_k = \langle f, \psi_k \rangle, \qquad T_k \psi_k = \mu_k \psi_k .
 
-    The operator is diagonal in these coordinates. They are not point values: losses of the norm of order 2 only.
+    The operator is diagonal in these coordinates. They are not point values, so only losses of the 2-norm apply.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Number of eigenfunctions; a number in (0, 1) is the share of the operator's trace that they must explain;
-        ``None`` keeps all whose eigenvalue is above round-off.
+        Number of eigenfunctions; a number in (0, 1) is the share of the operator's trace to explain; ``None`` keeps all
+        whose eigenvalue is above round-off.
     quadrature : {"trapezoid", "mean", "monte_carlo"}, default="trapezoid"
-        Weights of the points of the grid.
+        Quadrature weights of the grid points.
 
     Attributes
     ----------
     n_components_ : int
         Number of coordinates, p.
     eigenvalues_ : array of shape (p,)
-        Eigenvalues, decreasing.
+        Eigenvalues in decreasing order.
     representation_error_ : float
-        Share of the squared norm of the training curves that lies outside the span: the problem that is certified does
-        not see it.
+        Share of the squared norm of the training curves that lies outside the span. The certified problem does not
+        include it.
 
     References
     ----------
@@ -106,6 +106,6 @@ class Eigen(CurveRepresentation):
         return self.eigenvalues_
 
     def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
-        """Return the images of the eigenfunctions at the points wanted, by the operator's own formula."""
+        """Return the images of the eigenfunctions at the given points, by the operator's own formula."""
         values = as_like(operator.values(self.grid_, grid, self.n_channels_, derivative), self._scale)
         return self._vectors.T @ (self._scale[:, None] * values)

@@ -1,4 +1,4 @@
-"""Outputs that are vectors."""
+"""Representation of vector outputs."""
 
 from fenchel._array import Array, as_like
 from fenchel.representations.base import Representation
@@ -20,7 +20,7 @@ class Euclidean(Representation):
     has_points = True
 
     def encode(self, Y: Array) -> Array:
-        """Return Y, with one column when it has none."""
+        """Return Y, as a column if it is one-dimensional."""
         return Y[:, None] if Y.ndim == 1 else Y
 
     def decode(self, coordinates: Array) -> Array:
@@ -28,7 +28,7 @@ class Euclidean(Representation):
         return coordinates
 
     def congruence(self, matrix: Array) -> Array:
-        """Return the matrix, after a look at its size."""
+        """Return the matrix after checking its size."""
         p = self.targets_.shape[1]
         if matrix.shape[0] != p:
             shape = tuple(matrix.shape)

@@ -1,4 +1,4 @@
-"""Outputs that are known by their Gram matrix only."""
+"""Representation of outputs known only by their Gram matrix."""
 
 import math
 from typing import ClassVar, Self
@@ -12,10 +12,10 @@ __all__ = ["GramFactor"]
 
 
 class GramFactor(Representation):
-    r"""Outputs known by their Gram matrix :math:`K_Y`, through a factor :math:`V V^\top = K_Y`.
+    r"""Outputs known by their Gram matrix :math:`K_Y`, represented by a factor :math:`V V^\top = K_Y`.
 
     ``fit`` takes :math:`K_Y` itself. The factor has as many columns as :math:`K_Y` has eigenvalues above ``rtol`` times
-    the largest, so rank-deficient and near-singular matrices are ordinary input and nothing is ever inverted.
+    the largest, so rank-deficient and near-singular matrices are valid input and nothing is ever inverted.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class GramFactor(Representation):
 
     Notes
     -----
-    ``decode`` gives the inner products of a prediction with the n training outputs, the only thing that can be
-    said of an element of a space that is known by its products.
+    ``decode`` returns the inner products of a prediction with the n training outputs, which is all that is known about
+    an element of this space.
 
     References
     ----------
@@ -64,7 +64,7 @@ class GramFactor(Representation):
         rtol = K.shape[0] * eps(K) if self.rtol is None else self.rtol
         top = float(values[-1])
         first = int(xp.sum(xp.astype(values <= max(rtol * top, 0.0), xp.int64)))
-        first = min(first, K.shape[0] - 1)  # one column stays when every output is zero
+        first = min(first, K.shape[0] - 1)  # keep one column even if every output is zero
         values = xp.clip(xp.flip(values[first:]), min=0.0)
         self.targets_ = xp.flip(vectors[:, first:], axis=1) * xp.sqrt(values)
         self.weights_ = weights
@@ -73,18 +73,18 @@ class GramFactor(Representation):
         return self
 
     def take(self, Y: Outputs, index: Index) -> Outputs:
-        """Return the Gram matrix of some samples."""
+        """Return the Gram matrix of the selected samples."""
         xp = namespace(Y)
         return xp.take(xp.take(Y, index, axis=0), index, axis=1)
 
     def encode(self, Y: Outputs) -> Array:
-        """Return coordinates of outputs given by their products with the training outputs, shape (m, n)."""
+        """Return the coordinates of outputs given by their inner products with the training outputs, shape (m, n)."""
         return (Y @ self.targets_) * self._inverse_values
 
     def weights(self, coordinates: Array) -> Array:
-        """Return the weights (m, n) with which the training outputs make up elements with these coordinates."""
+        """Return the weights (m, n) of the training outputs in elements with these coordinates."""
         return (coordinates * self._inverse_values) @ self.targets_.T
 
     def decode(self, coordinates: Array) -> Array:
-        """Return the products with the training outputs, shape (m, n)."""
+        """Return the inner products with the training outputs, shape (m, n)."""
         return coordinates @ self.targets_.T

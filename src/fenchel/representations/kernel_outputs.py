@@ -1,4 +1,4 @@
-"""Outputs of any kind, in the feature space of a kernel."""
+"""Representation of outputs of any kind in the feature space of a kernel."""
 
 from collections.abc import Iterator, Sequence
 from typing import Self
@@ -30,15 +30,15 @@ from fenchel.representations.gram_factor import GramFactor
 __all__ = ["KernelOutputs"]
 
 _BLOCK = 2**23  # entries of a block of kernel values
-_SAME = 1e-8  # relative difference of norms that are equal
-_LEFT = 1e-6  # what may be left of a positive semidefinite matrix beside its factor, as a share of its size
+_SAME = 1e-8  # relative difference below which norms are considered equal
+_LEFT = 1e-6  # relative residual allowed between a positive semidefinite matrix and its factor
 
 
 class _Pivots:
-    """A Gram matrix through a pivoted Cholesky factor: every element of the span is made of the pivots alone.
+    """A Gram matrix through a pivoted Cholesky factor: every element of the span is a combination of the pivots.
 
-    Cheaper than an eigendecomposition by an order of magnitude, and of the rank of the matrix: outputs that occur twice
-    have one pivot.
+    An order of magnitude cheaper than an eigendecomposition, and of the rank of the matrix: duplicate outputs share
+    one pivot.
     """
 
     def __init__(self, K: np.ndarray, rtol: float | None) -> None:
@@ -46,7 +46,7 @@ class _Pivots:
         rtol = len(K) * float(np.finfo(K.dtype).eps) if rtol is None else rtol
         self.targets_, self.pivots = pivoted_cholesky(K, rtol)
         self._lower = self.targets_[self.pivots]
-        if self._lower[0, 0] == 0:  # every output is zero: its coordinates and weights are too
+        if self._lower[0, 0] == 0:  # every output is zero, and so are the coordinates and weights
             self._lower = np.ones_like(self._lower)
         probe = np.random.default_rng(0).standard_normal((len(K), 1)).astype(K.dtype)
         left = K @ probe - self.targets_ @ (self.targets_.T @ probe)
@@ -55,7 +55,7 @@ class _Pivots:
             check_psd(K, "The output Gram matrix", given)
 
     def encode(self, products: np.ndarray) -> np.ndarray:
-        """Return coordinates of outputs given by their products with the pivots, (m, r)."""
+        """Return the coordinates of outputs given by their inner products with the pivots, (m, r)."""
         return triangular_solve(self._lower, products.T).T
 
     def weights(self, coordinates: np.ndarray) -> np.ndarray:
@@ -63,27 +63,27 @@ class _Pivots:
         return triangular_solve(self._lower, coordinates.T, transposed=True).T
 
     def decode(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return the products with the training outputs, shape (m, n)."""
+        """Return the inner products with the training outputs, shape (m, n)."""
         return np.asarray(coordinates @ self.targets_.T)
 
 
 class KernelOutputs(Representation):
     r"""Outputs in the feature space of a kernel, :math:`y \mapsto \phi(y)`.
 
-    A kernel with finitely many features, such as ``Linear``, has those as coordinates, :math:`V = Y`. For any other the
-    coordinates are the rows of a factor of the Gram matrix, :math:`V V^\top = K_Y`, of the rank of that matrix.
+    A kernel with finitely many features, such as ``Linear``, uses these as coordinates, :math:`V = Y`. For other
+    kernels the coordinates are the rows of a factor of the Gram matrix, :math:`V V^\top = K_Y`, of the same rank.
 
     Parameters
     ----------
     kernel : ScalarKernel, str or callable, default="linear"
-        Kernel of the outputs; with ``"precomputed"`` the outputs are given by their Gram matrix.
+        Kernel on the outputs; with ``"precomputed"`` the outputs are given by their Gram matrix.
     rtol : float or None, default=None
         As for ``GramFactor``.
     center : bool, default=False
-        Whether the coordinates are those of the outputs less their mean in the feature space.
+        Whether to subtract the mean of the outputs in the feature space.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` takes 500 features of the kernel as coordinates: the outputs are projected, and no n × n matrix
-        is made. Norms of outputs stay those of the kernel, so that the distance of a prediction to an output is exact.
+        is formed. Norms of outputs remain those of the kernel, so the distance of a prediction to an output is exact.
 
     Attributes
     ----------
@@ -92,12 +92,12 @@ class KernelOutputs(Representation):
     outputs_ : array
         The training outputs.
     mean_ : array of shape (1, p)
-        Coordinates of what was subtracted; zero unless the outputs are centred.
+        Coordinates of the mean that was subtracted; zero unless the outputs are centred.
     kernel_ : ScalarKernel
-        The kernel with its numbers filled in.
+        The kernel with its data-dependent parameters resolved.
     representation_error_ : float
-        Share of the squared norm of the training outputs that lies outside the span of an approximation: the problem
-        that is certified does not see it.
+        Share of the squared norm of the training outputs that lies outside the span of an approximation. The certified
+        problem does not include it.
 
     References
     ----------
@@ -128,7 +128,7 @@ class KernelOutputs(Representation):
         self.approximation = approximation
 
     def fit(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Self:
-        """Find the coordinates of the training outputs."""
+        """Compute the coordinates of the training outputs."""
         self.weights_ = weights
         self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y, weights)
         self.outputs_ = Y
@@ -151,7 +151,7 @@ class KernelOutputs(Representation):
         return self
 
     def _approximated(self, approximation: Approximation) -> ScalarKernel:
-        """Return the kernel of the features that stand for the outputs."""
+        """Return the kernel of the features that approximate the outputs."""
         if self.is_pairwise or approximation.n_components == "auto":
             raise IncompatibleError(
                 f"{approximation!r} cannot approximate {self.kernel_!r} of the outputs. Use a kernel on the outputs "
@@ -160,7 +160,7 @@ class KernelOutputs(Representation):
         return approximation.approximate(self.kernel_, self.outputs_, self.weights_)
 
     def _lost(self, features: Array) -> float:
-        """Return the share of the squared norm of the outputs that their features do not have."""
+        """Return the share of the squared norm of the outputs that their features miss."""
         total = float(np.sum(host(self.kernel_.diag(self.outputs_))))
         kept = float(namespace(features).sum(features**2))
         return max(0.0, 1 - kept / total) if total > 0 else 0.0
@@ -176,34 +176,34 @@ class KernelOutputs(Representation):
         return self.kernel_.is_pairwise
 
     def take(self, Y: Outputs, index: Index) -> Outputs:
-        """Return some outputs; of a Gram matrix, its part."""
+        """Return the selected outputs, or the corresponding part of a Gram matrix."""
         kernel = as_scalar_kernel(self.kernel)
         return GramFactor().take(Y, index) if kernel.is_pairwise else namespace(Y).take(Y, index, axis=0)
 
     def encode(self, Y: Outputs) -> Array:
-        """Return the coordinates of outputs: of their projection on the span of the training outputs."""
+        """Return the coordinates of the projections of outputs on the span of the training outputs."""
         Y = self.own(Y)
         if self._factor is None:
             return self._features(Y)
         return self._factor.encode(self._values(Y))
 
     def decode(self, coordinates: Array) -> Array:
-        """Return the features, or where there are none the products with the training outputs."""
+        """Return the features or, for kernels without features, the inner products with the training outputs."""
         return coordinates if self._factor is None else self._factor.decode(coordinates)
 
     def squared_norms(self, outputs: Outputs) -> Array:
-        """Return k(y, y) of outputs, (C,)."""
+        """Return k(y, y) for each output, (C,)."""
         if self.is_pairwise:
             raise IncompatibleError(
-                "Candidates that are known by their products with the training outputs need their own norms. Give a "
+                "Candidates given by their inner products with the training outputs need their own norms. Give a "
                 "pair (products, squared norms), or decode among the training outputs."
             )
         return self.kernel_.diag(outputs)
 
     def known_norms(self, outputs: Outputs, given: Array | None = None) -> Array:
-        """Return the squared norms of outputs (C,): as given, else by the kernel.
+        """Return the squared norms of outputs (C,), as given or else by the kernel.
 
-        Outputs of a Gram matrix whose training outputs all have one norm are taken to have that one too.
+        If the training outputs of a Gram matrix all have the same norm, other outputs are assumed to have it too.
         """
         if given is not None:
             if tuple(np.shape(given)) != (outputs.shape[0],):
@@ -214,19 +214,19 @@ class KernelOutputs(Representation):
         own = host(namespace(self.outputs_).linalg.diagonal(self.outputs_))
         if np.ptp(own) > _SAME * np.max(np.abs(own)):
             raise IncompatibleError(
-                "The training points of this Gram matrix have different norms, so products with them do not tell those "
-                "of other points. Give squared_norms, k(x, x) of each point."
+                "The training points of this Gram matrix have different norms, so inner products with them do not "
+                "determine those of other points. Give squared_norms, k(x, x) of each point."
             )
         return as_like(np.full(outputs.shape[0], own[0]), self.targets_)
 
     def products(self, coordinates: Array, outputs: Outputs) -> Array:
-        """Return the products of elements of the feature space (m, p) with outputs (C, ...), shape (m, C)."""
+        """Return the inner products of elements of the feature space (m, p) with outputs (C, ...), shape (m, C)."""
         xp, left = namespace(coordinates), self._dual(coordinates)
         parts = [left @ block.T for _, block in self._blocks(left, outputs)]
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
     def paired_products(self, coordinates: Array, outputs: Outputs, owner: Array) -> Array:
-        """Return the product of each output (C, ...) with the element of its owner, an index (C,) into the rows."""
+        """Return the inner product of each output (C, ...) with its element, given by an index (C,) into the rows."""
         xp, left, first, parts = namespace(coordinates), self._dual(coordinates), 0, []
         for _, block in self._blocks(left, outputs):
             rows = xp.take(left, owner[first : first + block.shape[0]], axis=0)
@@ -235,11 +235,11 @@ class KernelOutputs(Representation):
         return parts[0] if len(parts) == 1 else xp.concat(parts)
 
     def weights(self, coordinates: Array) -> Array:
-        """Return the weights (m, n) with which the training outputs make up elements with these coordinates."""
+        """Return the weights (m, n) of the training outputs in elements with these coordinates."""
         if self._factor is None:
             raise IncompatibleError(
-                "Coordinates that are features have no weights on the training outputs of their own. Use an output "
-                "kernel without features, such as Gaussian()."
+                "Coordinates that are features do not define weights on the training outputs. Use an output kernel "
+                "without features, such as Gaussian()."
             )
         weights = self._factor.weights(coordinates)
         if not isinstance(self._factor, _Pivots):
@@ -254,14 +254,14 @@ class KernelOutputs(Representation):
         return parts[0] if len(parts) == 1 else namespace(coordinates).concat(parts, axis=1)
 
     def distance_blocks(self, coordinates: Array, outputs: Outputs, norms: Array | None = None) -> Iterator[Array]:
-        """Yield the same for some outputs after the others, so that only a part is in memory."""
+        """Yield the same for consecutive blocks of outputs, so that only a part is in memory."""
         left, sizes = self._dual(coordinates), row_norms(coordinates) ** 2
         for rows, block in self._blocks(left, outputs):
             own = self.squared_norms(self.own(outputs[rows])) if norms is None else norms[rows]
             yield sizes + as_like(own, coordinates)[None, :] - 2 * (left @ block.T)
 
     def magnitudes(self, coordinates: Array, outputs: Outputs) -> Array:
-        """Return the size of the terms of squared distances, (m,): those of an output are no larger than a distance."""
+        """Return the size of the terms of squared distances, (m,); those of an output are at most a distance."""
         return row_norms(coordinates)[:, 0] ** 2
 
     def paired_distances(
@@ -280,11 +280,11 @@ class KernelOutputs(Representation):
         return [distances[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
     def _dual(self, coordinates: Array) -> Array:
-        """Return what the blocks of outputs are multiplied with: coordinates of features, or weights on the outputs."""
+        """Return the factor that multiplies blocks of outputs: coordinates of features, or weights on the outputs."""
         return coordinates if self._factor is None else as_like(self._factor.weights(coordinates), coordinates)
 
     def _blocks(self, left: Array, outputs: Outputs) -> Iterator[tuple[slice, Array]]:
-        """Yield features of outputs, or their products with the training outputs, in blocks of bounded size."""
+        """Yield features of outputs, or their inner products with the training outputs, in blocks of bounded size."""
         step = max(1, _BLOCK // max(left.shape))
         for first in range(0, len(outputs), step):
             rows = slice(first, first + step)
@@ -292,7 +292,7 @@ class KernelOutputs(Representation):
             yield rows, as_like(self._features(part) if self._factor is None else self._values(part), left)
 
     def own(self, outputs: Outputs) -> Outputs:
-        """Return outputs in the array library and with the dimension of the training outputs."""
+        """Convert outputs to the array library and number of dimensions of the training outputs."""
         if is_numpy(outputs) and not is_numpy(self.outputs_):
             outputs = as_like(outputs, self.targets_)
         if self.is_pairwise and outputs.shape[1] != self.outputs_.shape[0]:
@@ -303,7 +303,7 @@ class KernelOutputs(Representation):
         return outputs[:, None] if outputs.ndim == 1 and self.outputs_.ndim == 2 else outputs
 
     def _values(self, Y: Outputs) -> Array:
-        """Return the products of outputs with those training outputs that elements are made of."""
+        """Return the inner products of outputs with the training outputs that span the elements."""
         if not isinstance(self._factor, _Pivots):
             return Y if self.is_pairwise else self.kernel_(Y, self.outputs_)
         pivots = self._factor.pivots

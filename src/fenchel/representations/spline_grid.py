@@ -1,4 +1,4 @@
-"""Curves as linear splines on a grid: the coordinates are point values."""
+"""Representation of curves as linear splines on a grid, with point values as coordinates."""
 
 from typing import Self
 
@@ -18,31 +18,31 @@ class Spline(CurveRepresentation):
 
     .. math:: c_j = \sqrt{w_j} \, f(\theta_j), \qquad \langle f, g \rangle = \sum_j w_j f(\theta_j) g(\theta_j).
 
-    The coordinates are point values, so every loss is at home here, with the true norm of order p of the curves.
+    The coordinates are point values, so every loss applies, with the true p-norm of the curves.
 
     Parameters
     ----------
     quadrature : {"trapezoid", "mean", "monte_carlo"} or array of shape (m,), default="trapezoid"
-        Weights :math:`w_j`: those of the trapezoid rule; the same over the length of the domain, so that integrals are
-        means and the unit of the grid does not matter; equal ones, for points that were drawn at random; or the weights
-        themselves, for the points of a quadrature.
+        Weights :math:`w_j`: those of the trapezoid rule; the same divided by the length of the domain, so that
+        integrals are means and the unit of the grid does not matter; equal weights, for points drawn at random; or
+        explicit weights, for the points of a quadrature rule.
 
     Attributes
     ----------
     targets_ : array of shape (n, points × channels)
         Coordinates of the training curves; zero where a curve was not observed.
     observed_ : array of shape (n, points × channels) or None
-        1 where a curve was observed, else 0; ``None`` if nothing is missing.
+        1 where a curve was observed, else 0; ``None`` if no value is missing.
     row_scale_ : array of shape (n, 1) or None
-        Factor of each curve's coordinates; ``None`` if nothing is missing.
+        Factor of each curve's coordinates; ``None`` if no value is missing.
     representation_error_ : float
-        Always 0: point values are kept as they are.
+        Always 0: point values are represented exactly.
 
     Notes
     -----
-    A curve that is observed at some of the points has the weights of those points, times the one factor that makes
-    their sum the length of the domain: an average over the points that it has. Nothing is interpolated; the dual
-    variables of the other points do not exist.
+    A curve observed at some of the points has the weights of those points, times the factor that makes their sum the
+    length of the domain: an average over its observed points. Nothing is interpolated; there are no dual variables for
+    the other points.
 
     References
     ----------
@@ -85,7 +85,7 @@ class Spline(CurveRepresentation):
         self.targets_ = xp.where(seen > 0, values, xp.zeros_like(values)) * self.point_scale
 
     def encode(self, Y: Curves) -> Array:
-        """Return the values times the roots of the weights."""
+        """Return the values times the square roots of the weights."""
         return self._flat(Y) * self._scale
 
     def decode(self, coordinates: Array) -> Array:
@@ -93,11 +93,11 @@ class Spline(CurveRepresentation):
         return self.shaped(coordinates / self._scale)
 
     def integral(self, operator: IntegralOperator) -> Array:
-        """Return the kernel at pairs of points, between the roots of the weights."""
+        """Return the kernel at pairs of points, multiplied on both sides by the square roots of the weights."""
         values = as_like(operator.values(self.grid_, self.grid_, self.n_channels_), self._scale)
         return self._scale[:, None] * values * self._scale
 
     def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
-        """Return the kernel at pairs of a point of the grid and a point wanted, times the roots of the weights."""
+        """Return the kernel between the grid points and the given points, times the square roots of the weights."""
         values = operator.values(self.grid_, grid, self.n_channels_, derivative)
         return self._scale[:, None] * as_like(values, self._scale)

@@ -1,4 +1,4 @@
-"""Solvers of the dual problem; all stop on the relative duality gap."""
+"""Solvers for the dual problem; all stop on the relative duality gap."""
 
 from fenchel.solvers import auto, box, closed_form, coordinate, krylov, newton, proximal, splitting
 from fenchel.solvers.auto import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Anderson acceleration of a fixed-point map, in many problems at once."""
+"""Anderson acceleration of a fixed-point map, for many problems at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ from fenchel._array import Array, as_like, eps, is_numpy, namespace
 
 __all__ = ["Memory", "mixing_weights"]
 
-_CACHED = 2**18  # bytes of a part of an array that a processor keeps at hand
+_CACHED = 2**18  # bytes of an array block that fits in the processor's cache
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The last moves and images of the fixed-point map, for type-II Anderson acceleration in each problem.
+    """The last moves and images of the fixed-point map, for type-II Anderson acceleration of each problem.
 
-    ``products[i, j]`` is the product of moves i and j, shape (B,); ``valid[i]`` is 1 where move i still counts.
+    ``products[i, j]`` is the inner product of moves i and j, shape (B,); ``valid[i]`` is 1 where move i still counts.
     """
 
     size: int
@@ -26,7 +26,7 @@ class Memory:
     valid: Array = None  # (k, B)
 
     def adding(self, move: Array, image: Array) -> "Memory":
-        """Return the memory with one more step; the oldest is dropped."""
+        """Return the memory with one more step, dropping the oldest."""
         xp = namespace(move)
         first = 0 if len(self.moves) <= self.size else 1
         moves, images = (*self.moves[first:], move), (*self.images[first:], image)
@@ -40,7 +40,7 @@ class Memory:
         return Memory(self.size, moves, images, products, valid)
 
     def forgetting(self, is_bad: Array) -> "Memory":
-        """Return the memory in which nothing counts for some problems."""
+        """Return the memory with all moves of the flagged problems discarded."""
         xp = namespace(is_bad)
         return self if not self.moves else replace(self, valid=xp.where(is_bad, 0 * self.valid, self.valid))
 
@@ -50,7 +50,7 @@ class Memory:
         return namespace(self.products).sqrt(self.products[-1, -1, :])
 
     def taken(self, index: Array) -> "Memory":
-        """Return the memory of some problems."""
+        """Return the memory of the selected problems."""
         if not self.moves:
             return self
         xp = namespace(self.products)
@@ -59,7 +59,7 @@ class Memory:
         return Memory(self.size, moves, images, products, valid)
 
     def combined(self) -> Array:
-        """Return the combination of the images whose residual is least, slightly regularised."""
+        """Return the combination of the images with the smallest residual, slightly regularised."""
         if len(self.moves) == 1:
             return self.images[-1]
         weights = mixing_weights(self.products, self.valid)
@@ -79,15 +79,15 @@ def _sum_of(weights: Array, images: Sequence[Array]) -> Array:
     """Return the sum of images (n, B, p) with the weights (B, k)."""
     total = weights[None, :, 0, None] * images[0]
     for i in range(1, len(images)):
-        total += weights[None, :, i, None] * images[i]  # an array of our own
+        total += weights[None, :, i, None] * images[i]  # total was allocated here, so it may be overwritten
     return total
 
 
 def mixing_weights(products: Array, valid: Array) -> Array:
-    """Return the weights (B, k) of all images but the last in each problem, from the products of k + 1 moves."""
+    """Return the weights (B, k) of all images but the last in each problem, from the inner products of k + 1 moves."""
     xp, P = namespace(products), products
     k = products.shape[0] - 1
-    # products of the changes (last move - move i), zero where they do not count
+    # inner products of the changes (last move - move i), zero for moves that do not count
     last, counts = P[k, :k, :], valid[:k, :]
     cross = P[k, k, :] - last[:, None, :] - last[None, :, :] + P[:k, :k, :]
     matrix = xp.permute_dims(counts[:, None, :] * counts[None, :, :] * cross, (2, 0, 1))  # (B, k, k)
@@ -100,7 +100,7 @@ def mixing_weights(products: Array, valid: Array) -> Array:
 
 
 def products_of(a: Array, b: Array) -> Array:
-    """Return the product of two arrays (n, B, p) in each problem, (B,)."""
+    """Return the inner product of two arrays (n, B, p) in each problem, (B,)."""
     if is_numpy(a) and a.shape[1] == 1:
         return np.asarray([np.vdot(a, b)])
     return namespace(a).sum(a * b, axis=(0, 2))

@@ -1,4 +1,4 @@
-"""The solver that chooses a solver, by what each is expected to cost."""
+"""Automatic choice of a solver by estimated cost."""
 
 import math
 from dataclasses import dataclass, replace
@@ -18,28 +18,29 @@ from fenchel.solvers.splitting import DouglasRachford
 
 __all__ = ["Auto"]
 
-# from the times of each solver on the 351 problems of costs.py, to a gap of 1e-9: with 3, the relay takes 1.10 times
-# the best solver's time (geometric mean; 4 at worst), with 2 it is 1.14 (26 at worst)
+# measured on the 351 problems of costs.py, to a gap of 1e-9: with 3, the relay takes 1.10 times the time of the best
+# solver (geometric mean; 4 at worst), with 2 it takes 1.14 times (26 at worst)
 _PATIENCE = 3.0
 
 
 class Auto(Solver):
-    """Runs the solver with the least estimated cost, and the next one if it fails to converge.
+    """Run the solver with the lowest estimated cost, then the next one if it fails to converge.
 
     Parameters
     ----------
     max_iter : int or None, default=None
-        Most iterations of the chosen solver, which then runs alone; ``None`` is its own default.
+        Maximum number of iterations of the chosen solver, which then runs alone; ``None`` means its own default.
 
     Notes
     -----
-    The square loss has a closed form. A Gram matrix that is not stored is for ``Krylov``. For other losses each solver
-    estimates its cost from the sizes, the norm of the Gram operator, the share of samples outside the insensitive zone
-    and at their bound in the zero model, and whether the eigenbasis is there. A solver hands over when it has stalled
-    or has cost three times the estimate of the next one, which goes on from the best point so far. The prices of those
-    that have run are what they were allowed, so that their turn comes again with a larger allowance. A solver that is
-    good only near the solution (``BoxNewton``) is preceded by the cheapest one that is not, until the gap is small
-    enough. A problem whose solution is zero is answered at once. ``Solution.stages`` tells who ran, and why.
+    The square loss has a closed form. A Gram matrix that is not stored is left to ``Krylov``. For other losses each
+    solver estimates its cost from the sizes, the norm of the Gram operator, the share of samples that the zero model
+    leaves outside the insensitive zone and at their bound, and whether the eigenbasis is available. A solver hands over
+    once it has stalled or has cost three times the estimate of the next one, which continues from the best point so
+    far. A solver that has run is then priced at its last allowance, so that it may run again with a larger one. A
+    solver that is good only near the solution (``BoxNewton``) is preceded by the cheapest one that is not, until the
+    gap is small enough. A problem whose solution is zero is recognised immediately. ``Solution.stages`` lists the
+    solvers that ran, and why.
 
     Examples
     --------
@@ -62,23 +63,23 @@ class Auto(Solver):
         return None
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return the cost of the solver that runs first."""
+        """Return the cost of the solver that would run first."""
         return self.choose(problem)[0].cost(problem, known)
 
     def choose(self, problem: DualProblem) -> tuple[Solver, str]:
-        """Return the solver that runs first, and why."""
+        """Return the solver that would run first, and why."""
         alone = self._alone(problem)
         if alone is not None:
             return alone
         queue = _Queue(problem, self._candidates())
         offer = queue.pop(math.inf)
-        assert offer is not None  # APGD takes every problem
+        assert offer is not None  # APGD accepts every problem
         return offer.solver, queue.reason(offer)
 
     def solve(
         self, problem: DualProblem, tol: float = 1e-6, start: object = None, callback: Callback | None = None
     ) -> Solution:
-        """Let solvers run one after the other until one arrives."""
+        """Run solvers one after the other until one converges."""
         zero = self._zero(problem)
         if zero is not None:
             return zero
@@ -102,7 +103,7 @@ class Auto(Solver):
         return relay.solution()
 
     def _alone(self, problem: DualProblem) -> tuple[Solver, str] | None:
-        """Return the solver that has no rival on this problem, and why."""
+        """Return the solver without a rival for this problem, if any, and why."""
         if ClosedForm().why_not(problem) is None:
             return ClosedForm(), "the square loss has a closed form"
         krylov = Krylov() if self.max_iter is None else Krylov(max_iter=self.max_iter)
@@ -129,20 +130,20 @@ class Auto(Solver):
 
 @dataclass(frozen=True)
 class _Offer:
-    """A solver, and the price of its next turn in seconds."""
+    """A solver, and the price in seconds of its next turn."""
 
     solver: Solver
     price: float
 
 
 class _Queue:
-    """The solvers that may run, the cheapest first; whether one takes the problem is asked only when its turn comes."""
+    """The solvers that may run, cheapest first; whether one accepts the problem is checked only when its turn comes."""
 
     def __init__(self, problem: DualProblem, candidates: list[Solver]) -> None:
         self.problem = problem
         self._refusals: dict[str, str | None] = {}
         candidates = [each for each in candidates if math.isinf(each.start_gap) or self._takes(each)]
-        # between the trace and its share of a root of n, the norm hardly matters if the same solver is the cheapest
+        # if the same solver is cheapest for the trace and for trace / sqrt(n), the exact norm hardly matters
         shares, bound, n = Shares(problem), trace(problem), problem.targets.shape[0]
         ends = [self._ranked(candidates, Known(shares, norm)) for norm in (bound, bound / n**0.5)]
         first, other = (self._first(ranking, math.inf) for ranking in ends)
@@ -151,34 +152,34 @@ class _Queue:
         self._offers = self._ranked(candidates, self.known)
 
     def pop(self, gap: float) -> _Offer | None:
-        """Take out the cheapest solver that is worth its cost from a start with this gap."""
+        """Remove and return the cheapest solver that is worth its cost from a start with this gap."""
         offer = self._first(self._offers, gap)
         if offer is not None:
             self._offers.remove(offer)
         return offer
 
     def put(self, offer: _Offer) -> None:
-        """Let a solver wait for another turn."""
+        """Queue a solver for another turn."""
         self._offers = sorted([*self._offers, offer], key=lambda each: each.price)
 
     def next_price(self, gap: float) -> float:
-        """Return the price of the cheapest solver that waits."""
+        """Return the price of the cheapest queued solver."""
         offer = self._first(self._offers, gap)
         return math.inf if offer is None else offer.price
 
     def gap_of_successor(self, offer: _Offer, gap: float) -> float:
-        """Return the gap at which a cheaper solver that needs a near start can take over, 0 if there is none."""
+        """Return the gap at which a cheaper solver that needs a close start can take over, 0 if there is none."""
         cheaper = (each for each in self._offers if each.price < offer.price and each.solver.start_gap < gap)
         return max((each.solver.start_gap for each in cheaper if self._takes(each.solver)), default=0.0)
 
     def reason(self, offer: _Offer) -> str:
-        """Return why a solver that is out was the choice."""
+        """Return why a solver taken from the queue was chosen."""
         other = self._first(self._offers, math.inf)
         if other is None:
             refusals = [f"{name}: {reason}" for name, reason in self._refusals.items() if reason is not None]
             return " ".join(["the only solver for this problem.", *refusals])
         name = type(other.solver).__name__
-        basis = " with the eigenbasis that is there" if self.problem.shared.is_factorized else ""
+        basis = " with the available eigenbasis" if self.problem.shared.is_factorized else ""
         return f"cheapest estimate{basis}: {offer.price:.2g} s, next {name} {other.price:.2g} s"
 
     def _ranked(self, candidates: list[Solver], known: Known) -> list[_Offer]:
@@ -196,7 +197,7 @@ class _Queue:
 
 
 class _Relay:
-    """The solvers that have run on a problem, one after the other, and the best of what they found."""
+    """The solvers that have run on a problem, one after the other, and the best solution so far."""
 
     def __init__(self, problem: DualProblem, start: object, tol: float, callback: Callback | None) -> None:
         self.problem = problem
@@ -210,21 +211,21 @@ class _Relay:
 
     @property
     def gap(self) -> float:
-        """The least gap so far, infinity where it is not a number."""
+        """The smallest gap so far, infinity if it is NaN."""
         gap = math.inf if self._best is None else self._best.certificate.distance
         return math.inf if math.isnan(gap) else gap
 
     @property
     def is_over(self) -> bool:
-        """Whether the best point is within tol, or nobody should go on."""
+        """Whether the best point is within tol, or no solver should continue."""
         if self._best is None:
             return False
         return self._is_interrupted or self._is_there or self._is_infeasible or self._is_at_floor
 
     def run(self, solver: Solver, reason: str, tol: float, is_limited: bool = False) -> Status:
-        """Let a solver go on from the best point, unless the zero model is better.
+        """Run a solver from the best point, unless the zero model is better.
 
-        One that is cut short cannot tell that a problem has no solution.
+        A solver that is cut short cannot conclude that a problem has no solution.
         """
         start = self._start if self._best is None else None
         if self._best is not None and self.gap < 1:
@@ -240,7 +241,7 @@ class _Relay:
 
         try:
             solution = solver.solve(self.problem, tol, start, watch)
-        except KeyboardInterrupt:  # before its first point: that of an earlier one is kept
+        except KeyboardInterrupt:  # before its first point: keep the point of an earlier solver
             if self._best is None or not keeps_best():
                 raise
             self._is_interrupted = True
@@ -256,7 +257,7 @@ class _Relay:
         return solution.status
 
     def solution(self) -> Solution:
-        """Return the best point, with the history of all."""
+        """Return the best point, with the history of all solvers."""
         assert self._best is not None  # at least one solver has run
         best = replace(self._best, history=self._history, n_iter=self._history[-1][0], stages=tuple(self._stages))
         if self._is_there or (best.status is Status.INFEASIBLE and not self._is_interrupted):
@@ -271,15 +272,15 @@ class _Relay:
 
     @property
     def _is_infeasible(self) -> bool:
-        """Whether two solvers had all the time they wanted and found no finite value; Newton's method stalls easily."""
+        """Whether two solvers ran to their end without a finite value; a single Newton method may just have stalled."""
         verdicts = [stage for stage in self._stages if stage.status == Status.INFEASIBLE.value]
         return math.isinf(self.gap) and len(verdicts) > 1
 
     @property
     def _is_at_floor(self) -> bool:
-        """Whether round-off explains the gap, so that nobody can do much better.
+        """Whether round-off explains the gap, so that no solver can do much better.
 
-        In float64 one more solver has a try; in float32 a refinement in float64 is the better successor.
+        In float64 one more solver is tried; in float32 refinement in float64 is a better successor.
         """
         best = self._best
         if best is None or best.status is not Status.STALLED or not (len(self._stages) > 1 or is_single(best.duals)):

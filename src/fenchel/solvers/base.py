@@ -1,4 +1,4 @@
-"""What a solver is, what it returns, and how a user watches it."""
+"""Base class of solvers, the solutions they return, and ways to watch their progress."""
 
 import math
 from abc import ABC, abstractmethod
@@ -33,8 +33,8 @@ def watched(watcher: Watcher) -> Iterator[None]:
     Parameters
     ----------
     watcher : callable
-        Called as ``watcher(n_iter, certificate)`` at each test of the gap; what it returns is not used. Solves in
-        threads of their own (``n_jobs``) are not seen, nor is the closed form of the square loss, which has no steps.
+        Called as ``watcher(n_iter, certificate)`` at each gap check; its return value is ignored. Solves in separate
+        threads (``n_jobs``) are not seen, nor is the closed form of the square loss, which has no iterations.
 
     Yields
     ------
@@ -62,9 +62,9 @@ def watched(watcher: Watcher) -> Iterator[None]:
 
 @contextmanager
 def keeping_best() -> Iterator[None]:
-    """Let ``KeyboardInterrupt`` end the solves inside a ``with`` block with the best point that was certified.
+    """Make ``KeyboardInterrupt`` end the solves inside a ``with`` block with their best certified point.
 
-    Elsewhere it goes through: of a search, whose result is a choice among many solves, one point is of no use.
+    Elsewhere it propagates: a search chooses among many solves, so a single point would be of no use.
     """
     token = _KEEPS_BEST.set(True)
     try:
@@ -79,7 +79,7 @@ def keeps_best() -> bool:
 
 
 def shown(n_iter: int, certificate: Certificate) -> None:
-    """Show a certificate to the watcher, if there is one."""
+    """Pass a certificate to the watcher, if there is one."""
     watcher = _WATCHER.get()
     if watcher is not None:
         watcher(n_iter, certificate)
@@ -104,7 +104,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Stage:
-    """What one solver of a relay did: why it ran, how long, and how far it came."""
+    """One solver's turn in a relay: why it ran, for how long, and the gap it reached."""
 
     solver: str
     reason: str
@@ -115,12 +115,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class Solution:
-    """The result of a solver: duals, predictions, certificate, and how they were reached.
+    """The result of a solver: duals, predictions, certificate, and how they were obtained.
 
     Attributes
     ----------
     duals, predictions : array of shape (n, p)
-        Dual variables of the problem, and the predictions of the training samples.
+        Dual variables of the problem, and predictions for the training samples.
     certificate : Certificate
         Objectives and duality gap.
     n_iter : int
@@ -130,9 +130,9 @@ class Solution:
     solver : str
         The solver that found the duals.
     history : list of (int, Certificate)
-        Iteration and certificate of each test of the gap.
+        Iteration and certificate at each gap check.
     state : object
-        Final state of the solver, from which it can be started again.
+        Final state of the solver, from which it can be restarted.
     stages : tuple of Stage
         All solvers that ran, if there were several.
 
@@ -166,12 +166,12 @@ class Solution:
 
 
 class Solver(Component, ABC):
-    """Solves dual problems to a relative gap, or says why it cannot."""
+    """Solve dual problems to a relative gap, or report why that is not possible."""
 
-    gram_copies: ClassVar[float] = 7.0  # peak memory over that of the Gram matrix, factorisation and its work included
-    streams: ClassVar[bool] = False  # wants a Gram matrix that is not stored
-    chooses: ClassVar[bool] = False  # leaves the work to solvers of its choice
-    most_shared: float = 0.0  # problems that it solves side by side from one eigendecomposition; 0: it needs none
+    gram_copies: ClassVar[float] = 7.0  # peak memory, including the factorisation, in units of the Gram matrix
+    streams: ClassVar[bool] = False  # works with a Gram matrix that is not stored
+    chooses: ClassVar[bool] = False  # delegates to other solvers
+    most_shared: float = 0.0  # number of problems solved side by side from one eigendecomposition; 0: it needs none
     start_gap: ClassVar[float] = math.inf  # largest gap of a start from which this solver is worth its cost
 
     @abstractmethod
@@ -187,25 +187,25 @@ class Solver(Component, ABC):
     ) -> list[Solution]:
         """Return the solutions of problems that share Gram operator and targets.
 
-        ``starts`` are duals to begin from, or the ``state`` of a solution that this solver found, one for each problem;
-        ``callback(n_iter, certificate)`` may return True to stop a problem. A solver writes this, or ``solve``.
+        ``starts`` are initial duals, or the ``state`` of a solution found by this solver, one for each problem;
+        ``callback(n_iter, certificate)`` may return True to stop a problem. A solver implements this or ``solve``.
         """
         starts = starts or [None] * len(problems)
         return [self.solve(problem, tol, start, callback) for problem, start in zip(problems, starts, strict=True)]
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return an estimate of what a solve to a gap of 1e-6 takes, whether or not this solver takes the problem.
+        """Estimate the cost of a solve to a gap of 1e-6, whether or not this solver accepts the problem.
 
-        Infinite unless a solver says otherwise, so that ``Auto`` has no reason to prefer it.
+        Infinite unless overridden, so that ``Auto`` does not prefer it.
         """
         return Cost(0.0, math.inf, 1.0)
 
     def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> "Solver":
-        """Return this solver, set to give up once it has cost ``patience`` times a price in (estimated) seconds."""
+        """Return this solver, limited to ``patience`` times a price in (estimated) seconds."""
         return self
 
     def resuming(self, solution: Solution) -> "tuple[Solver, object]":
-        """Return this solver, set to go on where another one came to, and its start."""
+        """Return this solver, set to continue from another solver's solution, and its start."""
         return self, solution.duals
 
     def solve(
@@ -215,7 +215,7 @@ class Solver(Component, ABC):
         return self.solve_all([problem], tol, [start], callback)[0]
 
     def require(self, problem: DualProblem) -> None:
-        """Raise ``IncompatibleError`` if the problem is not for this solver."""
+        """Raise ``IncompatibleError`` if this solver does not accept the problem."""
         reason = self.why_not(problem)
         if reason is not None:
             raise IncompatibleError(f"{type(self).__name__} cannot solve this problem: {reason}")

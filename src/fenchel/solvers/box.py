@@ -1,4 +1,4 @@
-"""Newton's method on the duals that are off the ends of their box: the last digits of quantiles and hinges."""
+"""Newton's method on the duals strictly inside their box, for quantile and hinge losses to high accuracy."""
 
 import math
 from typing import ClassVar
@@ -13,34 +13,34 @@ from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 __all__ = ["BoxNewton"]
 
 _MOST_FREE = 4000  # largest system that is factorised
-_CG_STEPS = 200  # products with the Gram operator that a step takes when there are more
+_CG_STEPS = 200  # limit on conjugate gradient iterations per step for larger systems
 
 
 class BoxNewton(SmoothedNewton):
-    r"""Proximal point and semismooth Newton's method for losses whose duals are in a box, such as ``Pinball``.
+    r"""Proximal point and semismooth Newton method for losses whose duals lie in a box, such as ``Pinball``.
 
     .. math:: a^{k+1} = \arg\min_{l \le a \le u} \; \tfrac12 \langle a, \mathcal H a \rangle - \langle a, y \rangle
         + \tfrac\tau2 \|a - a^k\|^2 .
 
-    Most duals sit at an end of their interval; the system of a step has the size of the others, which are few.
+    Most duals lie at an end of their interval; the linear system of a step involves only the others, which are few.
 
     Parameters
     ----------
     max_iter : int, default=300
-        Most Newton steps.
+        Maximum number of Newton steps.
     check_every : int, default=1
-        Steps between two certificates.
+        Number of steps between two certificates.
     tau : float or None, default=None
-        First weight of the proximal term; it is divided by 3 whenever the smoothed problem is solved. ``None`` takes
+        Initial weight of the proximal term; it is divided by 3 whenever the smoothed problem is solved. ``None`` sets
         it from the size of the kernel.
     patience : int, default=60
-        Certificates in a row without progress after which it gives up.
+        Number of consecutive certificates without progress after which the solver gives up.
 
     Notes
     -----
-    It is meant to start near the solution, where ``DouglasRachford`` leaves it: ``Auto`` does so. A system of more than
-    4000 unknowns is solved by conjugate gradients, with products of the Gram operator only: no matrix of the size of
-    all duals is ever made.
+    The method is meant to start near the solution, for example from ``DouglasRachford``, as ``Auto`` does. A system
+    with more than 4000 unknowns is solved by conjugate gradients, using only products with the Gram operator: no matrix
+    of the size of all duals is ever formed.
 
     Examples
     --------
@@ -66,15 +66,15 @@ class BoxNewton(SmoothedNewton):
         self.patience = patience
 
     def why_not(self, problem: DualProblem) -> str | None:
-        """Return why not: the duals are not in a box, or the kernel is not a sum of separable ones."""
+        """Return why not: the duals do not lie in a box, or the kernel is not a sum of separable kernels."""
         if problem.loss.box is None:
             return f"the duals of {problem.loss!r} are not in a box. Use DouglasRachford() or Auto()."
         if not problem.gram.terms:
-            return "the entries of this operator-valued kernel are out of reach. Use APGD() or Auto()."
+            return "the entries of this operator-valued kernel are not available. Use APGD() or Auto()."
         return None
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return the cost of steps from a near start, with a twentieth of the duals off the ends of their box."""
+        """Return the cost from a close start, with a twentieth of the duals strictly inside their box."""
         known = known or Known.of(problem)
         n, p, _ = known.sizes
         free = min(n * p / 20, _MOST_FREE)
@@ -82,10 +82,10 @@ class BoxNewton(SmoothedNewton):
         return Cost(150 * CALL, step, self._steps * (1 + known.norm) ** (1 / 6) * math.sqrt(free))
 
     def _direction(self, problem: DualProblem, state: NewtonState) -> Array:
-        """Solve (tau + H) on the free duals; the others go where the gradient map puts them."""
+        """Solve (tau + H) on the free duals; set the others to their values under the gradient map."""
         xp, right = namespace(state.coef), state.duals - state.coef
-        low, high, _ = problem.loss.box  # type: ignore[misc]  # why_not has looked
-        if problem.root is not None:  # the bounds as the prox computes them: the comparison is exact
+        low, high, _ = problem.loss.box  # type: ignore[misc]  # checked by why_not
+        if problem.root is not None:  # bounds computed as in the prox, so that the comparison is exact
             low, high = low * problem.root, high * problem.root
         is_free = (state.duals > low) & (state.duals < high)
         if problem.mask is not None:

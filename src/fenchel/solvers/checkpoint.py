@@ -1,4 +1,4 @@
-"""Where the splitting of a long fit stands, kept in a file."""
+"""Checkpoint file with the state of the splitting, for long fits."""
 
 import pickle
 import time
@@ -17,32 +17,32 @@ from fenchel.exceptions import IncompatibleError
 
 __all__ = ["StateFile", "key_of"]
 
-_SHARE = 0.05  # of the time that writing may take
+_SHARE = 0.05  # largest share of the time spent writing
 
 
 class StateFile:
-    """The penalty rho and the rows of z, chunk after chunk, in an archive that is replaced as a whole.
+    """The penalty rho and the rows of z, chunk by chunk, in an archive that is replaced atomically.
 
     Parameters
     ----------
     file : path
-        The archive, or a name for it.
+        The archive.
     key : str
-        What tells the problem from others. An archive of another problem is an error.
+        Identifies the problem. An archive of another problem is an error.
     """
 
     def __init__(self, file: str | PathLike[str], key: str) -> None:
         self.file = Path(file)
         self.key = key
-        self._next = 0.0  # when the next write is due
+        self._next = 0.0  # time of the next write
 
     @property
     def is_due(self) -> bool:
-        """Whether enough time has gone by since the last write."""
+        """Whether enough time has passed since the last write."""
         return time.perf_counter() >= self._next
 
     def save(self, rho: float, chunks: Iterable[np.ndarray]) -> None:
-        """Write the state; one chunk is in memory at a time."""
+        """Write the state, holding one chunk in memory at a time."""
         begin = time.perf_counter()
         with replaced(self.file) as stream, zipfile.ZipFile(stream, "w") as archive:
             _add(archive, "key", np.asarray(self.key))
@@ -53,16 +53,16 @@ class StateFile:
         self._next = end + (end - begin) / _SHARE
 
     def load(self, shapes: Sequence[tuple[int, int]]) -> tuple[float, Iterator[np.ndarray]] | None:
-        """Return rho and an iterator over the chunks, whose shapes must be these; ``None`` where there is no file."""
+        """Return rho and an iterator over chunks of the given shapes, or ``None`` if there is no file."""
         if not self.file.exists():
             return None
         if not self.file.is_file():
-            raise ValueError(f"The checkpoint {self.file} is not a regular file. Name another.")
+            raise ValueError(f"The checkpoint {self.file} is not a regular file. Choose another path.")
         owner, rho = (self._array(name) for name in ("key", "rho"))
         if str(owner) != self.key:
             raise ValueError(
                 f"The checkpoint {self.file} belongs to another problem: its data, kernel, loss or lam differ. "
-                "Remove it or name another."
+                "Remove it or choose another path."
             )
         return float(rho), self._chunks(shapes)
 
@@ -70,7 +70,7 @@ class StateFile:
         for k, shape in enumerate(shapes):
             rows = self._array(f"z{k}")
             if rows.shape != shape or rows.dtype.kind != "f":
-                raise self._damage("its arrays do not fit")
+                raise self._damage("its arrays have unexpected shapes")
             yield rows
 
     def _array(self, name: str) -> np.ndarray:
@@ -81,11 +81,11 @@ class StateFile:
             raise self._damage(" ".join(str(error).split()) or type(error).__name__) from error
 
     def _damage(self, reason: str) -> ValueError:
-        return ValueError(f"The checkpoint {self.file} is damaged ({reason}). Remove it or name another.")
+        return ValueError(f"The checkpoint {self.file} is damaged ({reason}). Remove it or choose another path.")
 
 
 def key_of(*parts: object) -> str:
-    """Return a digest of parts and arrays."""
+    """Return a digest of objects and arrays."""
     try:
         return str(joblib.hash([_plain(part) for part in parts]))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -95,7 +95,7 @@ def key_of(*parts: object) -> str:
 
 
 def _plain(part: object) -> object:
-    """Return an array as a contiguous one of NumPy: its digest depends on its numbers alone."""
+    """Return an array as a contiguous NumPy array, so that its digest depends on its values alone."""
     return np.ascontiguousarray(host(part)) if hasattr(part, "ndim") and not is_sparse(part) else part
 
 

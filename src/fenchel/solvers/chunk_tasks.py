@@ -1,6 +1,6 @@
-"""What is computed on one chunk of rows, or from sums over all of them, in a splitting whose rows are in chunks.
+"""Computations on one chunk of rows, or on sums over all chunks, for the splitting of chunked problems.
 
-All of these are tasks of a Dask cluster: functions of a chunk and of small arrays, without effects.
+All of these are tasks of a Dask cluster: pure functions of a chunk and of small arrays.
 """
 
 import math
@@ -22,11 +22,11 @@ __all__: list[str] = []
 
 @dataclass(frozen=True)
 class System:
-    """What all chunks share: the eigenbasis of the products of the features, and the scales of the problem."""
+    """Data shared by all chunks: the eigenbasis of the products of the features, and the scales of the problem."""
 
     vectors: np.ndarray  # (D, D)
     values: np.ndarray  # (D,)
-    start: np.ndarray  # (D, p): the coefficients of the solution of the square loss
+    start: np.ndarray  # (D, p): the coefficients of the square-loss solution
     scale: float  # 1 / (lam n)
     curvature: float
     output: Output  # the operator M
@@ -47,32 +47,32 @@ class System:
         return self.back(self.turned_correction(shift, self.turned(products)))
 
     def turned_correction(self, shift: float, products: np.ndarray) -> np.ndarray:
-        """Return the same where R is in the eigenbasis of M."""
+        """Return the same for R in the eigenbasis of M."""
         weights = self.weights
         inner = (self.vectors.T @ products) * (weights / shift / (shift + weights * self.values[:, None]))
         product: np.ndarray = self.vectors @ inner
         return product
 
     def turned(self, rows: Array) -> Array:
-        """Return rows in the eigenbasis of M."""
+        """Rotate rows into the eigenbasis of M."""
         vectors = self.output.eigh[1]
         return rows if vectors is None else rows @ vectors
 
     def back(self, rows: Array) -> Array:
-        """Return rows in the coordinates of the outputs."""
+        """Rotate rows back into the coordinates of the outputs."""
         vectors = self.output.eigh[1]
         return rows if vectors is None else rows @ vectors.T
 
 
 @dataclass(frozen=True)
 class Control:
-    """What the chunks need to know of each other for the next step: all of it numbers."""
+    """Small quantities that all chunks need for the next step."""
 
     rho: float
-    factor: float | None = None  # of rho, where it has just been changed
-    weights: np.ndarray | None = None  # of the images but the last
-    is_bad: bool = False  # whether the last accelerated step is taken back
-    products: np.ndarray | None = None  # (k, k, 1), of the moves
+    factor: float | None = None  # of rho, if it has just been changed
+    weights: np.ndarray | None = None  # of all images but the last
+    is_bad: bool = False  # whether the last accelerated step is rejected
+    products: np.ndarray | None = None  # (k, k, 1), inner products of the moves
     valid: np.ndarray | None = None  # (k, 1)
     least: float = math.inf
 
@@ -110,12 +110,12 @@ def first_sums(problem: DualProblem) -> tuple[Array, ...]:
 
 
 def facts(problem: DualProblem, sums: tuple[Array, ...]) -> tuple[float, float, bool]:
-    """Return the total weight, the loss of the zero model, and whether duals are sparse."""
+    """Return the total weight, the loss of the zero model, and whether the duals are sparse."""
     return problem.total, float(sums[2]), problem.loss.sparse
 
 
 def system_of(problem: DualProblem, sums: tuple[Array, ...]) -> System:
-    """Return what all chunks share."""
+    """Return the data shared by all chunks."""
     gram, right, _ = sums
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)
     output = problem.gram.terms[0][1]
@@ -124,7 +124,7 @@ def system_of(problem: DualProblem, sums: tuple[Array, ...]) -> System:
 
 
 def ridge_of(problem: DualProblem, system: System) -> tuple[Array, Array]:
-    """Return the solution of the square loss, and its predictions."""
+    """Return the square-loss solution and its predictions."""
     fitted = features_of(problem) @ system.start
     return problem.targets - fitted, fitted
 
@@ -136,7 +136,7 @@ def largest_ratio(problem: DualProblem, duals: Array) -> Array:
 
 
 def ridge_ratio(problem: DualProblem, system: System) -> Array:
-    """Return the largest ratio of the solution of the square loss."""
+    """Return the largest ratio of the square-loss solution."""
     return largest_ratio(problem, ridge_of(problem, system)[0])
 
 
@@ -146,7 +146,7 @@ def solved_ratio(problem: DualProblem, state: State) -> Array:
 
 
 def shortening_sums(problem: DualProblem, system: System, ratio: Array) -> Array:
-    """Return the sums from which ``shortening`` is made."""
+    """Return the sums needed by ``shortening``."""
     ridge, fitted = ridge_of(problem, system)
     a, own = ridge / ratio, problem.curvature * float(np.sum((ridge / ratio) ** 2))
     bend = own + float(np.sum(a * fitted)) / float(ratio)
@@ -155,7 +155,7 @@ def shortening_sums(problem: DualProblem, system: System, ratio: Array) -> Array
 
 
 def shortening(ratio: Array | None, sums: Array | None) -> float:
-    """Return the multiple of the solution of the square loss to begin with, as in ``DouglasRachford``."""
+    """Return the initial multiple of the square-loss solution, as in ``DouglasRachford``."""
     if ratio is None or sums is None:
         return 1.0
     bend, gain = sums
@@ -163,44 +163,44 @@ def shortening(ratio: Array | None, sums: Array | None) -> float:
 
 
 def first_control(system: System) -> Control:
-    """Return the penalty to begin with."""
+    """Return the control with the initial penalty."""
     return Control(first_rho(system.curvature, system.weights_max * float(system.values[-1])))
 
 
 def renewed(control: Control, rho: float | None) -> Control:
-    """Return the control of a splitting that begins where another one ended, with its penalty or a given one."""
+    """Return the control of a splitting that continues another one, with its penalty or a given one."""
     return Control(control.rho if rho is None else rho)
 
 
 def first_state(problem: DualProblem, system: System, control: Control, factor: float) -> State:
-    """Return the state at a multiple of the solution of the square loss."""
+    """Return the state at a multiple of the square-loss solution."""
     begin, fitted = (factor * rows for rows in ridge_of(problem, system))
     return state_at(problem, begin + (problem.targets - fitted - system.curvature * begin) / control.rho, control)
 
 
 def state_at(problem: DualProblem, z: Array, control: Control) -> State:
-    """Return the state that begins at z."""
+    """Return the initial state at z."""
     prox = problem.prox_remainder(z, 1 / control.rho)
     return State(z, prox, z, prox)
 
 
 def again(problem: DualProblem, state: State, control: Control) -> State:
-    """Return the state that begins where another one stands."""
+    """Return the initial state at the z of another state."""
     return state_at(problem, state.z, control)
 
 
 def right_of(problem: DualProblem, state: State, control: Control) -> Array:
-    """Return the right side of the linear system."""
+    """Return the right-hand side of the linear system."""
     return control.rho * (2 * state.prox - state.z) + problem.targets
 
 
 def right_products(problem: DualProblem, state: State, control: Control) -> Array:
-    """Return the products of the features with the right side."""
+    """Return the products of the features with the right-hand side."""
     return features_of(problem).T @ right_of(problem, state, control)
 
 
 def correction(products: list[Array], system: System, control: Control) -> Array:
-    """Return the correction of the linear system of the features."""
+    """Return the Woodbury correction of the linear system of the features."""
     return system.correction(system.curvature + control.rho, added(products))
 
 
@@ -232,7 +232,7 @@ def sums_of(state: State) -> Array:
 
 
 def next_control(parts: list[Array], control: Control, memory: int, rebalance: bool, slack: float) -> Control:
-    """Return the weights of the images by Anderson's least squares, or another rho if that differs by the slack."""
+    """Return the weights of the images by Anderson's least squares, or a new rho if it differs by the slack."""
     sums = added(parts)
     if rebalance:
         factor = float(rebalancing(sums[:, None])[0])
@@ -268,7 +268,7 @@ def placed(problem: DualProblem, state: State, control: Control) -> State:
 
 
 def z_of(state: State) -> Array:
-    """Return z, which is all that a checkpoint keeps of a state."""
+    """Return z, the only part of a state that a checkpoint keeps."""
     return state.z
 
 

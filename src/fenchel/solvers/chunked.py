@@ -1,8 +1,8 @@
-"""Douglas–Rachford splitting of problems whose rows are in chunks, on the workers of a Dask cluster.
+"""Douglas–Rachford splitting of problems with chunked rows, on the workers of a Dask cluster.
 
-Every array with a row for each sample stays where its chunk is. What goes between workers is D × p: the products of the
-features with the rows, and what follows from them. The client sees numbers. Each state of a chunk is a task of the
-former state and of D × p arrays, so that the scheduler computes again what a dead worker has held.
+Every array with one row per sample stays with its chunk. Workers exchange only D × p arrays: the products of the
+features with the rows, and quantities derived from them. The client sees only scalars. Each state of a chunk is a task
+that depends on the previous state and on D × p arrays, so the scheduler can recompute the data of a dead worker.
 """
 
 import math
@@ -21,9 +21,9 @@ from fenchel.solvers.splitting import DouglasRachford
 
 __all__ = ["Features", "Splitting", "Workers", "solve_chunks"]
 
-_GROUP = 16  # arrays that one task adds
-_IDLE = 40  # certificates in a row without progress before giving up
-_SPARSE_PATIENCE = 500  # iterations before a loss with sparse duals gets a point without zeros
+_GROUP = 16  # arrays added by one task
+_IDLE = 40  # consecutive certificates without progress before giving up
+_SPARSE_PATIENCE = 500  # iterations before a loss with sparse duals accepts a point without exact zeros
 
 Future = Any  # of the distributed library
 
@@ -31,9 +31,9 @@ Future = Any  # of the distributed library
 def solve_chunks(
     client: Any, chunks: Sequence[Future], solver: DouglasRachford, tol: float, file: StateFile | None = None
 ) -> Solution:
-    """Solve the problem whose chunks are futures of ``DualProblem`` with a thin operator, lam and total of the whole.
+    """Solve the problem whose chunks are futures of ``DualProblem`` with a thin operator and the global lam and total.
 
-    ``duals`` of the solution are futures of the duals of the chunks, ``predictions`` the coefficients of the features.
+    In the solution, ``duals`` are futures of the duals of the chunks and ``predictions`` the feature coefficients.
     """
     workers = Workers(client, chunks)
     linear = Features(workers)
@@ -41,26 +41,26 @@ def solve_chunks(
 
 
 class Workers:
-    """The chunks of a problem, and the ways in which tasks on them are submitted."""
+    """The chunks of a problem, and helpers to submit tasks on them."""
 
     def __init__(self, client: Any, chunks: Sequence[Future]) -> None:
         self.client = client
         self.chunks = chunks
-        self.kept: list[Future] = []  # small results of every step: without them a lost chunk would cost the others too
+        self.kept: list[Future] = []  # small results of every step; without them a lost chunk would cost the others too
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future:
         """Submit a task."""
         return self.client.submit(function, *args, pure=False)
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Future]:
-        """Submit a function of every chunk; arguments that are lists have one entry for each."""
+        """Submit a function of every chunk; list arguments have one entry per chunk."""
         return [
             self.submit(function, chunk, *(arg[k] if isinstance(arg, list) else arg for arg in args))
             for k, chunk in enumerate(self.chunks)
         ]
 
     def keep(self, function: Callable[..., Any], *args: Any) -> Future:
-        """Submit a task whose result stays until the end."""
+        """Submit a task whose result is kept until the end."""
         self.kept.append(self.submit(function, *args))
         return self.kept[-1]
 
@@ -69,7 +69,7 @@ class Workers:
         return self.submit(tasks.added, self.few(parts, add), add)
 
     def few(self, parts: list[Future], add: Callable[..., Any] = np.sum) -> list[Future]:
-        """Submit sums over groups of chunks until a few are left."""
+        """Submit sums over groups of chunks until few are left."""
         while len(parts) > _GROUP:
             groups = [parts[first : first + _GROUP] for first in range(0, len(parts), _GROUP)]
             parts = [self.submit(tasks.added, group, add) for group in groups]
@@ -77,21 +77,21 @@ class Workers:
 
 
 class Linear(Protocol):
-    """The linear systems of a splitting, and the certificates that go with them."""
+    """The linear systems of a splitting, and the corresponding certificates."""
 
-    check_every: int | None  # steps between two looks; None leaves it to the solver
-    patience: int  # certificates in a row without progress before giving up
-    slack: float  # of the logarithm of rho, below which it is not changed
+    check_every: int | None  # steps between two gap checks; None leaves it to the solver
+    patience: int  # consecutive certificates without progress before giving up
+    slack: float  # smallest change of log rho that is made
 
     def solved(self, states: list[Future], control: Future) -> list[Future]:
         """Return the solutions of the linear systems."""
 
     def certified(self, states: list[Future], tol: float, age: int) -> Point | None:
-        """Return a certified point, ``None`` where the states are not worth a look."""
+        """Return a certified point, or ``None`` if the states are not worth a check."""
 
 
 class Features:
-    """Linear systems of the features, by Woodbury's formula."""
+    """Linear systems in the features, solved by Woodbury's formula."""
 
     check_every: int | None = None
     patience = _IDLE
@@ -104,7 +104,7 @@ class Features:
         self.system = workers.keep(tasks.system_of, workers.chunks[0], sums)
 
     def start(self, file: StateFile | None = None) -> tuple[list[Future], Future]:
-        """Return the states and the control where a checkpoint has them, or at the solution of the square loss."""
+        """Return the states and the control from a checkpoint, or at the square-loss solution."""
         workers, system = self.workers, self.system
         if file is not None and (kept := restored(workers, file)) is not None:
             return kept
@@ -120,7 +120,7 @@ class Features:
         return self.workers.each(tasks.thin_solved, states, control, correction)
 
     def certified(self, states: list[Future], tol: float, age: int) -> Point:
-        """Return the prox points with their certificate; if that fails, the better of those and the scaled solves."""
+        """Return the prox points with their certificate or, if that fails, the better of them and the scaled solves."""
         point = self._point(states, None)
         if point[2].relative_gap <= tol or age == 0 or (self.is_sparse and age < _SPARSE_PATIENCE):
             return point
@@ -157,7 +157,7 @@ class Splitting:
 
     def solve(self, tol: float, name: str) -> Solution:
         """Iterate until the relative gap is at most ``tol``; an interrupt ends with the best certified point."""
-        run = Run(None, tol, math.inf)  # type: ignore[arg-type]  # it cannot look at rows
+        run = Run(None, tol, math.inf)  # type: ignore[arg-type]  # rows are not available here
         try:
             self._iterate(run)
         except KeyboardInterrupt:
@@ -200,7 +200,7 @@ class Splitting:
         self.rebalance_at *= 2 if is_rebalancing else 1
 
     def _save(self) -> None:
-        """Write the state where a user wants it; one chunk at a time comes to the client."""
+        """Write the checkpoint, if any; one chunk at a time is sent to the client."""
         if self.file is not None and self.file.is_due:
             self.file.save(self.control.result().rho, self._chunks_of_z())
 
@@ -210,7 +210,7 @@ class Splitting:
 
 
 def restored(workers: Workers, file: StateFile) -> tuple[list[Future], Future] | None:
-    """Return the states and the control of a checkpoint, ``None`` where there is none; one chunk is here at a time."""
+    """Return the states and the control of a checkpoint, ``None`` if there is none; one chunk is loaded at a time."""
     shapes = workers.client.gather([workers.submit(_shape, chunk) for chunk in workers.chunks])
     if (kept := file.load(shapes)) is None:
         return None

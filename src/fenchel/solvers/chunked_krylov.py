@@ -1,8 +1,8 @@
-"""Exact solutions where rows are in chunks on the workers of a Dask cluster, and the Gram matrix is not stored.
+"""Exact solutions for rows in chunks on the workers of a Dask cluster, without storing the Gram matrix.
 
-A product with the kernel is made of pairs of chunks: a task computes the tiles between two, uses them for both, and
-drops them. It sees the inputs and the vectors of two chunks; nothing of that reaches the client. Products stay on the
-workers until the end, so that the rows of a dead worker are computed again from those of the others.
+A product with the kernel is made of pairs of chunks: a task computes the tiles between two chunks, uses them for both,
+and discards them. It reads the inputs and the vectors of two chunks; none of these reach the client. Products stay on
+the workers until the end, so that the rows of a dead worker can be recomputed from those of the others.
 """
 
 import logging
@@ -37,14 +37,14 @@ _LOG = logging.getLogger("fenchel")
 
 @dataclass(frozen=True)
 class Points:
-    """Inputs of a chunk, its kernel, and the roots of the weights (n, 1)."""
+    """Inputs of a chunk, its kernel, and the square roots of the weights (n, 1)."""
 
     kernel: PointKernel
     X: Array
     root: Array | None
 
     def times_root(self, rows: Array) -> Array:
-        """Return rows times the roots of the weights."""
+        """Return rows times the square roots of the weights."""
         return rows if self.root is None else rows * self.root
 
 
@@ -57,16 +57,16 @@ def solve_exactly(
     tol: float,
     file: StateFile | None = None,
 ) -> Solution:
-    """Solve the problem of the kernel itself; ``chunks`` are those of a problem with features, the preconditioner.
+    """Solve the problem with the kernel itself, preconditioned by ``chunks`` of a problem with features.
 
-    ``duals`` of the solution are futures of the duals of the chunks.
+    In the solution, ``duals`` are futures of the duals of the chunks.
     """
     workers, splitting = Workers(client, chunks), DouglasRachford(solver.max_iter)
     features = Features(workers)
     kept = None if file is None else restored(workers, file)
     if kept is None:
         thin = Splitting(workers, features, DouglasRachford(2000), *features.start())
-        with watched(lambda n_iter, certificate: None):  # a gap of the features is not one of the kernel
+        with watched(lambda n_iter, certificate: None):  # the gap with features is not the gap with the kernel
             thin.solve(1e-8, "thin")
         kept = thin.states, thin.control
     states, control = kept
@@ -77,7 +77,7 @@ def solve_exactly(
 
 
 class Exact:
-    """Linear systems of the kernel, by conjugate gradients from the last solution."""
+    """Linear systems of the kernel, solved by conjugate gradients from the last solution."""
 
     check_every: int | None = 1
     patience = Krylov.patience
@@ -96,7 +96,7 @@ class Exact:
         self.n_passes = 0
 
     def solved(self, states: list[Future], control: Future) -> list[Future]:
-        """Return the solutions of the linear systems; the client waits for the norm of each residual, and no more."""
+        """Return the solutions of the linear systems; the client waits only for the norm of each residual."""
         workers, system = self.workers, self.system
         at = workers.each(_first_descent, states, control, self.solutions, system)
         size = workers.sum(workers.each(_right_size, states, control)).result()
@@ -122,7 +122,7 @@ class Exact:
         return workers.each(_directed, at, images, slope, last), slope, workers.submit(_norm, sums).result()
 
     def product(self, rows: list[Future], points: list[Future]) -> list[Future]:
-        """Return the products of the kernel with rows, one pass over all pairs of chunks."""
+        """Return the products of the kernel with rows, in one pass over all pairs of chunks."""
         self.n_passes += 1
         submit = self.workers.submit
         parts = [[submit(_own_product, *one)] for one in zip(points, rows, strict=True)]
@@ -133,7 +133,7 @@ class Exact:
         return [self.workers.keep(tasks.added, self.workers.few(part)) for part in parts]
 
     def certified(self, states: list[Future], tol: float, age: int) -> Point | None:
-        """Return the certified point, ``None`` where the estimate says that it is not worth a pass."""
+        """Return the certified point, or ``None`` if the estimate says that it is not worth a pass."""
         duals, gap = self.workers.each(tasks.duals_of, states, None), np.inf
         if age > 0:
             duals, gap = self._best_guess(states)
@@ -173,7 +173,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class Descent:
-    """Where conjugate gradients stand in a chunk, in the eigenbasis of the output operator."""
+    """State of conjugate gradients in a chunk, in the eigenbasis of the output operator."""
 
     x: Array
     product: Array  # K x
@@ -182,7 +182,7 @@ class Descent:
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a / b, zero where b is: a column that is solved stays."""
+    """Return a / b, zero where b is zero: a solved column does not move."""
     return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)
 
 

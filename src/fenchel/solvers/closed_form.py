@@ -1,4 +1,4 @@
-"""Square loss: linear systems, solved exactly."""
+"""Closed-form solution for the square loss."""
 
 import math
 from collections.abc import Callable
@@ -19,15 +19,15 @@ def is_square(loss: Loss) -> bool:
 
 
 class ClosedForm(Solver):
-    r"""Exact solution for the square loss.
+    r"""Exact solution of the linear systems of the square loss.
 
     .. math:: a + \frac{1}{\lambda n} \mathcal K a = y .
 
     Notes
     -----
-    A separable kernel with the identity operator takes one Cholesky factorisation, as kernel ridge regression does. A
-    general operator takes one eigendecomposition for each side; a sum of separable terms that cannot be merged takes
-    one of the whole :math:`np \times np` operator, when that is small enough.
+    A separable kernel with the identity operator needs one Cholesky factorisation, as kernel ridge regression does. A
+    general operator needs one eigendecomposition for each side; a sum of separable terms that cannot be merged needs
+    one of the whole :math:`np \times np` operator, if that is small enough.
 
     References
     ----------
@@ -45,7 +45,7 @@ class ClosedForm(Solver):
     """
 
     def why_not(self, problem: DualProblem) -> str | None:
-        """Return why not: the loss is not the square loss, or the kernel too large to factorise."""
+        """Return why not: the loss is not the square loss, or the kernel is too large to factorise."""
         if not is_square(problem.loss):
             return f"{problem.loss!r} is not the square loss. Use APGD() or Auto()."
         if problem.mask is not None:
@@ -60,7 +60,7 @@ class ClosedForm(Solver):
     def solve(
         self, problem: DualProblem, tol: float = 1e-6, start: object = None, callback: Callback | None = None
     ) -> Solution:
-        """Solve the linear systems, and again for what is left of them if the gap asks for it; no start is used."""
+        """Solve the linear systems, with iterative refinement if the gap requires it; starts are ignored."""
         self.require(problem)
         solve = problem.gram.solver(problem.scale, 1.0)
         return self.polished(problem, solve(problem.targets), tol, solve, callback)
@@ -73,7 +73,7 @@ class ClosedForm(Solver):
         solve: Callable[[Array], Array] | None = None,
         callback: Callback | None = None,
     ) -> Solution:
-        """Return duals with their certificate, refined by ``solve`` while the gap asks for it."""
+        """Return duals with their certificate, refined by ``solve`` while the gap requires it."""
         predictions = problem.predictions(duals)
         certificate = problem.certificate(duals, predictions)
         history = [(1, certificate)]

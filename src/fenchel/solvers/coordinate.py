@@ -1,4 +1,4 @@
-"""Block coordinate descent: one sample at a time."""
+"""Block coordinate descent, one sample at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -30,14 +30,14 @@ class BCD(ProblemwiseSolver[_Sweep]):
     Parameters
     ----------
     max_iter : int, default=2000
-        Most sweeps over the sample.
+        Maximum number of sweeps over the sample.
     check_every : int, default=1
-        Sweeps between two certificates.
+        Number of sweeps between two certificates.
 
     Notes
     -----
-    The papers' solver for the epsilon losses: a baseline. With the identity operator a step is an exact minimisation;
-    samples whose dual stays zero cost little.
+    This is the papers' solver for the epsilon losses, included as a baseline. With the identity operator a step is an
+    exact minimisation; samples whose dual stays zero cost little.
 
     References
     ----------
@@ -61,7 +61,7 @@ class BCD(ProblemwiseSolver[_Sweep]):
         self.check_every = check_every
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return the cost of sweeps, each as dear as a product with a column for every sample."""
+        """Return the cost of the sweeps, each as expensive as a product with one column per sample."""
         known = known or Known.of(problem)
         n, _, _ = known.sizes
         return Cost(0.0, n * 30 * CALL + known.product, (1 + known.norm) * known.flatness)
@@ -73,7 +73,7 @@ class BCD(ProblemwiseSolver[_Sweep]):
         return _Sweep(first.duals, first.predictions, [1 / max(float(norm), 1e-3) for norm in norms])
 
     def next_state(self, problem: DualProblem, state: _Sweep) -> _Sweep:
-        """Sweep once over the samples; predictions are computed anew at the end, so errors do not add up."""
+        """Sweep once over the samples; predictions are recomputed at the end, so that errors do not accumulate."""
         xp = namespace(state.duals)
         duals, predictions = xp.asarray(state.duals, copy=True), xp.asarray(state.predictions, copy=True)
         for i, step in enumerate(state.steps):

@@ -1,8 +1,8 @@
-"""What a solver is expected to cost: flops, bytes and array calls, from sizes and what a look at the problem tells.
+"""Estimated cost of a solver: flops, bytes and array calls, from the sizes and the zero model.
 
-The rates are about those of one core of a server with OpenBLAS: only their ratios matter for a choice.
-The numbers of steps are fitted to 351 problems: Huber, epsilon-ridge and epsilon-SVR losses, n of 100 to 1000, 1 to 50
-outputs, lam of 1e-6 to 0.1, 10 to 90 % of the samples active or at their bound (``benchmarks/auto.py``).
+The rates are roughly those of one server core with OpenBLAS; only their ratios matter for the choice.
+The numbers of steps are fitted to 351 problems: Huber, epsilon-ridge and epsilon-SVR losses, n from 100 to 1000, 1 to
+50 outputs, lam from 1e-6 to 0.1, 10 to 90 % of the samples active or at their bound (``benchmarks/auto.py``).
 """
 
 import math
@@ -16,20 +16,18 @@ from fenchel.problem import DualProblem
 
 __all__ = ["BANDWIDTH", "CALL", "FLOPS", "Cost", "Known", "Shares", "trace"]
 
-FLOPS = 2.5e10  # of a matrix product, for each second
-BANDWIDTH = 4e10  # bytes for each second that stream through the last cache
-CALL = 3e-6  # seconds of one call on small arrays
+FLOPS = 2.5e10  # of a matrix product, per second
+BANDWIDTH = 4e10  # bytes per second streamed through the last-level cache
+CALL = 3e-6  # seconds per call on small arrays
 
-_FLAT = (
-    0.5  # steps over those of a loss with curvature, over the root of the number of kinks (n = 100: 5, n = 1000: 16)
-)
-_LARGEST = 1e300  # norm: estimates of a Gram matrix that overflows are numbers, and can be compared
-_PACKED = 4  # passes over the matrix in a product with several columns, which BLAS copies first (n = 1000, p = 5: 1 ms)
+_FLAT = 0.5  # steps relative to a loss with curvature, divided by sqrt(number of kinks) (n = 100: 5, n = 1000: 16)
+_LARGEST = 1e300  # cap on the norm, so that estimates stay comparable if the Gram matrix overflows
+_PACKED = 4  # passes over the matrix in a product with several columns, which BLAS packs first (n = 1000, p = 5: 1 ms)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """An estimate: seconds before the first step, seconds of each step, and the number of steps to a gap of 1e-6."""
+    """Cost estimate: seconds of setup, seconds per step, and the number of steps to a gap of 1e-6."""
 
     setup: float
     step: float
@@ -37,25 +35,25 @@ class Cost:
 
     @property
     def seconds(self) -> float:
-        """The estimate as a whole."""
+        """The total estimate."""
         return self.setup + self.step * self.n_steps
 
 
 @dataclass(frozen=True)
 class Shares:
-    """What the zero model tells of a problem, each thing looked at once."""
+    """Properties of a problem at the zero model, each computed once."""
 
     problem: DualProblem
 
     @cached_property
     def outside(self) -> float:
-        """The share of samples that the zero model does not fit."""
+        """Share of samples that the zero model does not fit."""
         values: Array = host(self.problem.loss.value(self.problem.unscale(self.problem.targets)))
         return float((values > 0).mean())
 
     @cached_property
     def at_bound(self) -> float:
-        """The share of samples whose dual is at its bound; 0 for a loss without curvature, whose dual is not unique."""
+        """Share of samples whose dual is at its bound; 0 for a loss without curvature, whose dual is not unique."""
         if self.problem.curvature == 0:
             return 0.0
         ratios = row_saturation(self.problem.loss, self.problem.unscale(self._gradient))
@@ -63,19 +61,19 @@ class Shares:
 
     @cached_property
     def gap(self) -> float:
-        """The gap of the duals that the zero model asks for: small where the duals hardly depend on the model."""
+        """Gap of the duals at the zero model, small if the duals hardly depend on the model."""
         return self.problem.certificate(self._gradient, self.problem.predictions(self._gradient)).relative_gap
 
     @cached_property
     def _gradient(self) -> Array:
-        """Return the gradient of the loss at the targets."""
+        """The gradient of the loss at the targets."""
         curvature = self.problem.curvature
         return self.problem.prox_remainder(self.problem.targets / curvature, 1 / curvature)
 
 
 @dataclass(frozen=True)
 class Known:
-    """What an estimate rests on; ``norm`` is the Lipschitz constant, or what is taken for it."""
+    """Inputs of a cost estimate; ``norm`` is the Lipschitz constant or an approximation of it."""
 
     shares: Shares
     norm: float
@@ -85,34 +83,34 @@ class Known:
 
     @classmethod
     def of(cls, problem: DualProblem) -> "Known":
-        """Return what is known of a problem, its Lipschitz constant too."""
+        """Return the inputs for a problem, including its Lipschitz constant."""
         return cls(Shares(problem), problem.lipschitz)
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """The number of samples, of output columns, and of columns of the Gram factor."""
+        """Number of samples, of output columns, and of columns of the Gram factor."""
         n, p = self.shares.problem.targets.shape
         return n, p, width(self.shares.problem.gram)
 
     @property
     def has_identity(self) -> bool:
-        """Whether the operator is the identity and the Gram matrix is there."""
+        """Whether the operator is the identity and the Gram matrix is stored."""
         gram = self.shares.problem.gram
         return gram.n_outputs is None and not is_thin(gram)
 
     @property
     def flatness(self) -> float:
-        """How many times more steps the kinks take if the conjugate has no curvature."""
+        """Factor by which kinks increase the number of steps if the conjugate has no curvature."""
         loss = self.shares.problem.loss
         if loss.curvature > 0:
             return 1.0
         n, p, _ = self.sizes
-        is_radial = loss.profile is not None  # the more columns, the rounder is a norm
+        is_radial = loss.profile is not None  # the kinks of a norm matter less with more columns
         return max(1.0, _FLAT * math.sqrt(n / p ** (1 / 3) if is_radial else n * p))
 
     @property
     def product(self) -> float:
-        """Seconds of a product with the Gram operator; with one column it waits for the bytes."""
+        """Seconds of a product with the Gram operator; with one column it is limited by memory bandwidth."""
         n, p, width = self.sizes
         passes = 1 if p == 1 else _PACKED
         return max(2 * n * width * p / FLOPS, passes * 8 * n * width / BANDWIDTH)
@@ -124,6 +122,6 @@ class Known:
 
 
 def trace(problem: DualProblem) -> float:
-    """Return the sum of the norms of the diagonal blocks, scaled: a bound of the Lipschitz constant."""
+    """Return the scaled sum of the norms of the diagonal blocks, an upper bound on the Lipschitz constant."""
     norms = problem.gram.diag()
     return float(namespace(norms).sum(norms)) * problem.scale

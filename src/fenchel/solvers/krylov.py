@@ -1,4 +1,4 @@
-"""Exact solutions where the Gram matrix is not stored: the splitting, with conjugate gradients inside."""
+"""Exact solutions without storing the Gram matrix: the splitting, with conjugate gradients inside."""
 
 import logging
 import math
@@ -28,40 +28,40 @@ from fenchel.solvers.splitting import DouglasRachford, State, Warm
 __all__ = ["Krylov"]
 
 _LOG = logging.getLogger("fenchel")
-_ENTRY = 4e-9  # seconds of an entry of a kernel matrix that is computed and dropped; each serves two places
+_ENTRY = 4e-9  # seconds per kernel entry that is computed and discarded; each entry is used twice
 _PASSES = 60.0  # over the kernel to a gap of 1e-6; a fifth for the square loss, four times as many without curvature
-ALONE = 1e-9  # rho of the square loss, which leaves nothing to split
-IDLE = 20  # steps without a certificate, after which one is made whatever the estimate says
+ALONE = 1e-9  # rho for the square loss, where there is nothing to split
+IDLE = 20  # steps after which a certificate is computed whatever the estimate says
 
 
 class Krylov(ProblemwiseSolver[State]):
-    r"""Douglas–Rachford splitting of the exact problem, whose Gram matrix is computed in tiles and never stored.
+    r"""Douglas–Rachford splitting of the exact problem, with a Gram matrix that is computed in tiles and never stored.
 
-    The problem with a few features in place of the kernel is solved first. The splitting goes on from the state of
+    The problem with a few features in place of the kernel is solved first. The splitting continues from the state of
     that solution, and its linear systems are solved by conjugate gradients, preconditioned by the features.
 
     Parameters
     ----------
     max_iter : int, default=20000
-        Most iterations of the splitting.
+        Maximum number of iterations of the splitting.
     n_components : int or None, default=None
-        Number D of features, drawn as by :class:`~fenchel.approximations.Nystrom`; ``None`` is :math:`6 \sqrt n`.
+        Number D of features, drawn as by :class:`~fenchel.approximations.Nystrom`; ``None`` means :math:`6 \sqrt n`.
     tiles : {"float64", "float32"}, default="float64"
-        Precision of the kernel in the iteration; sums, duals and certificates are in that of the data in either case.
+        Precision of the kernel in the iterations; sums, duals and certificates always use that of the data.
     checkpoint : path or None, default=None
-        File in which the state is kept during the solve. If the process dies, the same fit goes on from there. A file
-        of another problem (data, kernel, loss or lam) is an error; a smaller ``tol`` is the same problem.
+        File that stores the state during the solve. If the process dies, the same fit resumes from it. A file of
+        another problem (data, kernel, loss or lam) is an error; a smaller ``tol`` is the same problem.
 
     Notes
     -----
-    An iteration takes about two products with the kernel, the passes that are counted. The gap is estimated in each
-    iteration from what is known of the last linear system; where the estimate is within ``tol``, or a tenth of the last
-    certificate, the certificate is computed by one pass. Linear systems are solved the more tightly the smaller the gap
-    is. Messages at level INFO of the logger ``fenchel`` tell passes, the gap and the time that is left.
-    ``KeyboardInterrupt`` ends the solve with the best point that has a certificate.
+    An iteration takes about two products with the kernel, which are counted as passes. The gap is estimated in each
+    iteration from the last linear system; if the estimate is within ``tol``, or a tenth of the last certificate, the
+    certificate is computed in one pass. The smaller the gap, the more accurately linear systems are solved. Messages at
+    level INFO of the logger ``fenchel`` report the passes, the gap and the estimated remaining time.
+    ``KeyboardInterrupt`` ends the solve with the best certified point.
 
-    A checkpoint holds one array of the shape of the targets. It is written after the thin solve and after steps, so
-    often that this takes a twentieth of the time at most, and replaced as a whole. It remains after the solve.
+    A checkpoint holds one array of the shape of the targets. It is written after the solve with features and after
+    iterations, using at most a twentieth of the time, and is replaced atomically. It remains after the solve.
 
     Examples
     --------
@@ -100,13 +100,13 @@ class Krylov(ProblemwiseSolver[State]):
     def why_not(self, problem: DualProblem) -> str | None:
         """Return why not: the Gram matrix is stored, or the loss needs points that only a factorisation gives."""
         if streamed(problem.gram) is None and not is_thin(problem.gram):
-            return "it is for the Gram matrix of one kernel on points, made in tiles. Use DouglasRachford() or Auto()."
+            return "it needs the Gram matrix of one kernel on points, in tiles. Use DouglasRachford() or Auto()."
         if self.checkpoint is not None and is_single(problem.targets):
             return "a checkpoint needs data in float64. Use checkpoint=None or X.astype('float64')."
         return self.why_not_loss(problem.loss)
 
     def why_not_loss(self, loss: Loss) -> str | None:
-        """Return why a loss is not for this solver, ``None`` if it is."""
+        """Return why this solver does not support a loss, or ``None`` if it does."""
         if loss.profile is not None and math.isfinite(loss.profile.radius):
             return f"{loss!r} is infinite outside a ball. Use DouglasRachford() or Auto() and a smaller sample."
         return None
@@ -117,14 +117,14 @@ class Krylov(ProblemwiseSolver[State]):
         return self.estimate(n, p, problem.loss)
 
     def estimate(self, n: int, p: int, loss: Loss) -> Cost:
-        """Return the same from the sizes alone, before there is a problem."""
+        """Return the same from the sizes alone, before the problem is built."""
         D = self.n_features(n)
         step = n**2 * (_ENTRY + 2 * p / FLOPS) + 4 * n * D * p / FLOPS
         share = 0.2 if is_square(loss) else 1.0 if loss.curvature > 0 else 4.0
         return Cost(3 * n * D**2 / FLOPS + 300 * CALL, step, share * _PASSES)
 
     def n_features(self, n: int) -> int:
-        """Return the number of features for a sample of a size."""
+        """Return the number of features for n samples."""
         return min(n, int(6 * math.sqrt(n)) if self.n_components is None else self.n_components)
 
     def solve_all(
@@ -134,19 +134,19 @@ class Krylov(ProblemwiseSolver[State]):
         starts: Sequence[object] | None = None,
         callback: Callback | None = None,
     ) -> list[Solution]:
-        """Solve one problem after the other; features are the whole problem where the kernel has few."""
+        """Solve the problems one after the other; if the kernel has few features, they are the whole problem."""
         if problems and is_thin(problems[0].gram):
             return DouglasRachford(self.max_iter).solve_all(problems, tol, starts, callback)
         return super().solve_all(problems, tol, starts, callback)
 
     def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
-        """Return the problems in coordinates of the outputs in which the operator is diagonal."""
+        """Return the problems in output coordinates in which the operator is diagonal."""
         return [rotated(problem) for problem in problems]
 
     def first_state(self, problem: DualProblem, start: Any) -> State:
-        """Begin where the solve of the thin problem ended, or where an earlier solve stood."""
+        """Start from the solution with features, or from the state of an earlier solve."""
         scalar = streamed(problem.gram)
-        assert scalar is not None  # why_not asked for it
+        assert scalar is not None  # checked by why_not
         file = None if self.checkpoint is None else StateFile(self.checkpoint, _key(problem, scalar))
         if (kept := None if file is None else _kept(file, problem)) is not None:
             warm = kept
@@ -166,12 +166,12 @@ class Krylov(ProblemwiseSolver[State]):
         return _saved(DouglasRachford().step([problem], state))
 
     def standing(self, state: tuple[State, ...], place: int) -> Warm:  # type: ignore[override]
-        """Return where the splitting stands for one problem, as a start for another solve."""
+        """Return the state of the splitting for one problem, as a start for another solve."""
         return DouglasRachford().standing(state[place], 0)
 
     def points(self, problem: DualProblem, state: State) -> Iterator[tuple[Array, Array]]:
         """Yield the prox point and the scaled solution of the last system, with estimates of their predictions."""
-        gradients: Any = state.linear.gradients  # type: ignore[union-attr]  # Conjugate has them
+        gradients: Any = state.linear.gradients  # type: ignore[union-attr]  # attribute of Conjugate
         scale = problem.scale
         solved, product = state.solved[:, 0, :], scale * gradients.product()
         prox = state.prox[:, 0, :]
@@ -182,7 +182,7 @@ class Krylov(ProblemwiseSolver[State]):
             yield factor * solved, factor * product
 
     def certify(self, problems: Sequence[DualProblem], state: tuple[State, ...], tol: float) -> list[Point | None]:  # type: ignore[override]
-        """Return the certified point of each problem, ``None`` where the estimate says that it is not worth a pass."""
+        """Return the certified point of each problem, or ``None`` if the estimate says that it is not worth a pass."""
         return [self._look(problem, each, tol) for problem, each in zip(problems, state, strict=True)]
 
     def _look(self, problem: DualProblem, state: State, tol: float) -> Point | None:
@@ -211,24 +211,24 @@ class Krylov(ProblemwiseSolver[State]):
 
 
 def _is_alone(problem: DualProblem) -> bool:
-    """Whether the problem is one linear system."""
+    """Whether the problem is a single linear system."""
     return is_square(problem.loss) and problem.mask is None
 
 
 def _saved(state: State) -> State:
-    """Return the state, after it was written where a user wants it."""
-    file = state.linear.file  # type: ignore[union-attr]  # Conjugate has it
+    """Return the state after writing the checkpoint, if any."""
+    file = state.linear.file  # type: ignore[union-attr]  # attribute of Conjugate
     if file is not None and file.is_due:
         file.save(float(state.rhos[0]), [host(state.z[:, 0, :])])
     return state
 
 
 def _kept(file: StateFile, problem: DualProblem) -> Warm | None:
-    """Return the state that an earlier solve of the same problem left."""
+    """Return the state left by an earlier solve of the same problem."""
     if (kept := file.load([problem.targets.shape])) is None:
         return None
     rho, chunks = kept
-    _LOG.info(f"Krylov: goes on from {file.file}")
+    _LOG.info(f"Krylov: resuming from {file.file}")
     return Warm(as_like(next(chunks), problem.targets), rho, None)
 
 
@@ -239,7 +239,7 @@ def _key(problem: DualProblem, scalar: Streamed) -> str:
 
 
 def progress(marks: list[Mark], n_passes: int, tol: float) -> str:
-    """Return how far a solve is, and how long it will take if the gap goes on to fall as it did."""
+    """Return a progress message, with the remaining time if the gap keeps falling at the same rate."""
     first, last = marks[0], marks[-1]
     text = f"Krylov: {n_passes} passes over the kernel, gap {last.gap:.1e}"
     if not 0 < last.gap < first.gap:
@@ -249,7 +249,7 @@ def progress(marks: list[Mark], n_passes: int, tol: float) -> str:
 
 
 def tightness(is_alone: bool, gap: float, tol: float) -> float:
-    """Return the share of its first residual at which a linear system is solved; it may be the whole problem.
+    """Return the relative residual to which a linear system, possibly the whole problem, is solved.
 
     Passes to a gap of 1e-6 for Huber, epsilon-ridge and epsilon-SVR losses (n = 3000, lam = 1e-5, 300 features): 52,
     114 and 264 with 0.3 and 10 roots of the gap; 59, 127 and 318 with 0.3 and 3; 129 and 250 with 0.01 and 0.1.
@@ -260,14 +260,14 @@ def tightness(is_alone: bool, gap: float, tol: float) -> float:
 
 
 def _thin_solution(problem: DualProblem, start: object) -> Warm:
-    """Return where the splitting of the problem with features in place of the kernel ends."""
+    """Return the final state of the splitting of the problem with features in place of the kernel."""
     scalar: Any = streamed(problem.gram)
     output = problem.gram.terms[0][1]
     gram = kronecker(scalar.thin, output.matrix)
     basis = replace(scalar.basis, right=output.eigh[1], right_values=output.eigh[0])
     shared = Shared(gram, problem.targets, lambda: basis)
     thin = replace(problem, gram=gram, shared=shared)
-    with watched(lambda n_iter, certificate: None):  # a gap of the features is not one of the kernel
+    with watched(lambda n_iter, certificate: None):  # the gap with features is not the gap with the kernel
         solution = DouglasRachford(max_iter=2000).solve(thin, 1e-8, start)
     assert isinstance(solution.state, Warm)
     return solution.state

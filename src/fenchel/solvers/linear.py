@@ -1,4 +1,4 @@
-"""The linear systems of the splitting: in the eigenbasis for many problems, by an inverse or by products for one."""
+"""Linear systems of the splitting: in the eigenbasis for many problems, by an inverse or by products for one."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from fenchel.solvers.checkpoint import StateFile
 
 __all__ = ["LOOSE", "Conjugate", "Eigen", "Inverse", "Mark"]
 
-LOOSE = 0.3  # share of the first residual at which conjugate gradients end while the gap is large
+LOOSE = 0.3  # relative residual at which conjugate gradients stop while the gap is large
 
 
 class Eigen:
-    """Solves (sigma + rho + H) A = B in the eigenbasis: one factorisation for every problem, lam and rho."""
+    """Solve (sigma + rho + H) A = B in the eigenbasis: one factorisation for every problem, lam and rho."""
 
     slack = 0.0  # changing rho costs nothing
 
@@ -30,7 +30,7 @@ class Eigen:
         return self._solve(right)
 
     def at(self, batch: Batch, rhos: np.ndarray) -> "Eigen":
-        """Return the solver of other problems or another rho."""
+        """Return the solver for other problems or another rho."""
         return Eigen(batch, rhos)
 
     @staticmethod
@@ -41,15 +41,15 @@ class Eigen:
 
     @staticmethod
     def ridge(batch: Batch) -> Callable[[float], Array]:
-        """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
+        """Return the square-loss solution as a function of the factor 1 / (lam n)."""
         basis, targets = batch.first.shared.factorize(), batch.first.targets
         return lambda scale: basis.function(lambda values: 1 / (1 + scale * values))(targets)
 
 
 class Inverse:
-    """Solves the same for one problem with the identity operator by an explicit inverse: one product for each step."""
+    """Solve the same for one problem with the identity operator by an explicit inverse: one product per step."""
 
-    slack = 0.7  # a new rho costs a new inverse: only for a factor of two
+    slack = 0.7  # a new rho needs a new inverse: worth it only for a factor of two
 
     def __init__(self, batch: Batch, rhos: np.ndarray) -> None:
         problem = batch.first
@@ -61,7 +61,7 @@ class Inverse:
         return (self.matrix @ right[:, 0, :])[:, None, :]
 
     def at(self, batch: Batch, rhos: np.ndarray) -> "Inverse":
-        """Return the solver of other problems or another rho."""
+        """Return the solver for other problems or another rho."""
         return Inverse(batch, rhos)
 
     @staticmethod
@@ -71,20 +71,20 @@ class Inverse:
 
     @staticmethod
     def ridge(batch: Batch) -> Callable[[float], Array]:
-        """Return the solution of the square loss as a function of the factor 1 / (lam n)."""
+        """Return the square-loss solution as a function of the factor 1 / (lam n)."""
         problem = batch.first
         return lambda scale: problem.gram.solver(scale, 1.0)(problem.targets)
 
 
 class Conjugate:
-    """Solves the same for one problem by conjugate gradients from the last solution; no matrix is stored."""
+    """Solve the same for one problem by conjugate gradients from the last solution, without storing a matrix."""
 
     slack = 0.3  # a new rho makes the last solution a worse start
 
     def __init__(self, batch: Batch, rhos: np.ndarray, gram: Operator, before: "Conjugate | None" = None) -> None:
         self.gradients: ConjugateGradients
         self.marks: list[Mark] = [] if before is None else before.marks
-        self.file: StateFile | None = None if before is None else before.file  # where the splitting is kept
+        self.file: StateFile | None = None if before is None else before.file  # the checkpoint
         problem, shift = batch.first, batch.first.curvature + float(rhos[0])
         last, rtol = (None, LOOSE) if before is None else (before.gradients, before.gradients.rtol)
         self.gradients = ConjugateGradients(gram, problem.scale, shift, rtol, last)
@@ -94,12 +94,12 @@ class Conjugate:
         return self.gradients(right[:, 0, :])[:, None, :]
 
     def at(self, batch: Batch, rhos: np.ndarray) -> "Conjugate":
-        """Return the solver of another rho, which goes on from the last solution."""
+        """Return the solver for another rho, which continues from the last solution."""
         return Conjugate(batch, rhos, self.gradients.gram, self)
 
 
 class Mark(NamedTuple):
-    """A certificate on the way: after how many steps and seconds, and its gap."""
+    """A certificate during the solve: number of steps, seconds, and its gap."""
 
     age: int
     seconds: float

@@ -1,4 +1,4 @@
-"""The one loop that every iterative solver runs in: any number of problems, side by side."""
+"""The loop shared by all iterative solvers, for any number of problems side by side."""
 
 import math
 from abc import ABC, abstractmethod
@@ -19,12 +19,12 @@ __all__ = ["IterativeSolver", "Point", "ProblemwiseSolver"]
 S = TypeVar("S")  # the state of a solver
 Point = tuple[Array, Array, Certificate]  # duals, predictions, and their certificate
 
-_AT_FLOOR = 0.1  # share of the patience that is left once round-off in the predictions explains the gap
-_BROKEN = 3  # certificates in a row that are not numbers before a run ends
+_AT_FLOOR = 0.1  # remaining share of the patience once round-off in the predictions explains the gap
+_BROKEN = 3  # consecutive NaN certificates before a run ends
 
 
 class Run:
-    """What has been seen of one problem: its best point, its history, and whether it is done."""
+    """Progress on one problem: its best point, its history, and whether it is done."""
 
     def __init__(self, problem: DualProblem, tol: float, patience: float) -> None:
         self.problem = problem
@@ -33,11 +33,11 @@ class Run:
         self.history: list[tuple[int, Certificate]] = []
         self.status = Status.MAX_ITER
         self.state: object = None
-        self._best: list[Point] = []  # empty, or one
+        self._best: list[Point] = []  # empty, or a single point
         self._progress = (0, math.inf)
 
     def add(self, n_iter: int, point: Point) -> None:
-        """Note a certificate, and keep the point if it is the best."""
+        """Record a certificate, and keep the point if it is the best."""
         gap = comparable(point)
         self.history.append((n_iter, point[2]))
         shown(n_iter, point[2])
@@ -47,7 +47,7 @@ class Run:
             self._progress = (len(self.history), gap)
 
     def is_done(self, callback: Callback | None) -> bool:
-        """Whether to stop, and note why."""
+        """Whether to stop; records the reason."""
         if self._best[0][2].distance <= self.tol:
             self.status = Status.CONVERGED
         elif callback is not None and callback(*self.history[-1]):
@@ -67,7 +67,7 @@ class Run:
         return len(self.history) - self._progress[0]
 
     def _is_at_floor(self) -> bool:
-        """Whether the gap no longer falls and round-off explains what is left of it."""
+        """Whether the gap has stopped falling and round-off explains the rest."""
         patience = max(1, int(_AT_FLOOR * self.patience)) if math.isfinite(self.patience) else 0
         if patience == 0 or self._idle == 0 or self._idle % patience:
             return False
@@ -87,16 +87,16 @@ class Run:
 
 
 def comparable(point: Point) -> float:
-    """Return the size of the gap of a point, infinity where it is not a number."""
+    """Return the size of the gap of a point, infinity if it is NaN."""
     gap = point[2].distance
     return math.inf if math.isnan(gap) else gap
 
 
 class IterativeSolver(Solver, ABC, Generic[S]):
-    """Iterative solver: steps until the gap, computed every ``check_every`` steps, is within tolerance.
+    """Iterative solver: step until the gap, computed every ``check_every`` steps, is within tolerance.
 
-    One problem is a batch of one. The best point seen of a problem is the one returned, so a run that is cut short
-    loses nothing. States are never written to.
+    One problem is a batch of one. The best point seen for each problem is returned, so nothing is lost if a run is cut
+    short. States are never modified.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
@@ -106,12 +106,12 @@ class IterativeSolver(Solver, ABC, Generic[S]):
 
     max_iter: int
     check_every: int
-    is_interruptible: ClassVar[bool] = False  # ``KeyboardInterrupt`` ends every solve with the best point
-    patience: float = math.inf  # certificates in a row without progress before giving up
+    is_interruptible: ClassVar[bool] = False  # whether ``KeyboardInterrupt`` ends a solve with its best point
+    patience: float = math.inf  # consecutive certificates without progress before giving up
 
     @abstractmethod
     def init(self, problems: Sequence[DualProblem], starts: Sequence[object]) -> S:
-        """Return the first state of the problems."""
+        """Return the initial state of the problems."""
 
     @abstractmethod
     def step(self, problems: Sequence[DualProblem], state: S) -> S:
@@ -119,26 +119,26 @@ class IterativeSolver(Solver, ABC, Generic[S]):
 
     @abstractmethod
     def certify(self, problems: Sequence[DualProblem], state: S, tol: float) -> Sequence[Point | None]:
-        """Return a certified point of each problem, ``None`` where the state is a guess that is not worth a look."""
+        """Return a certified point of each problem, or ``None`` for a guess that is not worth a check."""
 
     @abstractmethod
     def taken(self, state: S, places: Sequence[int]) -> S:
-        """Return the state of some of the problems."""
+        """Return the state of the selected problems."""
 
     @abstractmethod
     def standing(self, state: S, place: int) -> object:
-        """Return where one problem stands, as a start for another solve."""
+        """Return the state of one problem, as a start for another solve."""
 
     def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
-        """Return the problems in the coordinates in which this solver works; their own unless it says otherwise."""
+        """Return the problems in the coordinates in which this solver works; unchanged unless overridden."""
         return list(problems)
 
     def is_hopeless(self, state: S, place: int) -> bool:
-        """Whether to give one problem up, for a reason that the gap does not show."""
+        """Whether to give up on one problem for a reason that the gap does not show."""
         return False
 
     def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> Self:
-        """Return the solver with as many iterations as its own estimate allows."""
+        """Return the solver with as many iterations as the price allows by its own estimate."""
         cost = self.cost(problem, known)
         most = (patience * price - cost.setup) / cost.step
         return self if most >= self.max_iter else self._with(max_iter=max(1, int(most)))
@@ -147,11 +147,11 @@ class IterativeSolver(Solver, ABC, Generic[S]):
         return type(self)(**{**self.get_params(deep=False), **params})
 
     def _patience_for(self, problem: DualProblem) -> float:
-        """Return how many certificates in a row without progress end the run."""
+        """Return how many consecutive certificates without progress end the run."""
         return self.patience
 
     def why_not(self, problem: DualProblem) -> str | None:
-        """Return ``None``: an iterative solver takes every problem unless it says otherwise."""
+        """Return ``None``: an iterative solver accepts every problem unless overridden."""
         return None
 
     def solve_all(
@@ -161,7 +161,7 @@ class IterativeSolver(Solver, ABC, Generic[S]):
         starts: Sequence[object] | None = None,
         callback: Callback | None = None,
     ) -> list[Solution]:
-        """Iterate side by side until each relative gap is at most ``tol``; each problem leaves when it is done."""
+        """Iterate side by side until each relative gap is at most ``tol``; problems are removed when they are done."""
         self.validate()
         for problem in problems:
             self.require(problem)
@@ -178,7 +178,7 @@ class IterativeSolver(Solver, ABC, Generic[S]):
         ]
 
     def _iterate(self, runs: list[Run], starts: Sequence[object], callback: Callback | None) -> None:
-        """Step until every run has ended; an interrupt ends those that have a point, if that is to be kept."""
+        """Step until every run has ended; an interrupt ends the runs if each has a point and it is to be kept."""
         try:
             self._step_all(runs, starts, callback)
         except KeyboardInterrupt:
@@ -214,18 +214,18 @@ class ProblemwiseSolver(IterativeSolver[tuple[S, ...]], ABC, Generic[S]):
 
     @abstractmethod
     def first_state(self, problem: DualProblem, start: Array | None) -> S:
-        """Return the first state of a problem."""
+        """Return the initial state of a problem."""
 
     @abstractmethod
     def next_state(self, problem: DualProblem, state: S) -> S:
-        """Return the state after one step; states are never written to."""
+        """Return the state after one step; states are never modified."""
 
     @abstractmethod
     def points(self, problem: DualProblem, state: S) -> Iterator[tuple[Array, Array]]:
-        """Yield the duals (in the domain of the conjugate) and predictions of a state, the preferred ones first."""
+        """Yield the duals (in the domain of the conjugate) and predictions of a state, in order of preference."""
 
     def init(self, problems: Sequence[DualProblem], starts: Sequence[object]) -> tuple[S, ...]:
-        """Return the first state of every problem."""
+        """Return the initial state of every problem."""
         return tuple(self.first_state(problem, start) for problem, start in zip(problems, starts, strict=True))
 
     def step(self, problems: Sequence[DualProblem], state: tuple[S, ...]) -> tuple[S, ...]:
@@ -233,11 +233,11 @@ class ProblemwiseSolver(IterativeSolver[tuple[S, ...]], ABC, Generic[S]):
         return tuple(self.next_state(problem, each) for problem, each in zip(problems, state, strict=True))
 
     def certify(self, problems: Sequence[DualProblem], state: tuple[S, ...], tol: float) -> list[Point]:
-        """Return of each problem the first point that is within ``tol``, else the best."""
+        """Return for each problem the first point within ``tol``, else the best."""
         return [self._certified(problem, each, tol) for problem, each in zip(problems, state, strict=True)]
 
     def taken(self, state: tuple[S, ...], places: Sequence[int]) -> tuple[S, ...]:
-        """Return the states of some problems."""
+        """Return the states of the selected problems."""
         return tuple(state[place] for place in places)
 
     def standing(self, state: tuple[S, ...], place: int) -> S:
@@ -255,18 +255,18 @@ class ProblemwiseSolver(IterativeSolver[tuple[S, ...]], ABC, Generic[S]):
 
 
 def _forward(problem: DualProblem, turned: DualProblem, start: object) -> object:
-    """Return a start in the coordinates of the solver; the state of an earlier solve is in them already."""
+    """Return a start in the coordinates of the solver; the state of an earlier solve already is."""
     turn = rotation(problem)
     is_duals = turned is not problem and turn is not None and hasattr(start, "shape")
-    return turn.forward(start) if is_duals else start  # type: ignore[union-attr]  # there is one
+    return turn.forward(start) if is_duals else start  # type: ignore[union-attr]  # not None here
 
 
 def _turned_back(solution: Solution, problem: DualProblem, tol: float) -> Solution:
-    """Return the solution of the rotated problem in the problem's own coordinates, certified there."""
+    """Return the solution of the rotated problem in the original coordinates, certified there."""
     turn = rotation(problem)
     duals = solution.duals if turn is None else turn.back(solution.duals)
     predictions = problem.predictions(duals)
     certificate = problem.certificate(duals, predictions)
     is_lost = solution.status is Status.CONVERGED and not certificate.distance <= tol
-    status = Status.STALLED if is_lost else solution.status  # the change of coordinates can cost the last digit
+    status = Status.STALLED if is_lost else solution.status  # the change of coordinates may cost the last digit
     return replace(solution, duals=duals, predictions=predictions, certificate=certificate, status=status)

@@ -1,4 +1,4 @@
-"""Newton's method on the rows: a dozen linear systems where the conjugate of the loss is curved."""
+"""Semismooth Newton method on the rows, for losses of the row norm."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,42 +17,43 @@ from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 
 __all__ = ["RowNewton"]
 
-_STEP = 1e-6  # relative step of the difference that gives the radial slope
-_MOST_STORED = 4000  # samples of a thin kernel whose Gram matrix is formed
-_MOST_GROUPS = 32  # distinct eigenvalues of the operator
-_FLAT = 1e-14  # slopes below this are those of a row that does not move
+_STEP = 1e-6  # relative step of the finite difference for the radial slope
+_MOST_STORED = 4000  # largest number of samples for which the Gram matrix of a thin kernel is formed
+_MOST_GROUPS = 32  # largest number of distinct eigenvalues of the operator
+_FLAT = 1e-14  # rows with slopes below this do not move
 
 
 class RowNewton(SmoothedNewton):
-    r"""Semismooth Newton's method with one multiplier for each sample, for losses of the row norm.
+    r"""Semismooth Newton method with one multiplier per sample, for losses of the row norm.
 
     With :math:`\mathcal H = K / (\lambda n)` and the gradient :math:`g` of the loss, the equation
     :math:`C = g(Y - \mathcal H C)` is solved by Newton steps. The Jacobian of :math:`g` at a row is a multiple of the
-    identity plus a rank-one term, so that a step takes the Cholesky factor of :math:`\mathcal H + \mathrm{diag}(m)` and
-    one more system, the Hadamard product of its inverse with the cosines between rows: never an :math:`nr \times nr`
-    matrix. An output operator is diagonalised first; each of its distinct eigenvalues then has a factor of its own.
+    identity plus a rank-one term, so a step takes the Cholesky factor of :math:`\mathcal H + \mathrm{diag}(m)` and
+    one more system, the Hadamard product of its inverse with the cosines between rows, but never an
+    :math:`nr \times nr` matrix. An output operator is diagonalised first; each of its distinct eigenvalues then needs
+    its own factorisation.
 
     Parameters
     ----------
     max_iter : int, default=200
-        Most Newton steps.
+        Maximum number of Newton steps.
     check_every : int, default=1
-        Steps between two certificates.
+        Number of steps between two certificates.
     tau : float or None, default=None
-        First weight of the proximal term that a loss without curvature in its conjugate gets; ``None`` takes it from
-        the size of the kernel.
+        Initial weight of the proximal term for a loss whose conjugate has no curvature; ``None`` sets it from the size
+        of the kernel.
     patience : int, default=60
-        Certificates in a row without progress after which it gives up.
+        Number of consecutive certificates without progress after which the solver gives up.
     most_active : float, default=1.0
-        Share of the samples whose dual may be other than null; with more it gives up, since systems are large then.
+        Largest share of samples with a non-zero dual; beyond it the solver gives up, since the systems become large.
 
     Notes
     -----
-    Rows with a null dual leave the system, which shrinks with sparsity. The step is found by backtracking on the primal
+    Rows with a zero dual leave the system, which shrinks with sparsity. The step is found by backtracking on the primal
     objective; rows at the bound of the dual domain are damped until full steps are taken. A loss whose conjugate has no
     curvature (``Norm``, ``EpsilonSVR``) gets some from a proximal term around the last solution, which is then moved
-    and made weaker: good for the last digits from a near solution, slow from afar when lam is small. Without a start it
-    begins at the zero model, so that the samples which that model fits are not in the first system.
+    and weakened: this works well for the last digits near a solution, but is slow from far away when lam is small.
+    Without a start the solver begins at the zero model, so that the samples which it fits are not in the first system.
 
     References
     ----------
@@ -89,11 +90,11 @@ class RowNewton(SmoothedNewton):
         self.most_active = most_active
 
     def why_not(self, problem: DualProblem) -> str | None:
-        """Return why not: the loss is not one of the row norm, or the operator couples the columns."""
+        """Return why not: the loss is not a function of the row norm, or the operator couples the columns."""
         if problem.loss.profile is None:
             return f"{problem.loss!r} is not a loss of the Euclidean norm. Use DouglasRachford() or Auto()."
         if has_gaps(problem):
-            return "some coordinates of the outputs are absent. Use DouglasRachford() or Auto()."
+            return "some coordinates of the outputs are missing. Use DouglasRachford() or Auto()."
         if is_thin(problem.gram) and problem.targets.shape[0] > _MOST_STORED:
             return (
                 f"the Gram matrix of more than {_MOST_STORED} samples is not stored. Use DouglasRachford() or Auto()."
@@ -102,15 +103,15 @@ class RowNewton(SmoothedNewton):
             return "the kernel is not separable. Use DouglasRachford() or Auto()."
         if len(rotated(problem).gram.terms[0][1].groups) > _MOST_GROUPS:
             return (
-                f"the operator has more than {_MOST_GROUPS} distinct eigenvalues, each of which takes a factorisation "
-                "of its own in every step. Use DouglasRachford() or Auto()."
+                f"the operator has more than {_MOST_GROUPS} distinct eigenvalues, each of which needs its own "
+                "factorisation in every step. Use DouglasRachford() or Auto()."
             )
         return None
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return the cost of a few factorisations of the size of the active set, as the zero model sees it.
+        """Return the cost of a few factorisations of the size of the active set, estimated from the zero model.
 
-        A loss without curvature takes more steps the more samples are active.
+        A loss without curvature takes more steps if more samples are active.
         """
         known = known or Known.of(problem)
         _, p, _ = known.sizes
@@ -121,7 +122,7 @@ class RowNewton(SmoothedNewton):
         return Cost(150 * CALL, self._systems(problem, known, share) + others, n_steps)
 
     def _systems(self, problem: DualProblem, known: Known, share: float) -> float:
-        """Return the seconds that the systems of one step take when a share of the samples is active."""
+        """Return the seconds for the systems of one step if this share of the samples is active."""
         n, p, _ = known.sizes
         active = share * n
         bent = 0.0 if p == 1 else active if problem.loss.sparse else known.shares.at_bound * n
@@ -130,7 +131,7 @@ class RowNewton(SmoothedNewton):
         return flops / FLOPS + 5 * 8 * active**2 / BANDWIDTH
 
     def within(self, problem: DualProblem, known: Known, price: float, patience: float) -> Self:
-        """Return the solver with a limit on its steps, and on the active set if that can grow.
+        """Return the solver with a limit on its steps, and on the active set if it can grow.
 
         With a larger active set the estimate would exceed the price.
         """
@@ -194,12 +195,12 @@ class RowNewton(SmoothedNewton):
         point = problem.unscale((problem.targets - state.fitted + state.tau * state.centre) / curvature)
         norms = row_norms(point)
         safe = xp.where(norms > 0, norms, xp.ones_like(norms))
-        prox = problem.loss.profile.remainder().prox  # type: ignore[union-attr]  # why_not has looked
+        prox = problem.loss.profile.remainder().prox  # type: ignore[union-attr]  # checked by why_not
         size = prox(norms, 1 / curvature)
         above, below = prox(norms * (1 + _STEP), 1 / curvature), prox(norms * (1 - _STEP), 1 / curvature)
         tangential = xp.where(norms > 0, size / safe, xp.zeros_like(norms)) / curvature
         radial = xp.where(norms > 0, (above - below) / (2 * _STEP * safe), xp.zeros_like(norms)) / curvature
-        if problem.mask is not None:  # the duals of samples that are held out do not move
+        if problem.mask is not None:  # the duals of held-out samples do not move
             tangential, radial = tangential * problem.mask, radial * problem.mask
         return tangential[:, 0], xp.clip(radial[:, 0], min=0.0), point / safe
 
@@ -215,7 +216,7 @@ class _Systems:
         return self._joined([solve(columns_of(right, columns)) for columns, solve in self.groups])
 
     def bent(self, found: Array, units: Array, excess: Array, bent: Array) -> Array:
-        """Add the rank-one terms excess_i e_i e_i' to systems that are already solved, by the Hadamard system."""
+        """Add the rank-one terms excess_i e_i e_i' to solved systems, by the Hadamard system."""
         xp = namespace(found)
         places = xp.arange(found.shape[0], dtype=bent.dtype, device=device(found))
         chosen = xp.astype(places[:, None] == bent[None, :], found.dtype)

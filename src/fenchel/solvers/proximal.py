@@ -1,4 +1,4 @@
-"""Proximal gradient methods: the papers' own, and the accelerated one."""
+"""Proximal gradient descent, plain and accelerated."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from fenchel.solvers.loop import ProblemwiseSolver
 
 __all__ = ["APGD", "PGD"]
 
-_STEPS = 8.0  # over the root of 1 + L (to a gap of 1e-9, at 5, 45, 450, 4500: 30, 80, 290, 820 steps)
+_STEPS = 8.0  # times sqrt(1 + L) (to a gap of 1e-9, at 5, 45, 450, 4500: 30, 80, 290, 820 steps)
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class PGD(ProblemwiseSolver[_Point]):
     Parameters
     ----------
     max_iter : int, default=20000
-        Most iterations.
+        Maximum number of iterations.
     check_every : int, default=20
-        Iterations between two certificates.
+        Number of iterations between two certificates.
 
     Notes
     -----
     Algorithm 1 of the paper prints the soft threshold without the step; the proximal step needs step × epsilon, as here
-    (see ``test_soft_threshold_is_scaled_by_the_step``). The number of iterations grows like the condition number,
-    that is like 1 / lam: a baseline for small problems.
+    (see ``test_soft_threshold_is_scaled_by_the_step``). The number of iterations grows with the condition number, that
+    is, like 1 / lam: use it as a baseline for small problems.
 
     References
     ----------
@@ -62,7 +62,7 @@ class PGD(ProblemwiseSolver[_Point]):
         self.check_every = check_every
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return the cost of as many products as the condition number asks for."""
+        """Return the cost of a number of products proportional to the condition number."""
         known = known or Known.of(problem)
         return _gradient_cost(known, 1 + known.norm)
 
@@ -93,16 +93,16 @@ class APGD(ProblemwiseSolver[_Momentum]):
     Parameters
     ----------
     max_iter : int, default=20000
-        Most iterations.
+        Maximum number of iterations.
     check_every : int, default=10
-        Iterations between two certificates.
+        Number of iterations between two certificates.
 
     Notes
     -----
-    The step is 1 / L (acceleration needs that; 2 / L is for the plain method only). One Gram product for each
-    iteration: predictions are linear in the duals, so the extrapolated point needs none of its own. Restarts when the
-    step turns against the momentum. Ends when a thousand certificates in a row have not brought the gap down by a
-    tenth, or fewer where round-off explains it: the gap falls like one over the square of the iterations, or not at
+    The step is 1 / L, as acceleration requires (2 / L works for the plain method only). Each iteration needs one Gram
+    product: predictions are linear in the duals, so the extrapolated point needs none of its own. The momentum restarts
+    when the step turns against it. The solver stops when a thousand consecutive certificates have not reduced the gap
+    by a tenth, or fewer if round-off explains it: the gap falls like one over the square of the iterations, or not at
     all.
 
     References
@@ -128,9 +128,9 @@ class APGD(ProblemwiseSolver[_Momentum]):
         self.check_every = check_every
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return the cost of as many products as the root of the condition number asks for.
+        """Return the cost of a number of products proportional to the square root of the condition number.
 
-        Where every sample is at its bound in the zero model, the nearer that is, the less the condition number counts.
+        If every sample is at its bound in the zero model, the condition number matters less the smaller its gap is.
         """
         known = known or Known.of(problem)
         is_bound = known.shares.at_bound == 1
@@ -166,9 +166,9 @@ def _gradient_cost(known: Known, growth: float) -> Cost:
 
 
 def first_point(problem: DualProblem, start: Array | None) -> _Point:
-    """Return a feasible point and the step 1 / L; a quadratic that is nearly zero asks for no longer step than 1000."""
+    """Return a feasible point and the step 1 / L, which is capped at 1000."""
     step = 1 / max(problem.lipschitz, 1e-3)
     start = namespace(problem.targets).zeros_like(problem.targets) if start is None else start
-    # a gradient step first: a solution is a fixed point of the step, not of the prox alone
+    # take a gradient step first: a solution is a fixed point of the step, not of the prox alone
     duals = problem.prox(start + step * (problem.targets - problem.predictions(start)), step)
     return _Point(duals, problem.predictions(duals), step)

@@ -1,4 +1,4 @@
-"""What the Newton methods share: a primal made smooth, steps found by backtracking, a proximal term that weakens."""
+"""Base of the Newton methods: a smoothed primal, backtracking, and a proximal term that is gradually weakened."""
 
 import math
 from abc import ABC, abstractmethod
@@ -17,24 +17,24 @@ __all__ = ["NewtonState", "SmoothedNewton"]
 
 @dataclass(frozen=True)
 class NewtonState:
-    """Where a Newton method stands."""
+    """State of a Newton method."""
 
     coef: Array  # C, with h = H C; at the optimum C = B
     fitted: Array  # H C
     duals: Array  # B, the (smoothed) gradient of the loss at the residuals
     centre: Array  # centre of the proximal term
-    tau: float  # its weight; 0 where the conjugate has curvature of its own
-    floor: float  # the least weight
+    tau: float  # its weight; 0 if the conjugate has curvature
+    floor: float  # smallest weight
     damping: float
     value: float  # smoothed primal objective
     residual: float  # |C - B|
 
 
 class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
-    r"""Solves :math:`C = g(Y - \mathcal H C)` by Newton steps, :math:`g` being the (smoothed) gradient of the loss.
+    r"""Solve :math:`C = g(Y - \mathcal H C)` by Newton steps, where :math:`g` is the (smoothed) gradient of the loss.
 
     A loss whose conjugate has no curvature gets some from a proximal term around the last solution, which is then moved
-    and made weaker.
+    and weakened.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
@@ -42,14 +42,14 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
         "tau": Interval(0, math.inf, also=(None,)),
         "patience": Interval(1, math.inf, "left", integer=True),
     }
-    _weakest: ClassVar[float] = 0.1  # least weight of the proximal term, over the first one
+    _weakest: ClassVar[float] = 0.1  # smallest weight of the proximal term, relative to the first
 
     _near: ClassVar[float] = 1e-2  # relative residual at which the smoothed problem counts as solved
     _factor: ClassVar[float] = 10.0
-    _decrease: ClassVar[float] = 0.1  # share of what the slope promises that a step must gain
-    _shorter: ClassVar[float] = 0.7  # what is left of a step that does not
+    _decrease: ClassVar[float] = 0.1  # sufficient decrease, relative to the slope
+    _shorter: ClassVar[float] = 0.7  # factor by which a rejected step is shortened
 
-    _steps: ClassVar[float] = 1.8  # over the sixth root of 1 + L (at 5, 450, 4500, 4.5e5: 3, 4, 6 and 8 to 20 steps)
+    _steps: ClassVar[float] = 1.8  # times (1 + L)^(1/6) (at 5, 450, 4500, 4.5e5: 3, 4, 6 and 8 to 20 steps)
 
     tau: float | None
 
@@ -58,12 +58,12 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
         """Solve (I + D H) X = B - C for the Jacobian D of the gradient map."""
 
     def resuming(self, solution: Solution) -> tuple[Solver, object]:
-        """Return the solver with a proximal term as weak as a splitting's penalty allows, if that came so far."""
+        """Return the solver with a proximal term as weak as the penalty of a preceding splitting allows, if any."""
         rho = getattr(solution.state, "rho", None)
         return self if rho is None else self._with(tau=0.1 * rho), solution.duals
 
     def first_state(self, problem: DualProblem, start: Array | None) -> NewtonState:
-        """Start from given duals, or from the zero model: the samples that it fits are not in the first system."""
+        """Start from given duals, or from the zero model, so that the samples it fits are not in the first system."""
         coef = namespace(problem.targets).zeros_like(problem.targets) if start is None else start
         tau = 0.0 if problem.curvature > 0 else self.tau or _first_tau(problem)
         fitted = coef if start is None else problem.predictions(coef)

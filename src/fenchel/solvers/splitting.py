@@ -1,4 +1,4 @@
-"""Douglas–Rachford splitting with Anderson acceleration: exact linear solves, so lam hardly matters."""
+"""Douglas–Rachford splitting with Anderson acceleration; its linear solves are exact, so lam hardly matters."""
 
 import math
 from collections.abc import Sequence
@@ -24,25 +24,25 @@ from fenchel.solvers.loop import IterativeSolver, Point, comparable
 
 __all__ = ["DouglasRachford"]
 
-_STEPS = 6.0  # over the sixth root of 1 + L (to a gap of 1e-9, at 5, 450, 4500, 4.5e5: 5-10, 15-30, 25-55, 45-125)
+_STEPS = 6.0  # times (1 + L)^(1/6) (to a gap of 1e-9, at 5, 450, 4500, 4.5e5: 5-10, 15-30, 25-55, 45-125)
 _SPARSE_PATIENCE = 500  # iterations
-_PATIENCE = 400  # certificates, ten times fewer in float32
+_PATIENCE = 400  # certificates, a tenth of that in float32
 
 
 @dataclass(frozen=True)
 class Warm:
-    """Where the iteration stood for one problem: carried along a path, it saves most of the work."""
+    """State of the iteration for one problem; as a warm start along a path, it saves most of the work."""
 
     z: Array
     rho: float
-    prox: Array | None  # the prox point of z; ``None`` where nobody has been yet
+    prox: Array | None  # the prox point of z; ``None`` for an extrapolated z
 
     def at(self, rho: float) -> Array:
-        """Return z for another rho; the prox point and the subgradient at it stay."""
+        """Return z for another rho, with the same prox point and subgradient."""
         return self.prox + (self.z - self.prox) * (self.rho / rho)
 
     def beyond(self, before: "Warm", share: float) -> "Warm":
-        """Return where the iteration may stand after a share of the last change once more, for a good start."""
+        """Extrapolate by a share of the last change, for a better start."""
         z = self.z + share * (self.z - before.at(self.rho))
         return Warm(z, self.rho, None)
 
@@ -56,9 +56,9 @@ class State:
     prox: Array  # B, always in the domain of the conjugate
     plain: Array  # the unaccelerated image of the last z
     solved: Array  # A
-    least: Array  # (B,), the least residual since the memory was cleared
+    least: Array  # (B,), smallest residual since the memory was cleared
     memory: Memory
-    is_guess: bool  # whether the start is extrapolated, which is hardly ever within tol
+    is_guess: bool  # whether the start is extrapolated, and hence hardly ever within tol
     age: int = 0
     rebalance_at: int = 5
 
@@ -75,30 +75,30 @@ class DouglasRachford(IterativeSolver[State]):
     Parameters
     ----------
     max_iter : int, default=20000
-        Most iterations.
+        Maximum number of iterations.
     check_every : int, default=5
-        Iterations between two certificates.
+        Number of iterations between two certificates.
     relaxation : float, default=1.7
         The factor :math:`\theta`.
     memory : int, default=5
-        Number of past steps that the acceleration combines; 0 switches it off.
+        Number of past steps combined by the acceleration; 0 disables it.
     factorization : {"auto", "eigen", "inverse"}, default="auto"
-        ``"eigen"``: one eigendecomposition serves every problem. ``"inverse"``: an explicit inverse for each rho,
-        cheaper for one problem with the identity operator. ``"auto"`` takes the cheaper one.
+        ``"eigen"``: one eigendecomposition serves all problems. ``"inverse"``: an explicit inverse for each rho,
+        cheaper for one problem with the identity operator. ``"auto"`` chooses the cheaper one.
 
     Notes
     -----
     One eigendecomposition makes every linear solve a Hadamard division between two pairs of matrix products, whatever
-    lam and rho. ``solve_all`` solves many problems on the same Gram operator side by side: other losses, other lam,
-    other samples held out. The penalty rho is rebalanced from the primal and dual residuals at iterations 5, 10, 20,
-    40, ...; an accelerated step after which the residual doubles is taken back. Nothing but certificates and
-    rebalancing is transferred to the host. Without a start it begins at the solution of the square loss; for a loss
-    with an insensitive zone, at the multiple of it (zero, if the zone is wide) with the best dual value.
+    lam and rho. ``solve_all`` solves many problems with the same Gram operator side by side: different losses, values
+    of lam, or held-out samples. The penalty rho is rebalanced from the primal and dual residuals at iterations 5, 10,
+    20, 40, ...; an accelerated step that doubles the residual is rejected. Only certificates and rebalancing transfer
+    data to the host. Without a start the solver begins at the square-loss solution; for a loss with an insensitive
+    zone, at the multiple of it (zero, if the zone is wide) with the best dual value.
 
     References
     ----------
-    [LionsMercier1979]_ for the splitting; [EcksteinBertsekas1992]_ for the relaxation. [Anderson1965]_ and, for the
-    least-squares form taken here, [WalkerNi2011]_ for the acceleration.
+    [LionsMercier1979]_ for the splitting; [EcksteinBertsekas1992]_ for the relaxation; [Anderson1965]_ and, for the
+    least-squares form used here, [WalkerNi2011]_ for the acceleration.
 
     Examples
     --------
@@ -134,21 +134,21 @@ class DouglasRachford(IterativeSolver[State]):
 
     @property
     def most_shared(self) -> float:  # type: ignore[override]
-        """Any number of problems, one with an explicit inverse."""
+        """Any number of problems, but only one with an explicit inverse."""
         return 1 if self.factorization == "inverse" else math.inf
 
     def why_not(self, problem: DualProblem) -> str | None:
-        """Return why not: no eigendecomposition within reach."""
+        """Return why not: an eigendecomposition is not feasible."""
         return problem.gram.why_not_factorize
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return the cost of a factorisation, unless the eigenbasis is there, and of a few dozen steps."""
+        """Return the cost of a factorisation, unless the eigenbasis is available, and of a few dozen steps."""
         known = known or Known.of(problem)
         n, _, width = known.sizes
         n_steps = _STEPS * (1 + known.norm) ** (1 / 6) * known.flatness
         if problem.curvature > 0 and not problem.loss.sparse and known.shares.at_bound == 0:
-            n_steps = 1.0  # nothing tells the loss from the square loss, whose solution is the start
-        cube, products = n * width**2 / FLOPS, 1.4  # with a certificate and its two points in every fifth step
+            n_steps = 1.0  # the loss acts like the square loss, whose solution is the start
+        cube, products = n * width**2 / FLOPS, 1.4  # including a certificate and its two points in every fifth step
         if problem.shared.is_factorized:
             setup, products = 0.0, 2.4
         elif known.has_identity:  # the start, and an inverse for every second change of rho at steps 5, 10, 20, ...
@@ -159,7 +159,7 @@ class DouglasRachford(IterativeSolver[State]):
         return Cost(setup + 300 * CALL, step, n_steps)
 
     def resuming(self, solution: Solution) -> tuple[Solver, object]:
-        """Return the solver, and the state of an earlier solve if that was its own."""
+        """Return the solver, and the state of the solution if this solver found it."""
         return self, solution.state if isinstance(solution.state, Warm) else solution.duals
 
     def _patience_for(self, problem: DualProblem) -> float:
@@ -168,11 +168,11 @@ class DouglasRachford(IterativeSolver[State]):
     def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
         """Return the problems in rotated coordinates, if these are the same for all."""
         turned = [rotated(problem) for problem in problems]
-        is_shared = all(problem.gram is turned[0].gram for problem in turned)  # not with a pointwise loss among them
+        is_shared = all(problem.gram is turned[0].gram for problem in turned)  # False if one has a pointwise loss
         return turned if is_shared else list(problems)
 
     def init(self, problems: Sequence[DualProblem], starts: Sequence[object]) -> State:
-        """Start from given duals, from where an earlier solve stood, or from the solution of the square loss."""
+        """Start from given duals, from the state of an earlier solve, or from the square-loss solution."""
         batch, targets = Batch(tuple(problems)), problems[0].targets
         xp = namespace(targets)
         kind = self._kind(batch)
@@ -200,13 +200,13 @@ class DouglasRachford(IterativeSolver[State]):
     def begun(
         self, batch: Batch, z: Array, rhos: np.ndarray, linear: Eigen | Inverse | Conjugate, is_guess: bool = False
     ) -> State:
-        """Return the state that begins at z."""
+        """Return the initial state at z."""
         prox = batch.prox_remainder(z, rhos)
         least = namespace(z).sum(z, axis=(0, 2)) * 0 + math.inf
         return State(batch, z, rhos, linear, prox, z, prox, least, Memory(self.memory), is_guess)
 
     def _kind(self, batch: Batch) -> type[Eigen] | type[Inverse]:
-        """Return how linear systems are solved."""
+        """Return the class that solves the linear systems."""
         first = batch.first
         can_invert = len(batch.problems) == 1 and first.gram.n_outputs is None and not is_thin(first.gram)
         if self.factorization == "inverse" and not can_invert:
@@ -218,15 +218,15 @@ class DouglasRachford(IterativeSolver[State]):
         return Inverse if can_invert and not first.shared.is_factorized else Eigen
 
     def step(self, problems: Sequence[DualProblem], state: State) -> State:
-        """Take one splitting step in every problem and combine it with the last ones."""
+        """Take one splitting step in every problem and combine it with the previous ones."""
         xp, batch = namespace(state.z), state.batch
         rho = batch.column(state.rhos)
-        right = 2 * state.prox  # an array of our own, as move
+        right = 2 * state.prox  # a new array, like move, so it may be overwritten
         right -= state.z
         right *= rho
         right += batch.first.targets[:, None, :]
         solved = state.linear(right)
-        del right  # large samples: what is not needed goes at once
+        del right  # frees memory early for large samples
         move = solved - state.prox
         move *= self.relaxation
         image = state.z + move
@@ -237,8 +237,8 @@ class DouglasRachford(IterativeSolver[State]):
             return self._moved(replace(state, plain=image), image)
         memory = state.memory.adding(move, image)
         residual = memory.last_norm
-        is_bad = residual > 2 * state.least  # only an accelerated step can do that: plain ones never expand
-        if is_numpy(is_bad) and not is_bad.any():  # elsewhere a look at the numbers would be a transfer
+        is_bad = residual > 2 * state.least  # only possible for an accelerated step: plain ones never expand
+        if is_numpy(is_bad) and not is_bad.any():  # on a device this check would need a transfer
             least = xp.minimum(residual, state.least)
             return self._moved(replace(state, plain=image, least=least, memory=memory), memory.combined())
         memory = state.memory.forgetting(is_bad).adding(move, image)
@@ -251,7 +251,7 @@ class DouglasRachford(IterativeSolver[State]):
         return replace(state, z=z, prox=state.batch.prox_remainder(z, state.rhos), age=state.age + 1)
 
     def _rebalanced(self, state: State, image: Array) -> State:
-        """Change rho by the square root of the ratio of the residuals; the subgradient at the prox point is kept."""
+        """Multiply rho by the square root of the ratio of the residuals, keeping the subgradient at the prox point."""
         xp = namespace(image)
         prox = state.batch.prox_remainder(image, state.rhos)
         force = image - prox
@@ -275,9 +275,9 @@ class DouglasRachford(IterativeSolver[State]):
         """Certify the prox points, then the linear-solve points where those fail.
 
         At small lam a change of the duals is magnified by 1 / lam in the predictions. Scaling is not: it changes duals
-        and predictions by the same share, so the linear-solve point, scaled into the domain, is certified digits before
-        the prox point. It has no exact zeros: a loss that makes the duals sparse gets it only when the prox point is
-        slow to come.
+        and predictions by the same factor, so the linear-solve point, scaled into the domain, reaches a given gap
+        before the prox point does. It has no exact zeros: a loss with sparse duals uses it only if the prox point
+        takes too long.
         """
         if state.age == 0 and state.is_guess:
             return [None] * len(problems)
@@ -295,7 +295,7 @@ class DouglasRachford(IterativeSolver[State]):
         return points
 
     def taken(self, state: State, places: Sequence[int]) -> State:
-        """Return the state of the problems that go on."""
+        """Return the state of the remaining problems."""
         xp = namespace(state.z)
         batch, index = state.batch.take(places), as_index(np.asarray(places), state.z)
         arrays = {name: xp.take(getattr(state, name), index, axis=1) for name in ("z", "prox", "plain", "solved")}
@@ -311,7 +311,7 @@ class DouglasRachford(IterativeSolver[State]):
         )
 
     def standing(self, state: State, place: int) -> Warm:
-        """Return where the iteration stands for one problem."""
+        """Return the state of the iteration for one problem."""
         return Warm(state.z[:, place, :], float(state.rhos[place]), state.prox[:, place, :])
 
 
@@ -325,7 +325,7 @@ def rebalancing(sums: np.ndarray) -> np.ndarray:
 
 
 def first_rho(sigma: float, norm: float) -> float:
-    """Return the penalty to begin with, from the curvature of the conjugate and the norm of H."""
+    """Return the initial penalty, from the curvature of the conjugate and the norm of H."""
     return (0.3 if sigma else 0.03) * math.sqrt(1 + norm)
 
 
@@ -340,11 +340,11 @@ def _scaled_inside(problem: DualProblem, solved: Array) -> Point:
 
 
 def _shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
-    """Return the multiple of the solution of the square loss that is the best start for a loss with sparse duals.
+    """Return the multiple of the square-loss solution that is the best start for a loss with sparse duals.
 
-    The conjugate less its quadratic part, g, is convex and g(0) = 0, so that t g(a) bounds g(ta), and the bound on the
-    dual objective is least at t = (<a, y> - g(a)) / <a, (sigma + H) a>. Where the insensitive zone is wide that is
-    zero: at a small lam the solution of the square loss is then far away.
+    The conjugate minus its quadratic part, g, is convex with g(0) = 0, so t g(a) bounds g(ta), and the bound on the
+    dual objective is smallest at t = (<a, y> - g(a)) / <a, (sigma + H) a>. For a wide insensitive zone this is zero:
+    at small lam the square-loss solution is then far away.
     """
     if not problem.loss.sparse:
         return 1.0

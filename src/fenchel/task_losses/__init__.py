@@ -1,4 +1,4 @@
-"""Task losses of the loss trick: what a prediction costs, and what its decoder needs."""
+"""Task losses of the loss trick, which define the cost of a prediction and its decoder."""
 
 from fenchel.task_losses import base, circle, finite, histograms, interval, manifold, ranking, spd, sphere, squared
 from fenchel.task_losses.base import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""The protocol of a task loss, losses from a function, and the space in which decoders search."""
+"""Base class of task losses, losses from a function, and the space in which decoders search."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -15,31 +15,31 @@ from fenchel.kernels import ScalarKernel, as_scalar_kernel
 __all__ = ["Delta", "TaskLoss", "TaskSpace"]
 
 _BLOCK = 2**23  # entries of a block of the loss matrix
-_TYPICAL = 8  # candidates from which the size of the losses is taken
+_TYPICAL = 8  # number of candidates from which the size of the losses is estimated
 
 
 class TaskLoss(Component, ABC):
-    r"""What a prediction costs, :math:`\Delta(y, z)` of a predicted y and a true z.
+    r"""Cost :math:`\Delta(y, z)` of predicting y when z is true.
 
-    A new loss writes ``matrix``; the rest has defaults. A task loss is called with true and predicted outputs, and
-    gives the loss of each: it is a ``task_loss`` of ``StructuredPredictorCV`` too.
+    A new loss implements ``matrix``; the rest has defaults. Calling a task loss with true and predicted outputs returns
+    the loss of each sample, so it is also a valid ``task_loss`` of ``StructuredPredictorCV``.
     """
 
-    _together: ClassVar[int] = 16  # samples of which a call takes one matrix, for its diagonal; 1 where pairs are dear
+    _together: ClassVar[int] = 16  # samples per matrix whose diagonal a call computes; 1 if pairs are expensive
 
     @abstractmethod
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the losses of predicted outputs Y against true outputs Z, shape (len(Y), len(Z))."""
 
     def check(self, Z: Outputs) -> Outputs:
-        """Return true outputs in the form in which the loss takes them, else raise."""
+        """Return true outputs in the form that the loss takes, or raise."""
         Z = as_outputs(Z)
         if Z.dtype.kind == "f":
             numbers(Z, type(self).__name__, tuple(range(1, Z.ndim + 1)))
         return Z
 
     def resolve(self, Z: Outputs) -> "TaskLoss":
-        """Return the loss with every parameter that depends on the training outputs replaced by its number."""
+        """Return the loss with every data-dependent parameter replaced by its value on the training outputs."""
         return self
 
     def scores(self, weights: np.ndarray, Y: Outputs, Z: Outputs) -> np.ndarray:
@@ -47,35 +47,37 @@ class TaskLoss(Component, ABC):
         return np.asarray(weights @ self.matrix(Y, Z).T)
 
     def decoder(self) -> Decoder:
-        """Return the decoder that ``decoder="auto"`` means."""
+        """Return the decoder used for ``decoder="auto"``."""
         return TrainingSet()
 
     def output_kernel(self) -> ScalarKernel:
-        """Return the kernel of outputs through which surrogates other than the square loss give weights."""
+        """Return the output kernel with which surrogates other than the square loss compute weights."""
         return as_scalar_kernel("gaussian")
 
     def __call__(self, truth: Outputs, predicted: Outputs) -> np.ndarray:
         """Return the loss of each prediction, shape (n,); the true outputs come first."""
         truth = self.check(truth)
         if len(truth) != len(predicted):
-            raise ValueError(f"truth and predicted must have as many samples. Got {len(truth)} and {len(predicted)}.")
+            raise ValueError(
+                f"truth and predicted must have the same number of samples. Got {len(truth)} and {len(predicted)}."
+            )
         predicted, loss, step = as_outputs(predicted), self.resolve(truth), self._together
         parts = [slice(first, first + step) for first in range(0, len(truth), step)]
         return np.concatenate([np.diagonal(loss.matrix(predicted[part], truth[part])) for part in parts])
 
 
 class Delta(TaskLoss):
-    """A task loss from a function of two outputs.
+    """Task loss given by a function of two outputs.
 
     Parameters
     ----------
     function : callable
-        ``function(y, z)`` is what predicting y costs where z is true, a number.
+        ``function(y, z)`` returns the cost, a number, of predicting y when z is true.
 
     Notes
     -----
-    The function is called for every pair of a candidate and a training output: for large sets write a class with
-    ``matrix``.
+    The function is called for every pair of a candidate and a training output. For large sets write a class that
+    implements ``matrix``.
 
     Examples
     --------
@@ -90,10 +92,10 @@ class Delta(TaskLoss):
         self.function = function
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the function of every pair."""
+        """Return the value of the function for every pair."""
         losses = np.array([[self.function(y, z) for z in Z] for y in Y], dtype=np.float64)
         if not np.all(np.isfinite(losses)):
-            raise ValueError(f"The task loss {self.function!r} must give finite numbers. Got NaN or infinity.")
+            raise ValueError(f"The task loss {self.function!r} must return finite numbers. Got NaN or infinity.")
         return losses.reshape(len(Y), len(Z))
 
     @classmethod
@@ -103,12 +105,12 @@ class Delta(TaskLoss):
 
 
 class TaskSpace:
-    """The output space that a decoder of the loss trick sees: coordinates are weights of the training outputs.
+    """Output space for the decoders of the loss trick, in which coordinates are weights of the training outputs.
 
     Parameters
     ----------
     task_loss : TaskLoss
-        The loss, which stands for a distance.
+        The loss, which takes the place of a distance.
     outputs : sequence or array
         The training outputs.
 
@@ -130,7 +132,7 @@ class TaskSpace:
 
     @property
     def kernel_(self) -> ScalarKernel | None:
-        """Return the kernel of a loss that is induced by one."""
+        """Return the kernel of a loss that is induced by a kernel."""
         return getattr(self.task_loss, "kernel", None)
 
     def weights(self, coordinates: np.ndarray) -> np.ndarray:
@@ -144,25 +146,25 @@ class TaskSpace:
     def distance_blocks(
         self, weights: np.ndarray, outputs: Outputs, norms: Array | None = None
     ) -> Iterator[np.ndarray]:
-        """Yield the same for some candidates after the others, so that only a part of the matrix is in memory."""
+        """Yield the same for consecutive blocks of candidates, so that only a part of the matrix is in memory."""
         step = max(1, _BLOCK // max(weights.shape))
         for first in range(0, len(outputs), step):
             yield self.task_loss.scores(weights, outputs[first : first + step], self.outputs_)
 
     def magnitudes(self, weights: np.ndarray, outputs: Outputs) -> np.ndarray:
-        """Return the size of the terms of the weighted losses, (m,), as a mean over the first candidates."""
+        """Return the size of the terms of the weighted losses, (m,), averaged over the first candidates."""
         losses = np.abs(self.task_loss.matrix(outputs[:_TYPICAL], self.outputs_))
         return np.asarray(np.abs(weights) @ np.mean(losses, axis=0))
 
     def paired_distances(
         self, weights: np.ndarray, sets: Sequence[Outputs], norms: Sequence[Array | None] = ()
     ) -> list[np.ndarray]:
-        """Return the weighted losses of one set of candidates for each row of weights."""
+        """Return the weighted losses of each row of weights on its own set of candidates."""
         return [self.distances(row[None, :], candidates)[0] for row, candidates in zip(weights, sets, strict=True)]
 
 
 def as_outputs(Y: Outputs) -> Outputs:
-    """Return outputs as an array that can be indexed: regular ones as they are, others as an array of objects."""
+    """Return outputs as an array that can be indexed; irregular outputs become an array of objects."""
     if is_array(Y):
         return np.asarray(Y)
     with suppress(ValueError):
@@ -173,7 +175,7 @@ def as_outputs(Y: Outputs) -> Outputs:
 
 
 def is_array(Y: Outputs) -> bool:
-    """Whether outputs are an array of NumPy, or a table of pandas."""
+    """Whether outputs are a NumPy array or a pandas table."""
     try:
         return hasattr(Y, "dtype") or hasattr(Y, "iloc") or is_numpy(Y)
     except TypeError:
@@ -181,20 +183,20 @@ def is_array(Y: Outputs) -> bool:
 
 
 def numbers(Z: Outputs, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = False) -> np.ndarray:
-    """Return outputs as finite floating-point numbers, else raise; the name is that of the loss."""
+    """Return outputs as finite floating-point numbers, or raise with the name of the loss."""
     try:
         values = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} takes outputs that are numbers. Got {type(Z).__name__} of something else.") from error
+        raise ValueError(f"{name} takes numeric values. Got {type(Z).__name__} of something else.") from error
     if values.ndim not in ndim:
         dimensions = " or ".join(f"{d}-dimensional" for d in ndim)
-        raise ValueError(f"{name} takes outputs that are {dimensions}. Got an array of shape {values.shape} instead.")
+        raise ValueError(f"{name} takes {dimensions} arrays. Got an array of shape {values.shape} instead.")
     if not np.all(np.isfinite(values) | (np.isnan(values) if nan else False)):
-        raise ValueError(f"{name} takes finite outputs. They hold NaN or infinity; drop those samples.")
+        raise ValueError(f"{name} takes finite outputs. They contain NaN or infinity; drop those samples.")
     return values
 
 
 def columns(Y: Outputs) -> np.ndarray:
-    """Return outputs with one row for each: a single column where they are plain numbers."""
+    """Return outputs with one row each; plain numbers become a single column."""
     Y = np.asarray(Y)
     return Y[:, None] if Y.ndim == 1 else Y

@@ -17,7 +17,7 @@ __all__ = ["CircleDiffusion", "CircleGeodesic", "CircleLoss"]
 
 
 class CircleLoss(TaskLoss, ABC):
-    """A loss of angles in radians, modulo 2 pi; predictions are in [-pi, pi)."""
+    """Loss of angles in radians, modulo 2 pi; predictions are in [-pi, pi)."""
 
     @abstractmethod
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -25,22 +25,22 @@ class CircleLoss(TaskLoss, ABC):
 
     @abstractmethod
     def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the derivatives in y."""
+        """Return the derivatives with respect to y."""
 
     @abstractmethod
     def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the second derivatives in y."""
+        """Return the second derivatives with respect to y."""
 
     @abstractmethod
     def sag(self, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds of how far the loss lies below, and above, its chord on arcs without kinks."""
+        """Return bounds on how far the loss lies below, and above, its chord on arcs without kinks."""
 
     @abstractmethod
     def cuts(self, z: np.ndarray) -> np.ndarray:
-        """Return angles in [-pi, pi): all at which the loss has a kink, and others at which arcs should end."""
+        """Return angles in [-pi, pi): all kinks of the loss, and others at which arcs should end."""
 
     def check(self, Z: Outputs) -> Outputs:
-        """Return the angles in [-pi, pi)."""
+        """Return the angles wrapped to [-pi, pi)."""
         return wrap(numbers(Z, type(self).__name__, (1,)))
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
@@ -48,17 +48,17 @@ class CircleLoss(TaskLoss, ABC):
         return self.value(np.asarray(Y, dtype=np.float64)[:, None], np.asarray(Z, dtype=np.float64))
 
     def decoder(self) -> Decoder:
-        """Return a global search on the circle."""
+        """Return the decoder that searches the whole circle."""
         return CircleMinimum()
 
 
 class CircleGeodesic(CircleLoss):
-    r"""Angles: a power of the length of the shorter arc between them, :math:`\Delta(y, z) = d(y, z)^p`.
+    r"""Power of the geodesic distance between angles, the shorter arc, :math:`\Delta(y, z) = d(y, z)^p`.
 
     Parameters
     ----------
     power : float, default=2.0
-        The exponent p, from 1 to 2: 2 predicts a weighted mean on the circle, 1 a median, which outliers hardly move.
+        The exponent p, from 1 to 2: 2 predicts a weighted mean on the circle, 1 a median, which is robust to outliers.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class CircleGeodesic(CircleLoss):
         self.power = power
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return powers of the arcs."""
+        """Return powers of the arc lengths."""
         return np.asarray(np.abs(wrap(y - z)) ** self.power)
 
     def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -82,16 +82,16 @@ class CircleGeodesic(CircleLoss):
         return np.asarray(np.sign(arc) * self.power * np.abs(arc) ** (self.power - 1))
 
     def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return their second derivatives; at z itself there is none for powers below 2, and 0 stands for it."""
+        """Return their second derivatives, with 0 at z itself, where powers below 2 have none."""
         arc = np.abs(wrap(y - z))
         p = self.power
         return np.asarray(p * (p - 1) * np.where(arc > 0, arc, 1.0) ** (p - 2) * ((arc > 0) | (p == 2)))
 
     def sag(self, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return bounds for convex pieces: they are never above their chord.
+        r"""Return bounds for convex pieces, which never lie above their chord.
 
-        Below it they are by at most :math:`p (p - 1) d^{p - 2} h^2 / 8` with d the distance of the nearer end, and by
-        at most :math:`h^p \max_u (u - u^p)`, which is the case of d = 0, as the second derivative falls with d.
+        They lie below it by at most :math:`p (p - 1) d^{p - 2} h^2 / 8`, where d is the distance of the nearer end, and
+        by at most :math:`h^p \max_u (u - u^p)`, the case d = 0, since the second derivative decreases with d.
         """
         p, none = self.power, np.zeros(np.broadcast_shapes(left.shape, z.shape))
         if p == 1:
@@ -102,7 +102,7 @@ class CircleGeodesic(CircleLoss):
         return np.minimum(top, curved), none
 
     def cuts(self, z: np.ndarray) -> np.ndarray:
-        """Return the angles opposite to the outputs, and the outputs themselves for powers below 2."""
+        """Return the antipodes of the outputs, and the outputs themselves for powers below 2."""
         return wrap(z + np.pi) if self.power == 2 else np.concatenate([wrap(z + np.pi), wrap(z)])
 
     def output_kernel(self) -> ScalarKernel:
@@ -111,19 +111,19 @@ class CircleGeodesic(CircleLoss):
 
 
 class CircleDiffusion(CircleLoss):
-    r"""Angles: the diffusion distance of the heat kernel, :math:`\Delta(y, z) = 1 - k_t(y, z) / k_t(y, y)`.
+    r"""Diffusion distance of the heat kernel between angles, :math:`\Delta(y, z) = 1 - k_t(y, z) / k_t(y, y)`.
 
-    It grows like :math:`d^2 / 4t` for small arcs d and is nearly 1 beyond a few :math:`\sqrt{2t}`: an outlier costs the
+    It grows like :math:`d^2 / 4t` for short arcs d and is nearly 1 beyond a few :math:`\sqrt{2t}`: an outlier costs the
     same wherever it is.
 
     Parameters
     ----------
     time : float, default=0.1
-        The time t for which heat spreads, at least 1e-4; :math:`\sqrt{2t}` is the width of the kernel in radians.
+        The diffusion time t, at least 1e-4; :math:`\sqrt{2t}` is the width of the kernel in radians.
 
     Notes
     -----
-    For what [Ciliberto2016]_ has instead see ``SphereDiffusion``; predictions are the same.
+    See ``SphereDiffusion`` for the definition in [Ciliberto2016]_, which gives the same predictions.
 
     References
     ----------
@@ -142,7 +142,7 @@ class CircleDiffusion(CircleLoss):
         self.time = time
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the losses of arcs."""
+        """Return the losses at the arc lengths."""
         return 1 - circle_heat(wrap(y - z), self.time)
 
     def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -154,13 +154,13 @@ class CircleDiffusion(CircleLoss):
         return -circle_heat(wrap(y - z), self.time, 2)
 
     def sag(self, left: np.ndarray, width: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the bound of the second derivative, which is greatest at zero: so it is for every sum of cosines."""
+        """Return the bound on the second derivative, which is largest at zero, as for every sum of cosines."""
         most = -circle_heat(np.zeros(1), self.time, 2)[0]
         bound = np.broadcast_to(most * width**2 / 8, np.broadcast_shapes(left.shape, z.shape))
         return bound, bound
 
     def cuts(self, z: np.ndarray) -> np.ndarray:
-        """Return a grid that is fine enough for a narrow kernel, such that few arcs must be cut again."""
+        """Return a grid fine enough for a narrow kernel, so that few arcs must be cut again."""
         return np.arange(-np.pi, np.pi, np.sqrt(self.time) / 2)
 
     def output_kernel(self) -> ScalarKernel:

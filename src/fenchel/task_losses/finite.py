@@ -15,7 +15,7 @@ __all__ = ["F1", "Hamming", "LossMatrix", "ZeroOne"]
 
 
 class ZeroOne(TaskLoss):
-    r"""Any label: :math:`\Delta(y, z) = 1` where y is not z, else 0. Its loss trick is the least-squares classifier.
+    r"""Zero-one loss for labels of any kind: 1 if y differs from z, else 0. It gives the least-squares classifier.
 
     Examples
     --------
@@ -25,25 +25,25 @@ class ZeroOne(TaskLoss):
     """
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return 1.0 for outputs that differ."""
+        """Return 1.0 for outputs that differ, else 0.0."""
         return 1.0 - equal(Y, Z)
 
     def output_kernel(self) -> ScalarKernel:
-        """Return the kernel that is 1 for equal outputs."""
+        """Return the kernel that is 1 for equal outputs and 0 otherwise."""
         return as_scalar_kernel(equal)
 
 
 class LossMatrix(TaskLoss):
-    r"""Any loss on a finite set: :math:`\Delta(y, z)` is the entry at the row of the decision y and the class z.
+    r"""Loss matrix on a finite set: :math:`\Delta(y, z)` is the entry in the row of decision y and column of class z.
 
     Parameters
     ----------
     costs : array of shape (D, T)
-        ``costs[a, b]`` is what decision a costs where the class is b. There may be more decisions than classes.
+        ``costs[a, b]`` is the cost of decision a if the class is b. There may be more decisions than classes.
     classes : array of shape (T,) or None, default=None
-        Names of the classes; ``None`` is 0, ..., T - 1.
+        Names of the classes; ``None`` means 0, ..., T - 1.
     decisions : array of shape (D,) or None, default=None
-        Names of the decisions; ``None`` is the classes, or 0, ..., D - 1 where there are more.
+        Names of the decisions; ``None`` means the classes, or 0, ..., D - 1 if there are more decisions.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class LossMatrix(TaskLoss):
         self.decisions = decisions
 
     def validate(self) -> "LossMatrix":
-        """Look at the matrix and the names."""
+        """Validate the matrix and the names."""
         costs = self._costs()
         for name, labels, axis in (("classes", self._classes(), 1), ("decisions", self._decisions(), 0)):
             if len(labels) != costs.shape[axis] or len(np.unique(labels)) != len(labels):
@@ -77,17 +77,17 @@ class LossMatrix(TaskLoss):
         return np.asarray(self._costs()[rows][:, places])
 
     def check(self, Z: Outputs) -> Outputs:
-        """Look whether every label is a class."""
+        """Check that every label is a class."""
         Z = as_outputs(Z)
         _places(Z, self._classes(), "classes")
         return Z
 
     def decoder(self) -> Decoder:
-        """Return a search among the decisions, also those that no training output is."""
+        """Return a search among all decisions, including those that do not occur in the training outputs."""
         return Candidates(self._decisions())
 
     def output_kernel(self) -> ScalarKernel:
-        """Return the kernel that is 1 for equal outputs."""
+        """Return the kernel that is 1 for equal outputs and 0 otherwise."""
         return as_scalar_kernel(equal)
 
     def _costs(self) -> np.ndarray:
@@ -112,7 +112,7 @@ class LossMatrix(TaskLoss):
 
 
 class Hamming(TaskLoss):
-    r"""0/1 label vectors: the share of wrong labels, :math:`\Delta(y, z) = \tfrac1d \#\{j : y_j \ne z_j\}`.
+    r"""Hamming loss of 0/1 label vectors, the share of wrong labels :math:`\tfrac1d \#\{j : y_j \ne z_j\}`.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class Hamming(TaskLoss):
     labelwise: ClassVar[bool] = True
 
     def check(self, Z: Outputs) -> Outputs:
-        """Look whether every entry is 0 or 1."""
+        """Check that every entry is 0 or 1."""
         return _label_sets(Z, "Hamming")
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
@@ -133,12 +133,12 @@ class Hamming(TaskLoss):
         return np.asarray((Y @ (1 - Z).T + (1 - Y) @ Z.T) / Z.shape[1])
 
     def decoder(self) -> Decoder:
-        """Return the vote of the weights, label by label."""
+        """Return the weighted vote, label by label."""
         return LabelVote()
 
 
 class F1(TaskLoss):
-    r"""0/1 label vectors: :math:`\Delta(y, z) = 1 - 2 |y \cap z| / (|y| + |z|)`; two empty sets agree.
+    r"""F1 loss of 0/1 label vectors, :math:`1 - 2 |y \cap z| / (|y| + |z|)`; 0 for two empty sets.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class F1(TaskLoss):
     """
 
     def check(self, Z: Outputs) -> Outputs:
-        """Look whether every entry is 0 or 1."""
+        """Check that every entry is 0 or 1."""
         return _label_sets(Z, "F1")
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
@@ -158,12 +158,12 @@ class F1(TaskLoss):
         return np.where(sizes > 0, 1 - 2 * (Y @ Z.T) / np.maximum(sizes, 1), 0.0)
 
     def output_kernel(self) -> ScalarKernel:
-        """Return a Gaussian of the number of differing labels."""
+        """Return a Gaussian kernel of the number of differing labels."""
         return Gaussian("median")
 
 
 def equal(Y: Outputs, Z: Outputs) -> np.ndarray:
-    """Return 1.0 for outputs that are equal, shape (len(Y), len(Z))."""
+    """Return 1.0 for equal outputs, else 0.0, shape (len(Y), len(Z))."""
     Y, Z = as_outputs(Y), as_outputs(Z)
     if Y.dtype == object or Z.dtype == object:
         return np.array([[float(np.all(y == z)) for z in Z] for y in Y]).reshape(len(Y), len(Z))
@@ -174,12 +174,12 @@ def equal(Y: Outputs, Z: Outputs) -> np.ndarray:
 def _label_sets(Z: Outputs, name: str) -> np.ndarray:
     sets = numbers(Z, name, (2,))
     if not np.all((sets == 0) | (sets == 1)):
-        raise ValueError(f"{name} takes 0/1 label vectors. Got other numbers; binarise the labels.")
+        raise ValueError(f"{name} takes 0/1 label vectors. Got other values; binarise the labels.")
     return sets
 
 
 def _places(labels: Outputs, known: np.ndarray, what: str) -> np.ndarray:
-    """Return the place of each label among the known ones."""
+    """Return the index of each label among the known labels."""
     labels = np.asarray(labels)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.ndim != 1:
@@ -187,5 +187,5 @@ def _places(labels: Outputs, known: np.ndarray, what: str) -> np.ndarray:
     place = {label: k for k, label in enumerate(known.tolist())}
     places = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels.tolist()]
     if -1 in places:
-        raise ValueError(f"LossMatrix knows the {what} {known.tolist()}. Got {labels.tolist()[places.index(-1)]!r}.")
+        raise ValueError(f"The {what} of LossMatrix are {known.tolist()}. Got {labels.tolist()[places.index(-1)]!r}.")
     return np.array(places, dtype=int)

@@ -11,18 +11,18 @@ from fenchel._check import Interval
 
 __all__ = ["TIMES", "circle_heat", "sphere_heat"]
 
-TIMES = Interval(1e-4, math.inf, "left")  # times of diffusion; at the least one the kernel is 0.8 degrees wide
+TIMES = Interval(1e-4, math.inf, "left")  # diffusion times; at the smallest the kernel is 0.8 degrees wide
 
-_SMALL = 40.0  # terms that are exp(-40) of the greatest are left out
-_NODES = 300  # nodes of the table on the width of the kernel; the error is below 1e-12
+_SMALL = 40.0  # terms below exp(-40) of the largest are dropped
+_NODES = 300  # nodes of the table per width of the kernel; the error is below 1e-12
 
 
 def circle_heat(theta: np.ndarray, time: float, order: int = 0) -> np.ndarray:
-    r"""Return :math:`k_t(\theta) / k_t(0)` of the circle, or its first or second derivative.
+    r"""Return :math:`k_t(\theta) / k_t(0)` on the circle, or its first or second derivative.
 
-    Heat spreads as :math:`k_t(\theta) \propto \sum_m e^{-(\theta + 2 \pi m)^2 / 4t}`, which by Poisson's formula is
+    Heat spreads as :math:`k_t(\theta) \propto \sum_m e^{-(\theta + 2 \pi m)^2 / 4t}`, which by Poisson summation is
     :math:`\propto 1 + 2 \sum_k e^{-k^2 t} \cos k \theta`. The first sum has few terms for short times, the second for
-    long ones.
+    long times.
 
     Parameters
     ----------
@@ -31,19 +31,19 @@ def circle_heat(theta: np.ndarray, time: float, order: int = 0) -> np.ndarray:
     time : float
         The time t.
     order : int, default=0
-        Which derivative: 0, 1 or 2.
+        Order of the derivative: 0, 1 or 2.
 
     Returns
     -------
     values : array
-        Of the shape of ``theta``.
+        With the shape of ``theta``.
     """
     of = _wrapped if time <= 1 else _fourier
     return np.asarray(of(theta, time, order) / of(np.zeros(1), time, 0)[0])
 
 
 def _wrapped(theta: np.ndarray, time: float, order: int) -> np.ndarray:
-    """Return the sum of Gaussians; those left out are below 1e-26 for times up to 1."""
+    """Return the sum of Gaussians; the dropped terms are below 1e-26 for times up to 1."""
     values = np.zeros(np.shape(theta))
     for turn in range(-2, 3):
         u = theta + 2 * np.pi * turn
@@ -63,12 +63,12 @@ def _fourier(theta: np.ndarray, time: float, order: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def sphere_heat(dim: int, time: float) -> CubicHermiteSpline:
-    r"""Return :math:`k_t(\theta) / k_t(0)` of the unit sphere of :math:`R^d`, as a smooth table on [0, pi].
+    r"""Return :math:`k_t(\theta) / k_t(0)` on the unit sphere of :math:`R^d`, as a smooth table on [0, pi].
 
     .. math:: k_t(\theta) \propto \sum_{l \ge 0} N_l \, e^{-l (l + d - 2) t} P_l(\cos \theta),
 
     where :math:`N_l` counts the harmonics of degree l and :math:`P_l` is the Gegenbauer polynomial with
-    :math:`P_l(1) = 1` (Legendre's for d = 3). As :math:`|P_l| \le 1`, what is left out is known.
+    :math:`P_l(1) = 1` (Legendre's for d = 3). Since :math:`|P_l| \le 1`, the truncation error is known.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def sphere_heat(dim: int, time: float) -> CubicHermiteSpline:
 
 
 def _shares(dim: int, time: float) -> np.ndarray:
-    """Return the share of each degree in the kernel at angle zero; they are positive and sum to one."""
+    """Return the share of each degree in the kernel at angle zero; the shares are positive and sum to one."""
     degrees = 16
     while True:
-        l = np.arange(1, degrees + 1)  # noqa: E741  # the degree has this name everywhere
+        l = np.arange(1, degrees + 1)  # noqa: E741  # the usual name of the degree
         count = np.log(2 * l + dim - 2) + gammaln(l + dim - 2) - gammaln(l + 1) - gammaln(dim - 1)
         logs = np.concatenate([[0.0], count - l * (l + dim - 2) * time])
-        # terms fall ever faster once they fall: what is left out of the slope too is less than twice the last term
+        # terms that decrease do so ever faster: the truncation error, of the slope too, is below twice the last term
         last = logs[-1] + 2 * math.log(degrees)
         if logs[-1] < logs[-2] - math.log(2) and last < logs.max() - _SMALL:
             shares = np.exp(logs - logs.max())
@@ -104,7 +104,7 @@ def _shares(dim: int, time: float) -> np.ndarray:
 
 
 def _gegenbauer_sum(shares: np.ndarray, x: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of Gegenbauer polynomials that are 1 at x = 1, and its derivative, by the recurrence."""
+    """Return the sum of Gegenbauer polynomials normalised to 1 at x = 1, and its derivative, by recurrence."""
     before, now = np.zeros_like(x), np.ones_like(x)
     slope_before, slope = np.zeros_like(x), np.zeros_like(x)
     value, total = np.full_like(x, shares[0]), np.zeros_like(x)

@@ -10,14 +10,14 @@ from fenchel.task_losses.base import TaskLoss, numbers
 
 __all__ = ["ChiSquare", "Hellinger", "HistogramLoss"]
 
-_SUM_TOL = 1e-5  # how far from 1 the sum of a histogram may be: that of one kept in float32 is about 1e-6 off
+_SUM_TOL = 1e-5  # allowed deviation of the sum of a histogram from 1; in float32 it is about 1e-6
 
 
 class HistogramLoss(TaskLoss, ABC):
-    """A loss of histograms: rows of non-negative numbers that sum to one."""
+    """Loss of histograms, rows of non-negative numbers that sum to one."""
 
     def check(self, Z: Outputs) -> Outputs:
-        """Look whether outputs are histograms."""
+        """Check that outputs are histograms."""
         name = type(self).__name__
         histograms = numbers(Z, name, (2,))
         if np.any(histograms < 0):
@@ -36,11 +36,11 @@ class HistogramLoss(TaskLoss, ABC):
 
 
 class Hellinger(HistogramLoss):
-    r"""The squared Hellinger distance, :math:`\Delta(y, z) = \sum_j (\sqrt{y_j} - \sqrt{z_j})^2`, in [0, 2].
+    r"""Squared Hellinger distance of histograms, :math:`\sum_j (\sqrt{y_j} - \sqrt{z_j})^2`, in [0, 2].
 
     Notes
     -----
-    This is eq. 23 of [Ciliberto2016]_; its appendix has the same times :math:`1 / \sqrt 2`.
+    This is eq. 23 of [Ciliberto2016]_; its appendix has an additional factor :math:`1 / \sqrt 2`.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Hellinger(HistogramLoss):
     """
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the squared distances of the roots."""
+        """Return the squared distances of the square roots."""
         Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         products = np.sqrt(Y) @ np.sqrt(Z).T
         return np.maximum(Y.sum(axis=1)[:, None] + Z.sum(axis=1) - 2 * products, 0.0)
@@ -58,19 +58,19 @@ class Hellinger(HistogramLoss):
     def minimise(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return the best histogram for each row of weights, of any sign, (m, d).
 
-        With u = sqrt(y) on the sphere the loss is linear: u is the positive part of the weighted sum of roots, and
-        where there is none the vertex at which that sum is greatest.
+        With u = sqrt(y) on the sphere the loss is linear: u is the normalised positive part of the weighted sum of
+        roots or, if that is zero, the vertex at which the sum is largest.
         """
         sums = weights @ np.sqrt(Z)
         roots = np.maximum(sums, 0.0)
         none = ~np.any(roots > 0, axis=1)
         roots[none, np.argmax(sums[none], axis=1)] = 1.0
-        roots /= np.max(roots, axis=1, keepdims=True)  # keeps tiny numbers from vanishing in their squares
+        roots /= np.max(roots, axis=1, keepdims=True)  # prevents underflow when tiny numbers are squared
         return np.asarray(roots**2 / np.sum(roots**2, axis=1, keepdims=True))
 
 
 class ChiSquare(HistogramLoss):
-    r"""The :math:`\chi^2` distance, :math:`\Delta(y, z) = \sum_j (y_j - z_j)^2 / (y_j + z_j)`, in [0, 2].
+    r""":math:`\chi^2` distance of histograms, :math:`\sum_j (y_j - z_j)^2 / (y_j + z_j)`, in [0, 2].
 
     Examples
     --------
@@ -80,7 +80,7 @@ class ChiSquare(HistogramLoss):
     """
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the distances; an entry that is null in both counts nothing."""
+        """Return the distances; entries that are zero in both contribute nothing."""
         Y, Z = np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         losses = np.zeros((len(Y), len(Z)))
         for y, z in zip(Y.T, Z.T, strict=True):
@@ -89,12 +89,12 @@ class ChiSquare(HistogramLoss):
         return losses
 
     def first_guesses(self, weights: np.ndarray, Z: np.ndarray) -> list[np.ndarray]:
-        """Return histograms to start a search from, for each row of weights.
+        """Return initial histograms for a search, for each row of weights.
 
-        The best ones for the squared Hellinger distance, and the best of those with a single entry, one of which is the
-        minimum where all weights are negative.
+        These are the minimisers of the squared Hellinger distance, and the best histograms with a single entry, one of
+        which is the minimum if all weights are negative.
         """
-        single = weights @ (4 * Z**2 / (1 + Z) - 4 * Z)  # the loss less what all of them share
+        single = weights @ (4 * Z**2 / (1 + Z) - 4 * Z)  # the loss minus the part that all of them share
         return [Hellinger().minimise(weights, Z), np.eye(Z.shape[1])[np.argmin(single, axis=1)]]
 
     def derivatives(
@@ -102,8 +102,8 @@ class ChiSquare(HistogramLoss):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         r"""Return the weighted loss at one histogram y for each row of weights, (m,), its slopes and bends, (m, d).
 
-        :math:`(y - z)^2 / (y + z) = y - 3z + 4 z^2 / (y + z)`: on the simplex only the last part depends on y. Where
-        negative weights make a second derivative negative, or nearly so, that of their sizes stands for it.
+        :math:`(y - z)^2 / (y + z) = y - 3z + 4 z^2 / (y + z)`: on the simplex only the last term depends on y. Where
+        negative weights make a second derivative negative, or nearly so, it is computed with absolute weights.
         """
         value, slope, bend = np.zeros(len(Y)), np.zeros_like(Y), np.zeros_like(Y)
         for j, z in enumerate(Z.T):

@@ -1,4 +1,4 @@
-"""Losses of numbers: those of regression and classification, and the robust ones, which are not convex."""
+"""Losses of numbers: regression and classification losses, and robust non-convex losses."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -31,14 +31,14 @@ _POSITIVE = Interval(0, float("inf"))
 
 
 class IntervalLoss(TaskLoss, ABC):
-    """A loss of numbers in an interval, summed over the entries of a row."""
+    """Loss of numbers in an interval, summed over the entries of a row."""
 
     @abstractmethod
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the losses of predictions y against z, elementwise, with broadcasting."""
 
     def check(self, Z: Outputs) -> Outputs:
-        """Look whether outputs are numbers."""
+        """Check that outputs are numbers."""
         return numbers(Z, type(self).__name__)
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
@@ -53,9 +53,11 @@ class IntervalLoss(TaskLoss, ABC):
         """Return the loss of each prediction, summed over columns."""
         truth, predicted = columns(self.check(truth)), columns(self.check(predicted))
         if len(truth) != len(predicted):
-            raise ValueError(f"truth and predicted must have as many samples. Got {len(truth)} and {len(predicted)}.")
+            raise ValueError(
+                f"truth and predicted must have the same number of samples. Got {len(truth)} and {len(predicted)}."
+            )
         if truth.shape != predicted.shape:
-            raise ValueError(f"truth and predicted must have one shape. Got {truth.shape} and {predicted.shape}.")
+            raise ValueError(f"truth and predicted must have the same shape. Got {truth.shape} and {predicted.shape}.")
         return np.sum(self.value(predicted, truth), axis=1)
 
     def decoder(self) -> Decoder:
@@ -64,37 +66,37 @@ class IntervalLoss(TaskLoss, ABC):
 
 
 class SmoothLoss(IntervalLoss, ABC):
-    """A smooth loss whose bounded second derivative makes a grid search global."""
+    """Smooth loss with a bounded second derivative, which makes a grid search global."""
 
     @abstractmethod
     def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the derivatives in y."""
+        """Return the derivatives with respect to y."""
 
     @abstractmethod
     def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the second derivatives in y."""
+        """Return the second derivatives with respect to y."""
 
     @abstractmethod
     def bend_bounds(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a lower and an upper bound of the second derivative for each z, shape (n,) each."""
+        """Return a lower and an upper bound on the second derivative for each z, shape (n,) each."""
 
 
 class PiecewiseLinear(IntervalLoss, ABC):
-    """A piecewise linear loss, whose weighted sums have a minimum at a knot or at an end."""
+    """Piecewise linear loss, whose weighted sums have a minimum at a knot or at an end."""
 
     @abstractmethod
     def knots(self, z: np.ndarray) -> np.ndarray:
-        """Return the points at which the line changes, of any shape."""
+        """Return the points at which the slope changes, of any shape."""
 
 
 class _Residual(SmoothLoss, ABC):
-    """A smooth loss of the distance r = |y - z| alone."""
+    """Smooth loss of the distance r = |y - z| alone."""
 
     _bounds: ClassVar[tuple[float, float]]
 
     @abstractmethod
     def _of(self, r: np.ndarray) -> np.ndarray:
-        """Return the losses of signed distances."""
+        """Return the losses at signed distances."""
 
     @abstractmethod
     def _slope(self, r: np.ndarray) -> np.ndarray:
@@ -122,7 +124,7 @@ class _Residual(SmoothLoss, ABC):
 
 
 class Huber(_Residual):
-    r"""Huber's loss, half the square up to a threshold and linear beyond.
+    r"""Huber loss, half the square up to a threshold and linear beyond.
 
     .. math:: \ell(r) = \tfrac12 r^2 \text{ for } |r| \le \kappa, \text{ else } \kappa |r| - \tfrac12 \kappa^2 .
 
@@ -157,12 +159,12 @@ class Huber(_Residual):
 
 
 class Cauchy(_Residual):
-    r""":math:`\gamma \log(1 + r^2 / \gamma)`, which grows so slowly that far outliers hardly count.
+    r"""Cauchy loss, :math:`\gamma \log(1 + r^2 / \gamma)`, which grows so slowly that far outliers hardly matter.
 
     Parameters
     ----------
     gamma : float, default=1.0
-        Square of the scale beyond which a distance is far.
+        Square of the scale beyond which a distance counts as far.
 
     Examples
     --------
@@ -190,7 +192,7 @@ class Cauchy(_Residual):
 
 
 class GemanMcClure(_Residual):
-    r""":math:`r^2 / (1 + r^2)`, bounded by 1: an outlier costs the same wherever it is.
+    r"""Geman-McClure loss, :math:`r^2 / (1 + r^2)`, bounded by 1: an outlier costs the same wherever it is.
 
     Examples
     --------
@@ -213,7 +215,7 @@ class GemanMcClure(_Residual):
 
 
 class Fair(_Residual):
-    r""":math:`\gamma |r| - \gamma^2 \log(1 + |r| / \gamma)`, convex, of slope at most :math:`\gamma`.
+    r"""Fair loss, :math:`\gamma |r| - \gamma^2 \log(1 + |r| / \gamma)`, convex with slope at most :math:`\gamma`.
 
     Parameters
     ----------
@@ -246,7 +248,7 @@ class Fair(_Residual):
 
 
 class L2L1(_Residual):
-    r""":math:`\sqrt{1 + r^2} - 1`, a square near zero and a line far from it.
+    r"""L2-L1 loss, :math:`\sqrt{1 + r^2} - 1`, quadratic near zero and linear far from it.
 
     Examples
     --------
@@ -269,7 +271,7 @@ class L2L1(_Residual):
 
 
 class Logistic(SmoothLoss):
-    r"""Labels of -1 and 1 as scores: :math:`\log(1 + e^{-yz})`.
+    r"""Logistic loss for labels -1 and 1, :math:`\log(1 + e^{-yz})`; predictions are scores.
 
     Examples
     --------
@@ -292,12 +294,12 @@ class Logistic(SmoothLoss):
         return np.asarray(z**2 * expit(y * z) * expit(-y * z))
 
     def bend_bounds(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return zero, and the bend at zero."""
+        """Return zero and the second derivative at zero."""
         return np.zeros(z.shape), z**2 / 4
 
 
 class Absolute(PiecewiseLinear):
-    r""":math:`|y - z|`, whose loss trick is a weighted median.
+    r"""Absolute loss, :math:`|y - z|`, whose loss trick gives a weighted median.
 
     Examples
     --------
@@ -317,7 +319,7 @@ class Absolute(PiecewiseLinear):
 
 
 class EpsilonInsensitive(PiecewiseLinear):
-    r""":math:`\max(0, |y - z| - \epsilon)`.
+    r"""Epsilon-insensitive loss, :math:`\max(0, |y - z| - \epsilon)`.
 
     Parameters
     ----------
@@ -347,7 +349,7 @@ class EpsilonInsensitive(PiecewiseLinear):
 
 
 class Pinball(PiecewiseLinear):
-    r""":math:`\tau (z - y)` below z and :math:`(1 - \tau) (y - z)` above: its loss trick is a quantile.
+    r"""Pinball loss, :math:`\tau (z - y)` below z and :math:`(1 - \tau) (y - z)` above: its loss trick is a quantile.
 
     Parameters
     ----------
@@ -377,7 +379,7 @@ class Pinball(PiecewiseLinear):
 
 
 class Hinge(PiecewiseLinear):
-    r"""Labels of -1 and 1 as scores: :math:`\max(0, 1 - yz)`.
+    r"""Hinge loss for labels -1 and 1, :math:`\max(0, 1 - yz)`; predictions are scores.
 
     Examples
     --------

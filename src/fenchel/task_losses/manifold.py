@@ -1,4 +1,4 @@
-"""Losses of a distance on a manifold, and what a manifold has to tell its decoder."""
+"""Losses of a distance on a manifold, and the base class of manifolds."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,59 +17,59 @@ NEAR = 1e-12  # distances below this have no direction
 
 
 class Manifold(ABC):
-    """A curved space: points are rows of an array, tangent vectors have coordinates in which lengths are Euclidean."""
+    """Manifold whose points are array rows, with tangent vectors in coordinates in which lengths are Euclidean."""
 
     @abstractmethod
     def check(self, Z: Outputs, name: str) -> np.ndarray:
-        """Return points as floating-point numbers, else raise; the name is that of the loss."""
+        """Return points as floating-point numbers, or raise with the name of the loss."""
 
     @abstractmethod
     def distance(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return the geodesic distances of points, with broadcasting over all but a point's own axes."""
+        """Return the geodesic distances of points, broadcasting over all but the axes of a point."""
 
     @abstractmethod
     def view(self, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        r"""Return what is seen of Z from each y: the distances, (m, n), and a function of coefficients.
+        r"""Return the distances from each y to Z, (m, n), and a function that combines the directions towards Z.
 
         The function takes :math:`c` of shape (m, n) and returns the tangent vectors :math:`\sum_i c_i u_i`, one for
-        each y, where :math:`u_i` is the unit vector from y towards :math:`z_i`, and null where there is no such one.
+        each y, where :math:`u_i` is the unit vector from y towards :math:`z_i`, or zero if there is none.
         """
 
     @abstractmethod
     def exp(self, Y: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return the points that are reached from Y along the tangent vectors V, one for each."""
+        """Return the points reached from Y along the tangent vectors V."""
 
     @abstractmethod
     def guess(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return a point near the weighted mean of Z for each row of weights, to start a search from."""
+        """Return a point near the weighted mean of Z for each row of weights, as the start of a search."""
 
     def landmarks(self, Z: np.ndarray) -> np.ndarray:
-        """Return the points at which a sum of losses of Z may have a minimum without a gradient."""
+        """Return the points at which a weighted sum of losses of Z may have a minimum without a gradient."""
         return Z
 
     def region(self, Z: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function that moves points to the nearest ones among those that may be predicted."""
+        """Return the projection on the set of points that may be predicted."""
         return lambda Y: Y
 
 
 class ManifoldLoss(TaskLoss, ABC):
-    r"""A loss of the geodesic distance, :math:`\Delta(y, z) = \varphi(d(y, z))`, with :math:`\varphi` non-decreasing.
+    r"""Loss of the geodesic distance, :math:`\Delta(y, z) = \varphi(d(y, z))`, with :math:`\varphi` non-decreasing.
 
-    A new loss writes ``value`` and ``slope`` and names its ``manifold``.
+    A new loss implements ``value`` and ``slope`` and sets its ``manifold``.
     """
 
     manifold: ClassVar[Manifold]
 
     @abstractmethod
     def value(self, distances: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        r"""Return :math:`\varphi` of distances to points Z."""
+        r"""Return :math:`\varphi` at distances to points Z."""
 
     @abstractmethod
     def slope(self, distances: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return its derivatives."""
 
     def check(self, Z: Outputs) -> Outputs:
-        """Look whether outputs are points of the manifold."""
+        """Check that outputs are points of the manifold."""
         return self.manifold.check(Z, type(self).__name__)
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
@@ -80,7 +80,7 @@ class ManifoldLoss(TaskLoss, ABC):
     def descent(
         self, weights: np.ndarray, Y: np.ndarray, Z: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        r"""Return what a step of descent needs, at one point y for each row of weights.
+        r"""Return the quantities for a descent step, at one point y for each row of weights.
 
         Returns
         -------
@@ -89,10 +89,10 @@ class ManifoldLoss(TaskLoss, ABC):
         gradients : array of shape (m, ...)
             In the coordinates of the tangent space.
         steps : array of shape (m,)
-            The length that a first step may have, as a factor of the gradient. It is the step of Weiszfeld: to the
-            minimum of the squares :math:`|w_i| \varphi'(d_i) / d_i \cdot d^2 / 2`.
+            Initial step length as a factor of the gradient. It is the step of Weiszfeld, to the minimum of the squares
+            :math:`|w_i| \varphi'(d_i) / d_i \cdot d^2 / 2`.
         sizes : array of shape (m,)
-            :math:`\sum_i |w_i| \varphi(d_i)`, to compare gains with.
+            :math:`\sum_i |w_i| \varphi(d_i)`, with which gains are compared.
         """
         distances, pull = self.manifold.view(Y, Z)
         losses, slopes = self.value(distances, Z), self.slope(distances, Z)
@@ -103,12 +103,12 @@ class ManifoldLoss(TaskLoss, ABC):
         return values, -pull(weights * slopes), 1 / np.where(total > 0, total, 1.0), sizes
 
     def decoder(self) -> Decoder:
-        """Return a descent on the manifold from several points."""
+        """Return a descent on the manifold from several starts."""
         return RiemannianDescent()
 
 
 class PowerLoss(ManifoldLoss, ABC):
-    """A power between 1 and 2 of the geodesic distance.
+    """Power between 1 and 2 of the geodesic distance.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The loss of a ranking against ratings."""
+"""Loss of a ranking given ratings."""
 
 from typing import ClassVar
 
@@ -15,23 +15,23 @@ __all__ = ["RankLoss"]
 
 
 class RankLoss(TaskLoss):
-    r"""Ranking loss of ratings: the cost of the pairs in the wrong order.
+    r"""Ranking loss for ratings: the cost of the pairs in the wrong order.
 
     .. math:: \Delta(y, z) = \sum_{i,j} \max(z_i - z_j, 0) \, \tfrac12 \bigl(1 - \mathrm{sign}(y_i - y_j)\bigr),
 
-    over the pairs of items that z rates. A ranking y gives each of the M items a number, the greatest to the best one;
-    an item without one (NaN) is as good as any other.
+    over the pairs of items rated by z. A ranking y assigns each of the M items a number, the largest to the best one;
+    an item without a number (NaN) ranks equal to any other.
 
     Parameters
     ----------
     normalize : bool or float, default=True
-        Whether the loss is divided by that of the worst ranking, which makes it a number in [0, 1], 1/2 for chance. A
-        number between 0 (``False``) and 1 (``True``) is a power of that divisor: how much less users with many ratings,
-        of whom more is known, count than in the sum over all pairs.
+        Whether to divide the loss by that of the worst ranking, which gives a number in [0, 1], 1/2 for chance. A
+        number between 0 (``False``) and 1 (``True``) is an exponent of the divisor, which controls how much less users
+        with many ratings, about whom more is known, count than in the sum over all pairs.
 
     Notes
     -----
-    Items that are not rated are NaN. Ratings that are all equal, or a single one, cost nothing.
+    Unrated items are NaN. Ratings that are all equal, or a single rating, cost nothing.
 
     References
     ----------
@@ -52,7 +52,7 @@ class RankLoss(TaskLoss):
         self.normalize = normalize
 
     def check(self, Z: Outputs) -> Outputs:
-        """Look whether outputs are ratings."""
+        """Check that outputs are ratings."""
         return numbers(Z, "RankLoss", (2,), nan=True)
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
@@ -68,7 +68,7 @@ class RankLoss(TaskLoss):
         return losses
 
     def preferences(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return how much is won by ranking item i above item j, antisymmetric; what is round-off alone is zero.
+        """Return the gain of ranking item i above item j, antisymmetric, with round-off set to zero.
 
         Shape (M, M) for one row of weights (n,), and (m, M, M) for several, (m, n).
         """
@@ -78,7 +78,7 @@ class RankLoss(TaskLoss):
         is_rated = ~np.isnan(Z)
         ratings, rated = np.where(is_rated, Z, 0.0), is_rated.astype(np.float64)
         matrices = np.empty((len(rows), M, M))
-        for i in range(M):  # only the few who rated the item have a part in its row
+        for i in range(M):  # only the few users who rated the item contribute to its row
             by = np.flatnonzero(is_rated[:, i])
             np.matmul(rows[:, by] * ratings[by, i], rated[by], out=matrices[:, i])
         slack = round_off(np.abs(rows) @ np.max(np.abs(ratings), axis=1, initial=0.0))
@@ -86,17 +86,17 @@ class RankLoss(TaskLoss):
         return matrices.reshape(*np.shape(weights)[:-1], M, M)
 
     def decoder(self) -> Decoder:
-        """Return the heuristic of Eades, Lin and Smyth, made better by insertions."""
+        """Return the heuristic of Eades, Lin and Smyth, improved by insertions."""
         return FeedbackArcSet(sweeps=1)
 
     def output_kernel(self) -> ScalarKernel:
-        """Return the kernel of equal directions of centred ratings."""
+        """Return the cosine kernel of centred ratings."""
         return as_scalar_kernel(_cosines)
 
     def _totals(self, Z: np.ndarray) -> np.ndarray:
-        """Return the loss of the worst ranking of each row of ratings; 1 where it is null or not divided by."""
+        """Return the loss of the worst ranking for each row of ratings; 1 if it is zero or not divided by."""
         count = np.sum(~np.isnan(Z), axis=1)
-        ordered = np.sort(Z, axis=1)  # NaN come last
+        ordered = np.sort(Z, axis=1)  # NaN are sorted last
         ordered = np.nan_to_num(ordered - ordered[:, :1])  # equal ratings leave exact zeros
         place = np.arange(Z.shape[1])
         signs = np.where(place < count[:, None], 2 * place + 1 - count[:, None], 0)
@@ -105,9 +105,9 @@ class RankLoss(TaskLoss):
 
 
 def _subtract_transposed(matrices: np.ndarray, slack: np.ndarray, size: int = 128) -> None:
-    """Subtract from each square matrix its transpose, in place, tile by tile: whole columns would miss the cache.
+    """Subtract from each square matrix its transpose, in place and tile by tile, to make good use of the cache.
 
-    Differences of no more than the slack are zero.
+    Differences of at most the slack are set to zero.
     """
     M = matrices.shape[1]
     for i in range(0, M, size):

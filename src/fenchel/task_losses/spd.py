@@ -13,13 +13,13 @@ from fenchel.task_losses.squared import SquaredDistance
 
 __all__ = ["AffineInvariant", "LogEuclidean", "PositiveDefinite"]
 
-_SYMMETRY_TOL = 1e-6  # how far from symmetric an entry may be, as a part of the greatest entry
-_MEAN_STEPS, _MEAN_TOL = 500, 1e-10  # of the mean of all outputs
-_CONDITION = 1e-13  # a least eigenvalue that is less than this part of the greatest is null to round-off
+_SYMMETRY_TOL = 1e-6  # allowed asymmetry of an entry, relative to the largest entry
+_MEAN_STEPS, _MEAN_TOL = 500, 1e-10  # for the mean of all outputs
+_CONDITION = 1e-13  # relative to the largest eigenvalue, below which the smallest is zero up to round-off
 
 
 class PositiveDefinite(Manifold):
-    r"""Symmetric positive definite matrices with the affine-invariant metric.
+    r"""Manifold of symmetric positive definite matrices with the affine-invariant metric.
 
     A tangent vector at Y is :math:`Y^{1/2} S Y^{1/2}`; its coordinates are the symmetric matrix S.
 
@@ -32,7 +32,7 @@ class PositiveDefinite(Manifold):
     """
 
     def check(self, Z: Outputs, name: str) -> np.ndarray:
-        """Look whether outputs are symmetric positive definite matrices."""
+        """Check that outputs are symmetric positive definite matrices."""
         matrices = numbers(Z, name, (3,))
         if matrices.shape[1] != matrices.shape[2] or matrices.shape[1] == 0:
             raise ValueError(
@@ -50,7 +50,7 @@ class PositiveDefinite(Manifold):
         if len(bad):
             raise ValueError(
                 f"{name} takes positive definite matrices. Matrix {bad[0]} has the eigenvalue {values[bad[0], 0]:.3e} "
-                f"(its greatest is {values[bad[0], -1]:.3e}); add a small multiple of the identity."
+                f"(its largest is {values[bad[0], -1]:.3e}); add a small multiple of the identity."
             )
         return matrices
 
@@ -60,7 +60,7 @@ class PositiveDefinite(Manifold):
         return np.linalg.norm(_log(values), axis=-1)
 
     def view(self, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """Return the same distances, and sums of the logarithms divided by them."""
+        """Return the same distances, and a function that sums the logarithms divided by them."""
         values, vectors = np.linalg.eigh(_between(_power(Y, -0.5)[:, None], Z[None]))
         logs = _log(values)
         distances = np.linalg.norm(logs, axis=-1)
@@ -74,13 +74,13 @@ class PositiveDefinite(Manifold):
         return distances, pull
 
     def exp(self, Y: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return the points at the ends of geodesics."""
+        """Return the end points of geodesics."""
         return _between(_power(Y, 0.5), _of(V, np.exp))
 
     def guess(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return the log-Euclidean mean, with weights that sum to one.
 
-        Weights whose sum is small count with their sizes: the mean would be far away, beyond all numbers perhaps.
+        Weights with a small sum are replaced by their absolute values: the mean would be far away or overflow.
         """
         sizes = np.abs(weights)
         sums, most = (np.sum(terms, axis=1, keepdims=True) for terms in (weights, sizes))
@@ -90,9 +90,9 @@ class PositiveDefinite(Manifold):
         return _of(np.tensordot(weights, _of(Z, _log), axes=1), np.exp)
 
     def region(self, Z: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the projection on the least ball around the mean of Z that holds all of it.
+        """Return the projection on the smallest ball around the mean of Z that contains Z.
 
-        Where the weights sum to less than zero their sum of squared distances falls without end.
+        If the weights have a negative sum, the weighted sum of squared distances is unbounded below.
         """
         centre = self._mean(Z)
         radius = np.max(self.distance(centre, Z))
@@ -110,19 +110,19 @@ class PositiveDefinite(Manifold):
         return project
 
     def _mean(self, Z: np.ndarray) -> np.ndarray:
-        """Return the Karcher mean, as a single point: it moves with Z under congruences, as no mean of logarithms."""
+        """Return the Karcher mean as a single point; unlike a mean of logarithms, it is equivariant to congruences."""
         centre = self.guess(np.ones((1, len(Z))), Z)
         for _ in range(_MEAN_STEPS):
             distances, pull = self.view(centre, Z)
             move = pull(distances / len(Z))
-            centre = self.exp(centre, move / max(1.0, np.max(distances)))  # farther away the sum bends the more
+            centre = self.exp(centre, move / max(1.0, np.max(distances)))  # curvature grows with the distance
             if np.linalg.norm(move) <= _MEAN_TOL * np.max(distances):
                 break
         return centre
 
 
 def _of(A: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return the function of symmetric matrices, by their eigenvalues."""
+    """Apply a function to the eigenvalues of symmetric matrices."""
     values, vectors = np.linalg.eigh(A)
     return (vectors * function(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
@@ -138,24 +138,24 @@ def _between(root: np.ndarray, A: np.ndarray) -> np.ndarray:
 
 
 def _log(values: np.ndarray) -> np.ndarray:
-    """Return logarithms of eigenvalues, which are positive but for round-off."""
+    """Return logarithms of eigenvalues, which are positive up to round-off."""
     return np.log(np.maximum(values, np.finfo(np.float64).eps * values[..., -1:]))
 
 
 class AffineInvariant(PowerLoss):
-    r"""Positive definite matrices: :math:`\Delta(y, z) = \|\log(y^{-1/2} z y^{-1/2})\|_F^p`.
+    r"""Affine-invariant loss of positive definite matrices, :math:`\|\log(y^{-1/2} z y^{-1/2})\|_F^p`.
 
-    The distance does not change when both matrices become :math:`A y A^\top` and :math:`A z A^\top`, as covariances do
-    in other coordinates.
+    The distance does not change if the matrices become :math:`A y A^\top` and :math:`A z A^\top`, as covariances do
+    under a change of coordinates.
 
     Parameters
     ----------
     power : float, default=2.0
-        The exponent p, from 1 to 2: 2 predicts a weighted Karcher mean, 1 a median, which outliers hardly move.
+        The exponent p, from 1 to 2: 2 predicts a weighted Karcher mean, 1 a median, which is robust to outliers.
 
     Notes
     -----
-    Predictions are looked for in the least ball around the mean of the training outputs that holds all of them.
+    Predictions are restricted to the smallest ball around the mean of the training outputs that contains all of them.
 
     References
     ----------
@@ -175,12 +175,12 @@ class AffineInvariant(PowerLoss):
         self.power = power
 
     def output_kernel(self) -> ScalarKernel:
-        """Return a Gaussian of the log-Euclidean distance."""
+        """Return a Gaussian kernel of the log-Euclidean distance."""
         return as_scalar_kernel(_log_gaussian)
 
 
 class LogEuclidean(SquaredDistance):
-    r"""Positive definite matrices: :math:`\Delta(y, z) = \|\log y - \log z\|_F^2`.
+    r"""Log-Euclidean loss of positive definite matrices, :math:`\|\log y - \log z\|_F^2`.
 
     The prediction is :math:`\exp \sum_i \alpha_i(x) \log z_i`: kernel ridge regression of the logarithms.
 
@@ -197,11 +197,11 @@ class LogEuclidean(SquaredDistance):
     """
 
     def check(self, Z: Outputs) -> Outputs:
-        """Look whether outputs are symmetric positive definite matrices."""
+        """Check that outputs are symmetric positive definite matrices."""
         return PositiveDefinite().check(Z, "LogEuclidean")
 
     def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the products of the logarithms."""
+        """Return the inner products of the logarithms."""
         return _log_products(np.asarray(Y, dtype=np.float64), np.asarray(Z, dtype=np.float64))
 
     def norms(self, Y: Outputs) -> np.ndarray:
@@ -213,11 +213,11 @@ class LogEuclidean(SquaredDistance):
         return WeightedMean()
 
     def combine(self, weights: np.ndarray, Z: Outputs) -> np.ndarray:
-        """Return the exponentials of the weighted sums of logarithms, which are the best predictions."""
+        """Return the exponentials of the weighted sums of logarithms, which are the optimal predictions."""
         return _of(np.tensordot(weights, _of(Z, _log), axes=1), np.exp)
 
     def output_kernel(self) -> ScalarKernel:
-        """Return the products of the logarithms, a kernel."""
+        """Return the kernel of the inner products of the logarithms."""
         return as_scalar_kernel(_log_products)
 
 
@@ -227,5 +227,5 @@ def _log_products(Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
 
 
 def _log_gaussian(Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Return exp of minus the log-Euclidean distance squared, over the number of free entries."""
+    """Return exp(-squared log-Euclidean distance / number of free entries)."""
     return np.exp(-LogEuclidean().matrix(Y, Z) * 2 / (Y.shape[1] * (Y.shape[1] + 1)))

@@ -1,4 +1,4 @@
-"""Losses of directions: unit vectors of three or more coordinates."""
+"""Losses of directions, unit vectors with three or more coordinates."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -14,11 +14,11 @@ from fenchel.task_losses.manifold import NEAR, Manifold, ManifoldLoss, PowerLoss
 
 __all__ = ["Sphere", "SphereDiffusion", "SphereGeodesic"]
 
-_UNIT_TOL = 1e-5  # how far from 1 the length may be: that of a vector kept in float32 is about 1e-7 off
+_UNIT_TOL = 1e-5  # allowed deviation of a length from 1; in float32 it is about 1e-7
 
 
 class Sphere(Manifold):
-    """Unit vectors, with the angle between two as their distance.
+    """Unit sphere, with the angle between two unit vectors as their distance.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Sphere(Manifold):
     """
 
     def check(self, Z: Outputs, name: str) -> np.ndarray:
-        """Look whether outputs are unit vectors, and divide them by their length to the last digit."""
+        """Check that outputs are unit vectors, and normalise them to full precision."""
         points = numbers(Z, name, (2,))
         if points.shape[1] < 3:
             raise ValueError(
@@ -45,7 +45,7 @@ class Sphere(Manifold):
         return points / lengths[:, None]
 
     def distance(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return angles, in [0, pi]; small ones, and those near pi, lose no digits as they would in a cosine."""
+        """Return angles in [0, pi], accurate near 0 and pi, where a cosine would lose digits."""
         shape = np.broadcast_shapes(Y.shape[:-1], Z.shape[:-1])
         apart, across = np.zeros(shape), np.zeros(shape)
         for j in range(Z.shape[-1]):
@@ -54,7 +54,7 @@ class Sphere(Manifold):
         return np.asarray(2 * np.arctan2(np.sqrt(apart), np.sqrt(across)))
 
     def view(self, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """Return angles, and sums of unit tangent vectors; there is none towards y itself and towards -y."""
+        """Return angles, and a function that sums unit tangent vectors, zero towards y itself and towards -y."""
         angles = self.distance(Y[:, None], Z[None])
         sines = np.sin(angles)
 
@@ -71,28 +71,28 @@ class Sphere(Manifold):
         return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
 
     def guess(self, weights: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return the direction of the weighted sum of vectors; the first of them where the sum is null."""
+        """Return the direction of the weighted sum of vectors, or the first vector if the sum is zero."""
         sums = weights @ Z
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         return np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1.0), Z[0])
 
     def landmarks(self, Z: np.ndarray) -> np.ndarray:
-        """Return points and their antipodes, at which a geodesic distance with a negative weight has a minimum."""
+        """Return the points and their antipodes, at which a negatively weighted geodesic distance has a minimum."""
         return np.concatenate([Z, -Z])
 
 
 def _tangent(Y: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Return the parts of vectors that are orthogonal to the points."""
+    """Project vectors on the tangent spaces at the points."""
     return np.asarray(V - np.sum(V * Y, axis=1, keepdims=True) * Y)
 
 
 class SphereGeodesic(PowerLoss):
-    r"""Unit vectors: a power of the angle between them, :math:`\Delta(y, z) = \arccos(\langle y, z \rangle)^p`.
+    r"""Power of the angle between unit vectors, :math:`\Delta(y, z) = \arccos(\langle y, z \rangle)^p`.
 
     Parameters
     ----------
     power : float, default=2.0
-        The exponent p, from 1 to 2: 2 predicts a weighted mean on the sphere, 1 a median, which outliers hardly move.
+        The exponent p, from 1 to 2: 2 predicts a weighted mean on the sphere, 1 a median, which is robust to outliers.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class SphereGeodesic(PowerLoss):
 
 
 class SphereDiffusion(ManifoldLoss):
-    r"""Unit vectors: the diffusion distance of the heat kernel, :math:`\Delta(y, z) = 1 - k_t(y, z) / k_t(y, y)`.
+    r"""Diffusion distance of the heat kernel between unit vectors, :math:`1 - k_t(y, z) / k_t(y, y)`.
 
     It grows like :math:`\theta^2 / 4t` for small angles and is nearly 1 beyond a few :math:`\sqrt{2t}`: an outlier
     costs the same wherever it is.
@@ -116,17 +116,17 @@ class SphereDiffusion(ManifoldLoss):
     Parameters
     ----------
     time : float, default=0.1
-        The time t for which heat spreads, at least 1e-4; :math:`\sqrt{2t}` is the width of the kernel in radians.
+        The diffusion time t, at least 1e-4; :math:`\sqrt{2t}` is the width of the kernel in radians.
 
     Notes
     -----
-    [Ciliberto2016]_ has :math:`1 - k_t(y, z)`, which is not null at y = z, and may be negative, since
-    :math:`k_t(y, y)` is not 1. On a sphere :math:`k_t(y, y)` is the same everywhere, so that both have the same
-    predictions for all weights. It is half the squared distance of the normalised kernel's features, and in units of
-    :math:`2 k_t(y, y)` the squared distance of the heat that spreads from y and from z in the time t/2.
+    [Ciliberto2016]_ uses :math:`1 - k_t(y, z)`, which is not zero at y = z and may be negative, since
+    :math:`k_t(y, y)` is not 1. On a sphere :math:`k_t(y, y)` is constant, so both give the same predictions for all
+    weights. The loss is half the squared distance between features of the normalised kernel and, in units of
+    :math:`2 k_t(y, y)`, the squared distance between the heat that spreads from y and from z in the time t/2.
 
-    The series of the kernel is summed once for each ``time`` and number of coordinates, to a table that is exact to
-    about 1e-12.
+    The series of the kernel is summed once for each ``time`` and number of coordinates, into a table accurate to about
+    1e-12.
 
     References
     ----------
@@ -146,7 +146,7 @@ class SphereDiffusion(ManifoldLoss):
         self.time = time
 
     def value(self, distances: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return the losses of angles."""
+        """Return the losses at the angles."""
         return np.asarray(1 - sphere_heat(Z.shape[-1], float(self.time))(distances))
 
     def slope(self, distances: np.ndarray, Z: np.ndarray) -> np.ndarray:

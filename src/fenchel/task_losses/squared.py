@@ -1,4 +1,4 @@
-"""Squared distances of a feature space: least squares, and losses that a kernel induces."""
+"""Squared distances in a feature space: least squares, and losses induced by a kernel."""
 
 from abc import ABC, abstractmethod
 
@@ -13,18 +13,18 @@ __all__ = ["KernelInduced", "LeastSquares", "SquaredDistance"]
 
 
 class SquaredDistance(TaskLoss, ABC):
-    r"""A squared distance in a feature space.
+    r"""Squared distance in a feature space.
 
     .. math:: \Delta(y, z) = \|\psi(y)\|^2 - 2 \langle\psi(y), \psi(z)\rangle + \|\psi(z)\|^2 .
 
-    The part that does not depend on z is known: it counts once, not :math:`\sum_i \alpha_i(x)` times. This leaves the
-    decisions of a normalised kernel as they are, and makes the loss trick that of [Brouard2016]_ for every kernel,
+    The term that does not depend on z is known: it counts once, not :math:`\sum_i \alpha_i(x)` times. This does not
+    change the decisions for a normalised kernel, and makes the loss trick that of [Brouard2016]_ for every kernel, and
     kernel ridge regression for the linear one.
     """
 
     @abstractmethod
     def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the products of features, shape (len(Y), len(Z))."""
+        """Return the inner products of features, shape (len(Y), len(Z))."""
 
     @abstractmethod
     def norms(self, Y: Outputs) -> np.ndarray:
@@ -35,13 +35,13 @@ class SquaredDistance(TaskLoss, ABC):
         return np.maximum(self.norms(Y)[:, None] + self.norms(Z) - 2 * self.products(Y, Z), 0.0)
 
     def scores(self, weights: np.ndarray, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the squared distances to the weighted sum of features, less its squared norm, plus a constant."""
+        """Return the squared distances to the weighted sum of features, up to a constant per row."""
         constant = weights @ self.norms(Z)
         return np.asarray(self.norms(Y) + constant[:, None] - 2 * weights @ self.products(Y, Z).T)
 
 
 class LeastSquares(SquaredDistance):
-    r"""Numbers and vectors: :math:`\Delta(y, z) = \|y - z\|^2`. Its loss trick is kernel ridge regression.
+    r"""Squared error of numbers and vectors, :math:`\|y - z\|^2`. Its loss trick is kernel ridge regression.
 
     Examples
     --------
@@ -51,11 +51,11 @@ class LeastSquares(SquaredDistance):
     """
 
     def check(self, Z: Outputs) -> Outputs:
-        """Look whether outputs are numbers."""
+        """Check that outputs are numbers."""
         return numbers(Z, "LeastSquares")
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return squared distances, from differences: numbers far from zero lose no digit."""
+        """Return squared distances, computed from differences to avoid cancellation far from zero."""
         Y, Z = _vectors(Y), _vectors(Z)
         squares = np.zeros((len(Y), len(Z)))
         for y, z in zip(Y.T, Z.T, strict=True):
@@ -63,7 +63,7 @@ class LeastSquares(SquaredDistance):
         return squares
 
     def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the products of the vectors."""
+        """Return the inner products of the vectors."""
         return np.asarray(_vectors(Y) @ _vectors(Z).T)
 
     def norms(self, Y: Outputs) -> np.ndarray:
@@ -75,7 +75,7 @@ class LeastSquares(SquaredDistance):
         return WeightedMean()
 
     def combine(self, weights: np.ndarray, Z: Outputs) -> np.ndarray:
-        """Return the weighted sums of outputs, which are the best predictions."""
+        """Return the weighted sums of outputs, which are the optimal predictions."""
         return np.asarray(weights @ Z)
 
     def output_kernel(self) -> ScalarKernel:
@@ -84,7 +84,7 @@ class LeastSquares(SquaredDistance):
 
 
 class KernelInduced(SquaredDistance):
-    r"""The squared distance that a kernel of outputs induces, :math:`\Delta(y, z) = h(y, y) - 2 h(y, z) + h(z, z)`.
+    r"""Squared distance induced by a kernel on the outputs, :math:`\Delta(y, z) = h(y, y) - 2 h(y, z) + h(z, z)`.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class KernelInduced(SquaredDistance):
 
     Notes
     -----
-    The decoder may be ``"training_set"`` (which ``"auto"`` means), ``"candidates"``, or ``"preimage"`` for a Gaussian.
+    The decoder may be ``"training_set"`` (the default), ``"candidates"``, or ``"preimage"`` for a Gaussian kernel.
 
     References
     ----------
@@ -112,15 +112,15 @@ class KernelInduced(SquaredDistance):
         self.kernel = kernel
 
     def resolve(self, Z: Outputs) -> "KernelInduced":
-        """Return the loss with the median bandwidth as a number."""
+        """Return the loss with a median bandwidth replaced by its value."""
         return KernelInduced(self.output_kernel().resolve(_points(Z)))
 
     def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the values of the kernel."""
+        """Return the kernel values."""
         return np.asarray(self.output_kernel()(_points(Y), _points(Z)))
 
     def norms(self, Y: Outputs) -> np.ndarray:
-        """Return the values of the kernel of each output with itself."""
+        """Return the kernel value of each output with itself."""
         return np.asarray(self.output_kernel().diag(_points(Y)))
 
     def decoder(self) -> Decoder:
@@ -137,6 +137,6 @@ def _vectors(Y: Outputs) -> np.ndarray:
 
 
 def _points(Y: Outputs) -> Outputs:
-    """Return outputs as a kernel takes them: numbers in rows, other objects as they are."""
+    """Return outputs in the form that a kernel takes: numbers as rows, other objects unchanged."""
     Y = as_outputs(Y)
     return Y if Y.dtype.kind not in "biuf" else _vectors(Y)

@@ -1,4 +1,4 @@
-"""Contract checks that a part of your own can run: a loss, kernel, approximation, operator, solver or decoder."""
+"""Contract checks for your own components: losses, kernels, approximations, operators, solvers and decoders."""
 
 from fenchel.testing._checks import checks_of, parametrize_with_checks
 from fenchel.testing.approximations import check_approximation

@@ -1,4 +1,4 @@
-"""What the checks share: one assertion, the check of any part's parameters, and the table from families to checks."""
+"""Shared parts of the checks: an assertion, the check of parameters, and the registry of checks by family."""
 
 from collections.abc import Callable, Iterable, Sequence
 from inspect import signature
@@ -13,21 +13,21 @@ __all__ = ["SEEDS", "Check", "check_parameters", "checks_of", "expect", "paramet
 
 Check = Callable[..., None]
 
-SEEDS = range(15)  # draws on which a randomised check runs
+SEEDS = range(15)  # seeds of the randomised checks
 _FAMILIES: list[tuple[type[Component], Sequence[Check]]] = []
 
 
 def expect(condition: bool | np.bool_ | np.ndarray, message: str) -> None:
-    """Raise ``AssertionError`` with a message unless the condition holds; ``assert`` would be silent under ``-O``."""
+    """Raise ``AssertionError`` with a message unless the condition holds, even under ``python -O``."""
     if not bool(np.all(condition)):
         raise AssertionError(message)
 
 
 def check_parameters(part: Component) -> None:
-    """The examples of a part are valid; ``clone``, ``repr`` and ``set_params`` work: ``__init__`` only assigns."""
+    """Check that examples are valid and that ``clone``, ``repr`` and ``set_params`` work: ``__init__`` only assigns."""
     part.validate()
     copy = clone(part)
-    expect(copy is not part and repr(copy) == repr(part), f"{part!r}: clone gives {copy!r}.")
+    expect(copy is not part and repr(copy) == repr(part), f"{part!r}: clone returns {copy!r}.")
     parameters = part.get_params(deep=False)
     expect(set(parameters) == set(signature(type(part)).parameters), f"{part!r}: a parameter is not an attribute.")
     copy.set_params(**parameters)
@@ -36,12 +36,12 @@ def check_parameters(part: Component) -> None:
 
 
 def register(family: type[Component], *checks: Check) -> None:
-    """Name the checks of a family of parts."""
+    """Register the checks of a family of components."""
     _FAMILIES.append((family, (check_parameters, *checks)))
 
 
 def checks_of(part: Component) -> list[Check]:
-    """Return the checks of a part: those of its family.
+    """Return the checks for a component, determined by its family.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def checks_of(part: Component) -> list[Check]:
     Returns
     -------
     list of callable
-        Each takes the part alone, and raises ``AssertionError`` where the part breaks the contract.
+        Each takes the component alone, and raises ``AssertionError`` if it breaks the contract.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def checks_of(part: Component) -> list[Check]:
 
 
 def run(part: Component, family: type[Component], **options: object) -> None:
-    """Run every check of a part; options go to the checks that take them."""
+    """Run every check of a component, passing options to the checks that take them."""
     if not isinstance(part, family):
         raise TypeError(f"A {family.__name__} is needed here. Got {part!r} instead.")
     for check in checks_of(part):
@@ -77,12 +77,12 @@ def run(part: Component, family: type[Component], **options: object) -> None:
 
 
 def parametrize_with_checks(parts: Iterable[Component]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a pytest mark that runs a test of ``(part, check)`` on every check of every part.
+    """Return a pytest mark that runs a test of ``(part, check)`` for every check of every component.
 
     Parameters
     ----------
     parts : iterable of parts
-        Instances; ``MyLoss.examples()`` are those that the class itself names.
+        Instances; ``MyLoss.examples()`` returns those that the class itself provides.
 
     Returns
     -------
@@ -105,6 +105,6 @@ def parametrize_with_checks(parts: Iterable[Component]) -> Callable[[Callable[..
 
 
 def _label(part: Component) -> str:
-    """Return a name that is the same in every process: functions have their names, not their addresses."""
+    """Return a label that is the same in every process, with names of functions instead of addresses."""
     words = repr(part).split(" at 0x")
     return " ".join([words[0], *(word.partition(">")[2] for word in words[1:])])

@@ -1,4 +1,4 @@
-"""What every approximation of a kernel keeps."""
+"""Contract checks for approximations of kernels."""
 
 import numpy as np
 from numpy.testing import assert_array_equal
@@ -12,22 +12,22 @@ from fenchel.testing.kernels import check_kernel
 
 __all__ = ["check_approximation"]
 
-_MANY = 200  # features that are more than few
+_MANY = 200  # number of features considered large
 
 
 def check_approximation(
     approximation: Approximation, kernel: ScalarKernel | None = None, X: ArrayLike | None = None
 ) -> None:
-    """Raise ``AssertionError`` where an approximation breaks the contract of approximations.
+    """Raise ``AssertionError`` if an approximation breaks the contract of approximations.
 
     Parameters
     ----------
     approximation : Approximation
         An instance.
     kernel : ScalarKernel, default=None
-        A resolved kernel that it takes; a Gaussian one by default.
+        A resolved kernel that it supports; a Gaussian kernel by default.
     X : array of shape (n, d), default=None
-        Inputs that the kernel takes, in float64; thirty vectors with non-negative entries by default.
+        Inputs for the kernel, in float64; thirty vectors with non-negative entries by default.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def _sample(kernel: ScalarKernel | None, X: ArrayLike | None) -> tuple[ScalarKer
 def check_approximation_is_kernel(
     approximation: Approximation, kernel: ScalarKernel | None = None, X: ArrayLike | None = None
 ) -> None:
-    """The result meets the contract of kernels, and has features: as many as are wanted, whose products it is."""
+    """The result is a valid kernel with at most ``n_components`` features, and equals their inner products."""
     kernel, X = _sample(kernel, X)
     thin = approximation.approximate(kernel, X)
     check_kernel(thin, X)
@@ -62,19 +62,19 @@ def check_approximation_is_kernel(
 def check_approximation_is_repeatable(
     approximation: Approximation, kernel: ScalarKernel | None = None, X: ArrayLike | None = None
 ) -> None:
-    """The same seed gives the same kernel to the bit; neither inputs nor parameters change."""
+    """The same seed gives the same kernel bit for bit; inputs and parameters are not modified."""
     kernel, X = _sample(kernel, X)
     before, text, weights = X.copy(), repr(approximation), np.linspace(0.5, 2, len(X))
     first, second = (one.approximate(kernel, X, weights, 1e-2)(X) for one in (approximation, clone(approximation)))
     assert_array_equal(first, second, err_msg=f"{approximation!r}: two draws.")
-    assert_array_equal(X, before, err_msg=f"{approximation!r}: inputs are written to.")
+    assert_array_equal(X, before, err_msg=f"{approximation!r}: inputs are modified.")
     expect(repr(approximation) == text, f"{approximation!r}: a parameter is changed; it was {text}.")
 
 
 def check_approximation_gets_better(
     approximation: Approximation, kernel: ScalarKernel | None = None, X: ArrayLike | None = None
 ) -> None:
-    """Many features are nearer to the kernel than few."""
+    """Many features approximate the kernel better than few."""
     kernel, X = _sample(kernel, X)
     K = kernel(X)
 

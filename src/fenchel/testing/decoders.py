@@ -1,4 +1,4 @@
-"""What every decoder keeps."""
+"""Contract checks for decoders."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,16 +32,16 @@ __all__ = ["check_decoder", "decoding_spaces"]
 
 
 def check_decoder(decoder: Decoder, Y: Outputs = None, representation: Space | None = None) -> None:
-    """Raise ``AssertionError`` where a decoder breaks the contract of decoders.
+    """Raise ``AssertionError`` if a decoder breaks the contract of decoders.
 
     Parameters
     ----------
     decoder : Decoder
         An instance.
     Y : array or list, default=None
-        Training outputs; with ``representation``, instead of the spaces of :func:`decoding_spaces`.
+        Training outputs, to be used with ``representation`` instead of the spaces of :func:`decoding_spaces`.
     representation : Representation or TaskSpace, default=None
-        Where predictions live: a fitted representation of ``Y``, or the space of the loss trick.
+        Space of the predictions: a fitted representation of ``Y``, or the space of the loss trick.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def check_decoder(decoder: Decoder, Y: Outputs = None, representation: Space | N
 
 
 def decoding_spaces() -> list[tuple[np.ndarray, Space]]:
-    """Return training outputs and spaces, one of which at least suits every decoder of the library."""
+    """Return training outputs and spaces such that every decoder of the library supports at least one."""
     Y = np.random.default_rng(0).random((5, 4))
     sets, directions, histograms = (Y > 0.5) * 1.0, Y / np.linalg.norm(Y, axis=1, keepdims=True), Y / Y.sum(1)[:, None]
     return [
@@ -71,26 +71,26 @@ def decoding_spaces() -> list[tuple[np.ndarray, Space]]:
 
 
 def _suitable(decoder: Decoder, spaces: list[tuple[Outputs, Space]] | None) -> list[tuple[Decoder, Outputs, Space]]:
-    """Return clones of the decoder, each fitted to a space that it takes."""
+    """Return clones of the decoder, each fitted to a space that it supports."""
     fitted = []
     for Y, space in decoding_spaces() if spaces is None else spaces:
         copy = clone(decoder)
         with suppress(IncompatibleError):
             fitted.append((copy.fit(Y, space), Y, space))
         expect(repr(copy) == repr(decoder), f"{decoder!r}: fit changes a parameter.")
-    expect(len(fitted) > 0, f"{decoder!r} takes none of the spaces.")
+    expect(len(fitted) > 0, f"{decoder!r} supports none of the spaces.")
     return fitted
 
 
 def check_decoder_fit(decoder: Decoder, spaces: list[tuple[Outputs, Space]] | None = None) -> None:
-    """``fit`` returns the decoder, keeps the space, changes no parameter, or raises ``IncompatibleError``."""
+    """``fit`` returns the decoder, stores the space and changes no parameter, or raises ``IncompatibleError``."""
     for fitted, _, space in _suitable(decoder, spaces):
         expect(isinstance(fitted, type(decoder)), f"{decoder!r}: fit does not return the decoder.")
-        expect(fitted.representation_ is space, f"{decoder!r}: representation_ is not the one that it was given.")
+        expect(fitted.representation_ is space, f"{decoder!r}: representation_ is not the one passed to fit.")
 
 
 def check_decode_each(decoder: Decoder, spaces: list[tuple[Outputs, Space]] | None = None) -> None:
-    """One object for each prediction, the same ones twice, and predictions stay as they were."""
+    """There is one object per prediction, the same twice, and predictions are not modified."""
     for fitted, Y, space in _suitable(decoder, spaces):
         weights = np.full((len(Y), len(Y)), 0.05) + 0.75 * np.eye(len(Y))
         coordinates = np.array(getattr(space, "targets_", weights))
@@ -98,8 +98,8 @@ def check_decode_each(decoder: Decoder, spaces: list[tuple[Outputs, Space]] | No
         decode: Callable[..., Outputs] = partial(fitted.decode, **options)
         before, objects = coordinates.copy(), decode(coordinates)
         expect(len(objects) == len(coordinates), f"{decoder!r}: {len(objects)} objects of {len(coordinates)}.")
-        assert_array_equal(coordinates, before, err_msg=f"{decoder!r}: an argument is written to.")
-        assert_array_equal(decode(coordinates), objects, err_msg=f"{decoder!r}: other objects the second time.")
+        assert_array_equal(coordinates, before, err_msg=f"{decoder!r}: an argument is modified.")
+        assert_array_equal(decode(coordinates), objects, err_msg=f"{decoder!r}: a second call returns other objects.")
 
 
 register(Decoder, check_decoder_fit, check_decode_each)

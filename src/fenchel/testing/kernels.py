@@ -1,4 +1,4 @@
-"""What every scalar kernel and every output operator keeps."""
+"""Contract checks for scalar kernels and output operators."""
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,14 +15,14 @@ __all__ = ["check_kernel", "check_output_operator"]
 
 
 def check_kernel(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
-    """Raise ``AssertionError`` where a scalar kernel breaks the contract of kernels.
+    """Raise ``AssertionError`` if a scalar kernel breaks the contract of kernels.
 
     Parameters
     ----------
     kernel : ScalarKernel
         An instance.
     X : array of shape (n, ...), default=None
-        Inputs that the kernel takes, in float64; twelve vectors with non-negative entries by default.
+        Inputs for the kernel, in float64; twelve vectors with non-negative entries by default.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def check_kernel(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
 
 
 def _sample(kernel: ScalarKernel, X: ArrayLike | None) -> np.ndarray:
-    """Return inputs whose last row is the first one, or their Gram matrix for a kernel that takes one."""
+    """Return inputs whose last row equals the first, or their Gram matrix for a kernel that takes one."""
     if X is None:
         X = np.random.default_rng(0).uniform(0, 2, size=(12, 4))
     X = np.array(X, dtype=np.float64)
@@ -57,7 +57,7 @@ def check_matrix_is_positive(kernel: ScalarKernel, X: ArrayLike | None = None) -
 
 
 def check_diag(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
-    """``diag`` is the diagonal of the matrix, also of one sample."""
+    """``diag`` is the diagonal of the matrix, also for a single sample."""
     X = _sample(kernel, X)
     K, diagonal = kernel(X), kernel.diag(X)
     expect(diagonal.shape == (len(X),), f"{kernel!r}: diag has shape {diagonal.shape}.")
@@ -80,13 +80,13 @@ def check_rectangular_matrix(kernel: ScalarKernel, X: ArrayLike | None = None) -
 
 
 def check_kernel_dtype_and_arguments(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
-    """Inputs stay as they were and may be read-only views; float32 stays float32."""
+    """Inputs are not modified and may be read-only views; float32 stays float32."""
     for dtype in (np.float64, np.float32):
         points = _sample(kernel, X).astype(dtype)
         before, resolved = points.copy(), kernel.resolve(points)
         for result in (resolved(points), resolved(points, points), resolved.diag(points)):
             expect(result.dtype == dtype, f"{kernel!r}: {np.dtype(dtype)} becomes {result.dtype}.")
-        assert_array_equal(points, before, err_msg=f"{kernel!r}: an argument is written to.")
+        assert_array_equal(points, before, err_msg=f"{kernel!r}: an argument is modified.")
         wide = np.repeat(points, 2, axis=1)
         wide.flags.writeable = False
         K = kernel(points)
@@ -97,22 +97,22 @@ def check_clone_and_resolve(kernel: ScalarKernel, X: ArrayLike | None = None) ->
     """A clone and a resolved kernel have the same values; ``resolve`` changes no parameter."""
     X, before = _sample(kernel, X), repr(kernel)
     K, resolved = kernel(X), kernel.resolve(X)
-    expect(type(resolved) is type(kernel), f"{kernel!r}: resolve gives a {type(resolved).__name__}.")
+    expect(type(resolved) is type(kernel), f"{kernel!r}: resolve returns a {type(resolved).__name__}.")
     assert_array_equal(clone(kernel)(X), K, err_msg=f"{kernel!r}: clone.")
     assert_array_equal(resolved(X), K, err_msg=f"{kernel!r}: resolve.")
     expect(repr(kernel) == before, f"{kernel!r}: resolve changes a parameter; it was {before}.")
 
 
 def check_output_operator(operator: OutputOperator, representation: Representation | None = None) -> None:
-    """Raise ``AssertionError`` where an output operator breaks the contract of operators.
+    """Raise ``AssertionError`` if an output operator breaks the contract of operators.
 
     Parameters
     ----------
     operator : OutputOperator
         An instance.
     representation : Representation, default=None
-        A fitted representation that the operator takes; by default vectors of dimension 3, or curves of two channels
-        for an operator that refuses vectors.
+        A fitted representation that the operator supports; by default vectors of dimension 3, or curves with two
+        channels for an operator that rejects vectors.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def check_operator_is_positive(operator: OutputOperator, representation: Represe
 
 
 def check_operator_is_unchanged(operator: OutputOperator, representation: Representation | None = None) -> None:
-    """A clone gives the same matrix, and parameters stay as they were."""
+    """A clone gives the same matrix, and parameters are not modified."""
     representation, before = representation or _fitting(operator), repr(operator)
     first, second = operator.matrix(representation), clone(operator).matrix(representation)
     if first is not None:
@@ -145,7 +145,7 @@ def check_operator_is_unchanged(operator: OutputOperator, representation: Repres
 
 
 def _fitting(operator: OutputOperator) -> Representation:
-    """Return a fitted representation that the operator takes."""
+    """Return a fitted representation that the operator supports."""
     rng = np.random.default_rng(0)
     vectors = Euclidean().fit(rng.standard_normal((20, 3)))
     try:

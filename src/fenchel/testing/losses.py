@@ -1,4 +1,4 @@
-"""What every loss keeps: its value, its conjugate and the prox of its conjugate belong together."""
+"""Contract checks for losses: value, conjugate and prox of the conjugate must be consistent."""
 
 import math
 
@@ -14,15 +14,15 @@ __all__ = ["check_loss"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _ROUND_OFF = 1e4 * _EPS
-_ITERATIVE = 1e5 * _EPS  # of a prox or a value that is found by iteration
+_ITERATIVE = 1e5 * _EPS  # tolerance for a prox or a value computed by iteration
 _N, _P = 7, 3
 
 
 def check_loss(loss: Loss) -> None:
-    """Raise ``AssertionError`` where a loss breaks the contract of losses.
+    """Raise ``AssertionError`` if a loss breaks the contract of losses.
 
-    Value, conjugate and prox are held against each other by facts that only the right three share: the Fenchel-Young
-    inequality, its equality at the pairs that the prox gives, the value as the supremum over the duals, and the prox as
+    Value, conjugate and prox are compared through properties that hold only if all three are right: the Fenchel-Young
+    inequality, its equality at the pairs given by the prox, the value as the supremum over the duals, and the prox as
     the minimiser of its objective. A fit with the loss must reach a relative gap of 1e-6.
 
     Parameters
@@ -40,7 +40,7 @@ def check_loss(loss: Loss) -> None:
 
 
 def _rows(seed: int) -> np.ndarray:
-    """Return rows of very different sizes, the first of them zero."""
+    """Return rows of very different sizes, of which the first is zero."""
     rng = np.random.default_rng(seed)
     values = rng.standard_normal((_N, _P)) * 10 ** rng.uniform(-3, 0.7, (_N, 1))
     values[0] = 0
@@ -48,7 +48,7 @@ def _rows(seed: int) -> np.ndarray:
 
 
 def _bound(loss: Loss, dtype: DTypeLike = np.float64) -> Loss:
-    """Return the loss bound to some targets, which most losses do not look at."""
+    """Return the loss bound to some targets, which most losses ignore."""
     return loss.bind(np.random.default_rng(1).standard_normal((_N, _P)).astype(dtype))
 
 
@@ -57,7 +57,7 @@ def _products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def check_fenchel_young(loss: Loss) -> None:
-    """l(r) + l*(a) >= <a, r> for every residual and every dual of the domain."""
+    """l(r) + l*(a) >= <a, r> for every residual and every dual in the domain."""
     bound = _bound(loss)
     for seed in SEEDS:
         residuals, duals = _rows(seed), bound.prox_conjugate(_rows(seed + 1000), 0.7)
@@ -68,7 +68,7 @@ def check_fenchel_young(loss: Loss) -> None:
 
 
 def check_value_and_conjugate_meet(loss: Loss) -> None:
-    """l(r) + l*(a) = <a, r> where a is the prox of step l* at u and r = (u - a) / step, which is a subgradient."""
+    """l(r) + l*(a) = <a, r> if a is the prox of step l* at u and r = (u - a) / step, which is a subgradient."""
     bound = _bound(loss)
     for seed in SEEDS:
         for step in (0.1, 1.0, 10.0):
@@ -76,7 +76,7 @@ def check_value_and_conjugate_meet(loss: Loss) -> None:
             duals = bound.prox_conjugate(point, step)
             residuals = (point - duals) / step
             values, products = bound.value(residuals), _products(residuals, duals)
-            is_sharp = np.isfinite(values)  # a hard constraint may be left by round-off
+            is_sharp = np.isfinite(values)  # round-off may violate a hard constraint
             size = 1 + np.abs(values[is_sharp]) + np.abs(products[is_sharp])
             gap = np.abs(values + bound.conjugate(duals) - products)[is_sharp]
             expect(np.mean(is_sharp) > 0.3, f"{loss!r}: the value is infinite at a subgradient of the conjugate.")
@@ -84,7 +84,7 @@ def check_value_and_conjugate_meet(loss: Loss) -> None:
 
 
 def check_value_is_the_supremum(loss: Loss) -> None:
-    """l(r) = sup <a, r> - l*(a), found by the proximal point method, which knows only the conjugate."""
+    """l(r) = sup <a, r> - l*(a), computed by the proximal point method, which uses only the conjugate."""
     bound, step = _bound(loss), 1e3
     residuals = np.random.default_rng(0).standard_normal((_N, _P))
     residuals[0], duals = 0, np.zeros((_N, _P))
@@ -116,7 +116,7 @@ def check_prox_is_the_minimiser(loss: Loss) -> None:
                 nearby = best + scale * rng.standard_normal(best.shape)
                 for other in (bound.prox_conjugate(nearby, 0.01), best * (1 - scale / 2), best * (1 + scale)):
                     excess = objective(other, point, step) - least - _products(other - best, other - best) / 2
-                    expect(excess >= -_ITERATIVE * (1 + np.abs(least)), f"{loss!r}: prox_conjugate is no minimiser.")
+                    expect(excess >= -_ITERATIVE * (1 + np.abs(least)), f"{loss!r}: prox_conjugate is not a minimiser.")
 
 
 def check_prox_is_firmly_non_expansive(loss: Loss) -> None:
@@ -135,12 +135,12 @@ def check_prox_remainder(loss: Loss) -> None:
     bound, point, step = _bound(loss), _rows(3), 0.7
     shrink = 1 + step * loss.curvature
     direct, through = bound.prox_conjugate(point, step), bound.prox_remainder(point / shrink, step / shrink)
-    message = f"{loss!r}: prox_remainder does not belong to prox_conjugate and curvature={loss.curvature}."
+    message = f"{loss!r}: prox_remainder is not consistent with prox_conjugate and curvature={loss.curvature}."
     np.testing.assert_allclose(direct, through, rtol=1e-10, atol=1e-12, err_msg=message)
 
 
 def check_rows(loss: Loss) -> None:
-    """The loss of some samples is cut from that of all, and steps may differ from row to row."""
+    """The loss restricted to some samples agrees with the whole loss, and steps may differ between rows."""
     bound, point, steps = _bound(loss), _rows(4), np.linspace(0.1, 3, _N)[:, None]
     together, values = bound.prox_conjugate(point, steps), bound.value(point)
     for i in range(_N):
@@ -151,7 +151,7 @@ def check_rows(loss: Loss) -> None:
 
 
 def check_dtype_and_arguments(loss: Loss) -> None:
-    """Arguments stay as they were, float32 stays float32, and in both the conjugate is finite at a proximal point."""
+    """Arguments are not modified, float32 stays float32, and in both the conjugate is finite at a proximal point."""
     for dtype in (np.float64, np.float32):
         bound, point = _bound(loss, dtype), _rows(6).astype(dtype)
         before = point.copy()
@@ -159,7 +159,7 @@ def check_dtype_and_arguments(loss: Loss) -> None:
         conjugates = bound.conjugate(duals)
         for result in (bound.value(point), duals, bound.prox_remainder(point, 0.3), conjugates):
             expect(result.dtype == dtype, f"{loss!r}: {np.dtype(dtype)} becomes {result.dtype}.")
-        expect(np.array_equal(point, before), f"{loss!r}: an argument is written to.")
+        expect(np.array_equal(point, before), f"{loss!r}: an argument is modified.")
         expect(np.isfinite(conjugates), f"{loss!r}: the domain test is too narrow for {np.dtype(dtype)}.")
 
 

@@ -1,4 +1,4 @@
-"""What every representation keeps: coordinates are orthonormal."""
+"""Contract checks for representations: coordinates must be orthonormal."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -21,24 +21,24 @@ _ROUND_OFF = 256 * _EPS
 
 
 class _Outputs(NamedTuple):
-    """Raw outputs, and their inner products where these are known."""
+    """Raw outputs, and their inner products if known."""
 
     Y: Outputs
     products: np.ndarray
 
 
 def check_representation(representation: Representation, Y: Outputs = None, products: np.ndarray | None = None) -> None:
-    """Raise ``AssertionError`` where a representation breaks the contract of representations.
+    """Raise ``AssertionError`` if a representation breaks the contract of representations.
 
     Parameters
     ----------
     representation : Representation
         An instance.
     Y : array of shape (n, ...), default=None
-        Raw outputs that the representation takes; by default seven vectors, or their Gram matrix for a representation
-        that refuses vectors.
+        Raw outputs that the representation supports; by default seven vectors, or their Gram matrix for a
+        representation that rejects vectors.
     products : array of shape (n, n), default=None
-        The inner products of these outputs, which coordinates must have; ``Y @ Y.T`` by default.
+        The inner products of these outputs, which the coordinates must reproduce; ``Y @ Y.T`` by default.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def check_representation(representation: Representation, Y: Outputs = None, prod
 
 
 def _outputs(representation: Representation) -> _Outputs:
-    """Return outputs that the representation takes: vectors, or else their Gram matrix."""
+    """Return outputs that the representation supports: vectors, or else their Gram matrix."""
     Y = np.random.default_rng(0).standard_normal((7, 3))
     try:
         clone(representation).fit(Y)
@@ -61,7 +61,7 @@ def _outputs(representation: Representation) -> _Outputs:
 
 
 def check_inner_products(representation: Representation, outputs: _Outputs | None = None) -> None:
-    """Coordinates of the training outputs, and of outputs that are encoded, have their inner products."""
+    """The coordinates of training outputs and of encoded outputs reproduce their inner products."""
     Y, products = outputs or _outputs(representation)
     fitted, size = clone(representation).fit(Y), float(np.max(np.abs(products)))
     targets, encoded, message = fitted.targets_, fitted.encode(Y), f"{representation!r}: inner products."
@@ -72,7 +72,7 @@ def check_inner_products(representation: Representation, outputs: _Outputs | Non
 
 
 def check_decode(representation: Representation, outputs: _Outputs | None = None) -> None:
-    """``decode`` gives the training outputs back; after ``encode`` it is an orthogonal projection."""
+    """``decode`` recovers the training outputs; after ``encode`` it is an orthogonal projection."""
     Y, _ = outputs or _outputs(representation)
     fitted, other = clone(representation).fit(Y), np.random.default_rng(5).standard_normal(Y.shape)
     back, once = fitted.decode(fitted.targets_), fitted.decode(fitted.encode(other))
@@ -84,12 +84,12 @@ def check_decode(representation: Representation, outputs: _Outputs | None = None
 
 
 def check_covariance(representation: Representation, outputs: _Outputs | None = None) -> None:
-    """``covariance`` is the second moment of the training outputs, counted with their weights."""
+    """``covariance`` is the weighted second moment of the training outputs."""
     Y, products = outputs or _outputs(representation)
     for weights in (None, np.linspace(0.5, 3.0, len(Y))):
         fitted = clone(representation).fit(Y, weights)
         counts = np.ones(len(Y)) if weights is None else weights
-        # <y_k, C y_l> = (1 / sum w) sum_i w_i <y_k, y_i> <y_i, y_l>: says it without coordinates
+        # <y_k, C y_l> = (1 / sum w) sum_i w_i <y_k, y_i> <y_i, y_l>: the definition without coordinates
         expected = products * counts @ products / np.sum(counts)
         found = fitted.targets_ @ fitted.covariance() @ fitted.targets_.T
         tolerance = _ROUND_OFF * np.max(np.abs(expected))
@@ -97,7 +97,7 @@ def check_covariance(representation: Representation, outputs: _Outputs | None = 
 
 
 def check_operators(representation: Representation, outputs: _Outputs | None = None) -> None:
-    """Output operators in coordinates are positive; a matrix may be refused by ``IncompatibleError``."""
+    """Output operators in coordinates are positive; a matrix may be rejected by ``IncompatibleError``."""
     Y, _ = outputs or _outputs(representation)
     fitted, d = clone(representation).fit(Y), Y.shape[1]
     for operator in (Matrix(np.diag(np.arange(d))), Diagonal(np.arange(d)[::-1])):
@@ -107,7 +107,7 @@ def check_operators(representation: Representation, outputs: _Outputs | None = N
 
 
 def check_take(representation: Representation, outputs: _Outputs | None = None) -> None:
-    """``take`` gives raw outputs from which a fit has the inner products of these samples."""
+    """``take`` returns raw outputs from which a fit reproduces the inner products of these samples."""
     Y, products = outputs or _outputs(representation)
     index = np.array([4, 0, 2])
     part = clone(representation).fit(clone(representation).fit(Y).take(Y, index)).targets_
@@ -116,14 +116,14 @@ def check_take(representation: Representation, outputs: _Outputs | None = None) 
 
 
 def check_representation_dtype_and_arguments(representation: Representation, outputs: _Outputs | None = None) -> None:
-    """Outputs stay as they were, float32 stays float32, and a second fit has the same bits."""
+    """Outputs are not modified, float32 stays float32, and a second fit gives the same bits."""
     raw, _ = outputs or _outputs(representation)
     for dtype in (np.float64, np.float32):
         Y = raw.astype(dtype)
         before, fitted = Y.copy(), clone(representation).fit(Y)
         for result in (fitted.targets_, fitted.encode(Y), fitted.decode(fitted.targets_), fitted.covariance()):
             expect(result.dtype == dtype, f"{representation!r}: {np.dtype(dtype)} becomes {result.dtype}.")
-        assert_array_equal(Y, before, err_msg=f"{representation!r}: an argument is written to.")
+        assert_array_equal(Y, before, err_msg=f"{representation!r}: an argument is modified.")
         assert_array_equal(clone(representation).fit(Y).targets_, fitted.targets_, err_msg=f"{representation!r}.")
 
 

@@ -1,4 +1,4 @@
-"""What every solver keeps: its certificate is true, and it refuses with a reason what it cannot solve."""
+"""Contract checks for solvers: certificates must be true, and unsupported problems rejected with a reason."""
 
 import warnings
 from collections.abc import Sequence
@@ -18,22 +18,22 @@ from fenchel.testing._checks import expect, register, run
 __all__ = ["check_solver"]
 
 _TOL = 1e-6
-_AGREEMENT = 1e-10  # of an objective with the one computed here, relative to its size
+_AGREEMENT = 1e-10  # relative tolerance of the objectives
 _LAM, _GAMMA = 0.1, 0.5
 
 
 def check_solver(solver: Solver, losses: Sequence[Loss] | None = None) -> None:
-    """Raise ``AssertionError`` where a solver breaks the contract of solvers.
+    """Raise ``AssertionError`` if a solver breaks the contract of solvers.
 
-    The solver fits a small problem with each loss. It must reach the tolerance, or refuse with a reason and advice. The
-    primal and the dual objective are computed anew from the dual variables.
+    The solver fits a small problem with each loss. It must reach the tolerance, or reject the problem with a reason and
+    advice. The primal and dual objectives are recomputed from the dual variables.
 
     Parameters
     ----------
     solver : Solver
         An instance.
     losses : sequence of Loss, default=None
-        What to fit with; by default one loss of each kind.
+        Losses to fit with; by default one of each kind.
 
     Examples
     --------
@@ -60,21 +60,21 @@ def _model(solver: Solver, loss: Loss, tol: float = _TOL) -> OperatorKernelRegre
 
 
 def _fits(solver: Solver, losses: Sequence[Loss] | None) -> list[tuple[Loss, OperatorKernelRegressor]]:
-    """Return the fits with the losses that the solver takes; a refusal must say why, and what to use instead."""
+    """Return the fits with the losses that the solver supports; a rejection must give a reason and an alternative."""
     fits = []
     for loss in _losses(losses):
         try:
             fits.append((loss, _model(solver, loss).fit(*_data())))
         except IncompatibleError as error:
             name = type(solver).__name__
-            expect(f"{name} cannot solve this problem" in str(error), f"{solver!r} refuses {loss!r}: {error}")
-            expect("Use " in str(error), f"{solver!r} refuses {loss!r} without advice: {error}")
-    expect(len(fits) > 0, f"{solver!r} takes none of the losses.")
+            expect(f"{name} cannot solve this problem" in str(error), f"{solver!r} rejects {loss!r}: {error}")
+            expect("Use " in str(error), f"{solver!r} rejects {loss!r} without advice: {error}")
+    expect(len(fits) > 0, f"{solver!r} supports none of the losses.")
     return fits
 
 
 def _objectives(loss: Loss, duals: np.ndarray, weights: np.ndarray | None = None) -> tuple[float, float]:
-    """Return the primal and the dual objective, from the definitions."""
+    """Return the primal and dual objectives, computed from their definitions."""
     X, Y = _data()
     bound, counts = loss.bind(Y), np.ones(len(X)) if weights is None else weights
     K, total, weighted = Gaussian(_GAMMA)(X), float(np.sum(counts)), counts[:, None] * duals
@@ -97,7 +97,7 @@ def check_certificate(solver: Solver, losses: Sequence[Loss] | None = None) -> N
 
 
 def check_weights(solver: Solver, losses: Sequence[Loss] | None = None) -> None:
-    """Weights count samples: the certificate of a weighted fit is true too."""
+    """The certificate of a fit with sample weights is true too."""
     X, Y = _data()
     weights = np.linspace(0.5, 3.0, len(X))
     for loss, _ in _fits(solver, losses):
@@ -116,7 +116,7 @@ def check_interrupted(solver: Solver, losses: Sequence[Loss] | None = None) -> N
     short = clone(solver).set_params(max_iter=1)
     for loss, _ in _fits(solver, losses):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it did not converge
+            warnings.simplefilter("ignore")  # ConvergenceWarning is expected
             model = _model(short, loss, tol=1e-14).fit(*_data())
         objectives = _objectives(loss, model.dual_coef_)
         message = f"{solver!r}, {loss!r}: the certificate after one iteration is not that of its duals."
@@ -125,13 +125,13 @@ def check_interrupted(solver: Solver, losses: Sequence[Loss] | None = None) -> N
 
 
 def check_same_bits_and_arguments(solver: Solver, losses: Sequence[Loss] | None = None) -> None:
-    """Two fits have the same bits, inputs stay as they were, and float32 stays float32."""
+    """Two fits give the same bits, inputs are not modified, and float32 stays float32."""
     for loss, model in _fits(solver, losses):
         X, Y = _data()
         again = _model(solver, loss).fit(X, Y)
         assert_array_equal(again.dual_coef_, model.dual_coef_, err_msg=f"{solver!r}, {loss!r}: a second fit differs.")
         for given, original in zip((X, Y), _data(), strict=True):
-            assert_array_equal(given, original, err_msg=f"{solver!r}, {loss!r}: an argument is written to.")
+            assert_array_equal(given, original, err_msg=f"{solver!r}, {loss!r}: an argument is modified.")
         single = _model(solver, loss, tol=1e-3).fit(*_data(np.float32))
         expect(
             single.dual_coef_.dtype == np.float32, f"{solver!r}, {loss!r}: float32 becomes {single.dual_coef_.dtype}."
