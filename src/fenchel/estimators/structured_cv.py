@@ -68,8 +68,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     operator
         As for ``StructuredPredictor``.
     center : bool or "auto", default="auto"
-        As for ``StructuredPredictor``. ``"auto"`` is on with ``kernel="auto"``; with any other kernel both are tried, and
-        the one with the least error of held-out samples is taken (``best_estimator_.center``).
+        As for ``StructuredPredictor``. ``"auto"`` is on with ``kernel="auto"``; with any other kernel both are tried,
+        and the one with the least error of held-out samples is taken (``best_estimator_.center``).
     task_loss : callable or None, default=None
         ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``. ``None``
         chooses loss and lam by the squared distance in the output space before decoding, then the decoder of label sets
@@ -79,8 +79,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     tol
         As for ``StructuredPredictor``.
     n_jobs, checkpoint, progress
-        As for ``OperatorKernelRegressorCV``; where several output kernels or centres are tried, each has a checkpoint of
-        its own, ``errors.npz``, ``errors-1.npz`` and so on, and is counted from the start.
+        As for ``OperatorKernelRegressorCV``. Each output kernel and centre that is tried has a checkpoint of its own,
+        ``errors.npz``, ``errors-1.npz`` and so on, and ``progress`` begins again.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     scoring : str, callable or None, default=None
