@@ -11,7 +11,7 @@ from fenchel._check import Interval, check_parameter
 from fenchel._optional import new_axes
 from fenchel.conformal.samples import Residuals, length
 from fenchel.datasets.functional import as_curves
-from fenchel.outliers.held_out_residuals import residuals_of
+from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
@@ -109,7 +109,7 @@ class OutlierReport:
         model : regressor
             A fitted regressor; of this library, or any other that can be cloned.
         X, y : array, or what else the regressor takes
-            Its training data.
+            Its training data, in the order of the fit.
         cv : int or None, default=None
             Folds of the held-out residuals. ``None`` leaves samples out one at a time where that needs no solve (the
             square loss), else ten folds.
@@ -131,6 +131,11 @@ class OutlierReport:
         is_fitted = np.ones(length(y), dtype=bool) if fitted is None else np.asarray(fitted, dtype=bool)
         if is_fitted.shape != (length(y),):
             raise ValueError(f"fitted must be a mask of {length(y)} samples. Got shape {is_fitted.shape}.")
+        if not are_training_inputs(model, X, is_fitted):
+            raise ValueError(
+                "X must hold the samples that the model was fitted to, in their order. Mark these by fitted= where "
+                "there are others too, and use of_new of the report for new ones."
+            )
         residuals = residuals_of(model, X, y, cv, is_fitted)
         sizes = Sizes.of(model, X, residuals)
         report = cls.of_residuals(residuals, False, None if sizes is None else sizes.held_out)
