@@ -199,6 +199,8 @@ def test_the_report_in_words_tables_and_pictures():
     assert table["score"][0] == report.scores.max() and set(table["sample"]) == set(range(80))
     assert table["flagged"].sum() == report.flagged().sum()
     assert {"dual_norm", "saturation"} <= set(table.dtype.names)
+    pandas = pytest.importorskip("pandas")
+    pandas.testing.assert_frame_equal(report.table(as_frame=True), pandas.DataFrame(table))
     assert repr(report).startswith(f"OutlierReport: {report.flagged().sum()} of 80 samples flagged")
     for draw in (report.plot, report.plot_curves):
         assert draw() is not None

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import host
 from fenchel._check import Interval, check_parameter
-from fenchel._optional import new_axes
+from fenchel._optional import new_axes, require
 from fenchel.conformal.samples import Residuals, length
 from fenchel.datasets.functional import as_curves
 from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
@@ -250,12 +250,21 @@ class OutlierReport:
         is_flagged[seen] = adjusted(np.exp(log_two_sided(self.outlyingness.at_points(rows)[seen]))) <= fdr
         return is_flagged.reshape(self.residuals.shape)
 
-    def table(self, fdr: float = 0.1) -> np.ndarray:
-        """Return one row for each sample, the most outlying first, as a structured array.
+    def table(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
+        """Return one row for each sample, the most outlying first.
 
-        ``pandas.DataFrame(report.table())`` is a data frame of it. Columns: ``sample``, ``score``, ``p_value``,
-        ``conformal_p_value``, ``flagged``, ``kind``, ``residual`` (root mean square of what was observed), and where
-        there are dual variables, ``dual_norm`` and ``saturation``.
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            As for ``flagged``.
+        as_frame : bool, default=False
+            Whether to return a pandas DataFrame.
+
+        Returns
+        -------
+        table : structured array of shape (n,), or DataFrame
+            Columns ``sample``, ``score``, ``p_value``, ``conformal_p_value``, ``flagged``, ``kind``, ``residual`` (root
+            mean square of what was observed), and where there are dual variables, ``dual_norm`` and ``saturation``.
         """
         rows = self.residuals.reshape(len(self), -1)
         columns: dict[str, Any] = {
@@ -273,7 +282,7 @@ class OutlierReport:
         table = np.empty(len(self), dtype=[(name, values.dtype) for name, values in known.items()])
         for name, values in known.items():
             table[name] = values
-        return table
+        return require("pandas", extra="pandas").DataFrame(table) if as_frame else table
 
     def plot(self, ax: Any = None, fdr: float = 0.1) -> Any:
         """Draw the scores of all samples, the flagged ones in colour and with their number.
