@@ -199,13 +199,13 @@ def test_the_report_in_words_tables_and_pictures():
     assert table["score"][0] == report.scores.max() and set(table["sample"]) == set(range(80))
     assert table["flagged"].sum() == report.flagged().sum()
     assert {"dual_norm", "saturation"} <= set(table.dtype.names)
-    pandas = pytest.importorskip("pandas")
-    pandas.testing.assert_frame_equal(report.table(as_frame=True), pandas.DataFrame(table))
     assert repr(report).startswith(f"OutlierReport: {report.flagged().sum()} of 80 samples flagged")
     for draw in (report.plot, report.plot_curves):
         assert draw() is not None
         ax = matplotlib.figure.Figure().subplots()
         assert draw(ax, fdr=0.05) is ax and "flagged" in ax.get_title()
+    pandas = pytest.importorskip("pandas")
+    pandas.testing.assert_frame_equal(report.table(as_frame=True), pandas.DataFrame(table))
 
 
 def test_what_is_wrong_is_named():
