@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
+from typing import Any
 
 __all__ = [
     "DataWarning",
@@ -39,6 +40,9 @@ class FenchelError(Exception):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         self.add_note(see(self._entry))
+
+    def __reduce__(self) -> Any:  # tblib calls no __init__ and takes a wrong __new__ unless there is one
+        return super().__reduce__()
 
 
 class IncompatibleError(FenchelError, ValueError):

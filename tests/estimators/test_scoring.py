@@ -125,7 +125,8 @@ class TestLabelSets:
     @pytest.mark.parametrize("scoring", ["f1_micro", label_scorer("hamming")], ids=repr)
     def test_decoded_outputs_are_scored(self, labels, scoring):
         X, Y = labels
-        model = StructuredPredictorCV(KERNEL, "linear", decoder="threshold", scoring=scoring, **GRID).fit(X, Y)
+        model = StructuredPredictorCV(KERNEL, "linear", decoder="threshold", center=False, scoring=scoring, **GRID)
+        model.fit(X, Y)
         plain = StructuredPredictor(KERNEL, lam=1e-2, decoder="threshold")
         scores = []
         for train, test in FOLDS.split(X):

@@ -483,7 +483,7 @@ class TestCrossValidation:
     LOSSES = (Square(), Huber(0.2))
 
     def chosen(self, **settings):
-        defaults = {"kernel": Gaussian(GAMMA_X), "output_kernel": Gaussian(GAMMA_Y), "lams": self.LAMS}
+        defaults = {"kernel": Gaussian(GAMMA_X), "output_kernel": Gaussian(GAMMA_Y), "lams": self.LAMS, "center": False}
         return StructuredPredictorCV(**{"losses": self.LOSSES, "cv": KFold(3), "tol": 1e-9, **defaults, **settings})
 
     @pytest.mark.parametrize("output_kernel", [Linear(), Gaussian(GAMMA_Y)], ids=repr)
@@ -667,3 +667,18 @@ class TestCentre:
             part = StructuredPredictor(Gaussian(GAMMA_X), lam=1e-2).fit(X[train], Y[train] - mean)
             errors.append(np.mean(np.sum((np.clip(part.embed(X[test]) + mean, 0, 1) - Y[test]) ** 2, axis=1)))
         assert_allclose(found.fold_errors_[0, 0], errors, rtol=1e-6)
+
+    @pytest.mark.parametrize("shift", [0.0, 5.0])
+    def test_the_search_decides(self, labels, shift, tmp_path):
+        """Whichever of both has the least held-out error, with its checkpoint; around 5 the means are needed."""
+        X, Y, _ = labels
+        outputs = Y - Y.mean(axis=0) + shift
+        settings = {"kernel": Gaussian(GAMMA_X), "lams": [1e-2, 1.0], "decoder": "clamp"}
+        both = {center: StructuredPredictorCV(center=center, **settings).fit(X, outputs) for center in (False, True)}
+        wanted = min(both.values(), key=lambda model: model.cv_errors_.min())
+        assert (wanted is both[True]) >= (shift > 0)
+        for _ in range(2):
+            found = StructuredPredictorCV(checkpoint=tmp_path / "errors.npz", **settings).fit(X, outputs)
+            assert found.best_estimator_.center == wanted.best_estimator_.center
+            assert_array_equal(found.cv_errors_, wanted.cv_errors_)
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["errors-1.npz", "errors.npz"]

@@ -204,6 +204,8 @@ def test_the_report_in_words_tables_and_pictures():
         assert draw() is not None
         ax = matplotlib.figure.Figure().subplots()
         assert draw(ax, fdr=0.05) is ax and "flagged" in ax.get_title()
+    pandas = pytest.importorskip("pandas")
+    pandas.testing.assert_frame_equal(report.table(as_frame=True), pandas.DataFrame(table))
 
 
 def test_what_is_wrong_is_named():
@@ -217,6 +219,9 @@ def test_what_is_wrong_is_named():
         OutlierReport.of(model, X, Y, fitted=[True])
     with pytest.raises(ValueError, match="'fdr' parameter"):
         OutlierReport.of(model, X, Y).flagged(0.0)
+    for other, mask in ((X[::-1], None), (X, [True] * 19 + [False])):
+        with pytest.raises(ValueError, match="fitted to, in their order"):
+            OutlierReport.of(model, other, Y, fitted=mask)
     with pytest.raises(ValueError, match="at least 10 samples"):
         OutlierReport.of_curves(Y[:5])
     with pytest.raises(ValueError, match="no curves"):

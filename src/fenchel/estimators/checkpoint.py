@@ -83,8 +83,9 @@ def search_key(
     """Return a key that identifies a search by its data, grid, folds and other settings."""
     grid = ([repr(loss) for loss in losses], lams, [fold.tolist() for fold in folds], settings)
     digest = hashlib.sha256(repr(grid).encode())
+    values = [value for loss in losses for value in loss.get_params().values() if hasattr(value, "shape")]
     problem = training_set.problem(losses[0], lams[0])
     # predictions depend on every parameter of the kernel and of the operator
-    for array in (problem.targets, problem.predictions(problem.targets), problem.mask):
+    for array in (problem.targets, problem.predictions(problem.targets), problem.mask, *values):
         digest.update(b"" if array is None else np.ascontiguousarray(host(array)).tobytes())
     return digest.hexdigest()

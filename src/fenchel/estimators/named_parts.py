@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Self
 
 from fenchel import decoders, losses, representations, solvers, task_losses
-from fenchel._component import from_name
+from fenchel._component import ShortReprMixin, from_name
 from fenchel.kernels import as_scalar_kernel
 from fenchel.kernels.operators import as_operator
 
@@ -31,7 +31,7 @@ _PARTS: dict[str, Callable[[str], Any]] = {  # maps the name of a parameter to t
 }
 
 
-class NamedPartsMixin:
+class NamedPartsMixin(ShortReprMixin):
     """Mixin that allows setting nested parameters of parts given by a short name."""
 
     def set_params(self, **params: Any) -> Self:

@@ -79,6 +79,7 @@ class SearchResult:
     cv_errors: np.ndarray  # (losses, lams)
     fold_errors: np.ndarray  # (losses, lams, folds)
     cv_gaps: np.ndarray  # (losses, lams)
+    is_open: bool = True  # whether the grid of lam was extended as long as the error decreases
     is_cautious: bool = False  # whether to choose the largest lam whose error is nearly the smallest
 
     @property
@@ -115,8 +116,8 @@ class SearchResult:
         return replace(self, lams=lams[order].tolist(), cv_errors=errors, fold_errors=fold_errors, cv_gaps=gaps)
 
     def warn_at_end(self) -> None:
-        """Warn if the best lam is an end of the grid, and the error decreases towards it."""
-        beyond = self.beyond()
+        """Warn if the best lam of the user's grid is an end of it, and the error decreases towards it."""
+        beyond = None if self.is_open else self.beyond()
         if beyond is None or len(self.lams) < _A_GRID:
             return
         lam = self.lams[self.best[1]]
@@ -203,8 +204,7 @@ class Search:
     ) -> SearchResult:
         """Return the errors of the grid; every pair is solved without each fold, using one factorisation.
 
-        The grid of lam is extended as long as its best point is an end. A grid given by the user is not extended; a
-        warning is given instead.
+        The grid of lam is extended as long as its best point is an end. A grid given by the user is not extended.
 
         With ``is_expanded``, predictions are weights of the outputs (n, n); ``settings`` are other settings that the
         errors depend on, for the key of a checkpoint.
@@ -227,9 +227,7 @@ class Search:
                 break
             step = replace(self, lams=[beyond], checkpoint=None, progress=None)
             result = result.joined(step(training_set, folds, measure, is_expanded))
-        if not self.is_open:
-            result.warn_at_end()
-        return result
+        return replace(result, is_open=self.is_open)
 
     def predictions(self, training_set: TrainingSet, folds: list[np.ndarray], result: SearchResult) -> np.ndarray:
         """Return the held-out predictions (n, p) of the best pair."""
@@ -341,6 +339,7 @@ def expose_best(
     settings = estimator._settings()
     fitted = fit_dual(encoded.training_set, settings.loss, settings.lam, settings.solver, settings.tol)
     owner.best_estimator_ = estimator._expose(encoded, fitted)
+    result.warn_at_end()
     warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     warn_of_scales(fitted)
     for name in (*FITTED, *names):

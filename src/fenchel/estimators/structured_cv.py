@@ -1,7 +1,9 @@
 """``StructuredPredictor`` with kernel, loss and lam chosen by cross-validation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -38,7 +40,7 @@ _WIDTHS = (1.0, 0.5, 2.0)  # bandwidths of Gaussian output kernels, in median di
 
 @dataclass(frozen=True)
 class _Trial:
-    """Result of the search for one output kernel."""
+    """Result of the search for one output kernel, with or without centring."""
 
     estimator: StructuredPredictor
     encoded: Any
@@ -67,7 +69,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     operator
         As for ``StructuredPredictor``.
     center : bool or "auto", default="auto"
-        As for ``StructuredPredictor``; ``"auto"`` centres the outputs if ``kernel="auto"``.
+        As for ``StructuredPredictor``. ``"auto"`` centres the outputs if ``kernel="auto"``; with any other kernel both
+        are tried, and the one with the smaller held-out error is kept (``best_estimator_.center``).
     task_loss : callable or None, default=None
         ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``. ``None``
         chooses loss and lam by the squared distance in the output space before decoding, then the decoder of label sets
@@ -77,7 +80,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     tol
         As for ``StructuredPredictor``.
     n_jobs, checkpoint, progress
-        As for ``OperatorKernelRegressorCV``.
+        As for ``OperatorKernelRegressorCV``. Each output kernel and centre that is tried has a checkpoint of its own,
+        ``errors.npz``, ``errors-1.npz`` and so on, and ``progress`` begins again.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     scoring : str, callable or None, default=None
@@ -174,12 +178,18 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         kernels = self._output_kernels(encoded)
         by_task_loss = self.task_loss is not None or self.scoring is not None or len(kernels) > 1
-        trials = [self._trial(search, estimator, encoded, by_task_loss)]
-        for kernel in kernels[1:]:
-            other: StructuredPredictor = clone(estimator).set_params(output_kernel=kernel)
-            data = other._encode(X, y, sample_weight, other._settings().swept(), double=True)
-            trials.append(self._trial(search, other, data, by_task_loss))
-        best = min(trials, key=lambda trial: float(np.min(trial.result.cv_errors)))
+        others = [
+            clone(estimator).set_params(center=center, output_kernel=kernel)
+            for center, kernel in list(product(self._centers(), [estimator.output_kernel, *kernels[1:]]))[1:]
+        ]
+
+        def trials() -> Iterator[_Trial]:
+            yield self._trial(search, estimator, encoded, by_task_loss)
+            for k, other in enumerate(others, start=1):
+                data = other._encode(X, y, sample_weight, other._settings().swept(), double=True)
+                yield self._trial(_numbered(search, k), other, data, by_task_loss)
+
+        best = min(trials(), key=lambda trial: float(np.min(trial.result.cv_errors)))
         self.best_output_kernel_ = best.estimator.output_kernel
         expose_best(self, best.estimator, best.encoded, best.result, ("decoder_",), choice)
         return self
@@ -269,6 +279,12 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         median = float(Gaussian("median").resolve(outputs).gamma)  # type: ignore[arg-type]  # a number now
         return ["linear", *(Gaussian(median / width**2) for width in _WIDTHS)]
 
+    def _centers(self) -> tuple[bool, ...]:
+        """Return whether the outputs are centred, or both where the search decides."""
+        if not isinstance(self.center, str):
+            return (self.center,)
+        return (True,) if is_auto(self.kernel) else (False, True)
+
     def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
         """Return the estimator with the first output kernel."""
         kernels = self.output_kernel if isinstance(self.output_kernel, list | tuple) else [self.output_kernel]
@@ -281,7 +297,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             lam,
             "training_set" if is_auto(self.decoder) else self.decoder,
             self.operator,
-            is_auto(self.kernel) if isinstance(self.center, str) else self.center,
+            self._centers()[0],
             tol=self.tol,
             approximation=self.approximation,
             output_approximation=self.output_approximation,
@@ -294,3 +310,11 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         tags.input_tags.sparse = not is_auto(self.kernel)  # which is one of standardised inputs
         return tags
+
+
+def _numbered(search: Search, k: int) -> Search:
+    """Return the search with the checkpoint of its k-th trial, ``errors-1.npz`` for ``errors.npz``."""
+    if search.checkpoint is None:
+        return search
+    path = Path(search.checkpoint)
+    return replace(search, checkpoint=path.with_name(f"{path.stem}-{k}{path.suffix}"))

@@ -47,7 +47,13 @@ def _losses(quick: bool) -> Result:
 
     def chosen(gamma: float, losses: list[Loss]) -> StructuredPredictorCV:
         model = StructuredPredictorCV(
-            Gaussian(gamma), lams=LAMS, losses=losses, decoder="threshold", task_loss=hamming_losses, cv=KFold(5)
+            Gaussian(gamma),
+            lams=LAMS,
+            losses=losses,
+            decoder="threshold",
+            center=False,
+            task_loss=hamming_losses,
+            cv=KFold(5),
         )
         return model.fit(data.X_train, data.Y_train)
 

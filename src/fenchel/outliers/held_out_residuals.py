@@ -7,16 +7,39 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from fenchel._array import as_like, host
-from fenchel.conformal.samples import Residuals, inputs_for, length, on_one_grid, take
+from fenchel._sparse import as_rows, is_sparse
+from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, on_one_grid, take
 from fenchel.datasets.functional import brings_points
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor
 from fenchel.held_out import held_out
 from fenchel.losses import Square
 
-__all__ = ["MOST_SAMPLES", "held_out_residuals", "residuals_of"]
+__all__ = ["MOST_SAMPLES", "are_training_inputs", "held_out_residuals", "residuals_of"]
 
 _FOLDS = 10
 MOST_SAMPLES = 3000  # above this, folds are fitted one by one
+_SAME = 1e-5  # relative difference of inputs that are considered equal, in float32 too
+
+
+def are_training_inputs(model: Any, X: Any, fitted: np.ndarray) -> bool:
+    """Whether the samples of a mask are those that the model was fitted to, in the same order.
+
+    Also true for models that have not kept their inputs, and for models of other libraries.
+    """
+    machine = getattr(model, "best_estimator_", model)
+    if not isinstance(machine, OperatorKernelRegressor | FunctionalRegressor) or not hasattr(machine, "support_"):
+        return True
+    known: Any = machine.X_fit_
+    rows = np.flatnonzero(fitted)
+    if len(machine.dual_coef_) != len(rows):
+        return False
+    given = inputs_for(machine, as_rows(X) if is_sparse(X) else X, rows[host(machine.support_)], rows)
+    if is_sparse(known) and is_sparse(given) and given.shape == known.shape:
+        return bool(abs(given - known).max() <= _SAME * abs(known).max())
+    values, wanted = numbers(host(given) if is_sparse(given) else given), host(known)
+    if values.size != wanted.size:  # samples of weight zero have no columns of a Gram matrix
+        return True
+    return np.allclose(values.reshape(wanted.shape), wanted, rtol=_SAME, atol=0.0, equal_nan=True)
 
 
 def residuals_of(model: Any, X: Any, y: Any, cv: int | None, fitted: np.ndarray) -> Residuals:

@@ -8,10 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import host
 from fenchel._check import Interval, check_parameter
-from fenchel._optional import new_axes
+from fenchel._optional import new_axes, require
 from fenchel.conformal.samples import Residuals, length
 from fenchel.datasets.functional import as_curves
-from fenchel.outliers.held_out_residuals import residuals_of
+from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
@@ -109,7 +109,7 @@ class OutlierReport:
         model : regressor
             A fitted regressor, of this library or any other that can be cloned.
         X, y : array, or any other input of the regressor
-            Its training data.
+            Its training data, in the order of the fit.
         cv : int or None, default=None
             Number of folds for the held-out residuals. ``None`` is leave-one-out where that needs no solve (the square
             loss), else ten folds.
@@ -131,6 +131,11 @@ class OutlierReport:
         is_fitted = np.ones(length(y), dtype=bool) if fitted is None else np.asarray(fitted, dtype=bool)
         if is_fitted.shape != (length(y),):
             raise ValueError(f"fitted must be a mask of {length(y)} samples. Got shape {is_fitted.shape}.")
+        if not are_training_inputs(model, X, is_fitted):
+            raise ValueError(
+                "X must hold the samples that the model was fitted to, in their order. Mark these by fitted= where "
+                "there are others too, and use of_new of the report for new ones."
+            )
         residuals = residuals_of(model, X, y, cv, is_fitted)
         sizes = Sizes.of(model, X, residuals)
         report = cls.of_residuals(residuals, False, None if sizes is None else sizes.held_out)
@@ -245,12 +250,21 @@ class OutlierReport:
         is_flagged[seen] = adjusted(np.exp(log_two_sided(self.outlyingness.at_points(rows)[seen]))) <= fdr
         return is_flagged.reshape(self.residuals.shape)
 
-    def table(self, fdr: float = 0.1) -> np.ndarray:
-        """Return a structured array with one row for each sample, most outlying first.
+    def table(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
+        """Return a table with one row for each sample, most outlying first.
 
-        ``pandas.DataFrame(report.table())`` converts it to a data frame. Columns: ``sample``, ``score``, ``p_value``,
-        ``conformal_p_value``, ``flagged``, ``kind``, ``residual`` (root mean square of the observed values), and if
-        there are dual variables, ``dual_norm`` and ``saturation``.
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            As for ``flagged``.
+        as_frame : bool, default=False
+            Whether to return a pandas DataFrame.
+
+        Returns
+        -------
+        table : structured array of shape (n,), or DataFrame
+            Columns ``sample``, ``score``, ``p_value``, ``conformal_p_value``, ``flagged``, ``kind``, ``residual`` (root
+            mean square of the observed values), and if there are dual variables, ``dual_norm`` and ``saturation``.
         """
         rows = self.residuals.reshape(len(self), -1)
         columns: dict[str, Any] = {
@@ -268,7 +282,7 @@ class OutlierReport:
         table = np.empty(len(self), dtype=[(name, values.dtype) for name, values in known.items()])
         for name, values in known.items():
             table[name] = values
-        return table
+        return require("pandas", extra="pandas").DataFrame(table) if as_frame else table
 
     def plot(self, ax: Any = None, fdr: float = 0.1) -> Any:
         """Plot the scores of all samples, with flagged ones in colour and labelled by their index.

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import host
 from fenchel.estimators import TableRegressor
+from fenchel.outliers.held_out_residuals import are_training_inputs
 from fenchel.outliers.report import FEWEST, OutlierReport
 
 __all__ = ["outliers_of_table"]
@@ -20,8 +20,6 @@ def outliers_of_table(regressor: TableRegressor, table: Any) -> tuple[OutlierRep
     fitted, estimator = np.isin(rows, regressor.rows_), regressor.estimator_
     if fitted.sum() != len(regressor.rows_) or len(rows) < FEWEST:
         return None
-    known = np.asarray(host(estimator.X_fit_))
-    inputs = np.asarray(X)[fitted][estimator.support_].reshape(known.shape)
-    if not np.allclose(inputs, known, rtol=1e-5):
+    if not are_training_inputs(estimator, X, fitted):
         return None
     return OutlierReport.of(estimator, X, targets - regressor.offset_, fitted=fitted), rows
