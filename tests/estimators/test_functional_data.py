@@ -59,7 +59,7 @@ class TestOutputs:
         assert fitted.score(X, skfda.FDataGrid(Y, GRID)) == pytest.approx(plain.score(X, Y, grid=GRID), rel=1e-10)
 
     def test_functions_as_inputs(self, skfda):
-        """Kernels of curves take the grid of the functions; a function on another grid is refused."""
+        """Kernels of curves take the grid of the functions."""
         data = make_functional(20, 15, random_state=0)
         t = np.linspace(0, 1, 15) ** 2
         for kernel in (FunctionalGaussian(2.0), IntegralLaplacian(2.0) + FunctionalGaussian(0.1)):
@@ -73,8 +73,26 @@ class TestOutputs:
             plain = FunctionalRegressor(kernel).fit(data.X, data.Y).predict(data.X[:4])
             assert np.max(np.abs(found - plain)) > 1e-4  # the uneven grid does count
         assert kernel.left.grid is None  # the user's kernel is left as it was
-        with pytest.raises(ValueError, match="grid must be the grid that X comes with"):
-            curves.predict(skfda.FDataGrid(data.X, np.linspace(0, 1, 15)))
+
+    def test_new_inputs_on_another_grid(self, skfda):
+        """They are interpolated at the points of the training inputs if they are known there."""
+        data = make_functional(20, 15, random_state=0)
+        fitted = FunctionalRegressor(lam=1e-2).fit(skfda.FDataGrid(data.X, data.t), data.Y)
+        t = np.linspace(-0.1, 1.1, 9)
+        coarse = np.stack([np.interp(t, data.t, row) for row in data.X[:4]])
+        wanted = fitted.predict(np.stack([np.interp(data.t, t, row) for row in coarse]))
+        assert_allclose(fitted.predict(skfda.FDataGrid(coarse, t)), wanted, rtol=0, atol=SAME)
+        with pytest.raises(ValueError, match=r"X must be defined on \[0, 1\].*Got functions on \[0\.2, 1\]. Observe"):
+            fitted.predict(skfda.FDataGrid(coarse, np.linspace(0.2, 1, 9)))
+
+    def test_names_of_functions(self, sample, skfda):
+        X, Y = sample
+        names = {"argument_names": ("hour",), "coordinate_names": ("flow",)}
+        inputs = skfda.FDataGrid(X, sample_names=[f"day {i}" for i in range(12)], coordinate_names=("rain",))
+        fitted = model(kernel=FunctionalGaussian(1.0)).fit(inputs, skfda.FDataGrid(Y, GRID, **names))
+        found = fitted.predict(inputs[:2])
+        assert {name: getattr(found, name) for name in names} == names
+        assert found.sample_names == ("day 0", "day 1")
 
     def test_functions_in_a_basis(self, sample, skfda):
         X, Y = sample
