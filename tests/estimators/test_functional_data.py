@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fenchel import FunctionalRegressor
+from fenchel import FunctionalRegressor, FunctionalRegressorCV, surfaces
 from fenchel.datasets import as_curves, make_functional
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralLaplacian, Laplacian, Matrix, Part, Separable
@@ -435,3 +435,24 @@ class TestScattered:
         t = np.linspace(0.05, 0.95, 50)
         error = fitted.predict(X, t) - (np.sin(6 * t) + X[:, :1])
         assert np.sqrt(np.mean(error**2)) < 0.1
+
+    @pytest.mark.parametrize("loss", ["square", Huber(0.2)], ids=str)
+    def test_solved_on_the_values_alone(self, rng, loss):
+        """The same as the splitting on the union of the points, with curves of unequal length and weights."""
+        X, Y = self.ragged(12, 5, rng)
+        Y[3] = tuple(part[:2] for part in Y[3])
+        weights = 1.0 + np.arange(12) % 2
+        own, union = (
+            model(loss=loss, lam=1e-3, solver=solver, tol=1e-10).fit(X, Y, sample_weight=weights)
+            for solver in ("auto", "douglas_rachford")
+        )
+        assert own.n_iter_ < union.n_iter_
+        assert own.duality_gap_ <= 1e-10
+        assert_allclose(own.predict(X), union.predict(X), rtol=0, atol=1e-5)
+
+    def test_cross_validated_on_the_values_alone(self, rng, monkeypatch):
+        X, Y = self.ragged(12, 4, rng)
+        search = FunctionalRegressorCV(Gaussian(0.3), lams=[1e-3, 0.1], losses=["square", Huber(0.2)], cv=3, tol=1e-8)
+        own = search.fit(X, Y).cv_errors_
+        monkeypatch.setattr(surfaces, "compact", lambda problem: None)
+        assert_allclose(own, search.fit(X, Y).cv_errors_, rtol=1e-4)
