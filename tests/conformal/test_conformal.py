@@ -210,7 +210,9 @@ def test_functions_keep_their_names_in_infinite_bands_around_a_regressor_of_scik
         band = model.predict_interval(inputs[:3], coverage=0.999)
     assert np.all(np.isinf(band.lower.data_matrix)) and band.contains(outputs[:3]).all()
     assert band.upper.argument_names == ("hour",) and band.upper.sample_names == ("day 0", "day 1", "day 2")
-    (line,) = band.plot(index=1).lines
+    ax = band.plot(index=1)
+    assert ax.get_xlabel() == "hour"
+    (line,) = ax.lines
     np.testing.assert_array_equal(line.get_ydata(), model.predict(inputs[1]).data_matrix[0, :, 0])
 
 

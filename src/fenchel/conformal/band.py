@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel._optional import new_axes
 from fenchel.conformal.samples import at_points, length, numbers, of_shape
-from fenchel.datasets.functional import as_curves, brings_points
+from fenchel.datasets.functional import as_curves, brings_points, function_names
 
 __all__ = ["PredictionBand"]
 
@@ -130,7 +130,11 @@ class PredictionBand:
             _draw(ax, at, truth[pick], "-" if is_curve else "x", "observed")
         if self.prediction is not None:
             _draw(ax, places, numbers(self.prediction)[pick], "-" if is_curve else "o", "prediction")
-        ax.set_xlabel("sample" if is_flat else "t" if is_curve else "output")
+        if not is_curve:
+            ax.set_xticks(places[:: max(1, len(places) // 10)])
+            ax.margins(x=0.1)
+        name = function_names(self.lower, "argument_names").get("argument_names", (None,))[0] or "t"
+        ax.set_xlabel("sample" if is_flat else name if is_curve else "output")
         ax.set_title("Prediction intervals" if is_flat else f"Prediction band of sample {index}")
         ax.legend()
         return ax
