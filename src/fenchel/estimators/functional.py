@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_host, is_numpy, namespace
 from fenchel._check import Options, check_array, check_memory, check_parameter, outputs_like
-from fenchel.datasets.functional import Curves, as_curves, is_fdata, to_fdata
+from fenchel.datasets.functional import Curves, as_curves, at_training_points, function_names, is_fdata, to_fdata
 from fenchel.estimators.curve_center import CurveCenter, channel_scales
 from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
@@ -51,7 +51,7 @@ class _Encoded:
     operator: IntegralOperator
     center: CurveCenter | None
     scale: np.ndarray | None  # one for each channel of the outputs
-    is_fdata: bool  # outputs came as a scikit-fda object
+    names: dict[str, Any]  # names of the outputs, if they came as a scikit-fda object
     given: Curves  # all given curves
 
     @property
@@ -152,6 +152,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
 
     _expansion: KernelExpansion
     representation_: CurveRepresentation
+    _input_grid: np.ndarray | None  # None unless inputs are scikit-fda objects
+    _output_names: dict[str, Any]  # empty unless outputs are scikit-fda objects
 
     def __init__(
         self,
@@ -230,7 +232,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         """
         check_parameter("predict", "derivative", derivative, Options((False, True)))
         check_is_fitted(self)
-        X = self._checked_inputs(X, reset=False)[0]
+        rows, X = function_names(X, "sample_names"), self._checked_inputs(X, reset=False)[0]
         points = self.grid_ if grid is None else as_points(grid)
         warn_of_domain(points, self.grid_)
         matrix = self.representation_.evaluation(self._operator, points, derivative)
@@ -240,7 +242,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         if self.center_ is not None:
             values = values + as_like(self.center_(points, derivative).reshape(1, -1), values)
         shaped = self.representation_.shaped(namespace(X).astype(values, X.dtype, copy=False))
-        return to_fdata(Curves(points, shaped)) if self._is_fdata else shaped
+        return to_fdata(Curves(points, shaped), **self._output_names, **rows) if self._output_names else shaped
 
     def gradient(self, X: Any, grid: Array | None = None, almost_everywhere: bool = False) -> Array:
         """Return the derivatives of the predictions with respect to the columns of X.
@@ -330,12 +332,13 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         operator = self._output_operator(curves.grid, representation)
         kernel = Separable(self._input_kernel(input_grid), operator)
         training_set = encode(X, curves, kernel, representation, settings, sample_weight, operator)
-        return _Encoded(training_set, operator, center, scale, is_fdata(y), given)
+        names = function_names(y, "argument_names", "coordinate_names")
+        return _Encoded(training_set, operator, center, scale, names, given)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
         expose(self, fitted)
-        self._operator, self._is_fdata = encoded.operator, encoded.is_fdata
+        self._operator, self._output_names = encoded.operator, encoded.names
         self.center_, self.scale_ = encoded.center, encoded.scale
         self.grid_ = self.representation_.grid_
         self.representation_error_ = self.representation_.representation_error_
@@ -348,7 +351,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     def _checked_inputs(self, X: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
         """Return inputs as an array of floats, (n, d) or (n, m, c), and their grid if they have one."""
         if is_fdata(X):
-            curves = as_curves(X, None if reset else getattr(self, "_input_grid", None), "X")
+            points = None if reset else self._input_grid
+            curves = as_curves(X, name="X") if points is None else at_training_points(X, points, "X")
             X, grid = curves.values, curves.grid
         else:
             grid = None
