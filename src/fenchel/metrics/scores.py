@@ -35,6 +35,8 @@ class Scores:
         That of the mean of the training targets as the prediction of every row.
     rmse_of_linear : float or None
         That of a linear model of the training rows, where there is one.
+    output_r2, output_rmse : tuple of float or None
+        The first two for each output, the error in its own units. ``None`` for curves.
     """
 
     n_rows: int
@@ -42,6 +44,8 @@ class Scores:
     rmse: float
     rmse_of_mean: float
     rmse_of_linear: float | None = None
+    output_r2: tuple[float, ...] | None = None
+    output_rmse: tuple[float, ...] | None = None
 
     @classmethod
     def of(
@@ -73,15 +77,20 @@ class Scores:
         observed = np.asarray(observed, dtype=np.float64)
         errors = _sums_of_squares(observed - predicted)
         spread = _sums_of_squares(observed - mean_of_columns(observed))
+        seen = np.maximum(np.sum(~np.isnan(observed), axis=0), 1)
+        output_rmse = None if grid is not None else tuple(np.sqrt(errors / seen).tolist())
         if grid is not None:  # one output, a function: integrals instead of single points
             weights = trapezoid_weights(grid)
             errors, spread = np.atleast_1d(weights @ errors), np.atleast_1d(weights @ spread)
+        r2 = _determination(errors, spread) if len(observed) > 1 else np.full(len(errors), np.nan)
         return cls(
             len(observed),
-            float(np.mean(_determination(errors, spread))) if len(observed) > 1 else float("nan"),
+            float(np.mean(r2)),
             _root_mean_square(observed - predicted),
             _root_mean_square(observed - mean),
             None if linear is None else _root_mean_square(observed - linear),
+            None if grid is not None else tuple(r2.tolist()),
+            output_rmse,
         )
 
 
