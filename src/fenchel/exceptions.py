@@ -74,4 +74,4 @@ class ScaleWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """Data about which a model can say little: contradictory outputs, text among numbers, inputs far from all others."""
+    """Data about which a model can say little: contradictory outputs, text among numbers, inputs far from others."""
