@@ -154,7 +154,7 @@ def test_kernels_are_compared_without_the_replicates_of_a_sample(rng):
     search = OperatorKernelRegressorCV(losses=["square"])
     leaking, apart = clone(search).fit(x, y), clone(search).fit(x, y, groups=groups)
     assert apart.score(x, y) < 0.9 < 0.95 < leaking.score(x, y)
-    assert apart.cv_errors_.min() > 10 * leaking.cv_errors_.min()
+    assert apart.cv_errors_.min() > 3 * leaking.cv_errors_.min()
     with pytest.raises(ValueError, match=r"groups must have shape \(150,\)"):
         search.fit(x, y, groups=groups[:-1])
     with pytest.raises(ValueError, match="use cv=LeaveOneGroupOut"):

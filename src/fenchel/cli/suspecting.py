@@ -30,8 +30,8 @@ def run(model: Path, data: Path, fdr: float, n_rows: int, output: Path | None, a
         write_whole(output, ("\n".join(lines) + "\n").encode())
     flagged, reason = table[table["flagged"]], "outputs" if "outputs" in names else "kind"
     if as_json:
-        found = {"rows": len(table), "fdr": fdr, "flagged": flagged["sample"].tolist()}
-        click.echo(json.dumps(found | ({"targets": flagged[reason].tolist()} if reason == "outputs" else {})))
+        more = {"targets": flagged[reason].tolist()} if reason == "outputs" else {}
+        click.echo(json.dumps({"rows": len(table), "fdr": fdr, "flagged": flagged["sample"].tolist(), **more}))
         return
     click.echo(f"{len(flagged)} of {len(table)} rows flagged at a false discovery rate of {fdr:g}. {ROWS}")
     for row in table[:n_rows]:
