@@ -10,7 +10,14 @@ from fenchel.estimators.validation import warn_user
 from fenchel.exceptions import DataWarning, ScaleWarning
 from fenchel.losses import Loss
 
-__all__ = ["n_far", "warn_of_clipping", "warn_of_distance", "warn_of_domain", "warn_of_duplicates", "warn_of_kernel"]
+__all__ = [
+    "far_inputs",
+    "warn_of_clipping",
+    "warn_of_distance",
+    "warn_of_domain",
+    "warn_of_duplicates",
+    "warn_of_kernel",
+]
 
 _ROWS = 50  # of the Gram matrix that are looked at
 _FEWEST = 30  # samples that say something about the scale of a kernel or a loss
@@ -18,6 +25,7 @@ _ALONE = 1e-3  # kernel with the nearest other sample, over the diagonal, at whi
 _SAME = 1e-6  # spread of all entries over the diagonal at which samples are the same to the kernel
 _REPEATED = 0.5  # share of the variance of the outputs that is left between samples of one input
 _FAR = 1e-6  # cosine with every training input, in the feature space, at which an input is far from all of them
+_SHOWN = 5  # places of inputs that a warning names
 _CLIPPED = 0.95  # share of clipped samples at which a loss has lost its quadratic part
 
 
@@ -92,23 +100,26 @@ def warn_of_duplicates(training_set: TrainingSet) -> None:
         )
 
 
-def n_far(scalar: Any, gram: Any, X: Array, Z: Array) -> int:
-    """Return how many inputs have practically no kernel value with any training input Z; ``gram`` is that of both."""
+def far_inputs(scalar: Any, gram: Any, X: Array, Z: Array) -> np.ndarray:
+    """Return which inputs have practically no kernel value with any training input Z; ``gram`` is that of both."""
+    is_far = np.zeros(X.shape[0], dtype=bool)
     if not is_numpy(X):
-        return 0
+        return is_far
     sums = np.abs(gram.matmul(np.ones((Z.shape[0], 1), dtype=X.dtype)))[:, 0]
     least = _FAR * np.sqrt(np.abs(scalar.diag(X))) * np.sqrt(np.max(np.abs(scalar.diag(Z))))
     suspects = np.flatnonzero((sums < Z.shape[0] * least) & (least > 0))
-    if len(suspects) == 0:
-        return 0
-    return int(np.sum(np.max(np.abs(scalar(X[suspects], Z)), axis=1) < least[suspects]))
+    if len(suspects):
+        is_far[suspects] = np.max(np.abs(scalar(X[suspects], Z)), axis=1) < least[suspects]
+    return is_far
 
 
-def warn_of_distance(n_far: int, n: int) -> None:
+def warn_of_distance(is_far: np.ndarray) -> None:
     """Warn about new inputs that are far from all training inputs."""
-    if n_far:
+    places = np.flatnonzero(is_far).tolist()
+    if places:
+        shown = ", ".join(map(str, places[:_SHOWN])) + (", ..." if len(places) > _SHOWN else "")
         warn_user(
-            f"{n_far} of {n} samples are far from all training inputs: every kernel value is below {_FAR:g} of the "
+            f"{len(places)} of {len(is_far)} samples are far from all training inputs (index {shown}): every kernel value is below {_FAR:g} of the "
             "diagonal, and the prediction is the centre of the outputs. Check the units of X, or use a wider kernel "
             "or one with a linear part.",
             DataWarning,
