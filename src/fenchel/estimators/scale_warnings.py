@@ -119,9 +119,9 @@ def warn_of_distance(is_far: np.ndarray) -> None:
     if places:
         shown = ", ".join(map(str, places[:_SHOWN])) + (", ..." if len(places) > _SHOWN else "")
         warn_user(
-            f"{len(places)} of {len(is_far)} samples are far from all training inputs (index {shown}): every kernel value is below {_FAR:g} of the "
-            "diagonal, and the prediction is the centre of the outputs. Check the units of X, or use a wider kernel "
-            "or one with a linear part.",
+            f"{len(places)} of {len(is_far)} samples are far from all training inputs (index {shown}): every kernel "
+            f"value is below {_FAR:g} of the diagonal, and the prediction is the centre of the outputs. Check the "
+            "units of X, or use a wider kernel or one with a linear part.",
             DataWarning,
             "far-inputs",
         )
