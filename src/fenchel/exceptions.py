@@ -78,4 +78,4 @@ class ScaleWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """Data about which a model can say little: contradictory outputs, or inputs far from the training data."""
+    """Data about which a model can say little: contradictory outputs, text among numbers, inputs far from others."""

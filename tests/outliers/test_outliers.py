@@ -208,6 +208,24 @@ def test_the_report_in_words_tables_and_pictures():
     pandas.testing.assert_frame_equal(report.table(as_frame=True), pandas.DataFrame(table))
 
 
+def test_the_output_that_is_wrong_is_named():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = np.linspace(-2, 2, 60)[:, None]
+    Y = np.hstack([np.sin(X), 1000 * np.cos(X)]) + rng.standard_normal((60, 2)) * [0.05, 50.0]
+    Y[15, 0] += 1.0
+    Y[30, 1] -= 1000.0
+    Y[45] += [1.0, 1000.0]
+    model = OperatorKernelRegressor(loss="huber", lam=1e-4, center=True, scale=True).fit(X, Y)
+    report = OutlierReport.of(model, X, pandas.DataFrame(Y, columns=["temperature", "pressure"]))
+    table = report.table()
+    named = dict(zip(table["sample"].tolist(), table["outputs"].tolist(), strict=True))
+    assert (named[15], named[30], named[45]) == ("temperature", "pressure", "temperature, pressure")
+    assert "temperature, pressure" in repr(report)
+    assert OutlierReport.of(model, X, Y).wrong_outputs()[15] == "output 0"
+    assert OutlierReport.of_residuals(Residuals(Y[:, :1], None, ()), False).wrong_outputs() is None
+
+
 def test_what_is_wrong_is_named():
     X, Y, _ = wrong_pairs(20)
     model = FunctionalRegressor().fit(X, Y)

@@ -13,7 +13,7 @@ from fenchel._array import Array, as_index, as_like, device, eps, host, is_singl
 from fenchel._check import free_memory
 from fenchel.estimators.certificates import exact_certificate, sampled_certificate
 from fenchel.estimators.scale_warnings import (
-    n_far,
+    far_inputs,
     warn_of_clipping,
     warn_of_distance,
     warn_of_duplicates,
@@ -121,7 +121,7 @@ class KernelExpansion:
     def _joined_values(self, X: Array, matrix: Array | None) -> Array:
         """Return the values of all blocks; warn about inputs that are far from the sample."""
         blocks = [self._values(block, matrix) for block in self._blocks(X)]
-        warn_of_distance(sum(far for _, far in blocks), X.shape[0])
+        warn_of_distance(np.concatenate([is_far for _, is_far in blocks]))
         return _joined([values for values, _ in blocks])
 
     def _blocks(self, X: Array) -> Iterator[Array]:
@@ -137,17 +137,19 @@ class KernelExpansion:
         for first in range(0, X.shape[0], rows):
             yield X[first : min(first + rows, X.shape[0]), ...]
 
-    def _values(self, X: Array, matrix: Array | None) -> tuple[Array, int]:
-        """Return the values at some inputs, and the number of these that are far from the sample."""
+    def _values(self, X: Array, matrix: Array | None) -> tuple[Array, np.ndarray]:
+        """Return the values at some inputs, and a mask of those that are far from the sample."""
+        is_far = np.zeros(X.shape[0], dtype=bool)
         if self.coef.shape[0] == 0:
             width = self.coef.shape[1] if matrix is None else matrix.shape[1]
-            return namespace(X).zeros((X.shape[0], width), dtype=X.dtype, device=device(X)), 0
+            return namespace(X).zeros((X.shape[0], width), dtype=X.dtype, device=device(X)), is_far
         gram, coef = self._gram(X)
         kernel: Any = self.kernel
-        far = n_far(kernel.terms[0][0], gram.terms[0][0], X, self.X) if self.tells_far else 0
+        if self.tells_far:
+            is_far = far_inputs(kernel.terms[0][0], gram.terms[0][0], X, self.X)
         if matrix is None:
-            return gram.matmul(as_like(coef, X)), far
-        return gram.terms[0][0].matmul(as_like(coef, X) @ as_like(matrix, X)), far
+            return gram.matmul(as_like(coef, X)), is_far
+        return gram.terms[0][0].matmul(as_like(coef, X) @ as_like(matrix, X)), is_far
 
     def _gram(self, X: Array) -> tuple[Any, Array]:
         """Return the Gram operator between inputs and the model, and the coefficients that it acts on."""

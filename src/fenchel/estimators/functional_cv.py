@@ -160,13 +160,18 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self.metric = metric
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None, groups: Any = None
+    ) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
         ----------
         X, y, grid, sample_weight
             As for ``FunctionalRegressor.fit``.
+        groups : array of shape (n,) or None, default=None
+            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
+            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
 
         Returns
         -------
@@ -175,7 +180,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         """
         check_metric(self)
         scoring = Scoring.of(self)
-        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
         if is_auto(self.kernel):
             estimator, encoded, search, choice = self._chosen(search, X, y, sample_weight, grid)
         else:
@@ -220,7 +225,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
 
         encode(False)
         input_grid = estimators[False]._input_grid
-        choice = choose_kernel(encode, self.losses, input_grid is not None, input_grid, self.metric)
+        choice = choose_kernel(encode, self.losses, input_grid is not None, input_grid, self.metric, search.groups)
         losses = choice.resolved_losses() if choice.is_robust else choice.losses
         search = search.chosen(choice, losses, self)
         estimator = estimators[choice.is_robust]

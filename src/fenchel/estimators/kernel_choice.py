@@ -101,26 +101,33 @@ def is_robust(loss: Loss, training_set: TrainingSet) -> bool:
 
 
 def choose_kernel(
-    encode: Callable[[bool], Encoded], losses: Any, curves: bool = False, grid: Any = None, metric: Any = None
+    encode: Callable[[bool], Encoded],
+    losses: Any,
+    curves: bool = False,
+    grid: Any = None,
+    metric: Any = None,
+    groups: np.ndarray | None = None,
 ) -> KernelChoice:
     """Choose the kernel with the smallest leave-one-out error, and the losses to fit with.
 
     ``encode(robust)`` returns the data, centred and scaled robustly or not; its kernel does not matter. ``losses`` are
-    those to choose from, and ``metric`` is as for ``search_kernel``. With ``"auto"`` there are two searches, one for
-    the square loss and one for Huber's loss, and the square loss is chosen if the variance of its leave-one-out errors
-    is smaller by more than 1.5 standard errors of the difference. Gross errors in the targets make that difference
-    noisy, so that the robust loss is chosen; with heavy tails that the inputs explain, the difference is clear.
+    those to choose from; ``metric`` and ``groups`` are as for ``search_kernel``. With ``"auto"`` there are two
+    searches, one for the square loss and one for Huber's loss, and the square loss is chosen if the variance of its
+    leave-one-out errors is smaller by more than 1.5 standard errors of the difference. Gross errors in the targets make
+    that difference noisy, so that the robust loss is chosen; with heavy tails that the inputs explain, the difference
+    is clear.
     """
     encoded = encode(False)
     if not is_auto(losses):
         given = as_losses(losses)
         robust = any(is_robust(loss, encoded.training_set) for loss in given)
         encoded = encode(True) if robust else encoded
-        search = _searched(encoded.training_set, robust, curves, grid, metric)
+        search = _searched(encoded.training_set, robust, curves, grid, metric, groups)
         return KernelChoice.of(encoded, given, robust, {robust: search})
     candidates = {False: encoded, True: encode(True)}
     searches = {
-        robust: _searched(encoded.training_set, robust, curves, grid, metric) for robust, encoded in candidates.items()
+        robust: _searched(encoded.training_set, robust, curves, grid, metric, groups)
+        for robust, encoded in candidates.items()
     }
     square, huber = (
         _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
@@ -140,11 +147,12 @@ def encoded_for_search(
     X: Any,
     y: Any,
     sample_weight: Array | None,
+    groups: np.ndarray | None = None,
 ) -> tuple[Any, Any, KernelChoice | None]:
     """Return an estimator and its data for a search over losses and lam, with the kernel of ``owner``.
 
     ``losses`` are as for ``choose_kernel``; ``estimators`` has one for robust losses and one for others; ``check``
-    raises if there are too few samples.
+    raises if there are too few samples; ``groups`` of samples are left out together.
     """
     settings = estimators[False]._settings().swept()
     if not is_auto(owner.kernel):
@@ -159,7 +167,7 @@ def encoded_for_search(
         check_fits(points, as_operator_kernel(Gaussian()), settings, n_outputs)  # before the search, not after
         return encoded
 
-    choice = choose_kernel(encode, losses, metric=getattr(owner, "metric", None))
+    choice = choose_kernel(encode, losses, metric=getattr(owner, "metric", None), groups=groups)
     kernel = as_operator_kernel(choice.search.kernel, owner.operator)
     if owner.lams is None:
         settings = replace(settings, lam=min(choice.lams))  # the smallest lam needs the most features
@@ -168,7 +176,9 @@ def encoded_for_search(
     return estimator, replace(choice.encoded, training_set=training_set), choice
 
 
-def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any, metric: Any) -> KernelSearch:
+def _searched(
+    training_set: TrainingSet, robust: bool, curves: bool, grid: Any, metric: Any, groups: np.ndarray | None
+) -> KernelSearch:
     targets, scale = training_set.targets, training_set.representation.row_scale_
     search = search_kernel(
         training_set.X,
@@ -179,6 +189,7 @@ def _searched(training_set: TrainingSet, robust: bool, curves: bool, grid: Any, 
         grid=grid,
         observed=training_set.representation.observed_,
         metric=metric,
+        groups=groups if groups is None or training_set.index is None else groups[training_set.index],
     )
     if scale is None:
         return search

@@ -164,13 +164,18 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         self.certificate = certificate
 
     @all_or_nothing
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: Any = None) -> Self:
         """Choose lam and the kernel, then fit on the whole sample.
 
         Parameters
         ----------
         X, y, sample_weight : array
             As for ``QuantileFunctionRegressor.fit``.
+        groups : array of shape (n,) or None, default=None
+            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
+            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
+            The regressions of a pilot choose their lam by leaving out single samples; pass ``pilot=False`` if
+            replicates are many.
 
         Returns
         -------
@@ -184,7 +189,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         errors, best = [], None
         for kernel, level_kernel in self._kernels():
             estimator, trials = self._estimator(kernel, level_kernel), None
-            search = self._search(estimator)
+            search = self._search(estimator, groups)
             if is_auto(kernel):
                 kernel, trials = _found_kernel(estimator, search, X, y, sample_weight)
                 estimator.set_params(kernel=kernel)
@@ -231,9 +236,9 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
                 raise ValueError(f"The {name!r} parameter must hold at least one kernel. Got none.")
         return list(product(*lists))
 
-    def _search(self, estimator: QuantileFunctionRegressor) -> Search:
+    def _search(self, estimator: QuantileFunctionRegressor, groups: Any) -> Search:
         """Return the search over lam, on a grid that depends on whether there is a pilot."""
-        search = Search.of(self, [estimator._settings().loss])
+        search = Search.of(self, [estimator._settings().loss], groups)
         if estimator.pilot and self.lams is None:
             search = replace(search, lams=_LAMS)
         return replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
@@ -300,7 +305,8 @@ def _found_kernel(
     search.folds(training_set)  # raises if there are too few samples
     outputs = host(encoded.outputs).reshape(training_set.n_samples, -1)
     targets = pilot_targets(outputs, training_set.counts)
-    result = search_kernel(training_set.X, targets, training_set.weights)
+    groups = search.groups if search.groups is None or training_set.index is None else search.groups[training_set.index]
+    result = search_kernel(training_set.X, targets, training_set.weights, groups=groups)
     return result.kernel, trial_table({False: result})
 
 

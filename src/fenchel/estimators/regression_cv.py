@@ -160,13 +160,16 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self.metric = metric
 
     @all_or_nothing
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: Any = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
         ----------
         X, y, sample_weight : array
             As for ``OperatorKernelRegressor.fit``.
+        groups : array of shape (n,) or None, default=None
+            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
+            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
 
         Returns
         -------
@@ -175,11 +178,11 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         """
         check_metric(self)
         scoring = Scoring.of(self)
-        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
         estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
         estimators = {key: one.set_params(lam=min(search.lams)) for key, one in estimators.items()}
         estimator, encoded, choice = encoded_for_search(
-            self, self.losses, estimators, search.folds, X, y, sample_weight
+            self, self.losses, estimators, search.folds, X, y, sample_weight, search.groups
         )
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         training_set = encoded.training_set

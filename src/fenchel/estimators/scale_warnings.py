@@ -10,7 +10,14 @@ from fenchel.estimators.validation import warn_user
 from fenchel.exceptions import DataWarning, ScaleWarning
 from fenchel.losses import Loss
 
-__all__ = ["n_far", "warn_of_clipping", "warn_of_distance", "warn_of_domain", "warn_of_duplicates", "warn_of_kernel"]
+__all__ = [
+    "far_inputs",
+    "warn_of_clipping",
+    "warn_of_distance",
+    "warn_of_domain",
+    "warn_of_duplicates",
+    "warn_of_kernel",
+]
 
 _ROWS = 50  # number of rows of the Gram matrix that are checked
 _FEWEST = 30  # minimum number of samples for a check of the scale of a kernel or a loss
@@ -18,6 +25,7 @@ _ALONE = 1e-3  # kernel value with the nearest other sample, relative to the dia
 _SAME = 1e-6  # range of all entries relative to the diagonal, below which the kernel cannot tell samples apart
 _REPEATED = 0.5  # fraction of the variance of the outputs that remains between samples with the same input
 _FAR = 1e-6  # cosine with training inputs in the feature space, below which an input is far from all of them
+_SHOWN = 5  # number of inputs that a warning names
 _CLIPPED = 0.95  # fraction of clipped samples above which the quadratic part of a loss is lost
 
 
@@ -92,25 +100,31 @@ def warn_of_duplicates(training_set: TrainingSet) -> None:
         )
 
 
-def n_far(scalar: Any, gram: Any, X: Array, Z: Array) -> int:
-    """Count inputs X whose kernel values with all training inputs Z nearly vanish; ``gram`` is that of X and Z."""
+def far_inputs(scalar: Any, gram: Any, X: Array, Z: Array) -> np.ndarray:
+    """Return a mask of the inputs X whose kernel values with all training inputs Z nearly vanish.
+
+    ``gram`` is the Gram operator of X and Z.
+    """
+    is_far = np.zeros(X.shape[0], dtype=bool)
     if not is_numpy(X):
-        return 0
+        return is_far
     sums = np.abs(gram.matmul(np.ones((Z.shape[0], 1), dtype=X.dtype)))[:, 0]
     least = _FAR * np.sqrt(np.abs(scalar.diag(X))) * np.sqrt(np.max(np.abs(scalar.diag(Z))))
     suspects = np.flatnonzero((sums < Z.shape[0] * least) & (least > 0))
-    if len(suspects) == 0:
-        return 0
-    return int(np.sum(np.max(np.abs(scalar(X[suspects], Z)), axis=1) < least[suspects]))
+    if len(suspects):
+        is_far[suspects] = np.max(np.abs(scalar(X[suspects], Z)), axis=1) < least[suspects]
+    return is_far
 
 
-def warn_of_distance(n_far: int, n: int) -> None:
+def warn_of_distance(is_far: np.ndarray) -> None:
     """Warn about new inputs that are far from all training inputs."""
-    if n_far:
+    places = np.flatnonzero(is_far).tolist()
+    if places:
+        shown = ", ".join(map(str, places[:_SHOWN])) + (", ..." if len(places) > _SHOWN else "")
         warn_user(
-            f"{n_far} of {n} samples are far from all training inputs: every kernel value is below {_FAR:g} of the "
-            "diagonal, and the prediction is the centre of the outputs. Check the units of X, or use a wider kernel "
-            "or one with a linear part.",
+            f"{len(places)} of {len(is_far)} samples are far from all training inputs (index {shown}): every kernel "
+            f"value is below {_FAR:g} of the diagonal, and the prediction is the centre of the outputs. Check the "
+            "units of X, or use a wider kernel or one with a linear part.",
             DataWarning,
             "far-inputs",
         )

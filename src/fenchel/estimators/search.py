@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import GroupKFold, KFold, check_cv
 
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
@@ -145,15 +145,17 @@ class Search:
     n_jobs: int | None = None
     checkpoint: Any = None
     progress: Progress | None = None
+    groups: np.ndarray | None = None  # of samples that are held out together
 
     @classmethod
-    def of(cls, estimator: Any, losses: Sequence[Loss | str]) -> "Search":
+    def of(cls, estimator: Any, losses: Sequence[Loss | str], groups: Any = None) -> "Search":
         """Return the search defined by the parameters of an estimator."""
         name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
         check_parameter(name, "aggregate", estimator.aggregate, Options((*_AGGREGATES, "auto")))
         checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
         aggregate = "mean" if estimator.aggregate == "auto" else estimator.aggregate
         optional = {key: parameters[key] for key in ("n_jobs", "checkpoint", "progress") if key in parameters}
+        optional["groups"] = None if groups is None else np.asarray(groups)
         return cls(
             name, checked, as_lams(lams), estimator.cv, aggregate, estimator.tol, estimator.lams is None, **optional
         )
@@ -172,11 +174,16 @@ class Search:
     def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
         """Return the test parts, as indices into the samples with a positive weight."""
         n, index = training_set.n_given, training_set.index
+        if self.groups is not None and self.groups.shape != (n,):
+            raise ValueError(f"groups must have shape ({n},), one entry for each sample. Got {self.groups.shape}.")
         if isinstance(self.cv, str):
             check_parameter(self.owner, "cv", self.cv, Options(("loo", "approximate-loo")))
+            if self.groups is not None:
+                raise ValueError(f"cv={self.cv!r} leaves out single samples. For groups, use cv=LeaveOneGroupOut().")
             tests = [np.array([k]) for k in range(n)]
         else:
-            tests = [np.asarray(test) for _, test in self._splitter(n).split(np.zeros((n, 1)))]
+            parts = self._splitter(n).split(np.zeros((n, 1)), groups=self.groups)
+            tests = [np.asarray(test) for _, test in parts]
         if index is not None:
             tests = [np.flatnonzero(np.isin(index, test)) for test in tests]
         tests = [test for test in tests if len(test)]
@@ -192,6 +199,8 @@ class Search:
         n_folds = int(self.cv)
         if n < n_folds:
             raise ValueError(f"cv={n_folds} needs at least {n_folds} samples. Got n_samples = {n}.")
+        if self.groups is not None:
+            return GroupKFold(n_folds)
         return KFold(n_folds, shuffle=True, random_state=0)
 
     def __call__(

@@ -154,13 +154,16 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self.certificate = certificate
 
     @all_or_nothing
-    def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Array, y: Any, sample_weight: Array | None = None, groups: Any = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
         ----------
         X, y, sample_weight
             As for ``StructuredPredictor.fit``.
+        groups : array of shape (n,) or None, default=None
+            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
+            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
 
         Returns
         -------
@@ -170,10 +173,10 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         if self.task_loss is not None and self.scoring is not None:
             raise ValueError("Set either task_loss or scoring, not both: each of them selects loss, lam and decoder.")
         Scoring.of(self)  # raises if it is invalid
-        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
         estimators = {is_robust: self._estimator(search.losses[0], min(search.lams)) for is_robust in (False, True)}
         estimator, encoded, choice = encoded_for_search(
-            self, search.losses, estimators, search.folds, X, y, sample_weight
+            self, search.losses, estimators, search.folds, X, y, sample_weight, search.groups
         )
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         kernels = self._output_kernels(encoded)

@@ -169,13 +169,55 @@ def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
     try:
         checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
     except ValueError as error:
-        if "could not convert" not in str(error):
+        advised = _advised(str(error), data)
+        if advised is None:
             raise
-        raise ValueError(f"{' and '.join(('X', 'y')[: len(data)])} must hold numbers: {error}.") from error
+        raise ValueError(advised) from error
     X, *rest = checked if len(data) == 2 else (checked,)
     X = as_rows(X) if is_sparse(X) else X
     X = _finite(estimator, X, check_finite)
     return (X, *rest) if rest else X
+
+
+def _advised(text: str, data: Sequence[Outputs]) -> str | None:
+    """Return an error of scikit-learn with what to do about it, ``None`` if its text says enough."""
+    names = ("X", "y")[: len(data)]
+    if "could not convert" in text:
+        found = [told for name, part in zip(names, data, strict=True) if (told := _text_columns(name, part))]
+        return found[0] if found else f"{' and '.join(names)} must hold numbers: {text}."
+    if text.startswith("Input y contains NaN"):
+        y = _as_floats(data[1])
+        lacking = np.flatnonzero(np.isnan(y.reshape(len(y), -1)).any(axis=1))
+        return (
+            f"Input y contains NaN in {len(lacking)} of {len(y)} samples, the first at index {lacking[0]}. Drop these "
+            "samples, or fit each output on those that have it. If the outputs of a sample are a curve, NaN is a gap "
+            "that FunctionalRegressorCV takes."
+        )
+    if text.startswith("Found array with dim"):
+        return (
+            f"{text} For curves with channels, (n, m, c), use FunctionalRegressorCV, for fields on a rectangle "
+            "FieldRegressor; X.reshape(len(X), -1) makes vectors."
+        )
+    return None
+
+
+def _text_columns(name: str, part: Outputs) -> str:
+    """Return which columns of a data frame hold no numbers, nothing if there is none or it is no data frame."""
+    if not (hasattr(part, "iloc") and hasattr(part, "columns")):
+        return ""
+    examples = {}
+    for place, column in enumerate(part.columns):
+        for value in part.iloc[:, place]:
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                examples[str(column)] = value
+                break
+    if not examples:
+        return ""
+    columns = ", ".join(f"{column!r} (such as {value!r})" for column, value in examples.items())
+    advice = "Encode text, by OneHotEncoder in a ColumnTransformer" if name == "X" else "Convert them to numbers"
+    return f"{name} must hold numbers. These columns do not: {columns}. {advice}, or drop them."
 
 
 def _finite(estimator: Any, X: Array, check: Callable[[Array, str], Array]) -> Array:

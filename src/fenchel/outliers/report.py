@@ -49,7 +49,10 @@ class OutlierReport:
         Fraction of the samples whose score is at least as large. They assume nothing, but the smallest is 1/n: no false
         discovery rate below 1 can be controlled with them, except for new samples (``of_new``).
     kinds : ndarray of str, shape (n,)
-        The most extreme statistic of each sample.
+        The most extreme statistic of each sample. Components are principal components of the residuals: one wrong
+        output of several shows in many of them. ``wrong_outputs`` names the outputs.
+    output_names : list of str or None
+        Names of several outputs: the columns of y, or ``"output 0"`` and so on. ``None`` for one output and for curves.
     residuals : ndarray of shape (n,), (n, q), (n, m) or (n, m, c)
         Held-out residuals; for ``of_curves``, distances to the median curve. NaN at missing values.
     expected_sizes : ndarray of shape (n,)
@@ -99,6 +102,7 @@ class OutlierReport:
     grid: np.ndarray | None = None
     model: Any = None
     sizes: Sizes | None = None
+    output_names: list[str] | None = None
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, cv: int | None = None, fitted: Any = None) -> "OutlierReport":
@@ -139,7 +143,8 @@ class OutlierReport:
         residuals = residuals_of(model, X, y, cv, is_fitted)
         sizes = Sizes.of(model, X, residuals)
         report = cls.of_residuals(residuals, False, None if sizes is None else sizes.held_out)
-        return replace(report, **_duals(model, is_fitted), model=model, sizes=sizes)
+        names = _output_names(y, report)
+        return replace(report, **_duals(model, is_fitted), model=model, sizes=sizes, output_names=names)
 
     @classmethod
     def of_curves(cls, Y: Any, grid: Any = None) -> "OutlierReport":
@@ -250,6 +255,30 @@ class OutlierReport:
         is_flagged[seen] = adjusted(np.exp(log_two_sided(self.outlyingness.at_points(rows)[seen]))) <= fdr
         return is_flagged.reshape(self.residuals.shape)
 
+    def wrong_outputs(self, fdr: float = 0.1) -> np.ndarray | None:
+        """Return the names of the outputs that make each sample outlying.
+
+        These are the outputs that ``flagged_points`` flags; where it flags none, the one with the largest standardised
+        residual. ``None`` for one output and for curves.
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            As for ``flagged_points``.
+
+        Returns
+        -------
+        names : ndarray of str, shape (n,), or None
+            Several names are separated by commas.
+        """
+        if self.output_names is None:
+            return None
+        deviates = np.nan_to_num(np.abs(self.outlyingness.at_points(self.residuals / self.expected_sizes[:, None])))
+        is_wrong = self.flagged_points(fdr)
+        is_wrong[np.arange(len(self)), np.argmax(deviates, axis=1)] = True
+        names = np.asarray(self.output_names)
+        return np.array([", ".join(names[row]) for row in is_wrong])
+
     def table(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
         """Return a table with one row for each sample, most outlying first.
 
@@ -263,8 +292,9 @@ class OutlierReport:
         Returns
         -------
         table : structured array of shape (n,), or DataFrame
-            Columns ``sample``, ``score``, ``p_value``, ``conformal_p_value``, ``flagged``, ``kind``, ``residual`` (root
-            mean square of the observed values), and if there are dual variables, ``dual_norm`` and ``saturation``.
+            Columns ``sample`` (an index, starting at 0), ``score``, ``p_value``, ``conformal_p_value``, ``flagged``,
+            ``outputs`` (``wrong_outputs``, if there are several outputs), ``kind``, ``residual`` (root mean square of
+            the observed values), and if there are dual variables, ``dual_norm`` and ``saturation``.
         """
         rows = self.residuals.reshape(len(self), -1)
         columns: dict[str, Any] = {
@@ -273,6 +303,7 @@ class OutlierReport:
             "p_value": self.p_values,
             "conformal_p_value": self.conformal_p_values,
             "flagged": self.flagged(fdr),
+            "outputs": self.wrong_outputs(fdr),
             "kind": self.kinds,
             "residual": np.sqrt(np.nanmean(rows**2, axis=1)),
             "dual_norm": self.dual_norms,
@@ -329,7 +360,8 @@ class OutlierReport:
         table, n_flagged = self.table(), int(self.flagged().sum())
         lines = [f"OutlierReport: {n_flagged} of {len(self)} samples flagged at a false discovery rate of 0.1"]
         lines += [
-            f"  sample {row['sample']:>5}   score {row['score']:7.1f}   p-value {row['p_value']:.1e}   {row['kind']}"
+            f"  sample {row['sample']:>5}   score {row['score']:7.1f}   p-value {row['p_value']:.1e}   "
+            + row["kind" if self.output_names is None else "outputs"]
             + (f"   saturation {row['saturation']:.2f}" if self.saturation is not None else "")
             for row in table[:_SHOWN]
         ]
@@ -339,6 +371,17 @@ class OutlierReport:
 def _check_count(n: int) -> None:
     if n < FEWEST:
         raise ValueError(f"Outlier detection needs at least {FEWEST} samples. Got n_samples = {n}.")
+
+
+def _output_names(y: Any, report: OutlierReport) -> list[str] | None:
+    """Return the names of the columns of y, or numbers; ``None`` where a sample is a number or a curve."""
+    if report.grid is not None or report.residuals.ndim != 2 or report.residuals.shape[1] < 2:
+        return None
+    n_outputs = report.residuals.shape[1]
+    columns = getattr(y, "columns", None)
+    if columns is None or len(columns) != n_outputs:
+        return [f"output {k}" for k in range(n_outputs)]
+    return [str(name) for name in columns]
 
 
 def _duals(model: Any, is_fitted: np.ndarray) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Outliers among the rows of a table."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,4 +23,6 @@ def outliers_of_table(regressor: TableRegressor, table: Any) -> tuple[OutlierRep
         return None
     if not are_training_inputs(estimator, X, fitted):
         return None
-    return OutlierReport.of(estimator, X, targets - regressor.offset_, fitted=fitted), rows
+    report = OutlierReport.of(estimator, X, targets - regressor.offset_, fitted=fitted)
+    names = None if report.output_names is None else regressor.target_names_
+    return replace(report, output_names=names), rows
