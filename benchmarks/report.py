@@ -73,7 +73,7 @@ def _claims() -> list[str]:
         out.append(
             [case, auto["member"], auto["chosen"], f"{auto['seconds']:.3f}", other["solver"], *_against(auto, other)]
         )
-    return _table(["case", "member", "Auto chose", "s", "rival", "ratio", "gap of the rival"], out) if out else []
+    return _table(["case", "problem", "Auto chose", "s", "other", "ratio", "gap of the other"], out) if out else []
 
 
 def _peers() -> list[str]:
@@ -83,7 +83,7 @@ def _peers() -> list[str]:
             auto = row
         elif auto is not None:
             out.append([row["member"], f"{auto['seconds']:.3f}", row["solver"], *_against(auto, row)])
-    return _table(["member", "Auto, s", "peer", "ratio", "gap of the peer"], out) if out else []
+    return _table(["problem", "Auto, s", "other solver", "ratio", "gap of the other"], out) if out else []
 
 
 def _against(auto: dict, other: dict) -> list[str]:
@@ -99,7 +99,7 @@ def _grids() -> list[str]:
          f"{row['reached']} of 25"]
         for row in kept("grids")
     ]  # fmt: skip
-    return _table(["grid of 250", "s", "worst gap", "ratio", "rivals that reached 1e-6"], out) if out else []
+    return _table(["grid of 250", "s", "worst gap", "ratio", "fits that reached 1e-6"], out) if out else []
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:

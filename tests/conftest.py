@@ -10,6 +10,8 @@ from hypothesis import settings
 from tests.browser import summarise
 from tests.covering import core
 
+pytest_plugins = ["tests.extras"]
+
 settings.register_profile("core", derandomize=True, deadline=None, max_examples=15)
 settings.register_profile("exhaustive", derandomize=True, deadline=None, max_examples=50)
 

@@ -78,10 +78,10 @@ def test_the_example_of_the_landing_page_runs():
     assert names["model"].duality_gap_ <= 1e-6
 
 
-@pytest.mark.parametrize(("library", "count"), [("sklearn", 4), ("skfda", 4), ("r", 3)])
+@pytest.mark.parametrize(("library", "count"), [("sklearn", 6), ("skfda", 5), ("r", 3)])
 def test_the_pages_for_users_of_other_libraries_run(library, count):
-    if library == "skfda":
-        pytest.importorskip("skfda")
+    for needed in {"skfda": ["skfda", "matplotlib"], "sklearn": ["pandas"]}.get(library, []):
+        pytest.importorskip(needed)
     names_after(library, blocks_of(f"coming_from_{library}.rst", count))  # with their assertions
 
 
@@ -223,3 +223,13 @@ def test_warnings_and_errors_end_with_a_link(monkeypatch):
     error = pickle.loads(pickle.dumps(exceptions.IndefiniteError("too large")))
     assert str(error) == "too large"
     assert error.__notes__ == ["See https://docs.example/troubleshooting.html#indefinite-matrix"]
+
+
+def test_errors_cross_processes():
+    """As workers send them, with and without tblib's tracebacks, which rebuilds exceptions in its own way."""
+    tblib = pytest.importorskip("tblib.pickling_support")
+    error = exceptions.NotFeasibleError("too large", 3)
+    rebuild, arguments, *_ = tblib.pickle_exception(error)
+    for found in (pickle.loads(pickle.dumps(error)), rebuild(*arguments)):
+        assert type(found) is exceptions.NotFeasibleError
+        assert (found.args, found.__notes__) == (error.args, error.__notes__)

@@ -23,7 +23,7 @@ def cells(text):
     return [
         [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         for line in text.splitlines()
-        if line.startswith("| ") and not line.startswith("| number |")
+        if line.startswith("| ") and not line.startswith("| quantity |")
     ]
 
 

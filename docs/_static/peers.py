@@ -41,7 +41,7 @@ def draw(ax, bars, title):
 peers = [
     (f"{peer}\n{member.removeprefix('vector-')}", ratio) for member, _, peer, ratio, _ in rows_of("Other libraries")
 ]
-solvers = [(f"{rival}\n{case}", ratio) for case, _, _, _, rival, ratio, _ in rows_of("Single comparisons")]
+solvers = [(f"{rival}\n{case}", ratio) for case, _, _, _, rival, ratio, _ in rows_of("First-order solvers")]
 plt.rcParams["svg.hashsalt"] = "fenchel"
 fig, (top, bottom) = plt.subplots(2, 1, figsize=(7.5, 8.5), layout="constrained", height_ratios=(11, 6), sharex=True)
 draw(top, peers, "Other libraries")

@@ -1,12 +1,11 @@
 """
-Codes as features, and outliers among the data
-==============================================
+Codes as features, and outlying samples
+=======================================
 
 How to use the codes of an autoencoder as features of a classifier, and how to find samples that do not belong.
 
-Codes are features for any other model: the autoencoder is a transformer of scikit-learn and takes its place in a
-pipeline. With the Huber loss samples that do not belong to the rest are bounded in what they can do to the codes, and
-``outlier_score_`` points them out.
+``KernelAutoencoder`` is a scikit-learn transformer, so its codes can be features in a pipeline. The Huber loss bounds
+the influence of unusual samples on the codes, and ``outlier_score_`` points them out.
 """
 
 import matplotlib.pyplot as plt
@@ -22,10 +21,11 @@ from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
 
 # %%
-# Two codes of an image
-# ---------------------
+# Two codes per image
+# -------------------
 #
-# 400 images of digits, two codes each: little for ten classes. ``KernelPCA`` has the same kernel and as many codes.
+# 400 images of digits with two codes each, which is little for ten classes. ``KernelPCA`` has the same kernel and
+# number of codes.
 
 digits = load_digits()
 order = np.random.default_rng(0).permutation(len(digits.data))[:400]
@@ -54,8 +54,8 @@ plt.show()
 # Outliers
 # --------
 #
-# The pixels of forty images are shuffled. Nothing that holds for digits holds for them, and their reconstructions are
-# bad; the Huber loss bounds their duals, and the score of a sample whose dual is at the bound is 1.
+# The pixels of forty images are shuffled. These images do not look like digits and are reconstructed badly. The Huber
+# loss bounds their duals, and the score of a sample whose dual is at the bound is 1.
 
 rng = np.random.default_rng(1)
 dirty = X.copy()

@@ -4,9 +4,9 @@ Denoising and inpainting of digits
 
 How to remove noise from images, and how to fill in missing halves, with an autoencoder of clean images.
 
-An autoencoder that has seen clean images knows what images look like. Codes of a noisy image stand for a clean one: the
-pre-image of its reconstruction. An image of which a part is missing is filled in by going back and forth: a first guess
-is encoded and decoded, what is missing is taken from the result, and again.
+An autoencoder trained on clean images reconstructs a noisy image as a clean one: the pre-image of its reconstruction.
+An image with a missing part is filled in iteratively: a first guess is encoded and decoded, the missing pixels are
+taken from the result, and so on.
 """
 
 import matplotlib.pyplot as plt
@@ -18,11 +18,11 @@ from fenchel import KernelAutoencoder
 from fenchel.kernels import Gaussian
 
 # %%
-# The data
-# --------
+# Data
+# ----
 #
-# Images of 8 × 8 pixels from scikit-learn, 400 to learn from and 100 others. The others get noise, or lose their lower
-# half.
+# Images of 8 × 8 pixels from scikit-learn: 400 for training and 100 for testing, to which noise is added, or whose
+# lower half is removed.
 
 X = load_digits().data / 16
 rng = np.random.default_rng(0)
@@ -36,8 +36,8 @@ is_missing[40:] = True
 # Noise
 # -----
 #
-# Sixteen codes. The Gaussian kernel has no inverse; ``inverse_transform`` looks for the image whose features are
-# nearest to the reconstruction.
+# There are sixteen codes. ``inverse_transform`` searches for the image whose features are nearest to the
+# reconstruction.
 
 gamma = 0.05
 model = KernelAutoencoder(16, Gaussian(gamma), lam=1e-4, inner_lam=1e-5, max_inner_iter=15).fit(train)

@@ -4,8 +4,8 @@ Simultaneous prediction bands of curves
 
 How to put a band around a predicted curve that contains the whole true curve with a stated probability.
 
-How far can a predicted curve be off? A conformal band contains the whole true curve with the probability that you ask
-for, whatever the noise, and a local width makes it narrow where predictions are good.
+A conformal band contains the whole true curve with the probability that you ask for, whatever the noise. A local width
+makes it narrow where predictions are good.
 """
 
 import matplotlib.pyplot as plt
@@ -28,11 +28,11 @@ X, Y = draw(400)
 X_new, Y_new = draw(500)
 
 # %%
-# Two widths, one coverage
+# Constant and local width
 # ------------------------
 #
-# Over many samples both bands contain nine curves of ten; that of one fit, calibrated on a hundred curves, varies by
-# three points. The local one is much narrower on average.
+# Over many samples both bands contain nine curves in ten; for a single fit, calibrated on a hundred curves, the
+# coverage varies by three points. The local band is much narrower on average.
 
 bands = {}
 for modulation in ("constant", "local"):
@@ -56,11 +56,11 @@ axes[0].legend()
 plt.show()
 
 # %%
-# Few curves
-# ----------
+# Small samples
+# -------------
 #
-# Of 60 curves a split leaves 41 for the fit and 19 for the calibration. Jackknife+ uses all of them for both: each
-# curve is predicted by the model without it, and for the square loss these models have a closed form.
+# A split of 60 curves leaves 41 for the fit and 19 for the calibration. Jackknife+ uses all of them for both: each
+# curve is predicted by a model fitted without it, and for the square loss these models have a closed form.
 
 few = X[:60], Y[:60]
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")

@@ -4,8 +4,8 @@ Prediction sets of structured outputs
 
 How to predict a set of label sets that contains the true one with a stated probability.
 
-Which label sets could this sample have? A conformal set contains the true one with the probability that you ask for. It
-is small where the answer is clear, and large where it is not.
+A conformal prediction set contains the true label set with the probability that you ask for. It is small where the
+answer is clear, and large where it is not.
 """
 
 import matplotlib.pyplot as plt
@@ -31,10 +31,11 @@ sets = model.predict_set(X_new)
 print(f"{sets.contains(Y_new).mean():.1%} of the true label sets are inside, of {sets.size.mean():.2f} on average")
 
 # %%
-# How many label sets are possible
-# --------------------------------
+# Size of the prediction sets
+# ---------------------------
 #
-# One in the corners, two at the edges between two halves, up to four in the middle.
+# The size of the sets over the inputs: one in the corners, two at the edges between two halves, up to four in the
+# middle.
 
 fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
 points = ax.scatter(*X_new.T, c=sets.size, s=12, cmap="viridis")

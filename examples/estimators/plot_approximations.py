@@ -2,10 +2,10 @@
 Comparison of kernel approximations
 ===================================
 
-Which approximation of the kernel needs the fewest features for the same error.
+Compare how many features the kernel approximations need for the same error.
 
-Every approximation replaces the kernel by one with D features. The robust fits below are of the same 4000 samples, of
-which a tenth has a wrong output. Features made of the sample need a smaller D than random frequencies for the same
+Every approximation replaces the kernel by one with D features. The robust fits below use the same 4000 samples, a tenth
+of which have a wrong output. Features that depend on the sample need a smaller D than random frequencies for the same
 error; among themselves they differ little.
 """
 
@@ -61,7 +61,7 @@ for name, kind in kinds.items():
     right.loglog(sizes, [seconds for _, _, seconds in runs], "o-", label=name)
 
 # %%
-# ``"auto"`` finds the number of features by itself, from the trace that they leave unexplained.
+# ``"auto"`` chooses the number of features, from the trace that they leave unexplained.
 
 model, error, seconds = fitted(Nystrom("auto"))
 D = model.approximation_.n_components

@@ -23,11 +23,11 @@ upper, lower = images[:, :4].reshape(-1, 32), images[:, 4:].reshape(-1, 32)
 X, Y, X_test, Y_test = upper[:400], lower[:400], upper[400:700], lower[400:700]
 
 # %%
-# A linear output kernel changes nothing
-# --------------------------------------
+# Linear output kernel
+# --------------------
 #
-# The Gram matrix of vectors of 32 pixels has rank 32 at most, so the duals have that few columns and not 400. The
-# predictions are the inner products of those that a fit on the vectors gives.
+# The Gram matrix of vectors of 32 pixels has rank at most 32, so the duals have 32 columns instead of 400. The
+# predictions are the inner products of the training outputs with the predictions of a fit to the vectors.
 
 kernel = Gaussian(0.2)
 by_vectors = OperatorKernelRegressor(kernel, loss=Huber(0.5)).fit(X, Y)
@@ -36,11 +36,11 @@ difference = by_products.predict(X_test) - by_vectors.predict(X_test) @ Y.T
 print(f"duals {by_products.dual_coef_.shape}, largest difference {np.max(np.abs(difference)):.1e}")
 
 # %%
-# A Gaussian output kernel
-# ------------------------
+# Gaussian output kernel
+# ----------------------
 #
-# Its outputs live in a space of functions. A prediction h is decoded to the training output that is nearest in that
-# space: the one with the largest product, because all of them have norm 1.
+# The outputs are now points of a function space. A prediction is decoded to the nearest training output in that space,
+# which is the one with the largest inner product, because all of them have norm 1.
 
 output_kernel = Gaussian(0.2)
 model = OperatorKernelRegressor(kernel, loss=Huber(0.5), lam=1e-4, representation=GramFactor())
@@ -49,8 +49,9 @@ products = model.predict(X_test)
 print(f"duals {model.dual_coef_.shape}, relative gap {model.duality_gap_:.0e}, products {products.shape}")
 
 # %%
-# The mean squared distance to the true lower half, beside two other guesses. The fit on the vectors is nearer, as it
-# may answer with an average of several lower halves; a decoded prediction is always one that exists.
+# The mean squared distance to the true lower half, compared with two other predictions. The fit to the vectors has a
+# smaller error, as it may predict an average of several lower halves; a decoded prediction is always a lower half from
+# the training sample.
 
 found = Y[np.argmax(products, axis=1)]
 guesses = {

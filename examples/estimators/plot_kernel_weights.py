@@ -1,10 +1,12 @@
 """
-Which of several sources matter
+Weights of several data sources
 ===============================
 
-Grain is described by six sources: a near-infrared spectrum, an image, weather records and three sensors that only make
-noise. Two outputs, protein and moisture, depend on the first three. A tenth of the samples has no spectrum, another
-tenth no image. Each source has a kernel of its own; ``learn_kernel_weights`` finds how much each of them counts.
+How to learn the weights of several data sources, some of which are missing for some samples.
+
+Grain is described by six sources: a near-infrared spectrum, an image, weather records and three sensors that only
+record noise. Two outputs, protein and moisture, depend on the first three. A tenth of the samples has no spectrum,
+another tenth no image. Each source has its own kernel, and ``learn_kernel_weights`` learns the weights of the kernels.
 """
 
 import matplotlib.pyplot as plt
@@ -34,11 +36,11 @@ moisture = surface(texture) + 0.3 * surface(weather)
 Y = np.stack([protein, moisture], axis=1) + 0.1 * rng.standard_normal((n, 2))
 
 # %%
-# Sources with gaps
-# -----------------
+# Missing sources
+# ---------------
 #
-# A source that a sample lacks is NaN in all of its columns. The kernel compares two samples by the sources that both
-# have, and stays positive semidefinite.
+# A missing source is NaN in all of its columns. The kernel compares two samples by the sources that both have, and
+# stays positive semidefinite.
 
 sources = {"spectrum": slice(0, 60), "image": slice(60, 85), "weather": slice(85, 87)}
 sources |= {f"sensor {k + 1}": slice(87 + 10 * k, 97 + 10 * k) for k in range(3)}
@@ -48,11 +50,11 @@ for name, rows in missing.items():
 kernel = MultipleKernel([(name, Standardized(Gaussian("median")), columns) for name, columns in sources.items()])
 
 # %%
-# Weights from the training samples
-# ---------------------------------
+# Learned weights
+# ---------------
 #
-# They are those of the least leave-one-out error of kernel ridge regression, which has a closed form and an exact
-# gradient. The kernel then serves any loss, and every fit is certified.
+# The weights minimise the leave-one-out error of kernel ridge regression, which has a closed form and an exact
+# gradient. The kernel can then be used with any loss, and every fit is certified.
 
 train, test = np.arange(n) < 250, np.arange(n) >= 250
 found = learn_kernel_weights(kernel, X[train], Y[train])
@@ -61,7 +63,7 @@ robust = OperatorKernelRegressor(found.kernel, loss=Huber(0.2), lam=found.lam, c
 print(f"Huber's loss: relative gap {robust.duality_gap_:.0e}, test R² {robust.score(X[test], Y[test]):.3f}")
 
 # %%
-# Beside them, each useful source alone and equal weights, each with the lam of its own least leave-one-out error.
+# For comparison, each useful source alone and equal weights, each with the lam that minimises its leave-one-out error.
 
 
 def unexplained(weights):
@@ -76,11 +78,11 @@ errors["equal weights"], errors["learned weights"] = unexplained(None), unexplai
 print({name: round(float(error), 3) for name, error in errors.items()})
 
 # %%
-# The picture
-# -----------
+# Results
+# -------
 #
-# Left, which samples have which sources; in the middle, the weights; right, errors of new samples, which lack sources
-# as the training samples do.
+# Left: the sources of each sample. Middle: the weights. Right: errors on new samples, which lack sources like the
+# training samples.
 
 fig, axes = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained", width_ratios=[1, 1, 1.2])
 observed = np.stack([~np.isnan(X[train][:, columns.start]) for columns in sources.values()])

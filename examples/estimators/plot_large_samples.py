@@ -4,8 +4,8 @@ Nyström landmarks for large samples
 
 How many landmarks a large sample needs, and how to choose them.
 
-With ``approximation=Nystrom(D)`` a fit never makes an n × n matrix. The test error falls with the number of landmarks
-until the kernel itself is the limit; pivoted landmarks get there with fewer than uniform ones.
+With ``approximation=Nystrom(D)`` a fit never computes an n × n matrix. The test error falls with the number of
+landmarks until it reaches that of the kernel itself; pivoted landmarks need fewer than uniform ones.
 """
 
 import matplotlib.pyplot as plt

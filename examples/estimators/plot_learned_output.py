@@ -1,10 +1,12 @@
 """
-Outputs that belong together
-============================
+Learned output operators
+========================
 
-``LearnedOutputRegressor`` learns the output operator together with the model: a share of the identity, which lets each
-output be itself, and a part of low rank that outputs have in common. Here ten outputs follow two functions, the first
-five one of them and the others the other, with noise, and a tenth of the samples is wrong.
+How to learn which outputs are related, together with the model.
+
+``LearnedOutputRegressor`` learns the output operator together with the model: a share of the identity, which keeps
+outputs separate, and a low-rank part that couples them. Here ten outputs follow two functions with noise, five outputs
+each, and a tenth of the samples is wrong.
 """
 
 import matplotlib.pyplot as plt
@@ -24,11 +26,11 @@ Y[:6] += 20
 train, test = np.arange(60), np.arange(60, 560)
 
 # %%
-# The descent
-# -----------
+# Optimisation
+# ------------
 #
-# The blocks are minimised in turn, the model by its dual problem and the operator in closed form. The objective falls
-# with every block, and the gap of the problem over both says that it ended at the minimum.
+# The model, by its dual problem, and the operator, in closed form, are minimised in turn. The objective falls in every
+# step, and the gap of the joint problem certifies that it reached the minimum.
 
 default = OperatorKernelRegressorCV(losses=[Huber("auto")]).fit(X[train], Y[train])
 model = LearnedOutputRegressor(default).fit(X[train], Y[train])
@@ -40,10 +42,10 @@ for name, one in (("identity", default), ("learned operator", model)):
     print(f"{name}: mean squared distance to the noise-free outputs {error:.3f}")
 
 # %%
-# The operator
-# ------------
+# Operator
+# --------
 #
-# It is one of outputs in units of their scales. The two groups and the signs of the outputs are there.
+# The operator refers to outputs in units of their scales. It shows the two groups and the signs of the outputs.
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
 true = mixture.T @ mixture / np.outer(default.best_estimator_.scale_, default.best_estimator_.scale_)

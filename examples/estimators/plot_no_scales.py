@@ -1,6 +1,6 @@
 """
-Fits without scales to choose
-=============================
+Fits without tuning
+===================
 
 How to fit a table in any units, with wrong outputs, without choosing a single number.
 
@@ -30,7 +30,8 @@ dirty[wrong] += 10 * np.std(y)
 # Units
 # -----
 #
-# A fit with the default bandwidth depends on the units, and warns where they make it useless. The search does not.
+# A fit with the default bandwidth depends on the units, and warns if they make it useless. The automatic search does
+# not depend on them.
 
 named, found = [], []
 for _ in range(5):
@@ -44,8 +45,8 @@ for _ in range(5):
     print(f"test R²: searched {found[-1]:.3f}, Gaussian kernel with default bandwidth {named[-1]:.3f}")
 
 # %%
-# What was found
-# --------------
+# Chosen model
+# ------------
 
 print(model.best_loss_, f"lam {model.best_lam_:.2g}")
 print(model.best_kernel_.kernel)
@@ -53,11 +54,11 @@ clipped = np.flatnonzero(model.outlier_score_ == 1)
 print(f"{np.isin(np.arange(30), clipped).sum()} of the 30 wrong outputs are clipped")
 
 # %%
-# What was tried
-# --------------
+# Compared kernels
+# ----------------
 #
-# ``search_`` has the leave-one-out error of every kernel that was tried: three families, several bandwidths, and a
-# linear part of four weights. A part of the sample is enough to tell them apart.
+# ``search_`` has the leave-one-out errors of all kernels: three families, several bandwidths, and a linear part with
+# four weights. A part of the sample is enough to compare them.
 
 trials = {name: np.array(values) for name, values in model.search_.items()}
 first = trials["robust"] & (trials["n_samples"] == trials["n_samples"].min())

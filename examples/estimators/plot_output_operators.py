@@ -1,12 +1,12 @@
 """
-Output operators: when outputs move together
-============================================
+Output operators for correlated outputs
+=======================================
 
 When it helps to couple the outputs of a model, and when it does not.
 
-An output operator couples the outputs. ``Covariance()`` takes it from the training outputs, ``Matrix(B)`` from you.
-This compares them with the identity for ten outputs, once where these are mixtures of two functions and once where they
-are ten functions that have nothing in common.
+An output operator couples the outputs. ``Covariance()`` estimates it from the training outputs, and ``Matrix(B)`` takes
+it from you. The example compares them with the identity for ten outputs: once these are mixtures of two functions, once
+ten unrelated functions.
 """
 
 import matplotlib.pyplot as plt
@@ -60,8 +60,8 @@ def compare(ax, title, make_mixture, names):
 
 
 # %%
-# Each operator has its own choice of ``lam``. The numbers are means over the draws of the squared distance to the
-# noise-free outputs, and in how many draws an operator beats the identity.
+# ``lam`` is chosen separately for each operator. The numbers are the mean squared distance to the noise-free outputs
+# over the draws, and the number of draws in which an operator beats the identity.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 names = ["identity", "covariance", "true matrix"]
@@ -70,6 +70,6 @@ compare(right, "ten functions, apart", lambda rng: np.eye(10), names[:2])
 plt.show()
 
 # %%
-# Where the outputs are mixtures of two functions, the covariance of the noisy outputs helps in every draw, and the
-# matrix that made the mixture helps more. Where the outputs have nothing in common, the covariance does not help: the
-# two errors are close, and with the fewest samples the identity is better in every draw.
+# If the outputs are mixtures of two functions, the covariance of the noisy outputs helps in every draw, and the matrix
+# of the mixture helps more. If the outputs are unrelated, the covariance does not help: the two errors are close, and
+# with the fewest samples the identity is better in every draw.

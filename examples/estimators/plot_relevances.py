@@ -4,9 +4,9 @@ Relevance of input columns
 
 How to find out which columns of a table matter.
 
-A kernel gives every column of a table the same weight, unless it is told otherwise. ``LearnedMetricRegressor`` learns
-the weights from the gradients of its own fit. Here a table has ten columns in ten different units, two outputs depend
-on three of them, and a tenth of the outputs is wrong.
+By default a kernel gives every column of a table the same weight. ``LearnedMetricRegressor`` learns the weights from
+the gradients of its fits. Here a table has ten columns in ten different units, two outputs depend on three of them, and
+a tenth of the outputs is wrong.
 """
 
 import matplotlib.pyplot as plt
@@ -25,11 +25,11 @@ dirty = Y.copy()
 dirty[:20] += 8 * np.std(Y, axis=0)
 
 # %%
-# The learned metric
-# ------------------
+# Learned metric
+# --------------
 #
-# Each round fits a model, averages the outer products of its gradients over the sample, and searches for the next
-# kernel with that metric. The number of rounds is that of the least error on held-out samples.
+# Each round fits a model, averages the outer products of its gradients over the sample, and chooses the next kernel
+# with that metric. The number of rounds minimises the error on held-out samples.
 
 plain = OperatorKernelRegressorCV().fit(X[train], dirty[train])
 model = LearnedMetricRegressor().fit(X[train], dirty[train])
@@ -49,8 +49,8 @@ _ = plot_relevances(model, ax)
 # Gradients
 # ---------
 #
-# ``gradient`` gives the derivative of every prediction in every column, in their own units; here that of the first
-# output in the third column, beside the true one.
+# ``gradient`` returns the derivative of every prediction with respect to every column, in their units. Here that of the
+# first output with respect to the third column is compared with the true one.
 
 found = model.gradient(X[test], almost_everywhere=True)
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")

@@ -1,11 +1,11 @@
 """
-Outliers: Huber against the square loss
-=======================================
+Outliers: Huber loss and square loss
+====================================
 
 How the Huber loss resists wrong outputs, and how to read off which samples were wrong.
 
-One output vector in seven is grossly wrong. The square loss follows the wrong ones; the Huber loss bounds the pull of
-each sample, and its dual variables say which samples were clipped.
+One output vector in seven is grossly wrong. The square loss follows the wrong ones; the Huber loss bounds the influence
+of each sample, and its dual variables show which samples were clipped.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +29,8 @@ is_outlier[rng.permutation(140)[:20]] = True
 Y[is_outlier] += rng.uniform(2, 6, (20, 2))
 
 # %%
-# The two fits
-# ------------
+# Two fits
+# --------
 #
 # Same kernel, same ``lam``. The test error is the mean squared distance to the noise-free outputs.
 
@@ -52,11 +52,11 @@ for k, ax in enumerate(axes):
 axes[0].legend()
 
 # %%
-# Which samples were clipped
-# --------------------------
+# Clipped samples
+# ---------------
 #
-# ``outlier_score_`` is the norm of each dual variable over its bound: 1 for a sample whose residual is longer than
-# ``kappa``. All the outliers are among those; the few others have a long residual for other reasons.
+# ``outlier_score_`` is the norm of each dual variable divided by its bound: 1 for a sample whose residual is longer
+# than ``kappa``. All outliers are among these; the few others have a long residual for other reasons.
 
 scores = models["Huber(kappa=0.3)"].outlier_score_
 is_clipped = scores > 1 - 1e-6

@@ -1,11 +1,12 @@
 """
-Sparsity: what epsilon buys and what it costs
+Sparsity and accuracy of ε-insensitive losses
 =============================================
 
 How many samples an ε-insensitive loss leaves out of the model, and what that costs.
 
-The epsilon losses ignore residuals that are shorter than epsilon. Those samples have a null dual variable and are not
-kept for prediction. So a larger epsilon gives a smaller model; what it does to the error depends on ``lam``.
+The ε-insensitive losses ignore residuals shorter than epsilon. The dual variables of those samples are zero, and the
+samples are not needed for prediction. So a larger epsilon gives a smaller model; its effect on the error depends on
+``lam``.
 """
 
 import matplotlib.pyplot as plt

@@ -1,11 +1,11 @@
 """
-Several channels, any points, derivatives
-=========================================
+Several channels and derivatives of curves
+==========================================
 
 How to predict curves with several channels, at any points, and their derivatives.
 
-An output may have several channels, such as the coordinates of a moving point. A matrix between the channels lets one
-learn from another. Predictions can be asked for at any points, and with a smooth output kernel their derivatives too.
+An output may have several channels, such as the coordinates of a moving point. A matrix between the channels couples
+them. Curves can be predicted at any points, and with a smooth output kernel their derivatives too.
 """
 
 import matplotlib.pyplot as plt
@@ -17,11 +17,11 @@ from fenchel.metrics import curve_errors
 from fenchel.report.plots import plot_curves
 
 # %%
-# The data
-# --------
+# Data
+# ----
 #
-# Inputs are two numbers, a frequency and a phase. The second channel of the output is the first one and a little more;
-# it is costly to measure, so it is known for one training curve in ten only. Shapes are (curves, points, channels).
+# Inputs are two numbers, a frequency and a phase. The second channel of the output is close to the first one. It is
+# costly to measure, so it is known for only one training curve in ten. Shapes are (curves, points, channels).
 
 t, t_fine = np.linspace(0, 1, 30), np.linspace(0, 1, 201)
 
@@ -41,12 +41,12 @@ truth, slopes = outputs(X_test, t_fine)
 print(f"outputs {Y.shape}, of the second channel {np.sum(~np.isnan(Y[:, :, 1]).all(axis=1))} curves")
 
 # %%
-# A matrix between the channels
-# -----------------------------
+# Coupled channels
+# ----------------
 #
-# ``channels`` is a positive semidefinite matrix; the identity, the default, keeps the channels apart. The output
-# kernel is Gaussian, and predictions are made on a grid that is finer than that of the training curves. No centre is
-# taken: the curves swing around zero, and the mean of the second channel would be that of eight curves.
+# ``channels`` is a positive semidefinite matrix; the default, the identity, does not couple the channels. The output
+# kernel is Gaussian, and predictions are made on a finer grid than that of the training curves. The outputs are not
+# centred: the curves oscillate around zero, and the mean of the second channel would be that of only eight curves.
 
 settings = {"kernel": Gaussian(1.0), "output_kernel": Gaussian(20.0), "lam": 1e-5, "center": False}
 matrices = {"apart": None, "coupled": np.array([[1.0, 0.9], [0.9, 1.0]])}
@@ -58,8 +58,8 @@ for name, matrix in matrices.items():
     print(f"{name:8} prediction {predicted.shape}, test error {errors[0]:.4f} and {errors[1]:.4f}")
 
 # %%
-# The first channel is learned well in either case. The second gains much from the first, of which there are ten times
-# as many curves.
+# The first channel is learned well in both cases. The second gains much from the first, which has ten times as many
+# curves.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -71,8 +71,8 @@ plt.show()
 # Derivatives
 # -----------
 #
-# A prediction is a sum of output kernels, so its derivative is the sum of their derivatives: no differences are taken,
-# neither of the data nor of the prediction.
+# A prediction is a sum of output kernels, so its derivative is the sum of their derivatives. No finite differences are
+# needed.
 
 found = models["coupled"].predict(X_test, grid=t_fine, derivative=True)
 by_differences = np.gradient(models["coupled"].predict(X_test, grid=t_fine), t_fine, axis=1)

@@ -1,11 +1,11 @@
 """
-Curves from curves, some of them wrong
-======================================
+Regression of curves on curves with outliers
+============================================
 
 How to predict curves from curves when some points of the training curves are wrong.
 
 Inputs and outputs are curves. Three in ten of the training outputs are wrong at a tenth of their points. The square
-loss follows the wrong points; the Huber loss of order 1 bounds the pull of each point, and its dual variables say
+loss follows the wrong points; the Huber loss with p = 1 bounds the influence of each point, and its dual variables show
 which points were clipped.
 """
 
@@ -27,8 +27,8 @@ print(f"inputs {train.X.shape}, outputs {wrong.Y.shape}, wrong points {wrong.is_
 # Two losses
 # ----------
 #
-# The defaults are a Gaussian kernel between input curves, its width from the median distance, and a Laplacian kernel on
-# the domain of the outputs. ``test.truth`` holds the true curves, without noise; a curve is a row, and its error is the
+# The defaults are a Gaussian kernel on input curves, with the median distance as its width, and a Laplacian kernel on
+# the domain of the outputs. ``test.truth`` has the true curves without noise, one per row. The error of a curve is the
 # mean of the squared difference over the domain.
 
 models = {}
@@ -42,7 +42,7 @@ for name, loss in {"square": "square", "Huber, p = 1": Huber(0.1, p=1)}.items():
     )
 
 # %%
-# Two training curves that have wrong points, as they were given, and what either model makes of them.
+# Two training curves with wrong points, and the predictions of both models.
 
 rows = np.flatnonzero(wrong.is_outlier)[[0, 2]]
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
@@ -52,11 +52,11 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 plt.show()
 
 # %%
-# Which points were clipped
-# -------------------------
+# Clipped points
+# --------------
 #
-# ``point_outlier_score_`` is the size of the dual variable of each point over its bound: 1 where the residual is larger
-# than ``kappa``. The losses of order 1 have it.
+# ``point_outlier_score_`` is the size of the dual variable of each point divided by its bound: 1 where the residual is
+# larger than ``kappa``. It is available for losses with p = 1.
 
 robust = models["Huber, p = 1"]
 is_clipped = robust.point_outlier_score_ > 1 - 1e-6
@@ -73,11 +73,11 @@ plt.show()
 # %%
 # Most of the wrong points are found. Those that are not were drawn close to the value that they replaced.
 #
-# Whole curves that are wrong
-# ---------------------------
+# Outlying curves
+# ---------------
 #
-# With order 2 the loss bounds the pull of a curve as a whole, and ``outlier_score_`` has one number for each curve.
-# Here one training curve in ten was replaced by a curve of another kind.
+# With p = 2 the loss bounds the influence of a whole curve, and ``outlier_score_`` has one number per curve. Here one
+# training curve in ten was replaced by a curve of another kind.
 
 strange = contaminate(train.Y, "global", 0.1, intensity=4.0, random_state=0)
 model = FunctionalRegressor(loss=Huber(0.1), lam=1e-6).fit(train.X, strange.Y)

@@ -1,11 +1,11 @@
 """
-Choosing the loss and lam for curves
-====================================
+Model selection for curves
+==========================
 
 How to choose loss and penalty for curves when held-out curves may be wrong too.
 
 ``FunctionalRegressorCV`` cross-validates a grid of losses and ``lam`` on one factorisation. Held-out curves may be
-wrong too, so with outliers the errors should be gathered by their median.
+wrong too, so with outliers use the median of the errors instead of their mean.
 """
 
 import matplotlib.pyplot as plt
@@ -29,12 +29,12 @@ lams = np.logspace(-6, -2, 5)
 losses = [Huber(kappa) for kappa in (0.05, 0.1, 0.3, 1.0)]
 
 # %%
-# Mean or median
-# --------------
+# Mean and median errors
+# ----------------------
 #
-# One training curve in ten is of another kind, and large. Nothing predicts those curves, so the mean of the held-out
-# errors is, more or less, their error. The median asks how well an ordinary curve is predicted. The centre of the
-# curves can be a mean or a median as well.
+# One training curve in ten is of another kind, and large. No model predicts those curves, so they dominate the mean of
+# the held-out errors. The median measures how well an ordinary curve is predicted. The curves can also be centred by
+# their mean or their median.
 
 models = {}
 for center in (True, "median"):
@@ -46,13 +46,13 @@ for center in (True, "median"):
         models[center, aggregate] = model
 
 # %%
-# With the mean curve as the centre, which the wrong curves have moved, the mean error prefers to stay at that centre:
-# the largest ``lam`` of the grid, and a useless model. The median error chooses well with either centre.
+# With the mean curve as centre, which the wrong curves have shifted, the mean error chooses the largest ``lam`` of the
+# grid, and a useless model. The median error chooses well with either centre.
 #
-# The surfaces
-# ------------
+# Errors over the grid
+# --------------------
 #
-# The errors that the first two had to choose from, and the test errors of every pair, which they could not see.
+# The cross-validation errors of the first two models over the grid, and the test errors of every pair.
 
 tested = models[True, "median"]
 predictions = fenchel.path(FunctionalRegressor(), X, Y, lams, losses).predict(test.X)
@@ -69,8 +69,7 @@ plt.show()
 # Parameters of the kernels
 # -------------------------
 #
-# For what is not in the grid of losses and ``lam`` there are scikit-learn's searches, with a scorer of curves that
-# takes the median too.
+# For other parameters use scikit-learn's searches, with a scorer for curves that also takes the median.
 
 search = GridSearchCV(
     FunctionalRegressor(FunctionalGaussian(), Laplacian(), Huber(0.1), lam=1e-5, center="median"),

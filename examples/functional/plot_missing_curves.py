@@ -4,9 +4,9 @@ Sparsely observed curves
 
 How to fit curves that were seen at a few points each, without interpolating them.
 
-Four points in five of the training outputs are removed at random: each curve is left with some twelve points of its
-own. ``FunctionalRegressor`` takes them as they are. A curve has dual variables only where it was observed, and
-nothing is interpolated.
+Four points in five of the training outputs are removed at random, which leaves some twelve points per curve, at
+different places. ``FunctionalRegressor`` takes them as they are. A curve has dual variables only where it was observed,
+and nothing is interpolated.
 """
 
 import matplotlib.pyplot as plt
@@ -32,10 +32,10 @@ print(
 )
 
 # %%
-# As an array with NaN, or as a list of pairs
-# -------------------------------------------
+# Arrays with NaN and lists of pairs
+# ----------------------------------
 #
-# NaN means not observed. A list of pairs ``(points, values)`` says the same, and each curve may have points of its own;
+# NaN means not observed. A list of pairs ``(points, values)`` is equivalent, and each curve may have its own points;
 # the grid is their union.
 
 ragged = [(t[at], row[at]) for row, at in zip(Y, seen, strict=True)]
@@ -47,11 +47,11 @@ print(f"the first curve has the points {np.round(ragged[0][0], 2)}")
 print(f"the two fits differ by {difference:.0e}, relative gap {from_nan.duality_gap_:.0e}")
 
 # %%
-# What is lost, and what interpolation would lose
-# -----------------------------------------------
+# Comparison with interpolation
+# -----------------------------
 #
-# The same model on the complete curves, on the observed points, and on curves that were made complete by straight lines
-# between the observed points (and constants beyond them), as one would do for a method that needs complete curves.
+# The same model is fitted to the complete curves, to the observed points, and to curves completed by linear
+# interpolation (and constants beyond the observed points), as a method that needs complete curves would require.
 
 filled = np.array([np.interp(t, points, values) for points, values in ragged])
 fits = {
@@ -63,8 +63,8 @@ for name, model in fits.items():
     print(f"{name:18} test error {np.mean(curve_errors(truth, model.predict(test.X))):.4f}")
 
 # %%
-# Four training curves: the points that the model was given, and its predictions everywhere. The second picture has two
-# test curves, which no model has seen, as thin lines.
+# Four training curves with their observed points and the predictions. The second figure has two test curves as thin
+# lines.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 plot_curves(sparse[:4], left, predicted=from_nan.predict(train.X[:4]), grid=t)
@@ -76,12 +76,12 @@ right.legend(handles[:3], labels[:3])
 plt.show()
 
 # %%
-# The centre
-# ----------
+# Centring
+# --------
 #
-# The mean curve is subtracted from the outputs and added to the predictions (``center=True``). Where points are
-# missing, the mean at each point is taken over the curves that were seen there, then smoothed. Without a centre the
-# model has to spend its norm on the mean. ``center="median"`` is for curves that may be wrong.
+# The mean curve is subtracted from the outputs and added to the predictions (``center=True``). With missing points, the
+# mean at each point is taken over the curves observed there, then smoothed. Without centring the model has to learn the
+# mean too. Use ``center="median"`` if curves may be wrong.
 
 for center in (True, "median", False):
     model = FunctionalRegressor(**settings, center=center).fit(train.X, sparse, grid=t)

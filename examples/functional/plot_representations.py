@@ -2,11 +2,11 @@
 Representations of curves
 =========================
 
-Which representation of curves to take, and how to see what it leaves out.
+Which representation of curves to use, and how to see what it loses.
 
 A fit works on coordinates of the curves: point values (``"spline"``), coefficients on the leading eigenfunctions of the
 output operator (``"eigen"``), or on a trigonometric basis (``"fourier"``). The duality gap certifies the problem in
-coordinates. What the coordinates do not hold is ``representation_error_``; look at both.
+coordinates. ``representation_error_`` is the part of the curves that the coordinates lose; check both.
 """
 
 import matplotlib.pyplot as plt
@@ -38,8 +38,8 @@ def run(name, **settings):
 # Point values
 # ------------
 #
-# The coordinates are the values at the 200 points. Nothing is lost, gaps are allowed, and every loss is at home: an
-# order p other than 2 needs point values.
+# The coordinates are the values at the 200 points. Nothing is lost, gaps are allowed, and every loss can be used:
+# losses with p other than 2 need point values.
 
 kernel = Gaussian(50.0)
 _ = run("spline", output_kernel=kernel)
@@ -48,23 +48,25 @@ _ = run("spline", output_kernel=kernel)
 # Eigenfunctions
 # --------------
 #
-# A smooth output kernel has few eigenvalues that matter. The fit has as many coordinates, and the operator is diagonal.
+# A smooth output kernel has few large eigenvalues. The fit has one coordinate for each of them, and the operator is
+# diagonal.
 
 sizes = (2, 5, 10, 15, 20, 30)
 eigen = [run(f"eigen, {k} components", output_kernel=kernel, representation="eigen", n_components=k) for k in sizes]
 
 # %%
-# Fifteen of them are as good as all points. A number below 1 is a share of the operator's trace. That is not a share of
-# the curves, of which more may be lost.
+# Fifteen coordinates are as good as all points. A number below 1 is a share of the operator's trace; the share of the
+# curves that is lost may be larger.
 
 _ = run("eigen, 99 %", output_kernel=kernel, representation="eigen", n_components=0.99)
 
 # %%
-# Trigonometric functions, or your own
-# ------------------------------------
+# Trigonometric and custom functions
+# ----------------------------------
 #
-# ``"fourier"`` brings eigenvalues of its own and needs no output kernel; ``Basis`` takes functions and eigenvalues. A
-# trigonometric function has the same value at both ends, and the curves have not: more of them are needed.
+# ``"fourier"`` has its own eigenvalues and needs no output kernel; ``Basis`` takes functions and eigenvalues.
+# Trigonometric functions have the same value at both ends of the domain and these curves do not, so more functions are
+# needed.
 
 odd_sizes = (3, 5, 11, 15, 21, 31)
 fourier = [run(f"fourier, {k} functions", representation="fourier", n_components=k) for k in odd_sizes]
@@ -78,8 +80,8 @@ def powers(t):
 _ = run("basis, 16 polynomials", representation=Basis(powers, 1 / np.arange(1, 17.0) ** 2))
 
 # %%
-# The gap is below the tolerance in every line, also where a large part of the curves is lost: it is the gap of the
-# problem in coordinates. The error follows what the coordinates leave out, down to the level of the noise.
+# The gap is below the tolerance in every line, even if a large part of the curves is lost, because it is the gap of the
+# problem in coordinates. The error follows the representation error, down to the level of the noise.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name, counts, rows in (("eigen", sizes, eigen), ("fourier", odd_sizes, fourier)):

@@ -1,11 +1,11 @@
 """
-A loss of your own
-==================
+Custom losses
+=============
 
 How to add a loss of your own in one class.
 
-A loss is one class with three methods. This one gives conditional quantiles; the page *Add a loss* explains it line by
-line.
+A loss is one class with three methods. This one estimates conditional quantiles; the page *Add a loss* explains it line
+by line.
 """
 
 import matplotlib.pyplot as plt
@@ -59,7 +59,7 @@ class Quantile(Loss):
 # Check
 # -----
 #
-# :func:`fenchel.testing.check_loss` holds the methods against each other.
+# :func:`fenchel.testing.check_loss` checks the methods against each other.
 
 for loss in Quantile.examples():
     check_loss(loss)
@@ -69,7 +69,7 @@ print("the contract holds")
 # Use
 # ---
 #
-# The instance goes where a name would go. The fit is certified like any other.
+# Pass an instance as the loss. The fit is certified like any other.
 
 rng = np.random.default_rng(0)
 X = rng.uniform(0, 4, (400, 1))

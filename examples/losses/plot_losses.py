@@ -1,11 +1,11 @@
 """
-The losses and their conjugates
-===============================
+Losses and their conjugates
+===========================
 
-How to tell from its conjugate whether a loss makes a model sparse or robust.
+How the conjugate of a loss shows whether a model is sparse or robust.
 
-A loss enters the dual problem by its Fenchel conjugate. The conjugate shows at a glance what the loss does: a corner at
-zero makes the model sparse, a bounded domain makes it robust.
+A loss enters the dual problem through its Fenchel conjugate: a corner at zero makes the model sparse, a bounded domain
+makes it robust.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ duals = np.linspace(-2.5, 2.5, 501)[:, None]
 # Sparse and robust losses in one dimension
 # -----------------------------------------
 #
-# Residuals and duals are rows, here of one entry. Where a curve ends, the value is infinite.
+# Residuals and duals are rows, here with one entry. The value is infinite where a curve ends.
 
 
 def draw(losses):
@@ -49,7 +49,7 @@ draw([Square(), Huber(0.8), EpsilonRidge(0.5), EpsilonSVR(0.5)])
 
 # %%
 # ``EpsilonRidge`` and ``EpsilonSVR`` are zero up to epsilon; their conjugates have a corner at zero. ``Huber`` and
-# ``EpsilonSVR`` grow linearly; the domain of their conjugates is bounded, so no sample can pull harder than the bound.
+# ``EpsilonSVR`` grow linearly; the domain of their conjugates is bounded, and so is the influence of each sample.
 #
 # The losses of Proposition 1 of [Laforgue2020]_
 # ----------------------------------------------
@@ -60,18 +60,18 @@ draw([Norm(0.8), Power(3.0), Exponential(0.5), NormLog(0.8), Ball(0.7)])
 # ``NormLog`` is the convex envelope of t log t, constant up to 1/e. ``Ball`` is a constraint: zero inside, infinite
 # outside.
 #
-# ``MaxMargin`` looks at the product of prediction and target, so it has to know the targets. An estimator binds them;
-# by hand it is one call. With the target 1 it is the hinge loss.
+# ``MaxMargin`` depends on the inner product of prediction and target, so it needs the targets. Estimators bind them;
+# outside of an estimator call ``bind``. With the target 1 it is the hinge loss.
 
 hinge = MaxMargin().bind(np.ones_like(residuals))
 print(hinge.value(residuals)[[0, 300, 400, 600]])  # at the residuals -3, 0, 1, 3
 
 # %%
-# The conjugate is the supremum
-# -----------------------------
+# Conjugate as a supremum
+# -----------------------
 #
-# By definition the conjugate at a is the supremum of a r - loss(r) over r. Found by search over a fine grid, it agrees
-# with the formula up to the width of the grid.
+# By definition the conjugate at a is the supremum of a r - loss(r) over r. Computed on a fine grid, it agrees with the
+# formula up to the width of the grid.
 
 grid = np.linspace(-10, 10, 40001)[:, None]
 chosen = [

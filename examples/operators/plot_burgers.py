@@ -1,12 +1,11 @@
 """
-Burgers' equation, learned from 150 solutions
-=============================================
+Burgers' equation from 150 solutions
+====================================
 
 How to learn the solution operator of an equation from a few solutions.
 
-The map from an initial state to the state at time 1, learned with a kernel that knows that a shifted state has a
-shifted solution, and that finds by itself which frequencies matter. A plain kernel needs many more solutions for the
-same error.
+The model maps an initial state to the state at time 1. Its kernel is equivariant, since a shifted state has a shifted
+solution, and learns which frequencies matter. A plain kernel needs many more solutions for the same error.
 """
 
 import matplotlib.pyplot as plt
@@ -17,13 +16,13 @@ from fenchel.datasets import make_burgers
 from fenchel.kernels import Equivariant, Matern
 
 # %%
-# States on 64 points of a circle.
+# The states are functions on 64 points of a circle.
 
 data = make_burgers(250, n_points=64)
 X, Y, X_new, Y_new = data.X[:150], data.Y[:150], data.X[150:], data.Y[150:]
 
 # %%
-# Three models. The weights of the last one are found by the gradient of the leave-one-out error.
+# Three models are compared. The weights of the last one are learned with the gradient of the leave-one-out error.
 
 found = learn_frequencies(X, Y, n_frequencies=24, max_iter=40)
 models = {
@@ -37,8 +36,8 @@ for name, predicted in predictions.items():
     print(f"{name:25s} relative error {100 * errors.mean():.2f} %, gap {models[name].duality_gap_:.0e}")
 
 # %%
-# Left: the new state whose error is the median one, its solution and the predictions. Right: where they err, over all
-# new states.
+# Left: the new state with the median error, its solution and the predictions. Right: the errors over the circle, for
+# all new states.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 sample = int(np.argsort(errors)[len(errors) // 2])
@@ -54,7 +53,7 @@ right.legend(frameon=False, fontsize=8)
 plt.show()
 
 # %%
-# The learned weights: slow variation counts most, and the kernel looks at hardly anything beyond the twelfth frequency.
+# The learned weights: low frequencies count most, and frequencies beyond the twelfth hardly count at all.
 
 fig, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 ax.semilogy(found.weights / found.weights.max(), "o-", markersize=4)

@@ -1,10 +1,12 @@
 """
-Darcy flow: pressures from coefficients, with the symmetries of the square
-==========================================================================
+Darcy flow with the symmetries of the square
+============================================
 
-The map from the coefficient of a porous square, which has two values, to the pressure of a fluid in it. A square that
-is turned or flipped has the pressure turned or flipped: a kernel that knows it learns as much from one pair as others
-from eight.
+How to build the symmetries of a square into a kernel for fields.
+
+The model maps the coefficient of a porous square, which has two values, to the pressure of a fluid in it. If the
+coefficient is rotated or flipped, so is the pressure. A kernel with this symmetry learns as much from one pair as
+others from eight.
 """
 
 import matplotlib.pyplot as plt
@@ -15,15 +17,15 @@ from fenchel.datasets import make_darcy
 from fenchel.kernels import Matern, SquareEquivariant
 
 # %%
-# Fields on 15 × 15 points. The two values are made ±1.
+# The fields have 15 × 15 points. The two values of the coefficient are scaled to ±1.
 
 data = make_darcy(160, n_points=15, refinement=4)
 X, Y = (data.X - 7.5) / 4.5, data.Y
 train, new = slice(0, 100), slice(100, 160)
 
 # %%
-# Principal components on both sides, as is usual, and the symmetries, on the values themselves. Widths are in units of
-# the sample; both models are kernel ridge regressions with a certified gap.
+# The first model uses principal components of inputs and outputs, as is usual; the second uses the symmetries, on the
+# values themselves. Widths are relative to the sample. Both are kernel ridge regressions with a certified gap.
 
 models = {
     "principal components": FieldRegressor(OperatorKernelRegressor(Matern(2.0, nu=2.5), lam=1e-8), input_components=50),
@@ -37,8 +39,8 @@ for name, predicted in predictions.items():
     print(f"{name:25s} relative error {100 * errors.mean():.1f} %, gap {models[name].estimator_.duality_gap_:.0e}")
 
 # %%
-# The new coefficient whose error is the median one, its pressure, the prediction with the symmetries, and where both
-# models err.
+# The new coefficient with the median error, its pressure, the prediction with the symmetries, and the errors of both
+# models.
 
 sample = int(np.argsort(errors)[len(errors) // 2])
 panels = {"coefficient": data.X[new][sample], "pressure": Y[new][sample], "prediction": predicted[sample]}
@@ -53,8 +55,8 @@ for ax, (name, field) in zip(axes, panels.items(), strict=True):
 plt.show()
 
 # %%
-# A turned coefficient has the turned pressure, to round-off. And outputs may have gaps: here 30 % of the values of the
-# training pressures are not there.
+# A rotated coefficient gives the rotated pressure, up to round-off. Outputs may have gaps: here 30 % of the values of
+# the training pressures are missing.
 
 model = models["symmetries of the square"]
 turned = model.predict(np.rot90(X[new], axes=(1, 2)))

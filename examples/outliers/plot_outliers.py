@@ -2,11 +2,11 @@
 Curves at the wrong input
 =========================
 
-How to find curves that look normal and belong to another input.
+How to find curves that look normal but belong to another input.
 
-A tenth of the output curves have changed places: each is a curve like all others, at the input of another one.
-Detectors that look at the curves alone cannot see it. A model of the other samples can: it says what each curve should
-have been.
+A tenth of the output curves are swapped: each is an ordinary curve, at the input of another one. Detectors that only
+look at the curves cannot find them. A model of the other samples can, because it predicts what each curve should have
+been.
 """
 
 import matplotlib.pyplot as plt
@@ -22,11 +22,11 @@ Y = data.Y.copy()
 Y[wrong] = data.Y[np.roll(wrong, 1)]
 
 # %%
-# One report
-# ----------
+# Outlier report
+# --------------
 #
-# ``OutlierReport.of`` compares each curve with the prediction of a model that was not fitted to it. The rate of false
-# discoveries among the flagged curves is what you ask for.
+# ``OutlierReport.of`` compares each curve with the prediction of a model that was not fitted to it. You set the rate of
+# false discoveries among the flagged curves.
 
 model = FunctionalRegressor(loss=Huber("auto"), lam=1e-4, center="median").fit(data.X, Y)
 report = OutlierReport.of(model, data.X, Y)
@@ -35,8 +35,8 @@ flagged = report.flagged(fdr=0.05)
 print(f"{flagged[wrong].sum()} of 15 wrong curves are flagged, and {flagged.sum() - flagged[wrong].sum()} others")
 
 # %%
-# What the eye sees, and what the model sees
-# ------------------------------------------
+# Flagged curves and their predictions
+# ------------------------------------
 
 fig, axes = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
 for ax, curves, title in ((axes[0], Y, "the curves"), (axes[1], report.residuals, "less their held-out predictions")):
@@ -50,18 +50,18 @@ report.plot(axes[2], fdr=0.05)
 # Curves alone
 # ------------
 #
-# ``OutlierReport.of_curves`` needs no inputs. It finds curves of another size, shape or roughness, or with single wrong
-# points; curves that have changed places are not among them.
+# ``OutlierReport.of_curves`` needs no inputs. It finds curves of unusual size, shape or roughness, or with single wrong
+# points, but not swapped curves.
 
 alone = OutlierReport.of_curves(Y, data.t)
 print(f"by the curves alone: {alone.flagged(0.05)[wrong].sum()} of 15")
 
 # %%
-# A second fit
+# Robust refit
 # ------------
 #
-# ``RobustRefit`` fits, flags, fits again without what it has flagged, and keeps the fit that predicts better what it
-# has not seen; all fits are certified.
+# ``RobustRefit`` fits, flags, fits again without the flagged curves, and keeps the fit with the better held-out
+# predictions. All fits are certified.
 
 test = make_functional(200, 60, random_state=1)
 refit = RobustRefit(model).fit(data.X, Y)

@@ -4,7 +4,7 @@ One classifier for every cost
 
 How to fit one classifier and choose the cost of an error afterwards.
 
-How much worse is it to miss a positive sample than to raise a false alarm? Often nobody knows when the model is fitted.
+The cost of a missed positive relative to a false alarm is often unknown when the model is fitted.
 ``CostSensitiveClassifier`` learns the support vector machines of all costs at once; the cost is chosen afterwards.
 """
 
@@ -23,20 +23,20 @@ model = CostSensitiveClassifier(Gaussian(0.5), lam=1e-3, levels=15).fit(X, y)
 print(f"relative gap {model.duality_gap_:.0e}")
 
 # %%
-# The cost is an argument of ``predict``
-# --------------------------------------
+# Cost as an argument of ``predict``
+# ----------------------------------
 #
-# A cost of 0.9 says that a missed positive is nine times as bad as a false alarm.
+# With a cost of 0.9 a missed positive is nine times as bad as a false alarm.
 
 for cost in (0.1, 0.5, 0.9):
     print(f"cost {cost}: {np.mean(model.predict(X_test, cost)):.0%} of the test samples are called positive")
 
 # %%
-# The curve over all costs
-# ------------------------
+# Rates and costs
+# ---------------
 #
-# False and true positive rates as functions of the cost are a ROC curve, each point of which is an optimum of its own,
-# not a shifted threshold.
+# False and true positive rates as functions of the cost give a ROC curve. Each of its points is a separate optimum, not
+# a shifted threshold.
 
 curve = model.cost_curve(X_test, y_test)
 share = y_test.mean()

@@ -1,11 +1,11 @@
 """
-The whole quantile function in one fit
-======================================
+All quantiles in one fit
+========================
 
 How to learn all quantiles of an output in one fit.
 
-``QuantileFunctionRegressor`` learns quantiles of every level at once: a curve in the level for each input. The fit is
-certified, and predictions can be asked for at levels that it has never seen.
+``QuantileFunctionRegressor`` learns the quantiles of all levels at once. The fit is certified, and quantiles can be
+predicted at any level.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ model = QuantileFunctionRegressor(Gaussian(3.0), lam=1e-3, levels=15).fit(X, y)
 print(f"relative gap {model.duality_gap_:.0e}, crossings in the sample {model.crossing_rate_:.1%}")
 
 # %%
-# Quantiles of any level, an interval, and draws
-# ----------------------------------------------
+# Quantiles, intervals and samples
+# --------------------------------
 
 grid = np.linspace(-1, 1, 200)[:, None]
 levels = [0.05, 0.25, 0.5, 0.75, 0.95]
@@ -47,8 +47,8 @@ plt.show()
 # Crossings
 # ---------
 #
-# A flexible model may have quantiles that cross. They are counted, and ``non_crossing=True`` puts them in order: at all
-# levels, for every input, whatever levels are asked for.
+# The quantiles of a flexible model may cross. Crossings are counted, and ``non_crossing=True`` removes them at all
+# levels and for every input.
 
 flexible = QuantileFunctionRegressor(Gaussian(30.0), Gaussian(30.0), lam=1e-5, levels=15).fit(X, y)
 many = np.arange(1, 100) / 100

@@ -1,11 +1,11 @@
 """
-Solvers: the gap against the iterations
-=======================================
+Convergence of the solvers
+==========================
 
 How fast each solver closes the duality gap, and how that depends on the penalty.
 
-The same Huber fit by five solvers, at a moderate and at a small ``lam``. ``history_`` holds the relative duality gap at
-each test of the stopping rule.
+Five solvers make the same Huber fit, with a moderate and with a small ``lam``. ``history_`` has the relative duality
+gap at each check of the stopping rule.
 """
 
 import time
@@ -30,7 +30,7 @@ solvers = [
 ]
 
 # %%
-# A run that ends at ``max_iter`` warns, keeps its best point and says so in ``status_``. Here that is expected.
+# A run that ends at ``max_iter`` warns, keeps its best point and says so in ``status_``, which is expected here.
 
 fig, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", sharey=True)
 for ax, lam in zip(axes, (1e-2, 1e-5), strict=True):
@@ -55,8 +55,8 @@ axes[0].legend()
 plt.show()
 
 # %%
-# At the moderate ``lam`` all five arrive. At the small one the proximal gradient method and block coordinate descent
-# are far from the end when they are stopped; the accelerated method takes some thirty times as many iterations as
-# before, Douglas-Rachford splitting about five times as many, Newton's method few in both cases. An iteration is not
-# the same work for each: Newton's method solves linear systems in every step, Douglas-Rachford splitting makes one
-# eigendecomposition before the first.
+# With the moderate ``lam`` all five converge. With the small one the proximal gradient method and block coordinate
+# descent are far from convergence when they are stopped. The accelerated method takes some thirty times as many
+# iterations as before, Douglas-Rachford splitting about five times as many, and Newton's method few in both cases.
+# Iterations do not cost the same: Newton's method solves linear systems in every step, and Douglas-Rachford splitting
+# makes one eigendecomposition before the first.

@@ -1,11 +1,12 @@
 """
-An exact fit without the Gram matrix
-====================================
+Exact fits without the Gram matrix
+==================================
 
 How to solve the exact problem when the Gram matrix does not fit in memory.
 
-``solver="krylov"`` solves the exact problem although the Gram matrix is never stored. Features of a few landmarks give
-the start; passes over the kernel, tile by tile, do the rest. Each certificate below is one of the exact problem.
+``solver="krylov"`` solves the exact problem without storing the Gram matrix. It starts from the features of a few
+landmarks, and continues with passes over the kernel, tile by tile. All certificates below are those of the exact
+problem.
 """
 
 import logging
@@ -19,7 +20,7 @@ from fenchel.kernels import Laplacian
 from fenchel.losses import Huber
 
 # %%
-# A function with detail at one end only, and one output in ten that is wrong.
+# The function has detail at one end only, and one output in ten is wrong.
 
 rng = np.random.default_rng(0)
 x = np.sort(rng.uniform(0, 1, 2000))
@@ -29,16 +30,16 @@ y[rng.random(2000) < 0.1] += 2
 X = x[:, None]
 
 # %%
-# With 12 landmarks the approximate problem is solved to any gap one likes, and the exact one is not: only its own
-# certificate tells.
+# With 12 landmarks the approximate problem can be solved to any gap, but the exact problem is not solved; only its own
+# certificate shows this.
 
 settings = {"loss": Huber(0.2), "lam": 3e-5, "tol": 1e-5}
 thin = OperatorKernelRegressor(Laplacian(10.0), approximation=Nystrom(12), certificate="exact", **settings).fit(X, y)
 print(f"12 landmarks: gap {thin.history_[-1][1]:.1e} with its own kernel, {thin.duality_gap_:.1e} with the exact one")
 
 # %%
-# The exact fit begins with 6 √n landmarks of its own. At level INFO it tells how many passes it has made and how long
-# it will take.
+# The exact fit starts with 6 √n landmarks of its own. At level INFO it logs the number of passes and the remaining
+# time.
 
 logging.getLogger("fenchel").setLevel(logging.INFO)
 logging.getLogger("fenchel").addHandler(logging.StreamHandler())
@@ -47,7 +48,7 @@ logging.getLogger("fenchel").setLevel(logging.WARNING)
 print(f"krylov: {exact.status_}, {exact.certificate_} gap {exact.duality_gap_:.1e}")
 
 # %%
-# Left: the models. Right: the exact gap at every certificate of the second one, against that of the first.
+# Left: the models. Right: the exact gap of the second model at every certificate, compared with that of the first.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 left.plot(x, y, ".", color="0.8", markersize=2, label="samples, a tenth wrong")

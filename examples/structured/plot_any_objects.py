@@ -4,7 +4,7 @@ Strings as outputs
 
 How to predict strings, or any other objects, with a kernel of your own.
 
-Any objects can be outputs if there is a kernel of them: a function of two samples that returns a matrix. Here the
+Any objects can be outputs if there is a kernel on them: a function of two samples that returns a matrix. Here the
 outputs are words, and the kernel counts the pairs of letters that two words share.
 """
 
@@ -19,10 +19,10 @@ from fenchel.kernels import Gaussian, Part
 from fenchel.losses import Huber
 
 # %%
-# The data
-# --------
+# Data
+# ----
 #
-# Words of two syllables. The input is a noisy number for each syllable, as from two dials that are hard to read.
+# The words have two syllables. The input is a noisy number for each syllable, as read from two dials.
 
 first, second = ["ba", "de", "gi", "lo", "mu"], ["ka", "ne", "pi", "so", "tu"]
 
@@ -39,11 +39,11 @@ X_test, words_test = sample(500, rng)
 print(", ".join(f"{word} at {np.round(x, 1)}" for x, word in zip(X[:3], words[:3], strict=True)))
 
 # %%
-# A kernel of words
-# -----------------
+# Kernel on words
+# ---------------
 #
-# The features of a word are the numbers of its letters and of its pairs of neighbours, with marks at both ends. The
-# function gets two samples and returns the matrix of products of their features, divided by the norms.
+# The features of a word are the counts of its letters and of its pairs of adjacent letters, with marks at both ends.
+# The function takes two samples and returns the matrix of inner products of their features, divided by the norms.
 
 
 def counts(word):
@@ -70,8 +70,8 @@ print(np.round(words_kernel(["baka", "bane", "lotu"], ["baka", "bane", "lotu"]),
 # Fit and predict
 # ---------------
 #
-# Outputs are a list, and predictions are an array of such objects. The default decoder takes the nearest of the
-# training words.
+# Outputs are passed as a list, and predictions are an array of objects. The default decoder returns the nearest
+# training word.
 
 model = StructuredPredictor(Gaussian(1.0), output_kernel=words_kernel, loss=Huber(0.5), lam=1e-3).fit(X, words)
 found = model.predict(X_test)
@@ -80,12 +80,12 @@ print(f"{len(set(words))} words in training, {model.dual_coef_.shape[1]} coordin
 print(f"words all right: {right:.2f}")
 
 # %%
-# Words that were never seen
-# --------------------------
+# Unseen words
+# ------------
 #
-# Five words are taken out of the training sample, and the candidates are all 25 words. They are given as an array of
-# objects, since a list would mean a set for each sample. With a sum of kernels, one for each dial, the prediction is a
-# sum of two parts, one for each syllable; with the kernel of both dials it is not.
+# Five words are removed from the training sample, and the candidates are all 25 words. They are passed as an array of
+# objects, since a list would mean one set per sample. With a sum of kernels, one for each dial, the prediction is a sum
+# of two parts, one for each syllable; with a kernel of both dials it is not.
 
 vocabulary = np.array([a + b for a in first for b in second], dtype=object)
 unseen = {first[k] + second[(2 * k + 1) % 5] for k in range(5)}
@@ -104,11 +104,11 @@ for name, kernel in input_kernels.items():
         print(f"{name:14} {among:14} right: {shares}")
 
 # %%
-# The sum finds three in four of the words that it never saw, if they are among the candidates; the kernel of both dials
-# finds hardly any.
+# With the sum, three in four of the unseen words are found if they are among the candidates; with the kernel of both
+# dials hardly any.
 #
-# The squared distances between the candidates and what the sum predicts for the 25 places of the dials. A cross marks
-# the true word, red where it was never seen.
+# The squared distances between the candidates and the predictions of the sum for the 25 positions of the dials. A cross
+# marks the true word, in red if it was never seen.
 
 places = np.array([[a, b] for a in range(5) for b in range(5)], dtype=float)
 distances = model.decision_scores(places, vocabulary)

@@ -4,9 +4,9 @@ Ranking of candidates
 
 How to rank a list of candidates for each sample, as in the identification of molecules.
 
-In the identification of molecules from spectra each spectrum comes with a list of molecules that it may be of. The
-model maps a spectrum into the feature space of a kernel on fingerprints, and the candidates are ranked by their
-distance to that point. The molecules and the spectra here are made up: bags of fragments.
+When molecules are identified from spectra, each spectrum comes with a list of candidate molecules. The model maps a
+spectrum into the feature space of a kernel on fingerprints, and the candidates are ranked by their distance to that
+point. Molecules and spectra are simulated here: bags of fragments.
 """
 
 import matplotlib.pyplot as plt
@@ -17,11 +17,11 @@ from fenchel.decoders import Candidates
 from fenchel.kernels import Gaussian, GaussianTanimoto, Linear, Tanimoto
 
 # %%
-# The data
-# --------
+# Data
+# ----
 #
-# A molecule has 2 to 14 of 40 fragments. Each fragment sets five bits of the fingerprint and has peaks of its own in
-# the spectrum, whose heights are noisy; spectra are scaled to norm 1.
+# A molecule has 2 to 14 of 40 fragments. Each fragment sets five bits of the fingerprint and has its own peaks in the
+# spectrum, with noisy heights; spectra are scaled to norm 1.
 
 rng = np.random.default_rng(0)
 n_fragments, n_bits, n_channels = 40, 200, 60
@@ -54,8 +54,8 @@ train, test = molecules(400), molecules(200)
 X, Y, X_test = spectra(train), fingerprints(train), spectra(test)
 
 # %%
-# A list for each test molecule: the molecule itself and relatives of it, which have one to three fragments more or
-# less. Lists have different lengths, and none of the fingerprints need be in the training sample.
+# Each test molecule has a list of candidates: the molecule itself and similar ones, with one to three fragments more or
+# less. The lists have different lengths, and the fingerprints need not be in the training sample.
 
 candidates, place = [], []
 for molecule in test:
@@ -75,8 +75,8 @@ print(f"{len(candidates)} lists of {min(sizes)} to {max(sizes)} candidates")
 # Ranks
 # -----
 #
-# ``predict``, ``top_k`` and ``decision_scores`` take a list with one set of candidates for each sample. The scores are
-# squared distances in the output space, the least is the best.
+# ``predict``, ``top_k`` and ``decision_scores`` take a list with one set of candidates per sample. The scores are
+# squared distances in the output space: smaller is better.
 
 kernels = {
     "linear": Linear(),
@@ -100,16 +100,16 @@ for name, output_kernel in kernels.items():
 print(f"drawn at random        top 1 {np.mean([1 / size for size in sizes]):.2f}")
 
 # %%
-# The linear kernel is the best on these data, where a spectrum comes from a sum over fragments; on others it need not
-# be, so choose on held-out samples. The narrower the Gaussian, the worse here: with ``gamma=3`` the first candidate is
-# right no more often than one drawn at random.
+# The linear kernel is the best on these data, in which a spectrum is a sum over fragments; for other data choose on
+# held-out samples. The narrower the Gaussian, the worse the ranking: with ``gamma=3`` the first candidate is right no
+# more often than a random one.
 #
 # The norm of a candidate
 # -----------------------
 #
 # A squared distance is :math:`\|h(x)\|^2 + k(c, c) - 2 \langle h(x), \phi(c) \rangle`. The two Tanimoto kernels have
-# :math:`k(c, c) = 1`, so the product alone gives the same order. For the linear kernel :math:`k(c, c)` is the number
-# of bits, and without it the candidates with many bits win.
+# :math:`k(c, c) = 1`, so the inner product alone gives the same order. For the linear kernel :math:`k(c, c)` is the
+# number of bits, and without it candidates with many bits would win.
 
 linear = models["linear"]
 distances = linear.decision_scores(X_test, candidates)
@@ -132,7 +132,7 @@ ax.legend()
 plt.show()
 
 # %%
-# The three nearest candidates of one molecule, as places in its list.
+# The three nearest candidates of one molecule, as indices into its list.
 
 best = linear.top_k(X_test[:1], 3, candidates[:1], indices=True)[0]
 print(f"nearest: {best}, at {np.round(distances[0][best], 2)}; the true one is {place[0]}")

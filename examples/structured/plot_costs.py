@@ -2,10 +2,10 @@
 Decisions with costs
 ====================
 
-How to make decisions that cost least, with the option to ask an expert.
+How to make decisions with the smallest cost, with the option to ask an expert.
 
-A task loss is what a decision costs. With the loss trick the decisions need not be the classes: a doctor may be asked.
-The data are scikit-learn's diabetes records; a patient is called ill whose disease has progressed beyond the middle.
+A task loss is the cost of a decision. With the loss trick the decisions need not be the classes: one may also ask a
+doctor. The data are scikit-learn's diabetes records; patients with a disease progression above 150 count as ill.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ from fenchel.task_losses import LossMatrix, ZeroOne
 # Three sets of costs
 # -------------------
 #
-# Rows are decisions, columns are classes. To miss an illness costs five times as much as a false alarm; in the third
-# case one may ask, for less than half a false alarm.
+# Rows are decisions, columns are classes. Missing an illness costs five times as much as a false alarm; in the third
+# case one may ask, for less than half the cost of a false alarm.
 
 data = load_diabetes()
 labels = np.where(data.target > 150, "ill", "well")
@@ -54,8 +54,8 @@ for name, loss in losses.items():
     print(f"{name:15} lam {model.lam_:.0e}: {counts[name]}, mean cost {np.mean(costs(y_test, found)):.2f}")
 
 # %%
-# Dear errors become rare
-# -----------------------
+# Decisions
+# ---------
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for k, kind in enumerate(("missed", "false alarms", "asked")):

@@ -4,8 +4,8 @@ Histograms as outputs
 
 How to predict histograms with a loss that fits them.
 
-The lower half of a digit from its upper half. An image is taken as a histogram of ink, and the squared Hellinger
-distance as the loss: its decoder has a closed form, and answers with images that were never seen.
+The lower half of a digit is predicted from its upper half. An image is treated as a histogram of ink, and the loss is
+the squared Hellinger distance: its decoder has a closed form, and returns images that are not in the training sample.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ from fenchel.kernels import Gaussian
 from fenchel.task_losses import ChiSquare, Hellinger, KernelInduced
 
 # %%
-# The data
-# --------
+# Data
+# ----
 
 images = load_digits().images / 16.0
 upper, lower = images[:, :4].reshape(-1, 32), images[:, 4:].reshape(-1, 32)
@@ -30,7 +30,8 @@ X, X_test, Y, Y_test = train_test_split(upper, lower, train_size=600, test_size=
 # Three losses
 # ------------
 #
-# The loss of a Gaussian kernel is decoded among the training images, the two losses of histograms on the whole simplex.
+# The loss of a Gaussian kernel is decoded among the training images, the two losses for histograms on the whole
+# simplex.
 
 models = {}
 for name, loss in {
@@ -47,8 +48,8 @@ for name, guess in found.items():
     print(f"{name:12} {row[0]:9.3f} {row[1]:9.3f} {row[2]:10.3f}")
 
 # %%
-# Some of the test images
-# -----------------------
+# Test images
+# -----------
 
 fig, axes = plt.subplots(4, 10, figsize=(9, 4), layout="constrained")
 for k, column in enumerate(axes.T):

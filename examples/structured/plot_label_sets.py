@@ -1,12 +1,12 @@
 """
-Label sets, some of them wrong
-==============================
+Label sets with wrong samples
+=============================
 
 How to predict label sets when some of the training sets are wrong.
 
-A sample has several labels at once, and not every set of labels makes sense. ``StructuredPredictor`` learns in the
-feature space of a kernel on the label sets; a decoder turns its predictions back into sets. A Huber loss bounds the
-pull of samples that carry a wrong set.
+A sample has several labels, and not every set of labels is possible. ``StructuredPredictor`` learns in the feature
+space of a kernel on label sets, and a decoder turns its predictions back into sets. A Huber loss bounds the influence
+of samples with a wrong set.
 """
 
 import matplotlib.pyplot as plt
@@ -17,11 +17,11 @@ from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
 
 # %%
-# The data
-# --------
+# Data
+# ----
 #
-# Nine labels in three groups; exactly one label of each group holds. So 27 of the 512 sets are possible, and the model
-# is not told which.
+# There are nine labels in three groups, with exactly one label per group. So 27 of the 512 sets are possible, and the
+# model is not told which.
 
 rng = np.random.default_rng(0)
 n = 600
@@ -33,12 +33,12 @@ X, X_test, Y, Y_test = X[:n], X[n:], Y[:n], Y[n:]
 print(f"{len(np.unique(Y, axis=0))} different sets in the training sample; the first two:\n{Y[:2].astype(int)}")
 
 # %%
-# Two output kernels, two decoders
-# --------------------------------
+# Output kernels and decoders
+# ---------------------------
 #
 # With the linear output kernel the model predicts nine numbers. ``"threshold"`` cuts each of them at 0.5;
-# ``"training_set"`` takes the nearest set of the training sample. With a Gaussian output kernel a prediction is a point
-# of a space of functions, and the nearest training set is the natural answer.
+# ``"training_set"`` returns the nearest set of the training sample. With a Gaussian output kernel a prediction is a
+# point of a function space, and is decoded to the nearest training set.
 
 
 def report(name, model):
@@ -57,16 +57,16 @@ report("Gaussian, training set", model)
 print(f"with the Gaussian kernel a prediction has {model.dual_coef_.shape[1]} coordinates")
 
 # %%
-# A threshold decides label by label, and nearly a fifth of its sets are impossible. A set of the training sample is
-# always possible, and more of them are right as a whole. Which of the two kernels is below makes little difference
-# here. The Gaussian one has as many coordinates as there are different sets, and not 600.
+# A threshold decides label by label, and nearly a fifth of its sets are impossible. Sets from the training sample are
+# always possible, and more of them are entirely right. The two kernels differ little here. The Gaussian one has as many
+# coordinates as there are different sets, not 600.
 #
 # Wrong sets
 # ----------
 #
-# Three training samples in ten now carry one and the same set, as if a form had been sent with its first answers. A few
-# of these had it anyway. The square loss and Huber losses with three thresholds are fitted to the result; the test
-# sample is clean.
+# Three training samples in ten are now given the same set, like a form that was sent with its default answers; for a
+# few of them it is the true set. The square loss and Huber losses with three thresholds are fitted to these data; the
+# test sample is clean.
 
 Y_wrong = Y.copy()
 Y_wrong[rng.uniform(size=n) < 0.3] = [1, 0, 0] * 3
@@ -78,9 +78,9 @@ for loss in ("square", Huber(0.4), Huber(0.2), Huber(0.1)):
     report(str(loss), models[str(loss)])
 
 # %%
-# The smaller ``kappa``, the less the wrong sets do. But the outlier scores say the most while ``kappa`` is above the
-# residuals of most samples: a score of 1 means that a sample was clipped, and with a small ``kappa`` many good ones are
-# clipped too.
+# The smaller ``kappa``, the less harm the wrong sets do. But outlier scores are most informative if ``kappa`` is above
+# the residuals of most samples: a score of 1 means that a sample was clipped, and with a small ``kappa`` many correct
+# samples are clipped too.
 
 for name, model in list(models.items())[1:]:
     clipped = model.outlier_score_ > 0.999

@@ -4,9 +4,9 @@ Ambiguous outputs and pre-images
 
 How to predict one of two possible answers instead of their mean.
 
-Where an input has two possible outputs, their mean is neither. A Gaussian output kernel keeps the two apart: the
-decoder looks for the vector whose image is nearest to the prediction, and finds one of them. The nearest training
-output still has its noise; ``Preimage`` searches among all vectors.
+If an input has two possible outputs, their mean is neither of them. With a Gaussian output kernel the decoder searches
+for the vector whose image is nearest to the prediction, and finds one of the two. The nearest training output still has
+its noise; ``Preimage`` searches among all vectors.
 """
 
 import matplotlib.pyplot as plt
@@ -17,11 +17,11 @@ from fenchel.decoders import Clamp
 from fenchel.kernels import Gaussian
 
 # %%
-# The data
-# --------
+# Data
+# ----
 #
-# The outputs are points of the plane on one of two branches, the upper one in two cases of three, with noise. The input
-# tells how far along the branch, and not which branch.
+# The outputs are noisy points of the plane on one of two branches, in two of three cases the upper one. The input
+# determines the position along the branch, but not the branch.
 
 
 def branch(X, side):
@@ -37,10 +37,10 @@ X_test = np.linspace(0.02, 0.98, 60)[:, None]
 branches = np.array([branch(X_test, 1), branch(X_test, -1)])
 
 # %%
-# Three ways
-# ----------
+# Three decoders
+# --------------
 #
-# The linear output kernel predicts the mean; ``Clamp`` with wide bounds leaves it as it is. The other two are one and
+# The linear output kernel predicts the mean, which ``Clamp`` with wide bounds does not change. The other two models are
 # the same fit with two decoders.
 
 settings = {"kernel": Gaussian(10.0), "lam": 1e-3}
@@ -56,8 +56,8 @@ for name, model in models.items():
     print(f"{name:14} distance to the nearer branch: mean {errors.mean():.3f}, largest {errors.max():.3f}")
 
 # %%
-# The mean lies between the branches. The training outputs found are near the upper branch but for the noise that each
-# of them has. The pre-images are nearer, since they need not be training outputs.
+# The mean lies between the branches. The nearest training outputs are near the upper branch, except for their noise.
+# The pre-images are nearer, since they need not be training outputs.
 
 fig, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained", sharex=True, sharey=True)
 for ax, (name, points) in zip(axes, found.items(), strict=True):
@@ -70,11 +70,11 @@ axes[-1].legend(loc="center")
 plt.show()
 
 # %%
-# The width of the output kernel
-# ------------------------------
+# Width of the output kernel
+# --------------------------
 #
-# A wide kernel does not tell the branches apart: its pre-images come near those of the linear kernel. A narrow
-# one joins few training outputs at a time, and the error begins to grow again.
+# A wide kernel does not separate the branches: its pre-images are close to those of the linear kernel. A narrow one
+# combines few training outputs at a time, and the error grows again.
 
 for gamma in (0.1, 1.0, 3.0, 10.0):
     model = StructuredPredictor(**settings, output_kernel=Gaussian(gamma), decoder="preimage").fit(X, Y)

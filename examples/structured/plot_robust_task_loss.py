@@ -1,11 +1,11 @@
 """
-A robust task loss
-==================
+Robust task losses that are not convex
+======================================
 
 How to fit a robust loss that is not convex.
 
-One output in six is wrong, and all wrong ones are on one side. A convex loss is drawn towards them. The Cauchy loss is
-not convex; the loss trick fits it all the same, since it is met only when an answer is looked for, on a line.
+One output in six is wrong, and all wrong ones are on one side, which biases a convex loss. The Cauchy loss is not
+convex. The loss trick can still use it, since the loss is only minimised in prediction, over one number.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ from fenchel.kernels import Gaussian
 from fenchel.task_losses import Absolute, Cauchy, LeastSquares
 
 # %%
-# The data
-# --------
+# Data
+# ----
 
 rng = np.random.default_rng(0)
 x = np.sort(rng.uniform(-1, 1, 300))
@@ -27,8 +27,8 @@ wrong = rng.permutation(300)[:50]
 y[wrong] = rng.uniform(1.5, 3.5, 50)
 
 # %%
-# Three losses, one set of weights
-# --------------------------------
+# Three losses
+# ------------
 #
 # ``lams`` is chosen by cross-validation on each loss. Least squares is kernel ridge regression.
 
@@ -41,11 +41,11 @@ for loss in (LeastSquares(), Absolute(), Cauchy(0.1)):
     print(f"{loss!r:18} lam {model.lam_:.0e}, distance to the curve {error:.3f}")
 
 # %%
-# What the decoder sees
-# ---------------------
+# Weighted loss of one input
+# --------------------------
 #
-# For one input, the weighted loss as a function of the answer. The Cauchy loss bends down again near the outliers, and
-# where there are more of them it has a minimum there too; the search is global, and takes the lowest.
+# For one input, the weighted loss as a function of the prediction. The Cauchy loss decreases again near the outliers,
+# and has another minimum there if there are more of them. The search is global and finds the lowest minimum.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.scatter(x, y, s=8, color="0.7")

@@ -2,11 +2,11 @@
 Directions with outliers
 ========================
 
-How to predict directions, points of a sphere, when some are wrong.
+How to predict directions, which are points on a sphere, when some are wrong.
 
-A direction is a unit vector: a point of the sphere. The usual way is to predict its three coordinates by ridge
-regression and to divide by the length. The loss trick searches on the sphere itself, for any loss: the squared angle,
-the angle, or the diffusion distance, which soon is the same for all directions that are far apart.
+The usual way is to predict the three coordinates of a unit vector by ridge regression and to divide by the length. The
+loss trick searches on the sphere itself, for any loss: the squared angle, the angle, or the diffusion distance, which
+is nearly constant for directions that are far apart.
 """
 
 import matplotlib.pyplot as plt
@@ -17,11 +17,11 @@ from fenchel.kernels import Gaussian
 from fenchel.task_losses import LeastSquares, SphereDiffusion, SphereGeodesic
 
 # %%
-# The data
-# --------
+# Data
+# ----
 #
-# A curve on the sphere, seen with noise of about eight degrees. One reading in four comes from a sensor that is stuck,
-# and shows nearly the same direction whatever the input is.
+# The data are a curve on the sphere with noise of about eight degrees. One reading in four comes from a stuck sensor,
+# which shows nearly the same direction for every input.
 
 
 def unit(vectors):
@@ -47,8 +47,8 @@ Y[stuck] = unit(np.array([0.57, 0.24, -0.78]) + 0.1 * rng.standard_normal((stuck
 # Four losses
 # -----------
 #
-# Least squares of the coordinates is ridge regression. ``lams`` is chosen by cross-validation on each loss, on readings
-# of which a quarter are wrong.
+# Least squares of the coordinates is ridge regression. ``lam`` is chosen by cross-validation on each loss, with a
+# quarter of the readings wrong.
 
 grid = np.linspace(0.02, 0.98, 120)
 losses = {
@@ -65,9 +65,9 @@ for name, loss in losses.items():
     print(f"{name:18} lam {models[name].lam_:.0e}, angle to the curve: median {np.median(errors[name]):4.1f} degrees")
 
 # %%
-# Means are drawn towards the stuck sensor, that of the squared angle, in which far readings count the most, even more
-# than that of the coordinates. The median, which is the answer to the angle itself, resists. The diffusion distance
-# leaves the stuck readings out.
+# Means are drawn towards the stuck sensor: that of the squared angle, in which distant readings count most, even more
+# than that of the coordinates. The median, which minimises the angle itself, is robust. The diffusion distance ignores
+# the stuck readings.
 
 sides = np.linspace(0, 2 * np.pi, 61)
 heights = np.linspace(0, np.pi, 31)
@@ -101,12 +101,12 @@ fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", nco
 plt.show()
 
 # %%
-# What the decoder sees
-# ---------------------
+# Weighted losses of one input
+# ----------------------------
 #
-# For one input, the weighted losses of all directions, as a map of longitudes and latitudes, dark where they are least.
-# With diffusion there are two valleys, one for the stuck sensor, and the search finds the deeper one. The squared angle
-# has a single one in between.
+# For one input, the weighted losses of all directions, as a map of longitude and latitude, dark where they are
+# smallest. The diffusion distance has two minima, one at the stuck sensor, and the search finds the lower one. The
+# squared angle has a single minimum in between.
 
 at = np.array([[0.22]])
 longitudes, latitudes = np.meshgrid(np.linspace(-np.pi, np.pi, 181), np.linspace(-np.pi / 2, np.pi / 2, 91))

@@ -1,12 +1,12 @@
 """
-Positive definite matrices
-==========================
+Positive definite matrices as outputs
+=====================================
 
 How to predict positive definite matrices that stay positive definite.
 
-A positive definite matrix is an ellipse, such as the spread of water in tissue. Ridge regression of its entries makes
-means that are too thick, and may leave the positive definite matrices. Here are the losses that respect them, and a
-robust one for readings that are wrong.
+A positive definite matrix can be drawn as an ellipse, such as the diffusion of water in tissue. Ridge regression of its
+entries predicts ellipses that are too thick, and matrices that may not be positive definite. This example compares
+losses for positive definite matrices, one of them robust to wrong readings.
 """
 
 import matplotlib.pyplot as plt
@@ -18,11 +18,11 @@ from fenchel.kernels import Gaussian
 from fenchel.task_losses import AffineInvariant, LeastSquares, LogEuclidean
 
 # %%
-# The data
-# --------
+# Data
+# ----
 #
-# A narrow ellipse turns by a right angle. Each reading is the covariance of twelve draws. In one of five the sensor has
-# failed, and shows a large round one.
+# A narrow ellipse turns by a right angle. Each reading is the covariance of twelve draws. In one reading of five the
+# sensor has failed and shows a large circle.
 
 
 def tensor(x):
@@ -63,9 +63,9 @@ for name, loss in losses.items():
     print(f"{name:26} median error {np.median(errors):.2f}, area {np.median(areas):.1f} times the true one")
 
 # %%
-# Means of the entries are thick and round, the more so by the readings that have failed. The squared distances of
-# matrices average on the manifold, where those readings count less, but count. The median, which is the answer to the
-# last loss, leaves them out.
+# Means of the entries are thick and round, and failed readings make this worse. The squared distances of matrices
+# average on the manifold, where failed readings count less, but still count. The median, which minimises the last loss,
+# ignores them.
 
 fig, axes = plt.subplots(len(found), 1, figsize=(10, 7), layout="constrained", sharex=True, sharey=True)
 for ax, (name, matrices) in zip(axes, found.items(), strict=True):

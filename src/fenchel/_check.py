@@ -113,7 +113,10 @@ def check_finite(array: Array, name: str) -> Array:
         raise ValueError(f"{name} must be finite. It contains NaN or infinity.")
     is_nan = host(xp.isnan(array))
     kind, places = ("NaN", is_nan) if is_nan.any() else ("infinity", host(xp.isinf(array)))
-    advice = "Impute missing values, or drop those samples." if is_nan.any() else "Correct it, or drop those samples."
+    advice = "Correct it, or drop those samples."
+    if is_nan.any():
+        advice = "Impute missing values, or drop those samples."
+        advice += " MultipleKernel takes whole groups of columns that are missing." if name == "X" else ""
     first = ", ".join(map(str, np.argwhere(places)[0]))
     raise ValueError(f"{name} must be finite. It contains {kind}, the first at index [{first}]. {advice}")
 

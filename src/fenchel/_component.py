@@ -4,14 +4,23 @@ from inspect import isabstract
 from types import ModuleType
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from fenchel._check import Interval, Options, check_parameter
 
-__all__ = ["Component", "from_name", "parts_of"]
+__all__ = ["Component", "ShortReprMixin", "from_name", "parts_of"]
 
 
-class Component(BaseEstimator):
+class ShortReprMixin:
+    """The repr of scikit-learn on one line, showing only the ends of arrays with more than six values."""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        with np.printoptions(threshold=6, edgeitems=1, linewidth=1000):
+            return str(super().__repr__(N_CHAR_MAX))  # type: ignore[call-arg]
+
+
+class Component(ShortReprMixin, BaseEstimator):
     """A component with parameters, which supports ``clone``, ``set_params`` and nested grid search.
 
     ``__init__`` only assigns. ``_limits`` states the allowed values of each parameter; ``validate`` checks them, also

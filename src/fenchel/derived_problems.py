@@ -1,15 +1,16 @@
-"""Problems derived from another: with samples held out, restricted to some samples, or in rotated coordinates."""
+"""Problems derived from another: with samples held out, restricted to samples or values, or in rotated coordinates."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, namespace
+from fenchel._array import Array, as_index, as_like, is_numpy, namespace
 from fenchel.losses.base import Loss, rows_of
-from fenchel.operators import Rotation
+from fenchel.operators import Blocks, Rotation, entries, is_thin
+from fenchel.operators.coupled import DENSE_LIMIT
 from fenchel.problem import DualProblem, has_gaps
 
-__all__ = ["bound_loss", "holding_out", "restricted", "rotated", "rotation"]
+__all__ = ["Compact", "bound_loss", "compact", "holding_out", "restricted", "rotated", "rotation"]
 
 
 def bound_loss(problem: DualProblem, loss: Loss) -> Loss:
@@ -60,3 +61,48 @@ def rotated(problem: DualProblem) -> DualProblem:
         return problem
     shared = problem.shared.rotated[1]
     return replace(problem, gram=shared.gram, targets=shared.targets, shared=shared)
+
+
+@dataclass(frozen=True)
+class Compact:
+    """A problem whose rows hold only the coordinates that are there, (n, q) with q the largest number of one sample."""
+
+    problem: DualProblem
+    columns: np.ndarray  # (n, q), where each of them was
+    n_columns: int
+
+    def forward(self, rows: Array) -> Array:
+        """Return rows in these coordinates."""
+        return np.take_along_axis(rows, self.columns, axis=1)
+
+    def back(self, rows: Array) -> Array:
+        """Return rows in the original coordinates, zero where there was nothing."""
+        original = np.zeros((len(rows), self.n_columns), dtype=rows.dtype)
+        np.put_along_axis(original, self.columns, rows, axis=1)
+        return original
+
+
+def compact(problem: DualProblem) -> Compact | None:
+    """Return the problem of the values that are there, ``None`` if it would gain nothing or the loss looks at points.
+
+    Curves with points of their own have a few values on a long union of points. Their Gram matrix of all values is then
+    no larger than twice the output operator on the union, and replaces products with the latter for every sample.
+    """
+    gram, targets = problem.gram, problem.targets
+    if not has_gaps(problem) or problem.loss.profile is None or not is_numpy(targets):
+        return None
+    is_there, (n, p) = problem.mask > 0, targets.shape  # type: ignore[operator]  # there is a mask
+    q = int(np.max(np.sum(is_there, axis=1)))
+    if n * q > min(2 * p, DENSE_LIMIT) or not gram.terms or is_thin(gram) or gram.why_not_factorize is not None:
+        return None
+    columns = np.argsort(~is_there, axis=1, kind="stable")[:, :q]
+    is_there = np.take_along_axis(is_there, columns, axis=1)
+    matrix = entries(gram, np.repeat(np.arange(n), q), columns.ravel())
+    inner = replace(
+        problem,
+        gram=Blocks(np.transpose(matrix.reshape(n, q, n, q), (0, 2, 1, 3))),
+        targets=np.take_along_axis(targets, columns, axis=1) * is_there,
+        mask=None if is_there.all() else is_there.astype(targets.dtype),
+        point_scale=None,
+    )
+    return Compact(inner, columns, p)

@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
+from typing import Any
 
 __all__ = [
     "DataWarning",
@@ -40,6 +41,9 @@ class FenchelError(Exception):
         super().__init__(*args)
         self.add_note(see(self._entry))
 
+    def __reduce__(self) -> Any:  # tblib calls no __init__ and takes a wrong __new__ unless there is one
+        return super().__reduce__()
+
 
 class IncompatibleError(FenchelError, ValueError):
     """Two components (loss, kernel, representation, solver) are incompatible."""
@@ -74,4 +78,4 @@ class ScaleWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """Data about which a model can say little: contradictory outputs, or inputs far from the training data."""
+    """Data about which a model can say little: contradictory outputs, text among numbers, inputs far from others."""

@@ -139,6 +139,7 @@ def search_kernel(
     max_samples: int = 2000,
     observed: Array | None = None,
     metric: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> KernelSearch:
     """Return the kernel and the lam of the square loss with the smallest leave-one-out error.
 
@@ -171,6 +172,8 @@ def search_kernel(
     metric : array of shape (d,) or (d, k) or None, default=None
         Weights of the standardised columns, or linear combinations of them, that define the distances; the linear part
         uses the columns themselves. Not for curves.
+    groups : array of shape (n,) or None, default=None
+        Groups of samples that are left out together, such as replicates.
 
     Returns
     -------
@@ -185,11 +188,12 @@ def search_kernel(
     inputs = _Inputs.of(X, counts, order, curves or X.ndim == 3, grid, metric)
     Y, counts = Y[order], counts[order]
     seen = None if observed is None else host(observed).astype(np.float64)[order]
+    groups = None if groups is None else np.asarray(groups)[order]
     cleaned, counted = Y, seen
     if robust:
-        pilot = Ridge.of(inputs.matrix(_PILOT, len(Y)), counts)
+        pilot = Ridge.of(inputs.matrix(_PILOT, len(Y)), counts, groups)
         cleaned, counted = cleaned_targets(pilot, Y, seen)
-    board = _Board(inputs, cleaned, counts, counted)
+    board = _Board(inputs, cleaned, counts, counted, groups)
     best = board.refined(board.race(dictionary(curves=inputs.is_curves) if candidates is None else list(candidates)))
     ridge, lam = board.ridge(best), best.lam
     if robust:
@@ -348,12 +352,14 @@ class Ridge:
     vectors: np.ndarray
     weights: np.ndarray
     scale: float  # mean diagonal
+    groups: tuple[np.ndarray, ...] = ()  # places of samples that are left out together; none: each on its own
 
     @classmethod
-    def of(cls, matrix: np.ndarray, weights: np.ndarray) -> "Ridge":
+    def of(cls, matrix: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None) -> "Ridge":
         scale, root = float(np.average(np.diag(matrix), weights=weights)), np.sqrt(weights)
         values, vectors = eigh(matrix * root[:, None] * root, overwrite_a=True, check_finite=False)
-        return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale)
+        places = () if groups is None else tuple(np.flatnonzero(groups == label) for label in np.unique(groups))
+        return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale, places)
 
     def best_lam(self, Y: np.ndarray, seen: np.ndarray | None = None) -> tuple[float, float]:
         """Return the relative lam with the smallest leave-one-out error, and that error; ``seen`` masks errors."""
@@ -361,7 +367,7 @@ class Ridge:
         return best_lam(lambda lams: self._errors(lams, rotated, seen))
 
     def left_out(self, lam: float, Y: np.ndarray) -> np.ndarray:
-        """Return y_i minus its prediction by the model fitted to the other samples, (n, p)."""
+        """Return y_i minus its prediction by the model fitted to the other samples, or other groups, (n, p)."""
         return self._left_out(np.array([lam]), self._rotated(Y))[:, 0]
 
     def fitted_residuals(self, lam: float, Y: np.ndarray) -> np.ndarray:
@@ -382,23 +388,43 @@ class Ridge:
     def _left_out(self, lams: np.ndarray, rotated: np.ndarray) -> np.ndarray:
         """Return the residuals (n, lams, p); lam is scaled by the weight of the remaining samples."""
         n, p = rotated.shape
-        total = float(np.sum(self.weights)) * (n - 1) / n if n > 1 else 1.0
+        n_parts = len(self.groups) or n
+        total = float(np.sum(self.weights)) * (n_parts - 1) / n_parts if n_parts > 1 else 1.0
         inverse = 1 / (self.values[:, None] + lams * total)
         duals = self.vectors @ (inverse[:, :, None] * rotated[:, None, :]).reshape(n, -1)
+        duals, root = duals.reshape(n, len(lams), p), np.sqrt(self.weights)[:, None]
+        if self.groups:
+            return self._without_groups(inverse, duals) / root[:, :, None]
         diagonal = self.vectors**2 @ inverse
-        root = np.sqrt(self.weights)[:, None]
-        found: np.ndarray = duals.reshape(n, len(lams), p) / (root * diagonal)[:, :, None]
+        found: np.ndarray = duals / (root * diagonal)[:, :, None]
+        return found
+
+    def _without_groups(self, inverse: np.ndarray, duals: np.ndarray) -> np.ndarray:
+        """Return the residuals of groups, each by its block of the inverse: (A^-1)_gg r_g = duals_g."""
+        found = np.empty_like(duals)
+        for group in self.groups:
+            rows = self.vectors[group]
+            blocks = (rows * inverse.T[:, None, :]) @ rows.T  # (lams, k, k)
+            found[group] = np.linalg.solve(blocks, duals[group].transpose(1, 0, 2)).transpose(1, 0, 2)
         return found
 
 
 class _Board:
     """Evaluates candidates on parts of the sample and records the results."""
 
-    def __init__(self, inputs: _Inputs, Y: np.ndarray, weights: np.ndarray, seen: np.ndarray | None) -> None:
+    def __init__(
+        self,
+        inputs: _Inputs,
+        Y: np.ndarray,
+        weights: np.ndarray,
+        seen: np.ndarray | None,
+        groups: np.ndarray | None,
+    ) -> None:
         self.inputs = inputs
         self.Y = _compressed(Y) if seen is None or seen.shape[1] == 1 else Y
         self.weights = weights
         self.seen = seen
+        self.groups = groups
         self.trials: list[Trial] = []
         self._kept: tuple[Trial, Ridge] | None = None  # the best trial on the whole sample
 
@@ -427,7 +453,8 @@ class _Board:
     def run(self, candidate: Candidate, n: int) -> Trial:
         """Return the best lam of a candidate on the first n samples."""
         start = time.perf_counter()
-        ridge = Ridge.of(self.inputs.matrix(candidate, n), self.weights[:n])
+        groups = None if self.groups is None else self.groups[:n]
+        ridge = Ridge.of(self.inputs.matrix(candidate, n), self.weights[:n], groups)
         lam, error = ridge.best_lam(self.Y[:n], None if self.seen is None else self.seen[:n])
         trial = Trial(candidate, n, lam, error, time.perf_counter() - start)
         self.trials.append(trial)

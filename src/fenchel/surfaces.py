@@ -6,10 +6,11 @@ from typing import cast
 
 import numpy as np
 
-from fenchel.derived_problems import bound_loss
+from fenchel.derived_problems import bound_loss, compact
 from fenchel.losses.base import Loss
 from fenchel.problem import DualProblem
 from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
+from fenchel.solvers.loop import certified
 from fenchel.solvers.splitting import Warm
 
 __all__ = ["Trail", "batch_size", "descending", "solve_bound_grid", "solve_grid"]
@@ -35,8 +36,14 @@ def solve_bound_grid(
     problem: DualProblem, bound: list[Loss], lams: Sequence[float], tol: float, solver: Solver | None = None
 ) -> Iterator[tuple[int, int, Solution]]:
     """Yield the same as ``solve_grid``, for losses that are already bound to the problem."""
-    order = descending(lams)
     solver = Auto() if solver is None else solver
+    small = compact(problem.with_(loss=bound[0])) if solver.chooses and bound else None
+    if small is not None and all(loss.profile is not None for loss in bound):
+        for i, j, solution in solve_bound_grid(small.problem, bound, lams, tol, solver):
+            member = problem.with_(loss=bound[i], lam=float(lams[j]))
+            yield i, j, certified(solution, member, small.back(solution.duals), tol)
+        return
+    order = descending(lams)
     splitting = DouglasRachford() if solver.chooses else solver
     is_shared = splitting.most_shared > 0 and splitting.why_not(problem) is None
     if is_shared:

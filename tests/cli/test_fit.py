@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import r2_score, root_mean_squared_error
 
 import fenchel as library
 from fenchel.estimators import TableRegressor
@@ -242,6 +243,21 @@ def test_errors_are_shown_beside_those_of_the_mean(fenchel, csv_file, columns):
     X = np.column_stack([columns["x"], columns["z"], np.ones(len(y))])
     least = np.sqrt(np.mean((y - X @ np.linalg.lstsq(X, y, rcond=None)[0]) ** 2))
     assert least <= found["train_rmse_of_linear"] <= found["train_rmse_of_mean"]
+
+
+def test_errors_of_each_target_in_its_own_units(fenchel, csv_file, columns, tmp_path):
+    columns["y_b"] = [1000 * y for y in columns["y_b"]]
+    file, page = write_csv(tmp_path / "units.csv", columns), tmp_path / "page.html"
+    words = ("fit", file, "-t", "y_*", "--lam", "1e-3", "--report", page)
+    found = fenchel(*words, "--json", "--model", tmp_path / "m").json
+    predicted = library.load(tmp_path / "m").predict(pandas.DataFrame(columns))
+    printed, text = fenchel(*words).out, page.read_text(encoding="utf-8")
+    for k, name in enumerate(("y_a", "y_b")):
+        y = np.array(columns[name])
+        rmse, r2 = root_mean_squared_error(y, predicted[:, k]), r2_score(y, predicted[:, k])
+        assert found["by_target"][name] == pytest.approx({"train_rmse": rmse, "train_r2": r2}, rel=1e-9)
+        assert f"  {name:<10} train rmse {rmse:.4g}, train r2 {r2:.4g}" in printed
+        assert f"<td>{r2:.4f}</td><td>{rmse:.4g}</td>" in text
 
 
 def test_nothing_has_to_be_named(fenchel, csv_file, tmp_path):

@@ -93,3 +93,18 @@ def test_an_infinite_number_is_named(fenchel, tmp_path, rng):
     file = written(tmp_path / "houses.csv", rows)
     line = fenchel("fit", file, "-t", "price").line
     assert line.startswith(f"The column 'area' of {file} is infinite in row 6. Correct it")
+
+
+@pytest.mark.parametrize(("column", "cell"), [(1, "3 rooms"), (0, "12 m2")])
+def test_a_number_with_its_unit_is_named(column, cell, fenchel, tmp_path, rng):
+    """A few different numbers become categories, with a warning; numbers of which each occurs once do not."""
+    rows = messy(rng)
+    rows[4][column] = cell
+    name, known = ("area", "rooms")[column], sum(row[column] not in "?" and row[4] != "null" for row in rows) - 1
+    result = fenchel("fit", written(tmp_path / "houses.csv", rows), "-t", "price", "--drop", "sold", "--lam", "1e-3")
+    said = f"has {known} numbers and 1 other cell, such as {cell!r} in row 5."
+    if column == 0:
+        assert f"The column '{name}'" in result.line and said in result.line
+    else:
+        assert result.code == 0 and f"The column '{name}'" in result.out and said in result.out
+        assert "Row 1 is the first row of data, below the header." in result.out

@@ -30,6 +30,7 @@ def test_the_wrong_row_comes_first(fenchel, spoiled, tmp_path):
     assert len(rows) == 60 and rows[0]["row"] == "7" and float(rows[0]["saturation"]) == 1.0
     found = fenchel("outliers", model, spoiled, "--json", "--fdr", "0.05").json
     assert found["rows"] == 60 and found["fdr"] == 0.05 and 7 in found["flagged"]
+    assert dict(zip(found["flagged"], found["targets"], strict=True))[7] == "y_1, y_2"
     assert fenchel("report", model, "--data", spoiled, "-o", tmp_path / "page.html").code == 0
     assert "Outliers by held-out residuals" in (tmp_path / "page.html").read_text(encoding="utf-8")
 

@@ -4,6 +4,8 @@ import hashlib
 import importlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import fenchel
 from fenchel.datasets import store
 from fenchel.datasets.store import KnownFile
 from fenchel.experiments import EXPERIMENTS
@@ -78,9 +81,9 @@ def cubes(monkeypatch):
 def test_table_page_and_figure(cubes, tmp_path):
     result = call("reproduce", "cubes", "--output", tmp_path)
     assert result.exit_code == 0, result.output
-    assert "5 PASS, 0 TIE, 0 MISS. Every number of ours was computed by this run." in result.output
+    assert "5 PASS, 0 TIE, 0 MISS. This run computed all parts." in result.output
     page = (tmp_path / "reproduce.html").read_text(encoding="utf-8")
-    assert "5 PASS, 0 TIE, 0 MISS." in page and "Every number of ours was computed by this run." in page
+    assert "5 PASS, 0 TIE, 0 MISS." in page and "This run computed all parts." in page
     assert "Cubes of numbers." in page and "&lt;one&gt;" in page and "a &amp; b" in page
     assert page.count('class="PASS"') == 5 and 'class="MISS"' not in page
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
@@ -120,7 +123,7 @@ def test_ties_and_rows_for_reference_are_counted_apart_and_are_no_miss(more, tmp
         assert "†1 The grid was chosen after a look." in found
     assert 'class="TIE"' in page and 'class="reference"' in page and "cubes 5/6</a>" in page
     assert "| a tie †1 | 1 | 1.1 ± 0.06 | at most +0 | TIE |  |" in text
-    assert "| an easy bar †1 | 1 | 0.5 | at most +0 | reference | without inputs 0.9 |" in text
+    assert "| an easy bar †1 | 1 | 0.5 | at most +0 | reference | baseline without inputs 0.9 |" in text
     found = json.loads(call("reproduce", "cubes", "--json", "--output", tmp_path).output)
     assert found["counts"] == {"PASS": 5, "TIE": 1, "MISS": 0, "reference": 1}
     tie, easy = found["rows"][-2:]
@@ -148,16 +151,40 @@ def test_parts_that_were_read_back_are_told(cubes, tmp_path):
     assert len(times) == 3
     result = call(*arguments)
     page, text = (tmp_path / name for name in ("reproduce.html", "results.md"))
-    told = "3 of 4 parts were read back from earlier runs of the same code on the same data"
+    told = "3 of 4 parts were reused from earlier runs of the same code on the same data"
     for found in (" ".join(result.output.split()), page.read_text(encoding="utf-8"), text.read_text(encoding="utf-8")):
-        assert told in found and times["cubes-1"] in found and "Every number" not in found
+        assert told in found and times["cubes-1"] in found and "all parts." not in found
         assert "this run computed the others." in found
     result = call(*arguments)
     for found in (" ".join(result.output.split()), page.read_text(encoding="utf-8"), text.read_text(encoding="utf-8")):
-        assert "4 of 4 parts were read back" in found and "this run computed none." in found
+        assert "4 of 4 parts were reused" in found and "this run computed none." in found
     (tmp_path / "parts" / "cubes-3.json").unlink()
     found = json.loads(call("reproduce", "cubes", "--json", "--output", tmp_path).output)
     assert found["reused"] == {"cubes": times}
+    assert found["facts"]["parts"] == "4, of which 3 reused from earlier runs"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_the_version_the_commit_and_the_time_of_a_run_are_told(cubes, tmp_path, monkeypatch):
+    from fenchel.cli import reproducing
+
+    facts = json.loads(call("reproduce", "cubes", "--json", "--output", tmp_path / "out").output)["facts"]
+    assert facts["version of fenchel"] == fenchel.__version__
+    assert re.fullmatch(r"\d+\.\d minutes", facts["wall-clock time of this run"])
+    monkeypatch.setattr(reproducing.fenchel, "__file__", str(tmp_path / "__init__.py"))
+    (tmp_path / "__init__.py").touch()
+    assert reproducing._commit() == {}  # no checkout
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run([*git, *arguments], check=True)
+    assert reproducing._commit() == {}  # the checkout of something else
+    for arguments in (["add", "__init__.py"], ["commit", "-q", "-m", "two"]):
+        subprocess.run([*git, *arguments], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
+    commit = reproducing._commit()["commit"]
+    assert len(commit) >= 7 and head.startswith(commit)
+    (tmp_path / "__init__.py").write_text("x = 1")
+    assert reproducing._commit() == {"commit": f"{commit}, with local changes"}
 
 
 def test_json(cubes, tmp_path):

@@ -14,6 +14,7 @@ from fenchel import (
     PredictionBand,
     QuantileFunctionRegressor,
 )
+from fenchel.exceptions import DataWarning
 from fenchel.losses import Huber
 
 
@@ -195,6 +196,26 @@ def test_curves_of_scikit_fda_stay_such():
     np.testing.assert_array_equal(band.contains(skfda.FDataGrid(Y[:3], t)), plain.contains(Y[:3]))
 
 
+def test_functions_keep_their_names_in_infinite_bands_around_a_regressor_of_scikit_fda():
+    skfda = pytest.importorskip("skfda")
+    regression = pytest.importorskip("skfda.ml.regression")
+    _, Y = curves(40, np.random.default_rng(0))
+    t = np.linspace(0, 1, 21)
+    inputs = skfda.FDataGrid(Y[:, ::4], sample_names=[f"day {i}" for i in range(40)])
+    outputs = skfda.FDataGrid(Y, t, argument_names=("hour",))
+    model = ConformalRegressor(regression.KNeighborsRegressor(), cv=3).fit(inputs, outputs)
+    band = model.predict_interval(inputs[:3])
+    assert band.contains(band.prediction).all()
+    with pytest.warns(DataWarning, match="Bands are infinite"):
+        band = model.predict_interval(inputs[:3], coverage=0.999)
+    assert np.all(np.isinf(band.lower.data_matrix)) and band.contains(outputs[:3]).all()
+    assert band.upper.argument_names == ("hour",) and band.upper.sample_names == ("day 0", "day 1", "day 2")
+    ax = band.plot(index=1)
+    assert ax.get_xlabel() == "hour"
+    (line,) = ax.lines
+    np.testing.assert_array_equal(line.get_ydata(), model.predict(inputs[1]).data_matrix[0, :, 0])
+
+
 def test_a_gram_matrix_is_cut_as_it_should():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (200, 2))
@@ -227,5 +248,14 @@ def test_plots_show_band_and_truth():
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), Y[2])
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.linspace(0, 1, 21))
     assert isinstance(ax.figure, matplotlib.figure.Figure)
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), band.prediction[2])
     flat = PredictionBand(np.zeros(5), np.ones(5), 0.9).plot(Y=np.full(5, 0.5))
     assert flat.get_title() == "Prediction intervals"
+
+
+def test_bands_of_vectors_are_bars():
+    band = PredictionBand(np.zeros((2, 2)), np.ones((2, 2)), 0.9, prediction=np.full((2, 2), 0.4))
+    ax = band.plot(index=1)
+    (bars,) = ax.collections
+    np.testing.assert_array_equal(bars.get_segments(), [[[0, 0], [0, 1]], [[1, 0], [1, 1]]])
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [0.4, 0.4])

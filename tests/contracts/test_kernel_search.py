@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.kernel_search import Candidate, dictionary, search_kernel
@@ -26,6 +27,14 @@ def test_error_is_that_of_exact_leave_one_out(candidate):
     assert search.error == pytest.approx(float(model.cv_errors_[0, 0]), rel=1e-8)
     fitted = OperatorKernelRegressor(search.kernel, lam=search.lam, tol=1e-12).fit(X, Y)
     assert_allclose(search.residuals, Y - fitted.predict(X), atol=1e-9)
+
+
+def test_groups_are_left_out_together():
+    X, Y = sample(30, noise=1.0)
+    groups = np.arange(30) % 10
+    search = search_kernel(X, Y, candidates=[Candidate("gaussian", 1.0, 1.0)], groups=groups)
+    model = OperatorKernelRegressorCV(search.kernel, lams=[search.lam], cv=LeaveOneGroupOut())
+    assert search.error == pytest.approx(float(model.fit(X, Y, groups=groups).cv_errors_[0, 0]), rel=1e-8)
 
 
 def test_left_out_residuals_are_those_of_refits():

@@ -160,3 +160,10 @@ def test_resolved_kernels_are_cloned_and_shown():
     copy = clone(kernel)
     assert_array_equal(copy(sample()), kernel(sample()))
     assert "Standardized" in repr(kernel)
+
+
+def test_a_repr_shows_the_ends_of_long_arrays():
+    kernel = Standardized(Gaussian(0.5), mean=np.arange(500.0), scale=np.ones(500))
+    ends = "mean=array([  0., ..., 499.], shape=(500,)), scale=array([1., ..., 1.], shape=(500,)))"
+    assert repr(kernel) == f"Standardized(kernel=Gaussian(gamma=0.5), {ends}"
+    assert repr(OperatorKernelRegressor(kernel)) == f"OperatorKernelRegressor(kernel={kernel!r})"

@@ -147,7 +147,7 @@ def test_what_is_not_taken(here, sample, settings, reason):
 def test_bad_data(here, sample):
     X, Y = chunked(*sample)
     model = OperatorKernelRegressor(approximation=RandomFeatures(4))
-    with pytest.raises(ValueError, match="X and y must have as many samples"):
+    with pytest.raises(ValueError, match="X and y must have the same number of samples"):
         model.fit(X, Y[:50])
     with pytest.raises(ValueError, match="must hold finite positive numbers with Dask arrays"):
         model.fit(X, Y, np.arange(float(N)))

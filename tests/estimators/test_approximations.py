@@ -308,7 +308,7 @@ def test_refusals_of_output_approximations(sample):
         StructuredPredictor(output_kernel="precomputed", output_approximation=Nystrom(5)).fit(X, Y @ Y.T)
     with pytest.raises(IncompatibleError, match=r"Nystrom\(n_components='auto'\) cannot approximate"):
         StructuredPredictor(output_kernel=Gaussian(), output_approximation=Nystrom("auto")).fit(X, Y)
-    with pytest.raises(IncompatibleError, match="looks at single values"):
+    with pytest.raises(IncompatibleError, match="needs point values"):
         StructuredPredictor(loss=Huber(1.0, p=1), output_approximation=Nystrom(2)).fit(X, Y)
 
 

@@ -417,7 +417,7 @@ class TestConventions:
             ({"decoder": "none"}, ValueError, "decoder"),
             ({"hidden_kernel": "precomputed"}, ValueError, "'hidden_kernel' parameter must be a kernel of vectors"),
             ({"hidden_kernel": "laplacian"}, IncompatibleError, "is not smooth"),
-            ({"loss": Huber(0.5, p=1)}, IncompatibleError, "looks at single values"),
+            ({"loss": Huber(0.5, p=1)}, IncompatibleError, "needs point values"),
             ({"kernel": "precomputed"}, ValueError, "X must be a square Gram matrix"),
             ({"kernel": "cube"}, ValueError, "kernel"),
             ({"decoder": Preimage(), "kernel": "linear"}, IncompatibleError, "Preimage is for"),
@@ -436,7 +436,7 @@ class TestConventions:
         fitted = model(max_inner_iter=1).fit(X)
         with pytest.raises(ValueError, match="X has 2 features, but KernelAutoencoder is expecting 4"):
             fitted.transform(X[:, :2])
-        with pytest.raises(ValueError, match=r"X must have 2 columns, those of codes\. Got 4"):
+        with pytest.raises(ValueError, match=r"X must hold codes, with 2 columns\. Got 4"):
             fitted.inverse_transform(X)
         with pytest.raises(ValueError, match="X has 3 features, but the model was fitted with 4"):
             fitted.transform(torch.ones((2, 3), dtype=torch.float64))

@@ -25,7 +25,7 @@ class TestRepeatedInputs:
         X, y = rng.integers(0, 3, (60, 1)).astype(float), rng.standard_normal(60)
         groups = [y[X[:, 0] == value] for value in np.unique(X)]
         share = sum(len(group) * np.var(group) for group in groups) / (60 * np.var(y))
-        message = f"100% of the samples share.*have {share:.0%} of the variance.*Add columns to X"
+        message = f"100% of the samples share.*make up {share:.0%} of the variance.*Add columns to X"
         with pytest.warns(DataWarning, match=message):
             OperatorKernelRegressor("auto").fit(X, y)
 
@@ -53,7 +53,7 @@ class TestFarInputs:
         X, y = table
         model = OperatorKernelRegressor("auto", center=True).fit(X, y)
         new = np.vstack([X[:5], [[1e3, 0.0], [0.0, -1e3]]])
-        with pytest.warns(DataWarning, match=r"2 of 7 samples are far from all training inputs.*Check the units of X"):
+        with pytest.warns(DataWarning, match=r"2 of 7 samples .* \(index 5, 6\): .*Check the units of X"):
             predicted = model.predict(new)
         np.testing.assert_allclose(predicted[5:], np.mean(y))
 
@@ -74,8 +74,37 @@ class TestDomain:
         data = make_functional(12, 10, random_state=0)
         model = FunctionalRegressorCV(None, lams=[1e-3], cv=2) if search else FunctionalRegressor(lam=1e-3)
         model.fit(data.X, data.Y, np.linspace(0, 1, 10))
-        with pytest.warns(DataWarning, match=r"from 0 to 24.*known from 0 to 1.*Check the unit of the grid"):
+        with pytest.warns(DataWarning, match=r"from 0 to 24.*known only from 0 to 1.*Check the unit of the grid"):
             model.predict(data.X, np.linspace(0, 24, 5))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model.predict(data.X, np.linspace(0, 1 + 1e-12, 7))
+
+
+class TestErrorsSayWhatToDo:
+    def test_gaps_in_outputs(self, table):
+        X, y = table
+        Y = np.column_stack([y, y])
+        Y[[3, 7], 1] = np.nan
+        said = rf"NaN in 2 of {len(y)} samples, the first at index 3\. Drop these samples.*FunctionalRegressorCV"
+        with pytest.raises(ValueError, match=said):
+            OperatorKernelRegressor().fit(X, Y)
+
+    def test_gaps_in_inputs(self, table):
+        X, y = table
+        with pytest.raises(ValueError, match=r"Impute missing values, .* MultipleKernel takes"):
+            OperatorKernelRegressor().fit(np.where(X[0, 0] == X, np.nan, X), y)
+
+    def test_text_in_a_column(self, table):
+        pandas = pytest.importorskip("pandas")
+        X, y = table
+        frame = pandas.DataFrame(X, columns=["a", "b"]).assign(colour="red")
+        with pytest.raises(ValueError, match=r"^X must hold .* do not: 'colour' \(such as 'red'\)\. Encode text"):
+            OperatorKernelRegressor().fit(frame, y)
+        with pytest.raises(ValueError, match=r"^y must hold .* do not: 'colour' \(such as 'red'\)\. Convert"):
+            OperatorKernelRegressor().fit(X, frame[["a", "colour"]])
+
+    def test_curves_and_fields(self, table):
+        X, y = table
+        with pytest.raises(ValueError, match=r"Found array with dim 3.*use FunctionalRegressorCV, .*FieldRegressor"):
+            OperatorKernelRegressor().fit(X[:, :, None], y)

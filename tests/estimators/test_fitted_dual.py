@@ -72,10 +72,10 @@ class TestTrainingSet:
     def test_a_loss_of_single_values_needs_some(self, sample, settings):
         X, Y = sample
         training_set = encoded((X, Y @ Y.T), settings, GramFactor())
-        with pytest.raises(IncompatibleError, match="looks at single values"):
+        with pytest.raises(IncompatibleError, match="needs point values"):
             training_set.problem(Huber(p=1), LAM)
         pointwise = DualSettings.of(OperatorKernelRegressor(), Huber(p=1))
-        with pytest.raises(IncompatibleError, match="looks at single values"):
+        with pytest.raises(IncompatibleError, match="needs point values"):
             encoded((X, Y @ Y.T), pointwise, GramFactor())
 
 

@@ -66,7 +66,7 @@ class TestPath:
 
     def test_vectors_have_no_grid(self, rng):
         X, Y = rng.standard_normal((5, 2)), rng.standard_normal((5, 3))
-        with pytest.raises(TypeError, match=r"has no grid.*Use FunctionalRegressor"):
+        with pytest.raises(TypeError, match=r"does not take a grid.*Use FunctionalRegressor"):
             fenchel.path(fenchel.OperatorKernelRegressor(), X, Y, [1.0], grid=[0.0, 0.5, 1.0])
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fenchel import FunctionalRegressor
+from fenchel import FunctionalRegressor, FunctionalRegressorCV, surfaces
 from fenchel.datasets import as_curves, make_functional
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralLaplacian, Laplacian, Matrix, Part, Separable
@@ -59,7 +59,7 @@ class TestOutputs:
         assert fitted.score(X, skfda.FDataGrid(Y, GRID)) == pytest.approx(plain.score(X, Y, grid=GRID), rel=1e-10)
 
     def test_functions_as_inputs(self, skfda):
-        """Kernels of curves take the grid of the functions; a function on another grid is refused."""
+        """Kernels of curves take the grid of the functions."""
         data = make_functional(20, 15, random_state=0)
         t = np.linspace(0, 1, 15) ** 2
         for kernel in (FunctionalGaussian(2.0), IntegralLaplacian(2.0) + FunctionalGaussian(0.1)):
@@ -73,8 +73,26 @@ class TestOutputs:
             plain = FunctionalRegressor(kernel).fit(data.X, data.Y).predict(data.X[:4])
             assert np.max(np.abs(found - plain)) > 1e-4  # the uneven grid does count
         assert kernel.left.grid is None  # the user's kernel is left as it was
-        with pytest.raises(ValueError, match="grid must be the grid that X comes with"):
-            curves.predict(skfda.FDataGrid(data.X, np.linspace(0, 1, 15)))
+
+    def test_new_inputs_on_another_grid(self, skfda):
+        """They are interpolated at the points of the training inputs if they are known there."""
+        data = make_functional(20, 15, random_state=0)
+        fitted = FunctionalRegressor(lam=1e-2).fit(skfda.FDataGrid(data.X, data.t), data.Y)
+        t = np.linspace(-0.1, 1.1, 9)
+        coarse = np.stack([np.interp(t, data.t, row) for row in data.X[:4]])
+        wanted = fitted.predict(np.stack([np.interp(data.t, t, row) for row in coarse]))
+        assert_allclose(fitted.predict(skfda.FDataGrid(coarse, t)), wanted, rtol=0, atol=SAME)
+        with pytest.raises(ValueError, match=r"X must be defined on \[0, 1\].*Got functions on \[0\.2, 1\]. Observe"):
+            fitted.predict(skfda.FDataGrid(coarse, np.linspace(0.2, 1, 9)))
+
+    def test_names_of_functions(self, sample, skfda):
+        X, Y = sample
+        names = {"argument_names": ("hour",), "coordinate_names": ("flow",)}
+        inputs = skfda.FDataGrid(X, sample_names=[f"day {i}" for i in range(12)], coordinate_names=("rain",))
+        fitted = model(kernel=FunctionalGaussian(1.0)).fit(inputs, skfda.FDataGrid(Y, GRID, **names))
+        found = fitted.predict(inputs[:2])
+        assert {name: getattr(found, name) for name in names} == names
+        assert found.sample_names == ("day 0", "day 1")
 
     def test_functions_in_a_basis(self, sample, skfda):
         X, Y = sample
@@ -267,7 +285,9 @@ class TestErrors:
     @pytest.mark.parametrize("representation", ["eigen", "fourier", Eigen(2)], ids=str)
     def test_point_by_point_needs_points(self, sample, loss, representation):
         X, Y = sample
-        with pytest.raises(IncompatibleError, match=r"at single values, and .* has none.*representation='spline'"):
+        with pytest.raises(
+            IncompatibleError, match=r"needs point values, which .* does not provide.*representation='spline'"
+        ):
             FunctionalRegressor(loss=loss, representation=representation).fit(X, Y)
 
     @pytest.mark.parametrize("representation", ["eigen", "fourier"])
@@ -350,7 +370,7 @@ class TestErrors:
 
     def test_curves(self, sample):
         X, Y = sample
-        with pytest.raises(ValueError, match=r"X and y must have as many samples\. Got 12 and 11"):
+        with pytest.raises(ValueError, match=r"X and y must have the same number of samples\. Got 12 and 11"):
             model().fit(X, Y[:-1])
         with pytest.raises(ValueError, match=r"y must hold finite values, or NaN.*Curve 4 contains infinity"):
             model().fit(X, np.where(np.arange(12)[:, None] == 4, np.inf, Y))
@@ -417,3 +437,24 @@ class TestScattered:
         t = np.linspace(0.05, 0.95, 50)
         error = fitted.predict(X, t) - (np.sin(6 * t) + X[:, :1])
         assert np.sqrt(np.mean(error**2)) < 0.1
+
+    @pytest.mark.parametrize("loss", ["square", Huber(0.2)], ids=str)
+    def test_solved_on_the_values_alone(self, rng, loss):
+        """The same as the splitting on the union of the points, with curves of unequal length and weights."""
+        X, Y = self.ragged(12, 5, rng)
+        Y[3] = tuple(part[:2] for part in Y[3])
+        weights = 1.0 + np.arange(12) % 2
+        own, union = (
+            model(loss=loss, lam=1e-3, solver=solver, tol=1e-10).fit(X, Y, sample_weight=weights)
+            for solver in ("auto", "douglas_rachford")
+        )
+        assert own.n_iter_ < union.n_iter_
+        assert own.duality_gap_ <= 1e-10
+        assert_allclose(own.predict(X), union.predict(X), rtol=0, atol=1e-5)
+
+    def test_cross_validated_on_the_values_alone(self, rng, monkeypatch):
+        X, Y = self.ragged(12, 4, rng)
+        search = FunctionalRegressorCV(Gaussian(0.3), lams=[1e-3, 0.1], losses=["square", Huber(0.2)], cv=3, tol=1e-8)
+        own = search.fit(X, Y).cv_errors_
+        monkeypatch.setattr(surfaces, "compact", lambda problem: None)
+        assert_allclose(own, search.fit(X, Y).cv_errors_, rtol=1e-4)

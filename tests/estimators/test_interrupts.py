@@ -167,7 +167,7 @@ def test_a_search_says_what_is_done(sample, tmp_path, has_file):
         model.set_params(progress=stop).fit(*sample)
     (note,) = caught.value.__notes__
     assert note.startswith("3 of 6 pairs of the grid were done.")
-    assert ("1 of 3 losses are in the checkpoint" if has_file else "Name a checkpoint") in note
+    assert ("1 of 3 losses are in the checkpoint" if has_file else "Set checkpoint to keep") in note
     assert not hasattr(model, "dual_coef_")
 
 
@@ -183,7 +183,7 @@ def test_a_path_keeps_what_is_solved(sample):
     assert np.sum(np.isnan(surface.gaps)) == 1 and np.nanmax(surface.gaps) <= 1e-6
     assert surface.model(0, 1).duality_gap_ <= 1e-6
     (i,), (j,) = np.nonzero(np.isnan(surface.gaps))
-    with pytest.raises(ValueError, match=r"The path has no solution of the pair"):
+    with pytest.raises(ValueError, match=r"The path has no solution for the pair"):
         surface.model(i, j)
 
 

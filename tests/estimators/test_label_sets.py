@@ -88,7 +88,7 @@ def test_decoders_where_none_is_named(rare):
     X, Y = rare
     assert isinstance(StructuredPredictorCV(KERNEL, lams=[1e-2]).fit(X, Y).decoder_, Threshold)
     classes = np.eye(3, dtype=int)[np.digitize(X[:, 0], [-0.4, 0.4])]
-    model = StructuredPredictorCV(KERNEL, lams=[1.0], cv=3).fit(X, classes)
+    model = StructuredPredictorCV(KERNEL, lams=[1.0], center=False, cv=3).fit(X, classes)
     assert isinstance(model.decoder_, TrainingSet)  # the nearest class where no value is above a half
     assert_array_equal(model.predict(X).sum(axis=1), 1)
     assert isinstance(StructuredPredictorCV(KERNEL, lams=[1e-2]).fit(X, 2 * Y).decoder_, TrainingSet)

@@ -135,9 +135,9 @@ def test_arguments():
         LearnedMetricRegressor(metric="diag").fit(X, Y)
     with pytest.raises(ValueError, match="'cv' parameter of LearnedMetricRegressor"):
         LearnedMetricRegressor(cv=1).fit(X, Y)
-    with pytest.raises(IncompatibleError, match="for vectors"):
+    with pytest.raises(IncompatibleError, match="needs vectors"):
         LearnedMetricRegressor(FunctionalRegressorCV(cv=2)).fit(X[:, :, None], Y)
-    with pytest.raises(IncompatibleError, match="'metric' parameter is for kernel='auto'"):
+    with pytest.raises(IncompatibleError, match="'metric' parameter needs kernel='auto'"):
         OperatorKernelRegressorCV("gaussian", metric=np.ones(6)).fit(X, Y)
     with pytest.raises(ValueError, match=r"metric must hold finite numbers.*Got shape \(5,\)"):
         OperatorKernelRegressorCV(metric=np.ones(5)).fit(X, Y)

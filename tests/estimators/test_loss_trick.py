@@ -239,11 +239,13 @@ class TestSurrogates:
         assert set(model(matrix, surrogate=surrogate).fit(X, labels).predict(new)) <= {"leaf", "root", "stem"}
 
     def test_losses_of_single_values_have_none(self, inputs, numbers):
-        with pytest.raises(IncompatibleError, match="looks at single values, and KernelOutputs has none"):
+        with pytest.raises(IncompatibleError, match="needs point values, which KernelOutputs does not provide"):
             model("absolute", surrogate=Huber(0.3, p=1)).fit(inputs[0], numbers)
 
     def test_an_output_gram_matrix_is_not_taken(self, inputs, numbers):
-        with pytest.raises(IncompatibleError, match="output kernel of the loss trick takes outputs, not their Gram"):
+        with pytest.raises(
+            IncompatibleError, match="output kernel of the loss trick needs the outputs, not their Gram"
+        ):
             model(surrogate="huber", output_kernel="precomputed").fit(inputs[0], numbers)
 
 
@@ -614,7 +616,7 @@ class TestBadInput:
         X, _ = inputs
         cases = [
             ("least_squares", None, r"LossTrickPredictor requires y to be passed, but the target y is None"),
-            ("least_squares", numbers[:5], r"X and y must have as many samples\. Got 30 and 5\."),
+            ("least_squares", numbers[:5], r"X and y must have the same number of samples\. Got 30 and 5\."),
             ("absolute", ["a"] * 30, r"Absolute takes numeric values\. Got list of something else"),
             ("cauchy", np.full(30, np.nan), r"Cauchy takes finite outputs"),
             ("zero_one", np.full(30, np.nan), r"ZeroOne takes finite outputs"),
@@ -675,7 +677,7 @@ class TestBadInput:
             model().fit(inputs[0], numbers).predict(np.ones((2, 3)))
 
     def test_no_grid(self, inputs, numbers):
-        with pytest.raises(TypeError, match="LossTrickPredictor has no grid"):
+        with pytest.raises(TypeError, match="LossTrickPredictor does not take a grid"):
             path(model(), inputs[0], numbers, [1.0], grid=np.ones(3))
 
     def test_lengths_of_a_score(self, inputs, numbers):

@@ -195,7 +195,7 @@ def test_float32_with_a_tiny_lam(rng):
 def test_orders_other_than_2_need_values(sample, loss):
     """The coordinates of outputs that are known by their products may be turned: only the norm of order 2 is one."""
     X, Y = sample
-    with pytest.raises(IncompatibleError, match=r"at single values, and GramFactor has none\. Use p=2"):
+    with pytest.raises(IncompatibleError, match=r"needs point values, which GramFactor does not provide\. Use p=2"):
         OperatorKernelRegressor(loss=loss, representation=GramFactor()).fit(X, Y @ Y.T)
 
 

@@ -100,7 +100,9 @@ class TestCurves:
         """A scorer of curves looks where they are observed: it is the error by default."""
         Y = curves.Y.copy()
         Y[rng.random(Y.shape) < 0.2] = np.nan
-        with pytest.raises(ValueError, match=r"have gaps\. Use scoring=None, or fenchel\.metrics\.curve_scorer"):
+        with pytest.raises(
+            ValueError, match=r"the outputs have some\. Use scoring=None, or fenchel\.metrics\.curve_scorer"
+        ):
             FunctionalRegressorCV(None, scoring="r2", **GRID).fit(curves.X, Y)
         by_scorer = FunctionalRegressorCV(None, scoring=curve_scorer(), **GRID).fit(curves.X, Y)
         by_default = FunctionalRegressorCV(None, **GRID).fit(curves.X, Y)
@@ -123,7 +125,8 @@ class TestLabelSets:
     @pytest.mark.parametrize("scoring", ["f1_micro", label_scorer("hamming")], ids=repr)
     def test_decoded_outputs_are_scored(self, labels, scoring):
         X, Y = labels
-        model = StructuredPredictorCV(KERNEL, "linear", decoder="threshold", scoring=scoring, **GRID).fit(X, Y)
+        model = StructuredPredictorCV(KERNEL, "linear", decoder="threshold", center=False, scoring=scoring, **GRID)
+        model.fit(X, Y)
         plain = StructuredPredictor(KERNEL, lam=1e-2, decoder="threshold")
         scores = []
         for train, test in FOLDS.split(X):
@@ -148,7 +151,9 @@ def test_bad_values(table):
         OperatorKernelRegressorCV(scoring=3).fit(X, Y)
     with pytest.raises(ValueError, match="'no_such_score' is not a valid scoring value"):
         OperatorKernelRegressorCV(scoring="no_such_score").fit(X, Y)
-    with pytest.raises(ValueError, match="scoring=roc_auc is not for the predictions of OperatorKernelRegressorCV"):
+    with pytest.raises(
+        ValueError, match="scoring=roc_auc does not accept the predictions of OperatorKernelRegressorCV"
+    ):
         OperatorKernelRegressorCV(KERNEL, scoring="roc_auc", **GRID).fit(X, Y)
     with pytest.raises(ValueError, match=r"is (nan|-?inf) for a fold of \d+ samples. Use fewer folds"):
         OperatorKernelRegressorCV(KERNEL, scoring=lambda estimator, X, y: np.nan, **GRID).fit(X, Y)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
@@ -125,6 +125,42 @@ def test_folds_of_sorted_samples_are_shuffled(search, outputs):
     assert in_order.cv_errors_.min() > 1.5 * model.cv_errors_.min()
 
 
+@pytest.mark.parametrize(
+    "search",
+    [
+        OperatorKernelRegressorCV("gaussian", lams=LAMS, cv=3),
+        fenchel.FunctionalRegressorCV("gaussian", lams=LAMS, cv=3),
+        fenchel.StructuredPredictorCV("gaussian", lams=LAMS, cv=3, decoder="training_set"),
+        fenchel.QuantileFunctionRegressorCV("gaussian", lams=[0.1, 1.0], cv=3, levels=5),
+    ],
+    ids=lambda search: type(search).__name__,
+)
+def test_groups_are_held_out_together(search, sample):
+    X, Y = sample
+    Y = Y[:, 0] if isinstance(search, fenchel.QuantileFunctionRegressorCV) else Y
+    groups = np.repeat(np.arange(10), 3).astype(str)
+    weights = np.where(np.arange(30) == 4, 0.0, 1.0)  # a sample that does not count is in no fold
+    parts = list(GroupKFold(3).split(X, Y, groups))
+    found = clone(search).fit(X, Y, sample_weight=weights, groups=groups)
+    other = clone(search).set_params(cv=parts).fit(X, Y, sample_weight=weights)
+    assert np.array_equal(found.fold_errors_, other.fold_errors_)
+
+
+def test_kernels_are_compared_without_the_replicates_of_a_sample(rng):
+    """Ten replicates of each input share an error: with them held out, the model is smoother."""
+    X, groups = np.repeat(rng.uniform(-2, 2, (15, 1)), 10, axis=0), np.repeat(np.arange(15), 10)
+    y = X[:, 0] + np.repeat(rng.standard_normal(15), 10) + 0.05 * rng.standard_normal(150)
+    x = X + 0.02 * rng.standard_normal(X.shape)
+    search = OperatorKernelRegressorCV(losses=["square"])
+    leaking, apart = clone(search).fit(x, y), clone(search).fit(x, y, groups=groups)
+    assert apart.score(x, y) < 0.9 < 0.95 < leaking.score(x, y)
+    assert apart.cv_errors_.min() > 3 * leaking.cv_errors_.min()
+    with pytest.raises(ValueError, match=r"groups must have shape \(150,\)"):
+        search.fit(x, y, groups=groups[:-1])
+    with pytest.raises(ValueError, match="use cv=LeaveOneGroupOut"):
+        clone(search).set_params(cv="loo").fit(x, y, groups=groups)
+
+
 def test_the_median_is_not_moved_by_outliers(rng):
     """With gross errors in the sample, the mean over left-out samples prefers a useless model to a good one."""
     X = np.linspace(-2, 2, 60)[:, None]
@@ -230,7 +266,7 @@ def test_a_damaged_checkpoint_is_named(sample, tmp_path):
     whole = file.read_bytes()
     for content, word in damaged(whole):
         file.write_bytes(content)
-        with pytest.raises(ValueError, match=r"errors\.npz is damaged \(.*\)\. Remove it or name another") as error:
+        with pytest.raises(ValueError, match=r"errors\.npz is damaged \(.*\)\. Remove it or use another file") as error:
             model.fit(X, Y)
         assert word in str(error.value)
         assert "\n" not in str(error.value)

@@ -166,7 +166,9 @@ class TestLosses:
     @pytest.mark.parametrize("loss", [Huber(0.2, p=1), EpsilonRidge(0.2, p=np.inf), EpsilonSVR(0.2, p=1)], ids=repr)
     def test_other_norms(self, labels, loss):
         X, Y, _ = labels
-        with pytest.raises(IncompatibleError, match=r"looks at single values, and KernelOutputs has none\. Use p=2"):
+        with pytest.raises(
+            IncompatibleError, match=r"needs point values, which KernelOutputs does not provide\. Use p=2"
+        ):
             model(loss).fit(X, Y)
 
     @pytest.mark.parametrize("loss", [Huber(0.2, p=1), EpsilonRidge(0.2, p=np.inf), EpsilonSVR(0.2, p=1)], ids=repr)
@@ -199,7 +201,7 @@ class TestPrecomputed:
         pair = (gaussian(C, Y, GAMMA_Y), np.ones(len(C)))
         assert_allclose(given.decision_scores(cross, pair), direct.decision_scores(new), rtol=0, atol=1e-5)
         assert_array_equal(given.top_k(cross, 2, pair, indices=True), direct.top_k(new, 2, indices=True))
-        with pytest.raises(IncompatibleError, match=r"A score takes a kernel of outputs, not their Gram matrix"):
+        with pytest.raises(IncompatibleError, match=r"score needs a kernel of the outputs, not their Gram matrix"):
             given.score(cross, KY[:5])
 
     def test_output_gram_matrix_and_weights_of_zero(self, labels):
@@ -207,7 +209,7 @@ class TestPrecomputed:
         X, Y, _ = labels
         weights = np.ones(30)
         weights[:4] = 0
-        with pytest.raises(ValueError, match="weight zero would change the places"):
+        with pytest.raises(ValueError, match="weight zero are not supported with an output Gram matrix"):
             model(output_kernel="precomputed").fit(X, gaussian(Y, Y, GAMMA_Y), weights)
 
     def test_top_k_gives_places_as_predict_does(self, labels):
@@ -416,7 +418,7 @@ class TestConventions:
         fitted = model(output_kernel=kernel, decoder=decoder).fit(X, Y)
         for call in (lambda: fitted.decision_scores(new), lambda: fitted.top_k(new, 2)):
             with pytest.raises(
-                IncompatibleError, match=r"has no candidates\. Give them, or use decoder='training_set'"
+                IncompatibleError, match=r"has no candidates\. Pass candidates, or use decoder='training_set'"
             ):
                 call()
         assert fitted.decision_scores(new, Y).shape == (5, 30)
@@ -426,9 +428,9 @@ class TestConventions:
 class TestErrors:
     def test_lengths(self, labels):
         X, Y, _ = labels
-        with pytest.raises(ValueError, match=r"X and y must have as many samples\. Got 30 and 29"):
+        with pytest.raises(ValueError, match=r"X and y must have the same number of samples\. Got 30 and 29"):
             model().fit(X, Y[:29])
-        with pytest.raises(ValueError, match=r"as many samples\. Got 30 and 12"):
+        with pytest.raises(ValueError, match=r"the same number of samples\. Got 30 and 12"):
             model(output_kernel=jaccard).fit(X, WORDS)
 
     def test_no_outputs(self, labels):
@@ -463,7 +465,7 @@ class TestErrors:
 
     def test_lengths_of_a_score(self, labels):
         X, Y, _ = labels
-        with pytest.raises(ValueError, match=r"as many samples"):
+        with pytest.raises(ValueError, match=r"the same number of samples"):
             model().fit(X, Y).score(X, Y[:5])
 
 
@@ -481,7 +483,7 @@ class TestCrossValidation:
     LOSSES = (Square(), Huber(0.2))
 
     def chosen(self, **settings):
-        defaults = {"kernel": Gaussian(GAMMA_X), "output_kernel": Gaussian(GAMMA_Y), "lams": self.LAMS}
+        defaults = {"kernel": Gaussian(GAMMA_X), "output_kernel": Gaussian(GAMMA_Y), "lams": self.LAMS, "center": False}
         return StructuredPredictorCV(**{"losses": self.LOSSES, "cv": KFold(3), "tol": 1e-9, **defaults, **settings})
 
     @pytest.mark.parametrize("output_kernel", [Linear(), Gaussian(GAMMA_Y)], ids=repr)
@@ -537,7 +539,7 @@ class TestCrossValidation:
 
     def test_a_gram_matrix_has_no_task_loss(self):
         X = np.linspace(-2, 2, 24)[:, None]
-        with pytest.raises(IncompatibleError, match="A task loss compares outputs"):
+        with pytest.raises(IncompatibleError, match="A task loss needs outputs"):
             self.chosen(output_kernel="precomputed", task_loss=lambda Y, P: np.zeros(len(Y))).fit(X, X @ X.T)
 
     def test_checkpoint_of_another_task_loss(self, labels, tmp_path):
@@ -665,3 +667,18 @@ class TestCentre:
             part = StructuredPredictor(Gaussian(GAMMA_X), lam=1e-2).fit(X[train], Y[train] - mean)
             errors.append(np.mean(np.sum((np.clip(part.embed(X[test]) + mean, 0, 1) - Y[test]) ** 2, axis=1)))
         assert_allclose(found.fold_errors_[0, 0], errors, rtol=1e-6)
+
+    @pytest.mark.parametrize("shift", [0.0, 5.0])
+    def test_the_search_decides(self, labels, shift, tmp_path):
+        """Whichever of both has the least held-out error, with its checkpoint; around 5 the means are needed."""
+        X, Y, _ = labels
+        outputs = Y - Y.mean(axis=0) + shift
+        settings = {"kernel": Gaussian(GAMMA_X), "lams": [1e-2, 1.0], "decoder": "clamp"}
+        both = {center: StructuredPredictorCV(center=center, **settings).fit(X, outputs) for center in (False, True)}
+        wanted = min(both.values(), key=lambda model: model.cv_errors_.min())
+        assert (wanted is both[True]) >= (shift > 0)
+        for _ in range(2):
+            found = StructuredPredictorCV(checkpoint=tmp_path / "errors.npz", **settings).fit(X, outputs)
+            assert found.best_estimator_.center == wanted.best_estimator_.center
+            assert_array_equal(found.cv_errors_, wanted.cv_errors_)
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["errors-1.npz", "errors.npz"]

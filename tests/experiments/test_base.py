@@ -1,6 +1,7 @@
 import inspect
 import json
 import re
+import warnings
 from datetime import datetime
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from fenchel.datasets import store
 from fenchel.datasets.store import KnownFile
+from fenchel.exceptions import ScaleWarning
 from fenchel.experiments import EXPERIMENTS, base
 from fenchel.experiments.base import Unit, run
 from fenchel.experiments.comparison import Comparison
@@ -124,6 +126,30 @@ class TestWhatIsReadBack:
         monkeypatch.undo()
         base._source.cache_clear()
 
+    @pytest.mark.parametrize(
+        ("edited", "same"),
+        [
+            ('"""Words."""\n\n\nclass A:\n    """More."""\n\n    def f(self):  # why\n        return 1\n', True),
+            ("class A:\n    def f(self):\n        return 2\n", False),
+            ('class A:\n    def f(self):\n        """Words."""\n        return "1"\n', False),
+        ],
+    )
+    def test_docstrings_and_comments_are_not_code(self, edited, same):
+        source = '"""Text."""\nclass A:\n    def f(self):\n        """Old."""\n        return 1\n'
+        assert (base._syntax_digest(edited) == base._syntax_digest(source)) is same
+
+    def test_command_line_and_report_are_not_code_of_a_unit(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(base.fenchel, "__file__", str(tmp_path / "__init__.py"))
+        digests = []
+        for name in ("__init__.py", "cli/main.py", "report/page.py", "losses.py"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text("x = 1\n")
+            base._source.cache_clear()
+            digests.append(base._source())
+        monkeypatch.undo()
+        base._source.cache_clear()
+        assert digests[0] == digests[1] == digests[2] != digests[3]
+
     def test_another_data_file_computes_anew(self, tmp_path, monkeypatch):
         known = KnownFile("made/one.npz", 3, "0" * 64)
         monkeypatch.setattr(store, "known_files", lambda: {known.name: known})
@@ -153,6 +179,18 @@ def test_workers_of_dask_give_the_same():
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
         found = run(Squares(), units(), dask=cluster.scheduler_address)
     assert found.rows == run(Squares(), units()).rows
+
+
+def warned(category):
+    warnings.warn("Huber(1e-9) clips 100% of the samples", category, stacklevel=2)
+    return {"value": 1.0}
+
+
+def test_only_warnings_of_the_scale_are_silent():
+    """Tests turn warnings into errors."""
+    assert base._compute(Unit("one", warned, (ScaleWarning,)))[0] == "one"
+    with pytest.raises(UserWarning, match="clips"):
+        base._compute(Unit("one", warned, (UserWarning,)))
 
 
 def imaginary():

@@ -44,7 +44,7 @@ class TestPaired:
         row = paired("a", level + np.array([0.1, 0.12, 0.1, 0.08]), level, "more")
         assert row.verdict == "PASS" and row.ours == 7.0 and row.published == pytest.approx(7.1)
         assert row.standard_error == pytest.approx(np.sqrt(8e-4 / 3) / 2)
-        assert row.note == "lower by 0.1 ± 0.0082, in 4 of 4; more"
+        assert row.note == "lower by 0.1 ± 0.0082, in 4 of 4 trials; more"
 
     def test_a_difference_within_two_standard_errors_is_a_tie(self):
         """The rank losses of movielens: lower by .0005, with a deviation of .0019 over ten trials."""

@@ -62,7 +62,7 @@ def test_one_split(few):
     assert all(row.at_most for row in rows)
     train, test = dti.splits(1)[0]
     mean_curve = 10 * np.mean(np.nansum((few.Y[test] - np.nanmean(few.Y[train], axis=0)) ** 2, axis=1))
-    assert rows[-1].name == "best selected, beside the mean curve"
+    assert rows[-1].name == "best selected vs mean curve"
     assert rows[-2].ours == rows[-1].ours < mean_curve == pytest.approx(rows[-1].published)
     assert all(row.trivial == rows[-1].published for row in rows[:-1])
     for row in rows[5:10]:  # lam 1e-3, where every loss does well

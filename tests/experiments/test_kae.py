@@ -64,12 +64,12 @@ def test_summary_of_a_reduced_run(few):
     outcome = run(kae, kae.units(quick=True))
     rows = {row.name: row for row in outcome.rows}
     assert len(rows) == 8
-    assert rows["test error for epsilon 1"].passes and rows["null rows for epsilon 1, as a share"].passes
+    assert rows["test error with epsilon = 1"].passes and rows["share of null rows with epsilon = 1"].passes
     errors = {epsilon: one["test"] for epsilon, one in kae._values(outcome.found, "epsilon").items()}
     assert list(errors) == [0.0, 0.4, 1.0]
-    lowest = rows["lowest test error for epsilon > 0, over that for 0"]
+    lowest = rows["lowest test error with epsilon > 0, divided by that with epsilon = 0"]
     assert lowest.ours == pytest.approx(min(errors[0.4], errors[1.0]) / errors[0.0])
-    assert lowest.standard_error > 0 and lowest.looked_at_test.startswith("Epsilon or kappa is that of the least")
-    codes = rows["normalised error of a forest on codes, beside KernelPCA's"]
+    assert lowest.standard_error > 0 and lowest.looked_at_test.startswith("Epsilon or kappa is that of the lowest")
+    codes = rows["normalised error of a forest on the codes, vs KernelPCA"]
     assert 0.3 < codes.ours < 1.5 and 0.3 < codes.published < 1.5
     assert len(pytest.importorskip("matplotlib") and kae.draw(outcome.found).axes) == 3

@@ -38,8 +38,8 @@ def test_one_split_needs_no_interpolation(tasks, monkeypatch):
     units = [unit for unit in missing.units() if unit.args[1] == 0]
     outcome = run(missing, units)
     rows, found = outcome.rows, outcome.found
-    assert [row.name for row in rows if "over full" in row.name] == [
-        f"{name}, {share} removed, over full" for name in ("DTI", "lip") for share in ("80%", "90%")
+    assert [row.name for row in rows if "ratio to full" in row.name] == [
+        f"{name}, {share} removed, ratio to full curves" for name in ("DTI", "lip") for share in ("80%", "90%")
     ]
     for errors in found.values():
         full, _, _, thin, joined = errors[0]

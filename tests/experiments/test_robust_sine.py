@@ -42,11 +42,11 @@ def test_the_loss_trick_is_nearest_to_the_sine(small):
     results = {str(n): robust_sine._distances(n, 0, 4) for n in (100, 200)}
     rows, found = robust_sine.summary(results)
     assert [row.name for row in rows] == [
-        "n = 100, below Nadaraya-Watson",
-        "n = 100, below ridge",
-        "n = 200, below Nadaraya-Watson",
-        "n = 200, below ridge",
-        "n = 200, below n = 100",
+        "n = 100, loss trick vs Nadaraya-Watson",
+        "n = 100, loss trick vs ridge",
+        "n = 200, loss trick vs Nadaraya-Watson",
+        "n = 200, loss trick vs ridge",
+        "loss trick, n = 200 vs n = 100",
     ]
     assert all(row.passes for row in rows), rows
     assert found["distances"][200].shape == (4, 3)

@@ -216,7 +216,7 @@ def test_fp490_from_its_gram_matrix(data_folder, monkeypatch):
     monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
     outcome = run(fp490, fp490.units(quick=True))
     rows, wrong = outcome.rows, outcome.found
-    assert [row.name for row in rows] == ["square, right bits", "square, micro F1"]
+    assert [row.name for row in rows] == ["square, share of correct bits", "square, micro F1"]
     assert all(row.passes for row in rows), rows
     assert wrong["square"].shape == (490,)
     most = np.mean(load_metabolite_fp490().Y.mean(axis=0) > 0.5)

@@ -59,7 +59,7 @@ def test_shape_of_the_table(monkeypatch):
     assert len(named) == len(rows) == 18
     assert all(row.passes for name, row in named.items() if name.startswith("Figure 5"))
     for setting in (outliers, everywhere):  # on clean curves kernel ridge regression is as good
-        assert named[f"nonlinear link, {setting}, beside kernel ridge"].passes
+        assert named[f"nonlinear link, {setting}, vs kernel ridge"].passes
     assert found["means"]["orders"][everywhere, 1.0] < found["means"]["orders"][everywhere, 2.0] / 3
     for errors, nulls in found["sparse"].values():
         assert errors.shape == (2, 4)

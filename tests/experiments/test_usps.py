@@ -114,15 +114,15 @@ class TestRun:
         assert len(by_name) == len(outcome.rows) == 18
         grey = next(part for part in outcome.found if part["kind"] == "grey")
         assert by_name["grey: Hellinger, Delta_H"].ours == grey["losses"]["Hellinger"]["H"]
-        assert by_name["grey: Delta_H, Hellinger beside KDE-Gaussian"].passes
-        assert by_name["grey: Delta_G, KDE-Gaussian beside Hellinger"].passes
+        assert by_name["grey: Delta_H, Hellinger vs KDE-Gaussian"].passes
+        assert by_name["grey: Delta_G, KDE-Gaussian vs Hellinger"].passes
         pytest.importorskip("matplotlib")
         assert len(usps.draw(outcome.found).axes) == 2
         grey["losses"]["Hellinger"]["H"] = 1.5
         again = {row.name: row for row in usps.summary({"one": grey})[0]}
         assert len(again) == 9
         assert not again["grey: Hellinger, Delta_H"].passes
-        assert not again["grey: Delta_H, Hellinger beside KDE-Gaussian"].passes
+        assert not again["grey: Delta_H, Hellinger vs KDE-Gaussian"].passes
 
 
 class TestRecogniser:

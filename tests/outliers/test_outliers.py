@@ -204,12 +204,32 @@ def test_the_report_in_words_tables_and_pictures():
         assert draw() is not None
         ax = matplotlib.figure.Figure().subplots()
         assert draw(ax, fdr=0.05) is ax and "flagged" in ax.get_title()
+    pandas = pytest.importorskip("pandas")
+    pandas.testing.assert_frame_equal(report.table(as_frame=True), pandas.DataFrame(table))
+
+
+def test_the_output_that_is_wrong_is_named():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = np.linspace(-2, 2, 60)[:, None]
+    Y = np.hstack([np.sin(X), 1000 * np.cos(X)]) + rng.standard_normal((60, 2)) * [0.05, 50.0]
+    Y[15, 0] += 1.0
+    Y[30, 1] -= 1000.0
+    Y[45] += [1.0, 1000.0]
+    model = OperatorKernelRegressor(loss="huber", lam=1e-4, center=True, scale=True).fit(X, Y)
+    report = OutlierReport.of(model, X, pandas.DataFrame(Y, columns=["temperature", "pressure"]))
+    table = report.table()
+    named = dict(zip(table["sample"].tolist(), table["outputs"].tolist(), strict=True))
+    assert (named[15], named[30], named[45]) == ("temperature", "pressure", "temperature, pressure")
+    assert "temperature, pressure" in repr(report)
+    assert OutlierReport.of(model, X, Y).wrong_outputs()[15] == "output 0"
+    assert OutlierReport.of_residuals(Residuals(Y[:, :1], None, ()), False).wrong_outputs() is None
 
 
 def test_what_is_wrong_is_named():
     X, Y, _ = wrong_pairs(20)
     model = FunctionalRegressor().fit(X, Y)
-    with pytest.raises(ValueError, match="as many samples"):
+    with pytest.raises(ValueError, match="the same number of samples"):
         OutlierReport.of(model, X, Y[:-1])
     with pytest.raises(ValueError, match="'cv' parameter"):
         OutlierReport.of(model, X, Y, cv=1)
@@ -217,6 +237,9 @@ def test_what_is_wrong_is_named():
         OutlierReport.of(model, X, Y, fitted=[True])
     with pytest.raises(ValueError, match="'fdr' parameter"):
         OutlierReport.of(model, X, Y).flagged(0.0)
+    for other, mask in ((X[::-1], None), (X, [True] * 19 + [False])):
+        with pytest.raises(ValueError, match="fitted to, in their order"):
+            OutlierReport.of(model, other, Y, fitted=mask)
     with pytest.raises(ValueError, match="at least 10 samples"):
         OutlierReport.of_curves(Y[:5])
     with pytest.raises(ValueError, match="no curves"):

@@ -69,7 +69,7 @@ def test_losses_that_overflow(rng, loss, height, dtype):
 def test_a_run_ends_when_round_off_explains_its_gap(rng):
     """262 iterations; the splitting's patience alone lets it go on for 2067."""
     X, Y = 1000 * rng.standard_normal((25, 3)), rng.standard_normal((25, 2))
-    with pytest.warns(ConvergenceWarning, match="Round-off is reached: scale the inputs"):
+    with pytest.warns(ConvergenceWarning, match="Limited by round-off: scale the inputs"):
         model = OperatorKernelRegressor("polynomial", loss="huber").fit(X, Y)
     assert model.n_iter_ < 1000
 

@@ -50,8 +50,8 @@ def test_numbers_of_the_page_are_those_of_the_model(vectors):
     history = csv_of(page, "convergence")
     assert [(int(step), float(gap)) for step, gap in history[1:]] == [(s, max(g, 1e-17)) for s, g in model.history_]
     scores = {int(sample): float(score) for sample, score in csv_of(page, "outlier_scores")[1:]}
-    assert scores == {i + 1: score for i, score in enumerate(model.outlier_score_.tolist())}
-    assert {int(row[0]) for row in csv_of(page, "outlier_scores")[1:3]} == {6, 18}  # counted from 1
+    assert scores == {i: score for i, score in enumerate(model.outlier_score_.tolist())}
+    assert {int(row[0]) for row in csv_of(page, "outlier_scores")[1:3]} == {5, 17}  # counted from 0
     norms = [float(row[1]) for row in csv_of(page, "dual_norms")[1:]]
     assert norms == pytest.approx(np.linalg.norm(model.dual_coef_, axis=1).tolist(), rel=1e-12)
 
@@ -83,7 +83,7 @@ def test_training_pairs_are_observations_and_predictions(vectors, curves):
     facts = ModelFacts.of(model)
     assert 0 < len(model.support_) < len(X)
     assert facts.kinds()["null"] == len(X) - len(model.support_)
-    assert (facts.training.rows == model.support_ + 1).all()
+    assert (facts.training.rows == model.support_).all()
     assert (facts.training.observed == Y[model.support_]).all()
     assert (facts.training.predicted == model.predict(X[model.support_])).all()
     X, Y = curves
@@ -94,7 +94,7 @@ def test_training_pairs_are_observations_and_predictions(vectors, curves):
         assert (pairs.predicted == model.predict(X[model.support_])).all()
     seen = ~np.isnan(Y[7])
     error = np.sqrt(np.mean((Y[7] - model.predict(X)[7])[seen] ** 2))
-    assert pairs.errors[list(pairs.rows).index(8)] == pytest.approx(error, rel=1e-9)
+    assert pairs.errors[list(pairs.rows).index(7)] == pytest.approx(error, rel=1e-9)
 
 
 def test_clipped_samples_come_first_by_their_error(vectors):
@@ -234,7 +234,7 @@ def shown(page, viewer):
 def test_controls_choose_what_is_drawn(opened):
     keys = opened.eval_on_selector_all("#worst option", "found => found.map(one => one.value)")
     assert shown(opened, "worst") == keys[0]
-    assert set(keys[:2]) == {"4", "22"}
+    assert set(keys[:2]) == {"3", "21"}
     opened.click("#worst .next")
     assert shown(opened, "worst") == keys[1]
     opened.click("#worst .back")

@@ -140,6 +140,10 @@ def test_functions_of_scikit_fda(ax, data):
     curves = skfda.FDataGrid(data.Y[:2], data.t)
     plots.plot_curves(curves, ax, predicted=curves)
     np.testing.assert_array_equal(ax.lines[3].get_ydata(), data.Y[1])
+    irregular = skfda.FDataIrregular([0, 2], [0.0, 0.5, 0.5, 1.0], [1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(plots.plot_curves(irregular).lines[1].get_ydata(), [np.nan, 3.0, 4.0])
+    with pytest.raises(TypeError, match=r"ax must be Axes.*Got a FDataGrid.*plot_curves\(Y, predicted=P\)"):
+        plots.plot_curves(curves, curves)
 
 
 def test_curves_that_cannot_be_drawn_are_named(ax):

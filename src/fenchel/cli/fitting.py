@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._files import write_whole
 from fenchel._optional import require
-from fenchel.cli.terminal import click, rich_console, rich_progress
+from fenchel.cli.terminal import ROWS, click, names_rows, rich_console, rich_progress
 from fenchel.datasets.tables import Table, read_table
 from fenchel.estimators import (
     FunctionalRegressor,
@@ -32,6 +32,7 @@ from fenchel.solvers import watched
 __all__ = ["run"]
 
 _POOR = 0.1  # R² below which a loss that clips most rows is taken for one in the wrong units
+_MOST_TARGETS = 20  # whose errors are printed
 _NOT_CONVERGED = 3  # exit status of a fit that was kept, but is not within tol
 
 
@@ -177,6 +178,7 @@ def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[s
         **_scores("train", model.train_scores_),
         "test_rows": None if tested is None else tested.n_rows,
         **_scores("test", tested),
+        "by_target": _by_target(model, {"train": model.train_scores_, "test": tested}),
         "seconds": round(seconds, 3),
         "notes": [*model.notes_, *([] if test is None else _test_notes(model, test))],
     }
@@ -198,6 +200,19 @@ def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
     return {f"{part}_{name}": getattr(scores, name, None) for name in names}
 
 
+def _by_target(model: TableRegressor, parts: dict[str, Scores | None]) -> dict[str, dict[str, float | None]] | None:
+    """Return the scores of each of several targets, in units of its own; None for one target and for curves."""
+    if model.curves or len(model.target_names_) < 2:
+        return None
+    found: dict[str, dict[str, float | None]] = {name: {} for name in model.target_names_}
+    for part, scores in parts.items():
+        if scores is None or scores.output_rmse is None or scores.output_r2 is None:
+            continue
+        for name, rmse, r2 in zip(found, scores.output_rmse, scores.output_r2, strict=True):
+            found[name] |= {f"{part}_rmse": rmse, f"{part}_r2": r2 if math.isfinite(r2) else None}
+    return found
+
+
 def _test_notes(model: TableRegressor, test: Table) -> list[str]:
     return [f"test rows, {note}" for note in model.comparison_notes(test)]
 
@@ -215,14 +230,28 @@ def _show(found: dict[str, Any]) -> None:
         "primal": lambda v: f"{v:.8g}", "dual": lambda v: f"{v:.8g}", "null_duals": lambda v: f"{v:.0%}",
         "cv_error": lambda v: f"{v:.4g}", "train_r2": lambda v: f"{v:.4f}", "test_r2": lambda v: f"{v:.4f}",
     }  # fmt: skip
+    last_score = "train_rmse" if found["test_rmse"] is None else "test_rmse"
     for name, value in found.items():
-        if value is None or name in ("notes", "warnings"):
+        if value is None or name in ("notes", "warnings", "by_target"):
             continue
         click.echo(f"{name.replace('_', ' '):<12} {formats.get(name, str)(value)}")
+        if name == last_score and found["by_target"] is not None:
+            _show_targets(found["by_target"])
     for note in found["notes"]:
         click.echo(f"note         {note}")
+    if any(names_rows(text) for text in [*found["notes"], *found["warnings"]]):
+        click.echo(f"note         {ROWS}")
     for warning in found["warnings"]:
         click.echo(f"{click.style('warning', fg='yellow')}      {warning}")
+
+
+def _show_targets(by_target: dict[str, dict[str, float | None]]) -> None:
+    """Print the errors of each target; the numbers above are over all of them, whatever their units."""
+    for name, scores in list(by_target.items())[:_MOST_TARGETS]:
+        told = [f"{key.replace('_', ' ')} {value:.4g}" for key, value in scores.items() if value is not None]
+        click.echo(f"  {name:<10} {', '.join(told)}")
+    if len(by_target) > _MOST_TARGETS:
+        click.echo(f"  ...        {len(by_target) - _MOST_TARGETS} more targets, all with --json")
 
 
 def _names(names: list[str], most: int = 6) -> str:

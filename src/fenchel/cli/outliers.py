@@ -20,7 +20,8 @@ def outliers_command(model: Path, data: Path, fdr: float, rows: int, output: Pat
     """Find the wrong rows of a table with a model that "fenchel fit --model" saved.
 
     DATA is the table that MODEL was fitted to. Each row is compared with the prediction of a model of the other
-    rows, so that a row with plausible inputs and the targets of another row is found too.
+    rows, so that a row with plausible inputs and the targets of another row is found too. Each line names the targets
+    that look wrong. Rows are counted from 1, the first row below the header.
 
     \b
       fenchel outliers model.fenchel train.csv

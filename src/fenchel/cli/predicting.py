@@ -9,7 +9,7 @@ import numpy as np
 
 from fenchel._check import require
 from fenchel._files import csv_line, write_whole
-from fenchel.cli.terminal import click
+from fenchel.cli.terminal import ROWS, click, names_rows
 from fenchel.datasets.tables import read_table
 from fenchel.estimators import TableRegressor
 from fenchel.persistence import load
@@ -31,6 +31,7 @@ def run(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
         found: dict[str, Any] = {"rows": len(predicted), "targets": names, "notes": notes}
         found |= {"predictions": predicted.tolist()} if output is None else {"output": str(output)}
         click.echo(json.dumps(found))
+    notes = [*notes, ROWS] if any(map(names_rows, notes)) else notes
     for note in [] if as_json else notes:
         click.echo(f"note         {note}", err=True)
 

@@ -1,15 +1,18 @@
-"""The work of ``fenchel reproduce``: run, print, draw, write a page."""
+"""Implementation of ``fenchel reproduce``: run experiments, print tables, draw figures, write a page."""
 
 import json
 import os
 import platform
 import shutil
+import subprocess
+import time
 from dataclasses import replace
 from datetime import date
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
+import fenchel
 from fenchel._files import write_whole
 from fenchel.cli.terminal import click, print_table, rich, rich_progress
 from fenchel.datasets.store import data_folder
@@ -44,7 +47,8 @@ def run(
     table: Path | None,
     as_json: bool,
 ) -> None:
-    """Run experiments, write their page, and end the process with the status of the run."""
+    """Run experiments, write their page, and exit with the status of the run."""
+    start, commit = time.perf_counter(), _commit()  # a long run may end after the next commit
     parts = output / ("parts-quick" if quick else "parts")
     if fresh and parts.exists():
         shutil.rmtree(parts)
@@ -60,7 +64,7 @@ def run(
         done.append(Finished(name, about, rows, plots.svg(fig), outcome.results, outcome.seconds, outcome.reused))
         if not as_json:
             _show(done[-1], quick)
-    facts = _facts(done, quick, jobs, dask)
+    facts = {**_facts(done, quick, jobs, dask, time.perf_counter() - start), **commit}
     write_whole(output / "reproduce.html", reproduction_page(done, facts).encode())
     if table is not None:
         write_whole(table, markdown(done, facts).encode())
@@ -68,7 +72,7 @@ def run(
 
 
 def _with_data(names: tuple[str, ...]) -> list[str]:
-    """Return the experiments to run; a named one without its data is an error, others are left out in one line."""
+    """Return the experiments to run: raise if a named one lacks data, and skip the others with one line."""
     chosen = list(names or sorted(EXPERIMENTS))
     if os.environ.get("FENCHEL_DATA_URL"):
         return chosen  # absent files are fetched
@@ -88,7 +92,7 @@ def _with_data(names: tuple[str, ...]) -> list[str]:
 
 
 def _run(name: str, quick: bool, folder: Path, jobs: int, dask: str | None, silent: bool) -> Outcome:
-    """Run one experiment with a bar of its units."""
+    """Run one experiment with a progress bar."""
     experiment = EXPERIMENTS[name]
     units = experiment.units(quick)
     with rich_progress.Progress(disable=silent, transient=True) as bar:
@@ -99,7 +103,7 @@ def _run(name: str, quick: bool, folder: Path, jobs: int, dask: str | None, sile
 
 
 def _show(one: Finished, quick: bool) -> None:
-    """Print the table of an experiment, and which choices were made after a look at test data."""
+    """Print the table of an experiment, and the choices made after seeing test data."""
     marks = footnotes(one.rows)
     print_table(f"{one.name}, reduced" if quick else one.name, HEADER, [row_cells(row, marks) for row in one.rows])
     for choice, mark in marks.items():
@@ -107,26 +111,45 @@ def _show(one: Finished, quick: bool) -> None:
 
 
 def _explained(row: Comparison) -> Comparison:
-    """Return a row of a reduced run; if it misses, with the warning that the full one decides."""
+    """Return a row of a reduced run; if it misses, say in the note that only the full run is comparable."""
     if row.verdict != MISS:
         return row
     return replace(row, note=f"reduced: only the full run is comparable; {row.note}")
 
 
-def _facts(done: list[Finished], quick: bool, jobs: int, dask: str | None) -> dict[str, str]:
-    """Return what a reader must know of a run."""
+def _facts(done: list[Finished], quick: bool, jobs: int, dask: str | None, elapsed: float) -> dict[str, str]:
+    """Return what a reader must know about a run; ``elapsed`` is its wall-clock time in seconds."""
+    total, reused = sum(len(one.results) for one in done), sum(len(one.reused) for one in done)
     return {
         "kind": "reduced: fewer splits, draws or losses than published" if quick else "full",
         "date": date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "units": "on workers of Dask" if dask else f"{jobs} at a time",
+        "workers": "those of a Dask cluster" if dask else f"{jobs} process{'' if jobs == 1 else 'es'}",
+        "parts": f"{total}, of which {reused} reused from earlier runs",
         "computing": f"{sum(one.seconds for one in done) / 60:.1f} minutes, all parts added up",
+        "wall-clock time of this run": f"{elapsed / 60:.1f} minutes",
         **{f"version of {name}": version for name, version in versions().items()},
     }
 
 
+def _commit() -> dict[str, str]:
+    """Return the commit of the source if it is a git checkout, else nothing."""
+    folder = Path(fenchel.__file__).parent
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+    try:
+        if not git("ls-files", "__init__.py"):  # installed inside another project's checkout
+            return {}
+        commit, changes = git("rev-parse", "--short", "HEAD").strip(), git("diff", "--name-only", "HEAD", "--", ".")
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {"commit": f"{commit}, with local changes" if changes else commit}
+
+
 def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: bool) -> None:
-    """Say how many numbers pass, tie and miss, and end with status 1 if one misses."""
+    """Print how many rows pass, tie and miss, and exit with status 1 if any row misses."""
     counts = tally([row for one in done for row in one.rows])
     if as_json:
         rows: list[dict[str, Any]] = [

@@ -1,5 +1,6 @@
 """What the commands print with: rich, tables, and click."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,24 @@ else:
     rich_progress = require("rich.progress", extra="cli")
     rich_table = require("rich.table", extra="cli")
 
-__all__ = ["OneLineGroup", "click", "command", "print_table", "rich", "rich_console", "rich_progress"]
+__all__ = [
+    "ROWS",
+    "OneLineGroup",
+    "click",
+    "command",
+    "names_rows",
+    "print_table",
+    "rich",
+    "rich_console",
+    "rich_progress",
+]
+
+ROWS = "Row 1 is the first row of data, below the header."
+
+
+def names_rows(text: str) -> bool:
+    """Whether a note names rows by their numbers."""
+    return re.search(r"\brow \d|rows, the first \d", text) is not None
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], parted: bool = False) -> None:

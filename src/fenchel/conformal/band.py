@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fenchel._optional import new_axes
-from fenchel.conformal.samples import at_points, numbers, of_shape
-from fenchel.datasets.functional import as_curves, brings_points
+from fenchel.conformal.samples import at_points, length, numbers, of_shape
+from fenchel.datasets.functional import as_curves, brings_points, function_names
 
 __all__ = ["PredictionBand"]
 
@@ -50,6 +50,8 @@ class PredictionBand:
         Whether a band covers all outputs of a sample, or all points of a curve, at once.
     ellipsoid : Ellipsoid or None
         The ellipsoids of ``joint="ellipsoid"``, with ``volume``.
+    prediction : array, FDataGrid or None
+        What the bands are around; ``None`` for a regressor that has intervals of its own.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class PredictionBand:
     grid: np.ndarray | None = None
     is_joint: bool = True
     ellipsoid: Ellipsoid | None = None
+    prediction: Any = None
 
     def contains(self, Y: Any) -> np.ndarray:
         """Whether outputs lie inside.
@@ -81,7 +84,7 @@ class PredictionBand:
         is_inside : ndarray of bool, shape (n,)
             One per sample, or with the shape of Y if each output has its own interval (``is_joint`` is False).
         """
-        lower, upper, values = self._beside(Y)
+        _, lower, upper, values = self._beside(Y)
         if self.ellipsoid is not None:
             return self.ellipsoid.contains(values)
         is_inside = np.isnan(values) | ((values >= lower) & (values <= upper))
@@ -94,7 +97,9 @@ class PredictionBand:
         return np.asarray(widths.reshape(len(widths), -1).mean(axis=1))
 
     def plot(self, ax: Any = None, *, index: int = 0, Y: Any = None) -> Any:
-        """Plot the band of one sample or, if outputs are single numbers, the intervals of all samples.
+        """Plot the band of one sample around its prediction or, if outputs are single numbers, all intervals.
+
+        Bands of curves are drawn as areas, bands of other outputs as bars.
 
         Parameters
         ----------
@@ -110,31 +115,48 @@ class PredictionBand:
         ax : Axes
             The axes with the plot.
         """
-        lower, upper, truth = self._beside(self.lower if Y is None else Y)
-        is_flat = lower.shape[1] == 1
-        pick: Any = (slice(None), 0) if is_flat else index
-        places = np.arange(lower[pick].size, dtype=float)
-        if self.grid is not None and len(self.grid) == len(places):
-            places = np.asarray(self.grid)
-        ax = new_axes() if ax is None else ax
-        ax.fill_between(places, lower[pick], upper[pick], alpha=0.3, label=f"{self.coverage:.0%} band")
+        ax, first = new_axes() if ax is None else ax, numbers(self.lower)[0]
+        is_flat, is_curve = first.size == 1, self.grid is not None and first.size > 1
+        pick: Any = slice(None) if is_flat else index
+        places = np.asarray(self.grid) if is_curve else np.arange(length(self.lower) if is_flat else first.size)
+        low, high = (numbers(end)[pick].reshape(len(places), -1) for end in (self.lower, self.upper))
+        draw, thickness = (ax.fill_between, 0) if is_curve else (ax.vlines, 6)
+        band = f"{100 * self.coverage:g} % band" + ("" if np.all(np.isfinite(high - low)) else " (infinite)")
+        for k in range(low.shape[1]):  # channels
+            draw(places, low[:, k], high[:, k], color=f"C{k}", alpha=0.3, linewidth=thickness, label="_" * k + band)
         if Y is not None:
-            ax.plot(places, truth[pick], "k." if is_flat else "k-", label="observed")
-        ax.set_xlabel("sample" if is_flat else "output" if self.grid is None else "t")
+            points, _, _, truth = self._beside(Y)
+            at = places if points is None or is_flat else points
+            _draw(ax, at, truth[pick], "-" if is_curve else "x", "observed")
+        if self.prediction is not None:
+            _draw(ax, places, numbers(self.prediction)[pick], "-" if is_curve else "o", "prediction")
+        if not is_curve:
+            ax.set_xticks(places[:: max(1, len(places) // 10)])
+            ax.margins(x=0.1)
+        name = function_names(self.lower, "argument_names").get("argument_names", (None,))[0] or "t"
+        ax.set_xlabel("sample" if is_flat else name if is_curve else "output")
         ax.set_title("Prediction intervals" if is_flat else f"Prediction band of sample {index}")
         ax.legend()
         return ax
 
-    def _beside(self, Y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return both bounds and the outputs as arrays (n, values), at the points of the outputs."""
-        lower, upper = numbers(self.lower), numbers(self.upper)
+    def _beside(self, Y: Any) -> tuple[np.ndarray | None, np.ndarray, np.ndarray, np.ndarray]:
+        """Return the points of the outputs if they are curves, and there both bounds and the outputs, (n, values)."""
+        lower, upper, points = numbers(self.lower), numbers(self.upper), self.grid
         if self.grid is None:
             values = of_shape(numbers(Y), lower.shape)
         else:
             curves = as_curves(Y, None if brings_points(Y) else self.grid, "Y")
-            values = numbers(curves.values)
+            values, points = numbers(curves.values), curves.grid
             lower, upper = (at_points(end, self.grid, curves.grid) for end in (lower, upper))
         if values.shape != lower.shape:
             raise ValueError(f"Y must have the shape of the band, {lower.shape}. Got {values.shape} instead.")
         n = len(values)
-        return lower.reshape(n, -1), upper.reshape(n, -1), values.reshape(n, -1)
+        return points, lower.reshape(n, -1), upper.reshape(n, -1), values.reshape(n, -1)
+
+
+def _draw(ax: Any, points: np.ndarray, values: np.ndarray, style: str, name: str) -> None:
+    """Draw a line for each channel of the values; the legend leaves out names that begin with an underscore."""
+    for k, column in enumerate(values.reshape(len(points), -1).T):
+        colour = "k" if name == "observed" else f"C{k}"
+        is_broken = np.isnan(column).any()
+        ax.plot(points, column, "." if is_broken else style, color=colour, label="_" * k + name)

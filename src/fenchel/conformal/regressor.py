@@ -28,7 +28,7 @@ from fenchel.conformal.samples import (
     take,
 )
 from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model, without_each
-from fenchel.datasets.functional import Curves, is_fdata, to_fdata
+from fenchel.datasets.functional import as_curves, function_names, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.validation import all_or_nothing, warn_user
 from fenchel.exceptions import DataWarning
@@ -254,16 +254,20 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         X = columns_for(X, self._columns)
         grid: Any = getattr(self.estimator_, "grid_", None)
         template = self.estimator_.predict(X)
-        ends = self._ends(X, numbers(template), grid, coverage, labels, new)
+        center = numbers(template)
+        ends: list[Any] = self._ends(X, center, grid, coverage, labels, new)
         if (shortage := self._calibration.shortage(coverage, labels)) is not None:
             warn_user(shortage, DataWarning, "few-calibration-samples")
         if is_fdata(template):
-            ends = [to_fdata(Curves(grid, end)) for end in ends]
+            grid = as_curves(template).grid
+            template = template.to_grid(grid).copy(**function_names(X, "sample_names"))
+            ends = [template.copy(data_matrix=end.reshape(template.data_matrix.shape)) for end in ends]
         ellipsoid = None
         if self._is_ellipsoid and (widths := self._calibration_widths) is not None and widths.whitening is not None:
             radii = self._calibration.quantiles(coverage, labels, new)[:, 0] * widths.factors(X)
-            ellipsoid = Ellipsoid(numbers(template), widths.whitening, radii)
-        return PredictionBand(ends[0], ends[1], coverage, grid, bool(self.joint), ellipsoid)
+            ellipsoid = Ellipsoid(center, widths.whitening, radii)
+        prediction = None if self._has_intervals else template
+        return PredictionBand(ends[0], ends[1], coverage, grid, bool(self.joint), ellipsoid, prediction)
 
     def _validate(self) -> None:
         for name, limit in self._limits.items():

@@ -89,7 +89,9 @@ def vectors(X: Any) -> np.ndarray:
 
 def numbers(values: Any) -> np.ndarray:
     """Return an array of any library, a table or a scikit-fda object as a NumPy array of floats."""
-    if brings_points(values) and not isinstance(values, list | tuple):
+    if hasattr(values, "data_matrix"):  # an FDataGrid; the ends of a band may be infinite
+        values = of_shape(values.data_matrix, values.data_matrix.shape[:2])
+    elif brings_points(values) and not isinstance(values, list | tuple):
         values = as_curves(values).values
     if hasattr(values, "__array_namespace__") or type(values).__module__.split(".")[0] == "torch":
         values = host(values)

@@ -163,13 +163,21 @@ def is_fdata(Y: Outputs) -> bool:
     return bool(_classes(Y, "skfda"))
 
 
-def to_fdata(curves: Outputs) -> Any:
+def function_names(Y: Outputs, *kinds: str) -> dict[str, Any]:
+    """Return names of a scikit-fda object, such as ``"argument_names"``; other data have none."""
+    return {kind: getattr(Y, kind) for kind in kinds} if is_fdata(Y) else {}
+
+
+def to_fdata(curves: Outputs, **names: Any) -> Any:
     """Return the curves as a scikit-fda object.
 
     Parameters
     ----------
     curves : Curves, or what else ``as_curves`` takes
         Curves; channels become coordinates.
+    **names : dict
+        Further arguments of the scikit-fda object, such as ``argument_names``, ``coordinate_names`` and
+        ``sample_names``.
 
     Returns
     -------
@@ -186,12 +194,12 @@ def to_fdata(curves: Outputs) -> Any:
     skfda, curves = require("skfda", extra="fda"), as_curves(curves, name="curves")
     values = host(curves.values)
     if curves.is_complete:
-        return skfda.FDataGrid(values, curves.grid)
+        return skfda.FDataGrid(values, curves.grid, **names)
     values = values.reshape(*values.shape[:2], -1)
     row, column = np.nonzero(~np.isnan(values).all(axis=2))
     starts = np.searchsorted(row, np.arange(len(curves)))
     ends = (float(curves.grid[0]), float(curves.grid[-1]))
-    return skfda.FDataIrregular(starts, curves.grid[column], values[row, column], domain_range=ends)
+    return skfda.FDataIrregular(starts, curves.grid[column], values[row, column], domain_range=ends, **names)
 
 
 def _checked(grid: np.ndarray, values: Array, name: str) -> Curves:
@@ -262,14 +270,16 @@ def _as_grid(grid: Array, size: int | None = None) -> np.ndarray:
 def _on_own_grid(own: np.ndarray, values: Array, grid: Array | None, name: str) -> Curves:
     """Return curves on their own grid; a grid passed by the caller must be the same."""
     own = _as_grid(own, size=values.shape[1])
-    if grid is not None:
-        given = _points(grid, "grid")
-        if given.shape != own.shape or not np.all(np.abs(given - own) <= _SAME_POINT * np.ptp(own)):
-            raise ValueError(
-                f"grid must be the grid that {name} comes with. Got other points; leave grid=None, or evaluate {name} "
-                "on that grid first."
-            )
+    if grid is not None and not _are_same(own, _points(grid, "grid")):
+        raise ValueError(
+            f"grid must be the grid that {name} comes with. Got other points; leave grid=None, or evaluate {name} "
+            "on that grid first."
+        )
     return _checked(own, values, name)
+
+
+def _are_same(points: np.ndarray, others: np.ndarray) -> bool:
+    return points.shape == others.shape and bool(np.all(np.abs(points - others) <= _SAME_POINT * np.ptp(points)))
 
 
 def is_pairs(Y: Outputs) -> bool:
@@ -359,6 +369,23 @@ def _places(points: np.ndarray, grid: np.ndarray, owner: np.ndarray, name: str) 
             f"{points[k]}, which is not in it; leave grid=None to use the union of the points."
         )
     return place
+
+
+def at_training_points(fdata: Any, grid: np.ndarray, name: str) -> Curves:
+    """Return functions of scikit-fda at the points of the training ones; scikit-fda interpolates those on a grid."""
+    low, high = fdata.domain_range[0]
+    margin = _SAME_POINT * np.ptp(grid)
+    if low > grid[0] + margin or high < grid[-1] - margin:
+        raise ValueError(
+            f"{name} must be defined on [{grid[0]:g}, {grid[-1]:g}], the domain of the training functions. Got "
+            f"functions on [{low:g}, {high:g}]. Observe them on the whole domain, or fit the model on the part "
+            "that both have: restrict((low, high)) of scikit-fda cuts it out."
+        )
+    points = np.clip(grid, low, high)
+    is_elsewhere = hasattr(fdata, "grid_points") and not _are_same(fdata.grid_points[0], grid)
+    if is_elsewhere and fdata.dim_domain == 1:
+        return _checked(points, _channels(fdata(points)), name)
+    return _from_fdata(fdata, points, name)
 
 
 def _from_fdata(fdata: Any, grid: Array | None, name: str) -> Curves:

@@ -1,4 +1,4 @@
-"""Estimators: scikit-learn conventions over the dual problem."""
+"""Estimators with scikit-learn's interface, fitted through their dual problems."""
 
 from fenchel.estimators import (
     autoencoder,

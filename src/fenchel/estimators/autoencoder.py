@@ -1,4 +1,4 @@
-"""Kernel autoencoders: codes of any data, from which their images in a feature space are reconstructed."""
+"""Kernel autoencoders: encode any data and reconstruct their images in a feature space."""
 
 import math
 from contextlib import suppress
@@ -48,9 +48,9 @@ from fenchel.solvers.base import keeping_best
 
 __all__ = ["KernelAutoencoder"]
 
-_LARGEST = 1e70  # coordinates whose fourth powers, in products of products, are still numbers
+_LARGEST = 1e70  # largest coordinate whose fourth power, in products of products, does not overflow
 
-_BLOCK_BYTES = 2**28  # kernel values of new points stay below 256 MiB
+_BLOCK_BYTES = 2**28  # blocks of kernel values of new points stay below 256 MiB
 _LIMITS: dict[str, Interval | Options] = {
     "inner_lam": Interval(0, math.inf, "left", also=(None,)),
     "inner_tol": Interval(0, math.inf, "left"),
@@ -62,72 +62,76 @@ _LIMITS: dict[str, Interval | Options] = {
 
 
 class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Autoencoder for any data with a kernel, which reconstructs their images in its feature space.
+    r"""Autoencoder for any data with a kernel, with reconstruction in the feature space.
 
     .. math:: \min_{f, h} \frac1n \sum_i \ell\bigl(\phi(x_i) - h(f(x_i))\bigr) + \frac\lambda2 \|h\|^2
         + \frac\mu2 \|f\|^2, \qquad f(x) = \sum_j k(x, x_j) \varphi_j \in \mathbb{R}^d .
 
-    The outer layer h maps codes into the feature space of ``kernel``, which may be infinite-dimensional: it is solved
-    through its dual, to a certified gap, with any loss. The inner layers are chosen by L-BFGS on the exact objective,
-    the outer layer being at its optimum for every value of theirs.
+    The outer layer h maps codes into the feature space of ``kernel``, which may be infinite-dimensional. It is solved
+    through its dual, to a certified gap, with any loss. The inner layers are fitted by L-BFGS on the exact objective,
+    in which the outer layer is at its optimum given the inner ones.
 
     Parameters
     ----------
     n_components : int or tuple of int, default=2
-        Size of the hidden layer, or sizes of several. Codes are those of the narrowest one, the last of equal ones.
+        Size of the hidden layer, or the sizes of several. The codes are the outputs of the narrowest layer (the last
+        one, in case of a tie).
     kernel : "auto", str, kernel or callable, default="auto"
-        Kernel of the data; with ``"precomputed"``, X is their Gram matrix. ``"auto"`` is a Gaussian kernel of
-        standardised columns whose bandwidth is the median distance, so that the units of the columns do not matter.
+        Kernel of the data; with ``"precomputed"``, X is their Gram matrix. ``"auto"`` is a Gaussian kernel on
+        standardised columns, with the median distance as bandwidth, so that the units of the columns do not matter.
     hidden_kernel : str or kernel, default="gaussian"
-        Kernel of the codes, smooth: ``"linear"``, ``"gaussian"``, ``"polynomial"``, ``Matern(nu=1.5)``, their sums and
-        products. A bandwidth ``"median"`` is that of the first codes.
+        Kernel of the codes, which must be smooth: ``"linear"``, ``"gaussian"``, ``"polynomial"``, ``Matern(nu=1.5)``,
+        and sums and products of these. A bandwidth of ``"median"`` is computed from the initial codes.
     loss : Loss or str, default="square"
-        Any loss of the norm in the feature space, such as ``Huber(0.5)`` or ``EpsilonRidge(0.1)``.
+        Any loss that depends on the norm in the feature space, such as ``Huber(0.5)`` or ``EpsilonRidge(0.1)``.
     lam : float, default=1e-3
-        Weight :math:`\lambda` of the squared norm of the outer layer, in units of the kernels, whose diagonal is 1 by
-        default.
+        Weight :math:`\lambda` of the squared norm of the outer layer. Its scale is that of the kernels, whose diagonal
+        is 1 by default.
     inner_lam : float or None, default=None
-        Weight :math:`\mu` of the squared norms of the inner layers; ``None`` is ``lam``.
+        Weight :math:`\mu` of the squared norms of the inner layers; ``None`` uses ``lam``.
     center : bool, default=False
-        Whether the mean in the feature space is subtracted first and added to reconstructions, as ``KernelPCA`` does.
+        Whether to centre the data in the feature space, as ``KernelPCA`` does. The mean is added back to
+        reconstructions.
     init : {"pca", "random"}, default="pca"
-        First codes: principal components in the feature space, or random projections.
+        Initial codes: principal components in the feature space, or random projections.
     decoder : Decoder, str or None, default=None
-        What ``inverse_transform`` makes of an element of the feature space. ``None``: the vector itself for a linear
-        kernel, a pre-image for a Gaussian one (of standardised data too), else the nearest training point.
+        How ``inverse_transform`` maps an element of the feature space back to data. ``None`` returns the vector itself
+        for a linear kernel, a pre-image for a Gaussian one (also on standardised data), and otherwise the nearest
+        training point.
     solver : Solver or str, default="auto"
         Solver of the outer layer.
     tol : float, default=1e-6
-        The relative duality gap to which the outer layer is solved; on the way to the codes, to ``inner_tol`` if that
-        is larger.
+        The relative duality gap to which the outer layer is solved. While the inner layers are being fitted,
+        ``inner_tol`` is used instead if it is larger.
     max_iter : int or None, default=None
-        Most iterations of the solver in one solve; ``None`` is the solver's default.
+        Maximum number of solver iterations in each solve of the outer layer; ``None`` is the solver's default.
     inner_tol : float, default=1e-5
-        The decrease in one iteration, as a share of the first objective, at which the inner layers are done.
+        L-BFGS stops when an iteration decreases the objective by less than this fraction of its initial value.
     max_inner_iter : int, default=30
-        Most iterations of L-BFGS; 0 leaves the first codes as they are.
+        Maximum number of L-BFGS iterations; 0 keeps the initial codes.
     warm_start : bool, default=False
-        Whether ``fit`` starts from the layers of the last fit, if that was to as many samples.
+        Whether to start from the layers of the previous fit, if it had the same number of samples.
     random_state : int, RandomState or None, default=None
-        Seed of random projections.
+        Seed of the random projections.
 
     Attributes
     ----------
     dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, outlier_score_
-        Of the outer layer given the codes, as for ``StructuredPredictor`` fitted to map them to the data.
+        Results for the outer layer given the codes, as for a ``StructuredPredictor`` that maps codes to data.
     codes_ : array of shape (n, d)
         Codes of the training data.
     inner_coef_ : list of arrays
         Coefficients of the inner layers: (p, d_1) in the coordinates of the feature space, then (n, d_l) on the codes
         of the layer below.
     objective_ : float
-        The whole objective.
+        Value of the full objective.
     objective_history_ : list of float
-        Its values at the start and after each iteration of L-BFGS; they do not rise.
+        Value of the objective at the start and after each L-BFGS iteration; it never increases.
     n_inner_iter_, inner_status_ : int and str
-        Iterations of L-BFGS, and how they ended. The objective is not convex: what is found is a local minimum.
+        Number of L-BFGS iterations, and why they stopped. The objective is not convex, so the result is a local
+        minimum.
     hidden_kernel_ : ScalarKernel
-        Kernel of the last hidden layer, with its numbers filled in.
+        Kernel of the last hidden layer, with its parameters resolved to numbers.
     representation_ : KernelOutputs
         The feature space of the data.
     decoder_ : Decoder
@@ -135,15 +139,16 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     Notes
     -----
-    At the optimum of the outer layer, with duals :math:`a_i`, the derivative of the objective in the Gram matrix of the
-    codes is :math:`-\langle a_i, a_j \rangle / (2 \lambda n^2)`. The published algorithm alternates gradient steps on
-    the inner layer with steps of the dual solver; here each step of the inner layers sees the solved outer layer.
+    At the optimum of the outer layer, with duals :math:`a_i`, the derivative of the objective with respect to the Gram
+    matrix of the codes is :math:`-\langle a_i, a_j \rangle / (2 \lambda n^2)`. The published algorithm alternates
+    gradient steps on the inner layer with steps of the dual solver; here the outer layer is solved before each step of
+    the inner layers.
 
-    With the square loss, a linear ``hidden_kernel`` and ``center=True`` the reconstruction tends to that of
-    ``KernelPCA`` as ``lam`` and ``inner_lam`` tend to 0. Computations are in float64; results are in the dtype of X.
+    With the square loss, a linear ``hidden_kernel`` and ``center=True`` the reconstruction converges to that of
+    ``KernelPCA`` as ``lam`` and ``inner_lam`` tend to 0. Computations are done in float64; results have the dtype of X.
 
-    New points of a Gram matrix have no norm of their own in ``reconstruct`` and ``score``: it is taken to be that of
-    the training points where these have all the same one, and must be given otherwise.
+    With a precomputed kernel, the norms of new points are not known to ``reconstruct`` and ``score``. If all training
+    points have the same norm, new points are assumed to share it; otherwise pass ``squared_norms``.
 
     References
     ----------
@@ -206,7 +211,8 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         Parameters
         ----------
         X : array of shape (n, d) or list
-            Data; any objects for a kernel that is a function of them; their Gram matrix with ``kernel="precomputed"``.
+            Data: vectors, arbitrary objects if the kernel is a callable, or their Gram matrix with
+            ``kernel="precomputed"``.
         y : None
             Ignored.
 
@@ -228,7 +234,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
             raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
         check_memory(48 * X.shape[0] ** 2, f"A fit of {X.shape[0]} samples", "Fit on a part of the sample")
         representation = KernelOutputs(kernel, center=self.center).fit(X)
-        # norms are known to the round-off of the factor: where the insensitive zone is as large, duals are to be null
+        # norms carry the round-off of the factor: duals must be exactly zero if the insensitive zone equals the norm
         V = representation.targets_
         V = V * (1 - V.shape[0] * eps(V))
         largest = float(namespace(V).max(namespace(V).abs(V)))
@@ -237,26 +243,26 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 f"X must be below {_LARGEST:.0e} in the space of the kernel. Got {largest:.1e}: scale the inputs."
             )
         if loss.pointwise and not representation.has_points:
-            raise IncompatibleError(f"{loss!r} looks at single values, which this kernel has none of. Use p=2.")
+            raise IncompatibleError(f"{loss!r} needs point values, which this kernel does not provide. Use p=2.")
         is_warm = self.warm_start and hasattr(self, "_network")
         layers = self._network.restarted(V, sizes, hidden) if is_warm else None
         if layers is None:
             layers = first_layers(V, sizes, hidden, self.init, check_random_state(self.random_state))
         inner_lam = self.lam if self.inner_lam is None else self.inner_lam
-        # on the way, a gap below what a step may gain is enough
+        # while the inner layers change, a gap below the gain of a step is accurate enough
         objective = Reduced(V, loss, self.lam, inner_lam, settings.solver, max(self.tol, self.inner_tol))
         layers, self.objective_history_, self.inner_status_ = descend(
             objective, layers, self.max_inner_iter, self.inner_tol
         )
         self.n_inner_iter_ = len(self.objective_history_) - 1
         if self.inner_status_ == INTERRUPTED:
-            text = f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for them."
+            text = f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for these."
             warn_user(text, ConvergenceWarning, "not-converged")
         self._fit_outer_layer(objective, layers, representation, decoder)
         return self
 
     def transform(self, X: Array) -> Array:
-        """Return the codes of data.
+        """Encode data.
 
         Parameters
         ----------
@@ -272,7 +278,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return _like(self._network.codes(self._coordinates(X) - self.representation_.mean_), X)
 
     def embed(self, X: Array) -> Array:
-        """Return the reconstructions in the coordinates of the feature space, shape (m, p)."""
+        """Return the reconstructions as coordinates in the feature space, shape (m, p)."""
         X = self._inputs(X)
         return _like(self._reconstructed(self._coordinates(X)), X)
 
@@ -284,7 +290,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X : array of shape (m, d)
             Data, or their Gram matrix with the training data, (m, n).
         squared_norms : array of shape (m,) or None, default=None
-            Values k(x, x) of points that are known by a Gram matrix; see Notes of the class.
+            Values k(x, x) of the points, which some precomputed kernels need; see the Notes of the class.
 
         Returns
         -------
@@ -294,29 +300,30 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X = self._inputs(X)
         V = self._coordinates(X)
         xp, norms = namespace(V), self.representation_.known_norms(_double(X), squared_norms)
-        # what is outside the span of the training data is orthogonal to both
+        # the component outside the span of the training data is orthogonal to both
         outside = xp.clip(norms - row_norms(V)[:, 0] ** 2, min=0.0)
         return _like(xp.sqrt(row_norms(V - self._reconstructed(V))[:, 0] ** 2 + outside), X)
 
     def inverse_transform(self, X: Array, candidates: Outputs = None) -> Outputs:
-        """Return data whose images are nearest to those that codes stand for.
+        """Decode codes: return data whose images are nearest to the reconstructions.
 
         Parameters
         ----------
         X : array of shape (m, d)
             Codes.
         candidates : array, list of arrays or None, default=None
-            Candidates for all codes, or a list with a set for each; ``None`` leaves it to the decoder.
+            Candidates shared by all codes, or a list with one set for each code; ``None`` leaves the choice to the
+            decoder.
 
         Returns
         -------
         data : array or list
-            One object for each code; its place, where the data are known by a Gram matrix.
+            One object for each code, or its index among the training data with a precomputed kernel.
         """
         check_is_fitted(self)
         codes = check_array(np.asarray(X) if is_host(X) else X, "X")
         if codes.shape[1] != self._n_features_out:
-            raise ValueError(f"X must have {self._n_features_out} columns, those of codes. Got {codes.shape[1]}.")
+            raise ValueError(f"X must hold codes, with {self._n_features_out} columns. Got {codes.shape[1]}.")
         mean = self.representation_.mean_
         coordinates = self._network.decoded(as_like(codes, mean)) + mean
         if candidates is None:
@@ -327,7 +334,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return decoder.decode(coordinates, candidates)
 
     def score(self, X: Array, y: Outputs = None, squared_norms: Array | None = None) -> float:
-        """Return minus the mean squared distance between data and their reconstructions; more is better.
+        """Return the negative mean squared distance between data and their reconstructions.
 
         Parameters
         ----------
@@ -346,7 +353,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return -float(np.mean(host(self.reconstruct(X, squared_norms)).astype(np.float64) ** 2))
 
     def _checked(self) -> tuple[tuple[int, ...], ScalarKernel]:
-        """Return the sizes of the layers and the kernel of codes; raise where a parameter is not one."""
+        """Return the layer sizes and the kernel of the codes; raise if a parameter is invalid."""
         name = type(self).__name__
         for parameter, limits in _LIMITS.items():
             check_parameter(name, parameter, getattr(self, parameter), limits)
@@ -363,7 +370,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _fit_outer_layer(
         self, objective: Reduced, layers: Layers, representation: KernelOutputs, decoder: Decoder | None
     ) -> None:
-        """Solve the outer layer once more, and keep what new points need."""
+        """Solve the outer layer to ``tol``, and store what predictions need."""
         V = objective.V
         codes = layers.codes(V)
         problem = objective.problem(layers.kernels[-1], codes[-1])
@@ -385,12 +392,12 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.decoder_ = fitted_decoder(decoder, representation)
 
     def _inputs(self, X: Array) -> Array:
-        """Return data to encode, in their own dtype."""
+        """Return checked data in their own dtype."""
         check_is_fitted(self)
         return as_objects(X) if _are_objects(X, self.representation_.kernel_) else new_inputs(self, X)
 
     def _coordinates(self, X: Array) -> Array:
-        """Return the coordinates of checked data, of their projections on the span of the training data."""
+        """Return the coordinates of checked data projected onto the span of the training data."""
         rows = max(1, _BLOCK_BYTES // (8 * max(self.representation_.targets_.shape)))
         starts = range(0, X.shape[0], rows)
         parts = [self.representation_.encode(_double(X[first : first + rows, ...])) for first in starts]
@@ -409,17 +416,17 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
 
 def _are_objects(X: Array, kernel: ScalarKernel) -> bool:
-    """Whether data are a list of anything but numbers, which only a kernel that is a function takes."""
+    """Whether the data are objects other than numbers, which only a callable kernel accepts."""
     return kernel.takes_objects and is_host(X) and not is_regular(X)
 
 
 def _double(X: Array) -> Array:
-    """Return numbers in float64, other objects as they are."""
+    """Return numbers in float64, other objects unchanged."""
     return X if _holds_objects(X) else namespace(X).astype(X, namespace(X).float64, copy=False)
 
 
 def _like(numbers: Array, X: Array) -> Array:
-    """Return numbers in the dtype of X, as they are where that holds objects."""
+    """Return numbers in the dtype of X, unchanged if X holds objects."""
     return numbers if _holds_objects(X) else namespace(numbers).astype(numbers, X.dtype, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""The gap of the exact problem at a solution with an approximate kernel."""
+"""Duality gaps of the exact problem at a solution with an approximate kernel."""
 
 import math
 from dataclasses import replace
@@ -11,17 +11,17 @@ from fenchel.problem import Certificate, DualProblem, relative_gap
 
 __all__ = ["exact_certificate", "sampled_certificate"]
 
-_ROWS = 2000  # of the kernel matrix that an estimate looks at
+_ROWS = 2000  # rows of the kernel matrix used for an estimate
 
 
 def exact_certificate(
     problem: DualProblem, gram: Operator, certificate: Certificate, pair: tuple[Array, Array]
 ) -> Certificate:
-    r"""Return the certificate of a solution of the approximate problem in the exact one, by one pass over the kernel.
+    r"""Certify a solution of the approximate problem for the exact problem, in one pass over the kernel.
 
     .. math:: \text{gap} = \widehat{\text{gap}} + \frac{1}{2 \lambda n^2} \operatorname{tr} A^\top (K - \hat K) A,
 
-    as long as the approximation is a projection in the space of the kernel. ``pair`` are duals and predictions.
+    if the approximation is a projection in the space of the kernel. ``pair`` holds duals and predictions.
     """
     duals, predictions = pair
     excess = float(namespace(duals).sum(duals * (problem.scale * gram.matmul(duals) - predictions)))
@@ -36,7 +36,7 @@ def sampled_certificate(
     n_rows: int = _ROWS,
     random_state: int = 0,
 ) -> tuple[Certificate, float]:
-    """Return an estimate of the same from some rows of the kernel, and the standard error of its relative gap."""
+    """Estimate ``exact_certificate`` from some rows of the kernel, with the standard error of the relative gap."""
     duals, predictions = pair
     n, xp = duals.shape[0], namespace(duals)
     if n <= n_rows:
@@ -52,7 +52,7 @@ def sampled_certificate(
 
 
 def _widened(problem: DualProblem, certificate: Certificate, excess: float) -> Certificate:
-    """Return a certificate with a dual value that is lower by half an excess of the quadratic term."""
+    """Return a certificate whose dual value is lowered by half the excess of the quadratic term."""
     loss = excess / (2 * problem.total)
     gap = certificate.gap + loss
     return replace(

@@ -1,4 +1,4 @@
-"""Errors of held-out samples, kept in a file."""
+"""Checkpoints of a search: the errors of held-out samples, stored in a file."""
 
 import hashlib
 import io
@@ -18,9 +18,9 @@ __all__ = ["Checkpoint", "search_key"]
 
 
 class Checkpoint:
-    """Errors of finished losses, in a file that is replaced as a whole and belongs to one set of data and grid.
+    """Errors of finished losses, stored in a file for one combination of data and grid. Writes are atomic.
 
-    Threads may record and save at the same time: a pair is written with all that is known of it, or not at all.
+    Threads may record and save concurrently: a pair is written completely or not at all.
     """
 
     def __init__(self, file: str | PathLike[str], key: str, shape: tuple[int, int, int]) -> None:
@@ -35,22 +35,22 @@ class Checkpoint:
         self._n_done = (shape[0] - len(self.todo)) * shape[1]
 
     def record(self, loss: int, lam: int, errors: list[float], gap: float, score: float) -> int:
-        """Keep what is known of one pair; return the number of pairs that are done."""
+        """Store the results of one pair, and return the number of finished pairs."""
         with self._lock:
             self.errors[loss, lam], self.gaps[loss, lam], self.scores[loss, lam] = errors, gap, score
             self._n_done += 1
             return self._n_done
 
     def account(self) -> str:
-        """Return in words what is done, and what of it is kept."""
+        """Describe how much of the search is finished and stored."""
         done = f"{self._n_done} of {self.gaps.size} pairs of the grid were done."
         if self.file is None:
-            return f"{done} Name a checkpoint to keep what a search has finished."
+            return f"{done} Set checkpoint to keep the finished part of a search."
         n_kept = int(np.sum(~np.isnan(self.errors).any(axis=(1, 2))))
-        return f"{done} {n_kept} of {len(self.errors)} losses are in the checkpoint {self.file}; fit again to go on."
+        return f"{done} {n_kept} of {len(self.errors)} losses are in the checkpoint {self.file}; fit again to resume."
 
     def save(self, loss: int) -> None:
-        """Write the file if a loss is finished."""
+        """Write the file if the loss is finished."""
         with self._lock:
             if self.file is None or np.isnan(self.errors[loss]).any():
                 return
@@ -60,31 +60,32 @@ class Checkpoint:
 
 
 def _stored(file: Path, key: str, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
-    """Return the errors, gaps and scores of a checkpoint, or raise."""
+    """Read the errors, gaps and scores of a checkpoint; raise if it does not fit."""
     if not file.is_file():
-        raise ValueError(f"The checkpoint {file} is not a regular file. Name another.")
+        raise ValueError(f"The checkpoint {file} is not a regular file. Use another file.")
     content = io.BytesIO(file.read_bytes())
     try:
         with np.load(io.BytesIO(unpacked(content, float("inf"), only_arrays=True)), allow_pickle=False) as archive:
             owner, *arrays = (archive[name] for name in ("key", "errors", "gaps", "scores"))
     except DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"The checkpoint {file} is damaged ({reason}). Remove it or name another.") from error
+        raise ValueError(f"The checkpoint {file} is damaged ({reason}). Remove it or use another file.") from error
     if str(owner) != key:
-        raise ValueError(f"The checkpoint {file} belongs to other data or another grid. Remove it or name another.")
+        raise ValueError(f"The checkpoint {file} belongs to other data or another grid. Remove it or use another file.")
     if [(array.shape, array.dtype.kind) for array in arrays] != [(shape, "f") for shape in shapes]:
-        raise ValueError(f"The checkpoint {file} is damaged (its arrays do not fit). Remove it or name another.")
+        raise ValueError(f"The checkpoint {file} is damaged (its arrays do not fit). Remove it or use another file.")
     return arrays
 
 
 def search_key(
     training_set: TrainingSet, losses: list[Loss], lams: list[float], folds: list[np.ndarray], settings: object
 ) -> str:
-    """Return what tells one search from another: the numbers of the data, the grid, the folds and other settings."""
+    """Return a key that identifies a search by its data, grid, folds and other settings."""
     grid = ([repr(loss) for loss in losses], lams, [fold.tolist() for fold in folds], settings)
     digest = hashlib.sha256(repr(grid).encode())
+    values = [value for loss in losses for value in loss.get_params().values() if hasattr(value, "shape")]
     problem = training_set.problem(losses[0], lams[0])
-    # the predictions depend on every number of the kernel and of the operator
-    for array in (problem.targets, problem.predictions(problem.targets), problem.mask):
+    # predictions depend on every parameter of the kernel and of the operator
+    for array in (problem.targets, problem.predictions(problem.targets), problem.mask, *values):
         digest.update(b"" if array is None else np.ascontiguousarray(host(array)).tobytes())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""A classifier for every ratio of costs, in one fit."""
+"""Cost-sensitive classification for every ratio of costs in one fit."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,7 +35,8 @@ class CostCurve:
     costs : array
         Costs of an error on a positive sample.
     false_positive_rate, true_positive_rate : array
-        Shares of the negative and of the positive samples that are called positive: the points of a ROC curve.
+        Fractions of the negative and of the positive samples that are classified as positive: the points of a ROC
+        curve.
     expected_cost : array
         Mean cost of the errors over the sample.
     """
@@ -47,35 +48,35 @@ class CostCurve:
 
 
 class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
-    r"""Support vector machines for every cost of an error, in one model with a certified duality gap.
+    r"""Support vector machines for all misclassification costs in one model, with a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \int_0^1 |\theta - \mathbb 1_{y_i = -1}| \max(0, 1 - y_i \, h(x_i)(\theta)) \,
         d\theta + \frac\lambda2 \|h\|^2,
 
-    with :math:`h` in the space of the kernel :math:`(k(x, z) + c) \, g(\theta, \theta')`. The cost :math:`\theta` is
-    that of an error on a positive sample; one on a negative sample costs :math:`1 - \theta`.
+    with :math:`h` in the space of the kernel :math:`(k(x, z) + c) \, g(\theta, \theta')`. An error on a positive sample
+    costs :math:`\theta`, one on a negative sample :math:`1 - \theta`.
 
     Parameters
     ----------
     kernel : kernel, str or callable, default="gaussian"
         Kernel :math:`k` of the inputs.
     level_kernel : kernel, str, callable or None, default=None
-        Kernel :math:`g` of the costs; ``None`` is ``Gaussian(10.0)``. A narrow one fits each cost by itself.
+        Kernel :math:`g` of the costs; ``None`` is ``Gaussian(10.0)``. A narrow kernel fits each cost separately.
     lam : float, default=1e-3
         Weight of the squared norm.
     levels : int or array of shape (m,), default=20
-        Costs at which the loss is taken: their number, or the costs themselves, increasing, with equal weights.
+        Costs at which the loss is evaluated: their number, or an increasing array of costs, which get equal weights.
     quadrature : {"gauss_legendre", "uniform"}, default="gauss_legendre"
         Quadrature rule for the costs.
     intercept : float, default=1.0
-        The constant :math:`c` added to the kernel of the inputs, which gives the model an intercept for each cost,
-        lightly penalised; 0 leaves it without.
+        The constant :math:`c` added to the kernel of the inputs. It gives the model a lightly penalised intercept for
+        each cost; with 0 there is none.
     solver : Solver or str, default="auto"
         ``"auto"`` or a solver's name or instance.
     tol : float, default=1e-6
-        The relative duality gap at which the fit is done.
+        The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Most iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
@@ -94,8 +95,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
     -----
     With a kernel of the costs that is 1 on the diagonal and 0 elsewhere, the model at a cost :math:`\theta_j` of weight
     :math:`w_j` is the support vector machine with :math:`C = w_j / (\lambda n)` and class weights :math:`\theta_j` and
-    :math:`1 - \theta_j`; an intercept that is not penalised, as in scikit-learn's ``SVC``, is the limit of a large
-    ``intercept``.
+    :math:`1 - \theta_j`; the unpenalised intercept of scikit-learn's ``SVC`` is the limit of a large ``intercept``.
 
     References
     ----------
@@ -149,9 +149,9 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         X : array of shape (n, features)
             Inputs, or their Gram matrix with ``kernel="precomputed"``.
         y : array of shape (n,)
-            Labels of two classes; the greater one is the positive class.
+            Labels of two classes; the larger label is the positive class.
         sample_weight : array of shape (n,) or None, default=None
-            How often each sample counts.
+            Sample weights; a sample of weight 2 counts twice.
 
         Returns
         -------
@@ -163,14 +163,14 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         return self._expose(*fit_refined(encoding, settings))
 
     def decision_function(self, X: Array, cost: ArrayLike = 0.5) -> Array:
-        """Return the values of the model; where they are positive, so is the class.
+        """Compute the decision function: positive values mean the positive class.
 
         Parameters
         ----------
         X : array of shape (n, features)
             Inputs, or their Gram matrix with the training inputs.
         cost : float or array of shape (q,), default=0.5
-            Cost of an error on a positive sample, in (0, 1); one on a negative sample costs one less it.
+            Cost of an error on a positive sample, in (0, 1); an error on a negative sample costs ``1 - cost``.
 
         Returns
         -------
@@ -183,7 +183,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         return values[:, 0] if np.ndim(cost) == 0 else values
 
     def predict(self, X: Array, cost: ArrayLike = 0.5) -> Array:
-        """Predict labels for a cost.
+        """Predict labels at one or several costs.
 
         Parameters
         ----------
@@ -203,12 +203,12 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         return xp.where(is_positive, labels[1], labels[0])
 
     def cost_curve(self, X: Array, y: Array, costs: ArrayLike | None = None) -> CostCurve:
-        """Return rates and expected costs on a sample, as functions of the cost: one model gives the whole curve.
+        """Return error rates and expected costs on a sample as functions of the cost.
 
         Parameters
         ----------
         X, y
-            A sample, as for ``fit``, with both classes in it.
+            A sample, as for ``fit``, that contains both classes.
         costs : array of shape (q,) or None, default=None
             Costs; ``None`` is 0.01, 0.02, ..., 0.99.
 
@@ -223,7 +223,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         unknown = np.setdiff1d(labels, self.classes_)
         if len(labels) != len(called) or len(unknown) or len(np.unique(labels)) < 2:
             raise ValueError(
-                f"y must hold both labels {self.classes_.tolist()} and no other, one for each of the {len(called)} "
+                f"y must hold both labels {self.classes_.tolist()} and no others, one for each of the {len(called)} "
                 f"samples. Got {len(labels)} labels, of {np.unique(labels).tolist()}."
             )
         is_positive = labels == self.classes_[1]
@@ -240,7 +240,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
     def _encode(
         self, X: Array, y: Outputs, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> LevelSet:
-        """Return checked data in coordinates: targets 1 and -1 at every cost."""
+        """Return checked data in coordinates, with targets 1 and -1 at every cost."""
         X, signs = self._checked(X, y)
         xp = namespace(X)
         X = xp.astype(X, xp.float64) if double else X

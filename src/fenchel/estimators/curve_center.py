@@ -1,4 +1,4 @@
-"""The centre of a sample of curves, estimated smoothly where points are scattered."""
+"""Mean or median curve of a sample, smoothed if values are missing."""
 
 from dataclasses import dataclass
 
@@ -10,25 +10,25 @@ from fenchel.datasets.functional import Curves
 
 __all__ = ["CurveCenter", "channel_scales"]
 
-_LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of deviations, and that of the modulus of a normal variable
-_FEWEST = 5  # points that a smoothing spline needs
-_CLOSE = 1 / 200  # points nearer than this share of the domain are one knot
+_LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of absolute deviations, and its value for a normal variable
+_FEWEST = 5  # minimum number of points for a smoothing spline
+_CLOSE = 1 / 200  # points closer than this fraction of the domain are merged
 
 
 @dataclass(frozen=True)
 class CurveCenter:
-    """A function known at the points of a grid: values (m, channels), between them a monotone cubic interpolation."""
+    """A curve with values (m, channels) on a grid and monotone cubic interpolation in between."""
 
     grid: np.ndarray
     values: np.ndarray
 
     @classmethod
     def of(cls, curves: Curves, values: np.ndarray, weights: np.ndarray, kind: str) -> "CurveCenter":
-        """Return the mean or the median of curves (n, m, channels), NaN where they are not observed.
+        """Return the mean or median of curves (n, m, channels), ignoring NaN.
 
-        Where nothing is missing this is the centre at each point. Else each point has curves of its own, and the
-        pointwise centre jumps with them: it is smoothed by a cubic smoothing spline, the weight of a point being the
-        number of curves seen there, the amount of smoothing chosen by generalised cross-validation.
+        Without missing values this is the pointwise centre. Otherwise different curves are observed at each point, and
+        the pointwise centre is not smooth. It is smoothed by a cubic smoothing spline, which weights each point by the
+        number of curves observed there; the amount of smoothing is chosen by generalised cross-validation.
         """
         seen = ~np.isnan(values)
         mass = np.sum(seen * weights[:, None, None], axis=0)
@@ -43,7 +43,7 @@ class CurveCenter:
         return cls(curves.grid, centre)
 
     def __call__(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
-        """Return the values (or the derivatives) at some points, (points, channels); constant beyond the ends."""
+        """Return the values (or derivatives) at some points, (points, channels); constant beyond the ends."""
         if len(self.grid) == 1:
             return np.repeat(self.values * (0.0 if derivative else 1.0), len(grid), axis=0)
         inside = np.clip(grid, self.grid[0], self.grid[-1])
@@ -55,9 +55,9 @@ class CurveCenter:
 
 
 def channel_scales(values: np.ndarray, weights: np.ndarray, robust: bool) -> np.ndarray:
-    """Return one positive scale for each channel of centred curves (n, m, channels), NaN where not observed.
+    """Return a positive scale for each channel of centred curves (n, m, channels), which may have NaN.
 
-    It is the root mean square, or with ``robust`` a quantile of moduli in its place; 1 for a channel of zeros.
+    The scale is the root mean square, or with ``robust`` a quantile of the absolute values; 1 for a channel of zeros.
     """
     scales = []
     for c in range(values.shape[2]):
@@ -71,7 +71,7 @@ def channel_scales(values: np.ndarray, weights: np.ndarray, robust: bool) -> np.
 
 
 def _smoothed(grid: np.ndarray, values: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Return a smoothing spline through the points that have mass, at every point of the grid."""
+    """Fit a smoothing spline to the points with positive weight, and evaluate it on the whole grid."""
     some = mass > 0
     if not some.any():
         return np.zeros(len(grid))
@@ -87,7 +87,7 @@ def _smoothed(grid: np.ndarray, values: np.ndarray, mass: np.ndarray) -> np.ndar
 
 
 def _merged(t: np.ndarray, values: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return points of [0, 1] with close ones made one, at their centre of mass: near-equal knots are ill-posed."""
+    """Merge nearby points of [0, 1] at their centre of mass, since near-equal knots are ill-conditioned."""
     group, start, current = np.zeros(len(t), dtype=int), t[0], 0
     for k, point in enumerate(t):
         if point - start > _CLOSE:

@@ -14,9 +14,9 @@ __all__ = ["curve_score"]
 
 
 def curve_score(model: Any, X: Array, y: Outputs, sample_weight: Array | None, grid: Array | None) -> float:
-    """Return one less the ratio of integrated squared errors to integrated squared distances from the mean curve.
+    """Return the coefficient of determination: one minus the ratio of integrated squared errors to the total.
 
-    Only points at which a curve was observed count.
+    The total is the integrated squared distance from the mean curve. Missing values are ignored.
     """
     points = model.grid_ if grid is None and not brings_points(y) else grid
     curves = as_curves(y, points, "y")
@@ -24,8 +24,8 @@ def curve_score(model: Any, X: Array, y: Outputs, sample_weight: Array | None, g
     predicted = as_curves(model.predict(X, curves.grid)).values
     if predicted.shape != curves.values.shape:
         what = "samples" if len(predicted) != len(curves) else "channels"
-        raise ValueError(f"X and y must have as many {what}. Got {predicted.shape[0]} and {len(curves)} samples, "
-                         f"shapes {tuple(predicted.shape)} and {tuple(curves.values.shape)}.")  # fmt: skip
+        raise ValueError(f"X and y must have the same number of {what}. Got {predicted.shape[0]} and {len(curves)} "
+                         f"samples, shapes {tuple(predicted.shape)} and {tuple(curves.values.shape)}.")  # fmt: skip
     predictions = host(predicted).reshape(values.shape)
     counts = sample_counts(sample_weight, curves.values)
     seen = ~np.isnan(values)

@@ -1,4 +1,4 @@
-"""Fits of Dask arrays: the rows stay on the workers of a cluster, in their chunks."""
+"""Fits on Dask arrays, whose chunks of rows stay on the workers of a cluster."""
 
 import math
 from typing import Any
@@ -36,7 +36,7 @@ def fit_chunks(
 ) -> None:
     """Fit an estimator of vectors on Dask arrays, and set its attributes.
 
-    The loss, the state of the solver and the dual variables stay on the workers of the ambient client.
+    The loss, the state of the solver and the dual variables stay on the workers of the current client.
     """
     _check(estimator, kernel, settings)
     client = _client()
@@ -73,9 +73,9 @@ def fit_chunks(
 
 
 def _expose(estimator: Any, sample: Sample, client: Any, chunks: list[Any], solution: Solution) -> None:
-    """Set the attributes that all fits of chunks have."""
+    """Set the attributes that all fits on Dask arrays have in common."""
     for name in ("support_", "sparsity_", "outlier_score_", "point_outlier_score_"):
-        estimator.__dict__.pop(name, None)  # of an earlier fit: these would have a number for each sample
+        estimator.__dict__.pop(name, None)  # from an earlier fit: these have an entry for each sample
     estimator.n_features_in_ = int(sample.X.shape[1])
     estimator._is_flat = sample.is_flat
     estimator.representation_ = Euclidean().fit(np.zeros((1, sample.n_outputs)))
@@ -103,7 +103,7 @@ def _expose_exact(estimator: Any, bound: BoundTerms, sample: Sample, lam: float)
 
 
 def _check(estimator: Any, kernel: OperatorKernel, settings: DualSettings) -> None:
-    """Raise where a fit of chunks does not take something, and say what it takes."""
+    """Raise if a setting is not supported with Dask arrays, and name one that is."""
     is_thin, solver, loss = settings.approximation is not None, settings.solver, settings.loss
     problems = {
         "center=True or center=False": estimator.center not in (True, False),
@@ -122,7 +122,7 @@ def _check(estimator: Any, kernel: OperatorKernel, settings: DualSettings) -> No
 
 
 def _thin_solver(settings: DualSettings) -> DouglasRachford:
-    """Return the splitting; ``Krylov`` leaves problems of features to it."""
+    """Return Douglas-Rachford splitting, which ``Krylov`` also uses for problems with features."""
     solver: Any = settings.solver
     if isinstance(solver, DouglasRachford):
         return solver
@@ -130,7 +130,7 @@ def _thin_solver(settings: DualSettings) -> DouglasRachford:
 
 
 def _exact_solver(settings: DualSettings) -> Krylov:
-    """Return the solver of the kernel itself."""
+    """Return the solver for the exact kernel."""
     solver: Any = settings.solver
     if isinstance(solver, Krylov):
         return solver
@@ -142,7 +142,7 @@ def _radius(loss: Loss) -> float:
 
 
 def _preconditioner(krylov: Krylov, sample: Sample) -> Nystrom:
-    """Return the features that precede the exact solve, whose products are no larger than a chunk of inputs."""
+    """Return the features of the preconditioner, whose products are no larger than a chunk of inputs."""
     count = krylov.n_features(sample.shape[0])
     if krylov.n_components is None:
         count = max(1, min(count, math.isqrt(max(sample.X.chunks[0]) * sample.shape[1])))
@@ -160,28 +160,28 @@ def _client() -> Any:
 def _bound(
     kernel: OperatorKernel, approximation: Approximation, sample: Sample, lam: float
 ) -> tuple[BoundTerms, BoundTerms]:
-    """Return the kernel with its numbers filled in, and the approximate one, from at most as many rows as a chunk has.
+    """Return the kernel with resolved parameters and the approximate kernel, from at most one chunk's number of rows.
 
-    Uniform landmarks are those of the whole sample.
+    Uniform landmarks are drawn from the whole sample.
     """
     index = approximation.rows(sample.shape[0], max(sample.X.chunks[0]))
     rows = check_array(np.asarray(sample.X[index].compute()), "X")
     bound: BoundTerms = kernel.bind(rows, Euclidean().fit(np.zeros((1, sample.n_outputs))))
     if len(getattr(bound, "terms", ())) != 1:
         raise IncompatibleError(f"Dask arrays need one scalar kernel times one operator. Got {kernel!r}.")
-    if bound.terms[0][1] is not None:  # an operator may look at the outputs: at few, with the same second moments
+    if bound.terms[0][1] is not None:  # an operator may use the outputs: pass a few with the same second moments
         bound = kernel.bind(rows, Euclidean().fit(sample.few_outputs()))
     return bound, bound.mapped(lambda scalar: approximation.approximate(scalar, rows, None, lam))
 
 
 def _problems(client: Any, thin: BoundTerms, sample: Sample, loss: Loss, lam: float) -> list[Any]:
-    """Return futures of the problems of the chunks, with features in place of the kernel."""
+    """Return futures of the problems of the chunks, with features instead of the kernel."""
     shared = require("dask", extra="dask").delayed((thin, loss, lam, sample.total), traverse=False)
     return sample.futures(client, _problem, shared)
 
 
 def _problem(X: Array, y: Array, weights: Array | None, shared: tuple[BoundTerms, Loss, float, float]) -> DualProblem:
-    """Return the problem of a chunk, with the weight of the whole sample."""
+    """Return the problem of a chunk, with the total weight of the whole sample."""
     thin, loss, lam, total = shared
     kernel, operator = thin.terms[0]
     X = check_array(np.asarray(X), "X")
@@ -209,14 +209,14 @@ def _root(weights: Array | None, X: Array) -> Array | None:
         return None
     counts = np.asarray(weights, dtype=X.dtype)
     if not (np.all(np.isfinite(counts)) and np.all(counts > 0)):
-        raise ValueError("sample_weight must hold finite positive numbers with Dask arrays. Leave other samples out.")
+        raise ValueError("sample_weight must hold finite positive numbers with Dask arrays. Remove other samples.")
     return np.sqrt(counts)[:, None]
 
 
 def _resolved(client: Any, loss: Loss, pilot: list[Any], points: list[Any], tol: float) -> Loss:
-    """Return the loss with the number of a relative threshold, from the residuals of a pilot model.
+    """Resolve a relative threshold of the loss with the residuals of a pilot model.
 
-    Those are the duals of the square loss. ``points`` are those of an exact fit, whose pilot is exact too.
+    The residuals are the duals of the square loss. ``points`` are those of an exact fit, whose pilot is exact too.
     """
     workers = Workers(client, pilot)
     if points:
@@ -232,13 +232,13 @@ def _ridge(problem: DualProblem, system: System) -> Array:
 
 
 def _norms(problem: DualProblem, duals: Array, loss: Any) -> tuple[Array, Array]:
-    """Return the norms of the residuals, and how often each counts."""
+    """Return the norms of the residuals, and the sample weights."""
     norms = loss.bounded_norms(problem.unscale(duals))
     return norms, np.ones(len(norms)) if problem.root is None else problem.root[:, 0] ** 2
 
 
 def _resolve(loss: Loss, norms: list[tuple[Array, Array]]) -> Loss:
-    """Return the loss with its number; norms of all samples meet on one worker."""
+    """Resolve the threshold of the loss; the norms of all samples are gathered on one worker."""
     sizes, counts = (np.concatenate(part) for part in zip(*norms, strict=True))
     return loss.resolve(sizes, counts)
 
@@ -246,7 +246,7 @@ def _resolve(loss: Loss, norms: list[tuple[Array, Array]]) -> Loss:
 def _state_file(
     client: Any, settings: DualSettings, kernel: BoundTerms, sample: Sample, loss: Loss
 ) -> StateFile | None:
-    """Return the checkpoint that a solver wants; its key knows every number of the chunks."""
+    """Return the checkpoint of a solver; its key depends on every number of the chunks."""
     name = getattr(settings.solver, "checkpoint", None)
     if name is None:
         return None

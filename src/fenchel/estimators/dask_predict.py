@@ -1,4 +1,4 @@
-"""Predictions for Dask arrays, and of models whose training inputs are in chunks."""
+"""Predictions for Dask arrays, and predictions of models that were fitted on Dask arrays."""
 
 from copy import copy
 from dataclasses import dataclass
@@ -17,26 +17,26 @@ from fenchel.operators.products import kernel_product
 
 __all__ = ["ChunkedExpansion", "predict_chunks"]
 
-_GROUP = 16  # arrays that one task adds
-_BLOCK_BYTES = 2**22  # of inputs that are sent with a task
+_GROUP = 16  # number of arrays that one task adds
+_BLOCK_BYTES = 2**22  # bytes of inputs that are sent with a task
 
 
 @dataclass(frozen=True)
 class ChunkedExpansion:
-    r"""The function :math:`\sum_i K(\cdot, x_i) c_i`, of which inputs and coefficients are Dask arrays."""
+    r"""The function :math:`\sum_i K(\cdot, x_i) c_i`, with Dask arrays of inputs and coefficients."""
 
     kernel: BoundTerms
     X: Any  # (n, d)
     coef: Any  # (n, p)
 
     def predict_coordinates(self, X: Array) -> Array:
-        """Return the values at checked inputs, (m, p), computed on the workers; these get some rows at a time."""
+        """Return the values at checked inputs, (m, p), computed on the workers in blocks of rows."""
         array, rows = require("dask.array", extra="dask"), max(1, _BLOCK_BYTES // (8 * X.shape[1]))
         blocks = (array.from_array(X[first : first + rows], chunks=-1) for first in range(0, X.shape[0], rows))
         return np.concatenate([self.chunked_coordinates(block).compute() for block in blocks])
 
     def chunked_coordinates(self, X: Any) -> Any:
-        """Return the values at the rows of a Dask array as one."""
+        """Return the values at the rows of a Dask array, as a Dask array."""
         array, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
         kernel, matrix = self.kernel.terms[0]
         own = list(zip(self.X.to_delayed().ravel(), self.coef.to_delayed().ravel(), strict=True))
@@ -55,7 +55,7 @@ def _product(kernel: Any, X: Array, Z: Array, coef: Array) -> Array:
 
 
 def predict_chunks(estimator: Any, X: Any) -> Any:
-    """Return predictions for a Dask array as one, chunk by chunk."""
+    """Predict for a Dask array chunk by chunk; return a Dask array."""
     if X.ndim != 2 or X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has shape {X.shape}, but the model was fitted with {estimator.n_features_in_} features.")
     X, is_flat, n_outputs = X.rechunk({1: -1}), estimator._is_flat, estimator.dual_coef_.shape[1:]
@@ -75,7 +75,7 @@ def predict_chunks(estimator: Any, X: Any) -> Any:
 
 
 class _Predict:
-    """A model as far as it is needed to predict: without arrays that have a row for each sample."""
+    """The part of a model that prediction needs, without arrays that have a row for each sample."""
 
     def __init__(self, estimator: Any) -> None:
         self.model = copy(estimator)

@@ -1,4 +1,4 @@
-"""A sample in Dask arrays that have the same chunks of rows."""
+"""Samples given as Dask arrays with the same chunks of rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,13 +13,13 @@ __all__ = ["Sample", "is_chunked", "sample_of", "target_scale_of"]
 
 
 def is_chunked(X: object) -> bool:
-    """Whether X is an array of Dask."""
+    """Whether X is a Dask array."""
     return type(X).__module__.startswith("dask.array")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Dask arrays with the same chunks of rows, each with all its columns."""
+    """Dask arrays with the same chunks of rows; each chunk has all columns."""
 
     X: Any  # (n, d)
     y: Any  # (n, p)
@@ -38,7 +38,7 @@ class Sample:
         return int(self.y.shape[1])
 
     def encoded(self, scale: TargetScale) -> "Sample":
-        """Return the sample with outputs less a centre, in units of scales."""
+        """Return the sample with centred and scaled outputs."""
         return replace(self, y=(self.y - scale.center) / scale.scale)
 
     def few_outputs(self) -> np.ndarray:
@@ -51,7 +51,7 @@ class Sample:
         return root
 
     def futures(self, client: Any, function: Callable[..., Any], shared: Any) -> list[Any]:
-        """Return futures of a function of inputs, outputs and weights of each chunk, and of what chunks share."""
+        """Return futures of a function of the inputs, outputs and weights of each chunk, and of shared arguments."""
         delayed = require("dask", extra="dask").delayed
         blocks = [list(part.to_delayed().ravel()) for part in (self.X, self.y)]
         counts = [None] * len(blocks[0]) if self.weights is None else list(self.weights.to_delayed().ravel())
@@ -60,7 +60,7 @@ class Sample:
         return futures
 
     def rows_of(self, futures: list[Any], width: int) -> Any:
-        """Return futures of the rows of the chunks as a Dask array, whose chunks stay on the workers."""
+        """Return the rows of the chunks, given as futures, as a Dask array whose chunks stay on the workers."""
         array, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
         blocks = [
             array.from_delayed(delayed(future), (size, width), dtype=self.X.dtype)
@@ -70,7 +70,7 @@ class Sample:
 
 
 def sample_of(X: Any, y: Any, sample_weight: Any) -> Sample:
-    """Return checked Dask arrays."""
+    """Check Dask arrays and return them as a sample."""
     array = require("dask.array", extra="dask")
     if X.ndim != 2:
         raise ValueError(f"X must be 2-dimensional. Got an array of shape {tuple(X.shape)} instead.")
@@ -81,7 +81,7 @@ def sample_of(X: Any, y: Any, sample_weight: Any) -> Sample:
     if y.ndim not in (1, 2):
         raise ValueError(f"y must be 1- or 2-dimensional. Got an array of shape {tuple(y.shape)} instead.")
     if y.shape[0] != X.shape[0]:
-        raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
+        raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {y.shape[0]}.")
     rows = y[:, None] if y.ndim == 1 else y
     rows = rows.rechunk({0: X.chunks[0], 1: -1})
     if sample_weight is None:

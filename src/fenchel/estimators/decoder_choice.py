@@ -1,4 +1,4 @@
-"""The decoder with the least task loss of held-out samples."""
+"""Choice of the decoder by the task loss of held-out samples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ __all__ = ["DecoderChoice"]
 
 @dataclass(frozen=True)
 class DecoderChoice:
-    """Decoders to choose from, and the task loss of what they make of held-out predictions.
+    """Decoders to choose from, compared by the task loss of decoded held-out predictions.
 
-    As a measure of a search it gives the losses of the best decoder for the predictions. The decoders of a fold have
-    not seen the outputs of the fold.
+    As a measure of a search, it returns the losses of the best decoder for the predictions. The decoders of a fold are
+    fitted without the outputs of that fold.
     """
 
     decoders: Sequence[Decoder]  # not fitted
-    fitted: list[list[Decoder]]  # for each decoder one for each fold
+    fitted: list[list[Decoder]]  # one per decoder and fold
     outputs: Any
     folds: list[np.ndarray]
-    counts: np.ndarray  # how often each sample counts
-    coordinates: Callable[[np.ndarray], Array]  # from predictions to what is decoded
-    task_loss: Callable[[Any, Any, np.ndarray], np.ndarray]  # of outputs, decoded ones and how often each counts
+    counts: np.ndarray  # sample weights
+    coordinates: Callable[[np.ndarray], Array]  # maps predictions to the coordinates that are decoded
+    task_loss: Callable[[Any, Any, np.ndarray], np.ndarray]  # function of outputs, decoded outputs and sample weights
 
     @classmethod
     def of(
@@ -57,7 +57,7 @@ class DecoderChoice:
         return self.decoders[self._best(self._losses(predictions)) if len(self.decoders) > 1 else 0]
 
     def _best(self, losses: np.ndarray) -> int:
-        """Return the place of the least mean loss, or the first if that is not worse by a standard error."""
+        """Return the index of the smallest mean loss, or 0 if the first is not worse by a standard error."""
         seen = ~np.isnan(losses[0])
         weights = self.counts[seen] / np.sum(self.counts[seen])
         gains = losses[0, seen] - losses[:, seen]

@@ -1,4 +1,4 @@
-"""Functions on grids of one or two dimensions: orthonormal bases, other resolutions, gaps."""
+"""Functions on grids of one or two dimensions: orthonormal bases, resampling and missing values."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ __all__ = ["BASES", "INTERPOLATIONS", "FieldBasis", "basis_of", "completed", "re
 
 BASES = ("points", "pca", "cosine", "fourier")
 INTERPOLATIONS = ("linear", "cubic", "fourier")
-_RANK = 64  # components that gaps are filled from, at most, and at most a quarter of those that there are
-_ROUNDS = 50  # of filling gaps, at most
-_CHANGE = 1e-3  # relative, of all values, at which filling ends
+_RANK = 64  # maximum number of components for imputation, and at most a quarter of all components
+_ROUNDS = 50  # maximum number of imputation rounds
+_CHANGE = 1e-3  # relative change of all values at which imputation stops
 
 
 @dataclass(frozen=True)
 class FieldBasis:
-    """Coordinates of functions, given by rows of values, on orthonormal columns."""
+    """Orthonormal basis that maps rows of function values to coordinates."""
 
     center: Array | None  # (d,)
     functions: Array | None  # (d, k); None: the values themselves
@@ -38,7 +38,7 @@ class FieldBasis:
 def basis_of(rows: Array, counts: Array, shape: tuple[int, ...], kind: str, n_components: float | None) -> FieldBasis:
     """Return the basis of a sample of functions on a grid of some shape, whose last axis has channels.
 
-    Functions are rows of values, which count ``counts`` (n,) times.
+    Functions are rows of values with sample weights ``counts`` (n,).
     """
     if kind == "points":
         return FieldBasis(None, None)
@@ -54,7 +54,7 @@ def basis_of(rows: Array, counts: Array, shape: tuple[int, ...], kind: str, n_co
 
 
 def _spectrum(rows: Array, counts: Array) -> tuple[Array, Array, Array]:
-    """Return the mean, the variances of the principal components, and these as rows."""
+    """Return the mean, the variances of the principal components, and the components as rows."""
     xp, total = namespace(rows), float(namespace(rows).sum(counts))
     center = counts @ rows / total
     values, vectors = xp.linalg.svd((rows - center) * xp.sqrt(counts)[:, None], full_matrices=False)[1:]
@@ -62,7 +62,7 @@ def _spectrum(rows: Array, counts: Array) -> tuple[Array, Array, Array]:
 
 
 def _principal(rows: Array, counts: Array, n_components: float | None) -> FieldBasis:
-    """Return the mean and the leading principal components; a number below 1 is a share of the variance."""
+    """Return the mean and the leading principal components; a number below 1 is a fraction of the variance."""
     center, variances, vectors = _spectrum(rows, counts)
     powers = host(variances)
     count = max(1, int(np.sum(powers > powers[0] * np.finfo(powers.dtype).eps ** 2 * len(powers))))
@@ -87,8 +87,8 @@ def _axis_functions(size: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
 def resampled(fields: Array, shape: tuple[int, ...], kind: str) -> Array:
     """Return functions (n, *grid, channels) at the points of a grid of another shape.
 
-    Points are equally spaced over the domain, its ends among them; for periodic functions, ``"fourier"``, the end is
-    the start again and not among them.
+    Points are equally spaced over the domain and include both ends; for periodic functions, ``"fourier"``, the last end
+    is excluded.
     """
     xp = namespace(fields)
     for axis, size in enumerate(shape, start=1):
@@ -115,10 +115,10 @@ def _resampling(old: int, new: int, kind: str) -> np.ndarray:
 
 
 def completed(rows: Array, counts: Array) -> Array:
-    """Return rows whose NaN are filled by the conditional means of a Gaussian of few principal components.
+    """Impute NaN in rows by conditional means under a Gaussian model with few principal components.
 
-    Rows count ``counts`` (n,) times. The model and the values in gaps are computed in turns, as in [Tipping1999]_; the
-    spread of the values in gaps is left out of account.
+    Rows have sample weights ``counts`` (n,). The model and the missing values are updated alternately, as in
+    [Tipping1999]_, but the variance of the missing values is ignored.
     """
     xp = namespace(rows)
     seen = ~xp.isnan(rows)
@@ -126,7 +126,7 @@ def completed(rows: Array, counts: Array) -> Array:
         return rows
     totals = counts @ xp.astype(seen, rows.dtype)
     if bool(xp.any(totals == 0)) or not bool(xp.all(xp.any(seen, axis=1))):
-        raise ValueError("Each output needs a value, and each point one in some output. Got rows or columns of NaN.")
+        raise ValueError("Each output and each point must have an observed value. Got rows or columns of NaN.")
     rank = max(1, min(_RANK, min(rows.shape) // 4))
     values = xp.where(seen, rows, xp.zeros_like(rows))
     filled = xp.where(seen, rows, (counts @ values / totals)[None, :])
@@ -140,7 +140,7 @@ def completed(rows: Array, counts: Array) -> Array:
 
 
 def _conditional_means(filled: Array, seen: Array, counts: Array, rank: int) -> Array:
-    """Return the rows that a Gaussian of the filled sample expects, given the values that were seen."""
+    """Return the conditional means of the rows given the observed values, under a Gaussian fit to the filled sample."""
     xp, (n, p) = namespace(filled), filled.shape
     center, variances, vectors = _spectrum(filled, counts)
     floor = float(variances[0]) * 1e-10 or 1.0

@@ -20,57 +20,57 @@ from fenchel.kernels import Matern
 
 __all__ = ["FieldRegressor"]
 
-_WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of the default kernel, in root mean square norms of the inputs
+_WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # widths of the default kernel, in units of the root mean square norm of the inputs
 _LAMS = tuple(np.logspace(-11, -1, 11).tolist())
 _COMPONENTS = Interval(0, float("inf"), also=(None,))
 
 
 class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Operator learning: regression between functions on grids, by their coordinates on both sides.
+    r"""Operator learning: regression between functions on grids, through coordinates of both inputs and outputs.
 
     .. math:: \hat u = \operatorname{decode}\bigl(\hat h(\operatorname{encode}(a))\bigr),
 
-    where functions are encoded by their values, by principal components, or by the lowest frequencies, all orthonormal,
-    and h is a regression of vectors. Encoded inputs are divided by the root mean square of their norms, so that a width
-    of 1 is that of the sample.
+    where functions are encoded by their values, by principal components, or by the lowest frequencies (each an
+    orthonormal basis), and h is a regression between vectors. Encoded inputs are divided by the root mean square of
+    their norms, so that kernel widths are relative to the size of the inputs.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
-        A regression of vectors, such as ``OperatorKernelRegressor``. ``None`` is kernel ridge regression with a Matérn
-        kernel of smoothness 5/2, whose width and lam have the least leave-one-out error.
+        A regressor for vectors, such as ``OperatorKernelRegressor``. ``None`` is kernel ridge regression with a Matérn
+        kernel of smoothness 5/2, whose width and lam minimise the leave-one-out error.
     input_basis : {"points", "pca", "cosine", "fourier"}, default="pca"
-        Coordinates of the inputs: their values; principal components, the mean subtracted; the lowest frequencies
-        of a cosine series, or of a Fourier series for periodic functions.
+        Coordinates of the inputs: their values, principal components after centring, or the lowest frequencies of a
+        cosine series, or of a Fourier series for periodic functions.
     input_components : int, float or None, default=None
-        Number of coordinates, for each channel where they are frequencies; for ``"pca"`` a number below 1 is a share of
-        the variance. ``None`` keeps all.
+        Number of coordinates, per channel for ``"cosine"`` and ``"fourier"``. For ``"pca"``, a number below 1 is the
+        fraction of variance to keep. ``None`` keeps all.
     output_basis : {"points", "pca", "cosine", "fourier"}, default="pca"
-        The same for the outputs.
+        Coordinates of the outputs.
     output_components : int, float or None, default=None
-        The same for the outputs.
+        Number of coordinates of the outputs.
     interpolation : {"linear", "cubic", "fourier"} or None, default=None
-        How functions are taken to another resolution: inputs to that of the training inputs, predictions to the
-        ``shape`` that is asked for. ``"fourier"`` is for periodic functions. ``None`` takes the grids of the training
-        functions alone.
+        How functions are resampled: inputs to the grid of the training inputs, predictions to the requested ``shape``.
+        ``"fourier"`` is for periodic functions. With ``None``, only the grids of the training functions are accepted.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted regression of coordinates.
+        The fitted regressor between coordinates.
     input_shape_, output_shape_ : tuple
         Shapes of one training input and of one training output.
     n_features_in_ : int
-        Points of the inputs along the first axis.
+        Number of grid points of the inputs along the first axis.
 
     Notes
     -----
-    Outputs may have gaps, NaN: they are filled by what a Gaussian of few principal components expects, given the values
-    that are there [Tipping1999]_. The certificate is that of the regression on filled outputs.
+    Outputs may have missing values (NaN). These are imputed by their conditional expectation given the observed values,
+    under a Gaussian model with few principal components [Tipping1999]_. The certificate is that of the regression on
+    the imputed outputs.
 
     References
     ----------
-    [Batlle2024]_, with principal components on both sides.
+    [Batlle2024]_, who use principal components for inputs and outputs.
 
     Examples
     --------
@@ -106,11 +106,11 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n, m), (n, h, w) or (n, h, w, c)
-            Functions on a grid of one or two dimensions, with channels in the last form.
+            Functions on a grid of one or two dimensions; c is the number of channels.
         y : array of shape (n,), (n, m), (n, h, w) or (n, h, w, c)
-            The functions that belong to them, on a grid of their own; NaN is not observed.
+            The corresponding output functions, possibly on another grid; NaN marks missing values.
         sample_weight : array of shape (n,) or None, default=None
-            How often each sample counts in the regression.
+            Sample weights of the regression; a sample of weight 2 counts twice.
 
         Returns
         -------
@@ -138,10 +138,10 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n, ...)
-            Functions on the grid of the training inputs; on any other with an ``interpolation``.
+            Functions on the grid of the training inputs, or on any other grid if ``interpolation`` is set.
         shape : tuple of int or None, default=None
-            Points of the grid of the predictions along each axis, with an ``interpolation``; ``None`` is the grid of
-            the training outputs.
+            Number of grid points of the predictions along each axis, if ``interpolation`` is set; ``None`` is the grid
+            of the training outputs.
 
         Returns
         -------
@@ -158,22 +158,22 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         axes = min(len(self.output_shape_), 2)
         wanted = self.output_shape_[:axes] if shape is None else tuple(shape)
         if len(wanted) != axes:
-            raise ValueError(f"shape must have a number of points for each of {axes} axes. Got {shape!r}.")
+            raise ValueError(f"shape must give the number of points along each of the {axes} axes. Got {shape!r}.")
         fields = self._resampled(fields, wanted)
         return xp.reshape(fields, (n, *wanted, *self.output_shape_[axes:]))
 
     def score(self, X: Array, y: Array, sample_weight: Array | None = None) -> float:
-        """Return the share of the variance of the outputs that the predictions explain, over all points.
+        """Return the coefficient of determination R², over all points of the outputs.
 
         Parameters
         ----------
         X, y, sample_weight : array
-            A sample, as for ``fit``, on the grids of the training functions and without gaps.
+            A sample, as for ``fit``, on the grids of the training functions and without missing values.
 
         Returns
         -------
         score : float
-            One less the ratio of squared errors to squared distances from the means of the points.
+            One minus the ratio of squared errors to squared distances from the pointwise means.
         """
         truth, predicted = (host(_rows(fields)) for fields in (self._checked_outputs(y, X), self.predict(X)))
         return float(r2_score(truth, predicted, sample_weight=sample_weight, multioutput="variance_weighted"))
@@ -190,10 +190,10 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             check_parameter(type(self).__name__, name, getattr(self, name), limit)
 
     def _checked_inputs(self, X: Any, reset: bool) -> Array:
-        """Return inputs of the shape of the training inputs."""
+        """Return checked inputs, resampled to the shape of the training inputs."""
         if is_host(X):
             options: dict[str, Any] = {"dtype": [np.float64, np.float32], "allow_nd": True, "ensure_all_finite": False}
-            is_free = not reset and self.interpolation is not None  # of the number of points
+            is_free = not reset and self.interpolation is not None  # any number of points is accepted
             X = check_host_array(X, **options) if is_free else validate_data(self, X, reset=reset, **options)
         X = check_array(X, "X", ndim=(2, 3, 4))
         if reset:
@@ -209,7 +209,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return xp.reshape(fields, (X.shape[0], *self.input_shape_))
 
     def _checked_outputs(self, y: Any, X: Array) -> Array:
-        """Return outputs in the library and dtype of the inputs."""
+        """Return outputs in the array library and dtype of the inputs."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if is_host(y):
@@ -219,7 +219,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if Y.ndim not in (1, 2, 3, 4):
             raise ValueError(f"y must hold functions of one or two variables. Got an array of shape {tuple(Y.shape)}.")
         if Y.shape[0] != X.shape[0]:
-            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {Y.shape[0]}.")
+            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {Y.shape[0]}.")
         return Y
 
     def _resampled(self, fields: Array, shape: tuple[int, ...]) -> Array:
@@ -228,8 +228,8 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return fields
         if self.interpolation is None:
             raise ValueError(
-                f"Functions on a grid of {tuple(fields.shape[1:-1])} points are not known on one of {shape}. Give an "
-                "interpolation, such as FieldRegressor(interpolation='cubic')."
+                f"Functions on a grid of shape {tuple(fields.shape[1:-1])} cannot be evaluated on one of shape {shape}."
+                " Set interpolation, such as FieldRegressor(interpolation='cubic')."
             )
         return resampled(fields, shape, self.interpolation)
 
@@ -251,12 +251,12 @@ def _grid(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _fitted(estimator: Any, X: Array, Y: Array, weights: dict[str, Array]) -> Any:
-    """Return the fitted regression of coordinates; ``None`` searches for the width of a Matérn kernel."""
+    """Return the fitted regressor between coordinates; ``None`` searches for the width of a Matérn kernel."""
     if estimator is not None:
         return clone(estimator).fit(X, Y, **weights)
     options: dict[str, Any] = {"lams": _LAMS, "losses": ["square"], "cv": "loo"}
     models = [OperatorKernelRegressorCV(Matern(width, nu=2.5), **options) for width in _WIDTHS]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ScaleWarning)  # without noise the least lam may be the best
+        warnings.simplefilter("ignore", ScaleWarning)  # without noise the smallest lam may be the best
         fitted = [model.fit(X, Y, **weights) for model in models]
     return min(fitted, key=lambda model: float(np.min(model.cv_errors_)))

@@ -1,4 +1,4 @@
-"""A solved dual problem: its duals, its certificate, and the model that predicts."""
+"""Solved dual problems: the duals, the certificate, and the model used for prediction."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from fenchel._array import Array, as_index, as_like, device, eps, host, is_singl
 from fenchel._check import free_memory
 from fenchel.estimators.certificates import exact_certificate, sampled_certificate
 from fenchel.estimators.scale_warnings import (
-    n_far,
+    far_inputs,
     warn_of_clipping,
     warn_of_distance,
     warn_of_duplicates,
@@ -49,7 +49,7 @@ __all__ = [
 
 E = TypeVar("E", bound=Encoded)
 
-FITTED = (  # attributes that every fitted estimator of one dual problem has, or may have
+FITTED = (  # attributes that a fitted estimator of one dual problem has or may have
     "X_fit_",
     "approximation_",
     "center_",
@@ -74,7 +74,7 @@ FITTED = (  # attributes that every fitted estimator of one dual problem has, or
     "support_",
 )
 
-_MARGINS = (1e-2, 1, 1e2, 1e4)  # how far inside the domain of a loss predictions are pulled, one try after the other
+_MARGINS = (1e-2, 1, 1e2, 1e4)  # margins by which predictions are pulled inside the domain of a loss, tried in turn
 _BLOCK_BYTES = 2**28  # Gram blocks of a prediction stay below 256 MiB
 
 
@@ -85,9 +85,9 @@ class KernelExpansion:
     kernel: BoundKernel
     X: Array  # inputs of the support
     coef: Array  # (support, p)
-    columns: np.ndarray | None  # of a Gram matrix of new inputs with all samples, those of the support
-    features_coef: Array | None = None  # the coefficients of the features of a kernel that has few, (D, p)
-    tells_far: bool = False  # whether inputs with no kernel values are far from the whole sample
+    columns: np.ndarray | None  # columns of the support in a Gram matrix of new inputs with all samples
+    features_coef: Array | None = None  # coefficients of the features of a kernel with few features, (D, p)
+    tells_far: bool = False  # whether inputs whose kernel values vanish are far from the whole sample
 
     @classmethod
     def over(
@@ -98,7 +98,7 @@ class KernelExpansion:
         columns: np.ndarray | None,
         features_coef: Array | None = None,
     ) -> "KernelExpansion":
-        """Return the expansion over samples of a training set; the coefficients of features follow unless given."""
+        """Return the expansion over samples of a training set; coefficients of features are computed unless given."""
         kernel: Any = training_set.kernel
         X = training_set.X
         has_features = is_thin(training_set.ridge.gram)
@@ -115,17 +115,17 @@ class KernelExpansion:
         return self._joined_values(X, None)
 
     def evaluate(self, X: Array, matrix: Array) -> Array:
-        """Return the values at checked inputs after a matrix (p, points) that holds the output operator."""
+        """Return the values at checked inputs, multiplied by a matrix (p, points) that includes the output operator."""
         return self._joined_values(X, matrix)
 
     def _joined_values(self, X: Array, matrix: Array | None) -> Array:
         """Return the values of all blocks; warn about inputs that are far from the sample."""
         blocks = [self._values(block, matrix) for block in self._blocks(X)]
-        warn_of_distance(sum(far for _, far in blocks), X.shape[0])
+        warn_of_distance(np.concatenate([is_far for _, is_far in blocks]))
         return _joined([values for values, _ in blocks])
 
     def _blocks(self, X: Array) -> Iterator[Array]:
-        """Yield inputs in blocks whose Gram matrices with the support are small, in the dtype of the model."""
+        """Yield inputs in blocks with small Gram matrices with the support, in the dtype of the model."""
         xp = namespace(X)
         X = xp.astype(X, self.coef.dtype, copy=False)
         if self.columns is not None:
@@ -137,17 +137,19 @@ class KernelExpansion:
         for first in range(0, X.shape[0], rows):
             yield X[first : min(first + rows, X.shape[0]), ...]
 
-    def _values(self, X: Array, matrix: Array | None) -> tuple[Array, int]:
-        """Return the values at some inputs, and how many of these are far from the sample."""
+    def _values(self, X: Array, matrix: Array | None) -> tuple[Array, np.ndarray]:
+        """Return the values at some inputs, and a mask of those that are far from the sample."""
+        is_far = np.zeros(X.shape[0], dtype=bool)
         if self.coef.shape[0] == 0:
             width = self.coef.shape[1] if matrix is None else matrix.shape[1]
-            return namespace(X).zeros((X.shape[0], width), dtype=X.dtype, device=device(X)), 0
+            return namespace(X).zeros((X.shape[0], width), dtype=X.dtype, device=device(X)), is_far
         gram, coef = self._gram(X)
         kernel: Any = self.kernel
-        far = n_far(kernel.terms[0][0], gram.terms[0][0], X, self.X) if self.tells_far else 0
+        if self.tells_far:
+            is_far = far_inputs(kernel.terms[0][0], gram.terms[0][0], X, self.X)
         if matrix is None:
-            return gram.matmul(as_like(coef, X)), far
-        return gram.terms[0][0].matmul(as_like(coef, X) @ as_like(matrix, X)), far
+            return gram.matmul(as_like(coef, X)), is_far
+        return gram.terms[0][0].matmul(as_like(coef, X) @ as_like(matrix, X)), is_far
 
     def _gram(self, X: Array) -> tuple[Any, Array]:
         """Return the Gram operator between inputs and the model, and the coefficients that it acts on."""
@@ -161,11 +163,11 @@ class KernelExpansion:
 
 @dataclass(frozen=True)
 class Duals:
-    """The dual variables of a solution, one row for each sample given, and what they say of the samples."""
+    """Dual variables of a solution, one row for each given sample, and the outlier scores that follow from them."""
 
     coef: Array  # (n, p)
-    support: np.ndarray  # places of the rows that are not null
-    outlier_score: Array | None  # (n,): dual norm over its bound, for losses whose duals are bounded
+    support: np.ndarray  # indices of the non-zero rows
+    outlier_score: Array | None  # (n,): dual norm divided by its bound, for losses with bounded duals
     point_outlier_score: Array | None  # (n, p)
 
     @classmethod
@@ -176,7 +178,7 @@ class Duals:
 
         def clipped(ratios: Array | None) -> Array | None:
             if ratios is None:
-                return None  # else a clipped sample has a score of exactly 1, whatever its round-off
+                return None  # otherwise the score of a clipped sample is exactly 1, whatever its round-off
             return namespace(ratios).where(ratios >= least, namespace(ratios).ones_like(ratios), ratios)
 
         ratios = problem.loss.saturation(coef)
@@ -184,7 +186,7 @@ class Duals:
         return cls(coef, _support(coef), clipped(row_saturation(problem.loss, coef)), clipped(points))
 
     def given(self, training_set: TrainingSet) -> "Duals":
-        """Return the duals of all samples given: null for those of weight zero."""
+        """Return the duals of all given samples: zero for those of weight zero."""
         if training_set.index is None:
             return self
         rows = [
@@ -200,8 +202,8 @@ class FittedDual:
 
     training_set: TrainingSet = field(repr=False)
     problem: DualProblem = field(repr=False)
-    solution: Solution = field(repr=False)  # of the samples with a positive weight, as the solver has them
-    duals: Duals = field(repr=False)  # of all samples given
+    solution: Solution = field(repr=False)  # of the samples with a positive weight, as returned by the solver
+    duals: Duals = field(repr=False)  # of all given samples
     expansion: KernelExpansion = field(repr=False)
 
     @property
@@ -211,12 +213,12 @@ class FittedDual:
 
     @property
     def status(self) -> Status:
-        """How the solve ended."""
+        """Why the solver stopped."""
         return self.solution.status
 
     @property
     def residuals(self) -> Array:
-        """Outputs less predictions of the samples with a positive weight, in coordinates (n, p); zero in gaps."""
+        """Residuals of the samples with a positive weight, in coordinates (n, p); zero where outputs are missing."""
         residuals = self.problem.unscale(self.problem.targets - self.solution.predictions)
         return residuals if self.problem.mask is None else residuals * self.problem.mask
 
@@ -225,9 +227,9 @@ class FittedDual:
         return self.expansion.predict_coordinates(X)
 
     def with_coefficients(self, coef: Array, active: np.ndarray) -> "FittedDual":
-        """Return the fit with other coefficients, (active, q), of samples of the support: another function."""
+        """Return the fit with other coefficients, (active, q), of samples in the support."""
         support = _support(self.problem.unscale(self.solution.duals))
-        if len(active) < len(support):  # the norm of a dual that is not null may be: the others have a row of zeros
+        if len(active) < len(support):  # a non-zero dual may have zero norm: the other samples get a row of zeros
             xp = namespace(coef)
             place = np.full(self.training_set.n_samples, len(active))
             place[active] = np.arange(len(active))
@@ -237,12 +239,12 @@ class FittedDual:
 
 
 class DualEstimator(Protocol):
-    """What a search and a path ask of an estimator of one dual problem."""
+    """Interface of the estimators of one dual problem that searches and paths use."""
 
     tol: float
 
     def _settings(self) -> DualSettings:
-        """Return how the dual problem is made and solved."""
+        """Return the settings of the dual problem and its solver."""
 
     def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
         """Set the parameters to one pair of a grid."""
@@ -263,17 +265,17 @@ def fit_dual(
     start: Array | None = None,
     largest: float | None = None,
 ) -> FittedDual:
-    """Solve the dual problem of a loss and a lam to a relative gap ``tol``; ``start`` are duals to begin from.
+    """Solve the dual problem for a loss and lam to a relative gap ``tol``, optionally from the duals ``start``.
 
-    Predictions beyond ``largest``, or beyond the dtype, are none: the zero model takes their place.
+    If predictions exceed ``largest`` or overflow, the zero model is returned instead.
 
-    A threshold that is relative to the residuals becomes a number, from those of the square loss at the same lam.
-    ``KeyboardInterrupt`` ends the solve with the best point that was certified, once there is one.
+    A threshold that is relative to the residuals is resolved with the residuals of the square loss at the same lam.
+    ``KeyboardInterrupt`` ends the solve with the best certified point, once there is one.
     """
     if loss.is_relative:
         pilot = fit_dual(training_set, Square(), lam, Auto(), tol)
         if pilot.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # of the problem itself no point is known
+            raise KeyboardInterrupt  # no point of the problem itself is known yet
         loss = loss.resolve(pilot.residuals, training_set.weights, training_set.representation.point_scale)
     problem = training_set.problem(loss, lam)
     with arithmetic(problem), keeping_best():
@@ -282,15 +284,15 @@ def fit_dual(
 
 
 def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E, FittedDual]:
-    """Fit in the dtype of the data; where that is too short for the gap, once more in float64.
+    """Fit in the dtype of the data, and again in float64 if that is not precise enough for the gap.
 
-    ``encode(double)`` encodes the data, in float64 if ``double``. Warn if the gap stays above ``tol``.
+    ``encode(double)`` encodes the data, in float64 if ``double``. Warn if the gap remains above ``tol``.
     """
     how = settings.loss, settings.lam, settings.solver, settings.tol
     encoded = encode(False)
     largest = _largest(encoded.training_set.targets)
     if is_single(encoded.training_set.targets) and not _trace(encoded.training_set, settings.lam) < largest:
-        encoded = encode(True)  # the dtype does not hold K / (lam n), which solvers factorise
+        encoded = encode(True)  # K / (lam n), which solvers factorise, overflows this dtype
     fitted = fit_dual(encoded.training_set, *how, None, largest)
     is_over = fitted.status in (Status.CONVERGED, Status.INTERRUPTED)
     if not is_over and is_single(encoded.training_set.targets):
@@ -299,8 +301,8 @@ def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E,
             start = _usable_start(fitted.solution.duals, refined.training_set.targets)
             encoded, fitted = refined, fit_dual(refined.training_set, *how, start, largest)
         except IndefiniteError:
-            pass  # a matrix of float32 numbers holds no more digits
-        except KeyboardInterrupt:  # before the first point in float64: that in float32 is kept
+            pass  # a float32 Gram matrix has no more digits
+        except KeyboardInterrupt:  # before the first point in float64: keep the one in float32
             fitted = replace(fitted, solution=replace(fitted.solution, status=Status.INTERRUPTED))
     warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     warn_of_scales(fitted)
@@ -312,14 +314,14 @@ def _largest(array: Array) -> float:
 
 
 def _trace(training_set: TrainingSet, lam: float) -> float:
-    """Return the trace of K / (lam n), infinity where it overflows."""
+    """Return the trace of K / (lam n), infinity if it overflows."""
     problem = training_set.ridge.with_(lam=lam)
     with arithmetic(problem):
         return trace(problem)
 
 
 def as_fitted(training_set: TrainingSet, problem: DualProblem, solution: Solution, tol: float) -> FittedDual:
-    """Return the fit of a solution, with the certificate of ``predict`` where round-off matters.
+    """Return the fit of a solution, certified with the predictions of ``predict`` where round-off matters.
 
     A solver computes predictions from its own factorisation. They agree with those of ``predict`` to the round-off of
     K a / (lam n), which is large where lam is tiny or the kernel is large.
@@ -338,7 +340,7 @@ def as_fitted(training_set: TrainingSet, problem: DualProblem, solution: Solutio
 def _recertified(
     training_set: TrainingSet, problem: DualProblem, solution: Solution, expansion: KernelExpansion, tol: float
 ) -> tuple[Solution, KernelExpansion]:
-    """Return a solution whose predictions are those of ``predict``, and its expansion."""
+    """Return the solution certified with the predictions of ``predict``, and its expansion."""
     for margin in (*_MARGINS, None):
         predictions = expansion.predict_coordinates(training_set.X)
         for factor in (training_set.representation.row_scale_, problem.root):
@@ -358,7 +360,7 @@ def _recertified(
 
 
 def _expansion(training_set: TrainingSet, problem: DualProblem, solution: Solution) -> KernelExpansion:
-    """Return the model of a solution, over its support."""
+    """Return the model of a solution as an expansion over its support."""
     duals = problem.unscale(solution.duals)
     support = _support(duals)
     weighted = duals if training_set.weights is None else duals * training_set.weights[:, None]
@@ -367,7 +369,7 @@ def _expansion(training_set: TrainingSet, problem: DualProblem, solution: Soluti
     coef = namespace(duals).take(weighted, as_index(support, duals), axis=0) / (problem.lam * problem.total)
     features_coef = None
     if is_thin(problem.gram) and len(support):
-        thin: Any = problem.gram.terms[0][0]  # its rows are scaled as the duals of the solver are
+        thin: Any = problem.gram.terms[0][0]  # its rows are scaled like the duals of the solver
         features_coef = thin.left.T @ solution.duals / (problem.lam * problem.total)
     columns = support if training_set.is_pairwise else None
     return KernelExpansion.over(training_set, support, coef, columns, features_coef)
@@ -378,12 +380,12 @@ def _joined(blocks: list[Array]) -> Array:
 
 
 def _support(duals: Array) -> np.ndarray:
-    """Return the places of the rows that are not null."""
+    """Return the indices of the non-zero rows."""
     return np.flatnonzero(~host(namespace(duals).all(duals == 0, axis=1)))
 
 
 def _finite(solution: Solution, problem: DualProblem, largest: float | None) -> Solution:
-    """Return the solution, or the zero model where overflow has left no numbers."""
+    """Return the solution, or the zero model if it overflowed."""
     xp, predictions = namespace(solution.duals), problem.unscale(solution.predictions)
     most = _largest(predictions) if largest is None else largest
     if bool(xp.all(xp.isfinite(solution.duals)) & xp.all(xp.abs(predictions) <= most)):
@@ -394,9 +396,9 @@ def _finite(solution: Solution, problem: DualProblem, largest: float | None) -> 
 
 
 def _usable_start(duals: Array, targets: Array) -> Array | None:
-    """Return duals of a float32 attempt to start from in float64, ``None`` where they are of no use."""
+    """Return the duals of a float32 fit as a start in float64, ``None`` if they cannot be used."""
     is_usable = duals.shape == targets.shape and bool(namespace(duals).all(namespace(duals).isfinite(duals)))
-    return as_like(duals, targets) if is_usable else None  # the rank of a factor depends on the dtype
+    return as_like(duals, targets) if is_usable else None  # the rank of a factor, hence the shape, depends on dtype
 
 
 def warn_unless_converged(solution: Solution, lam: float, tol: float) -> None:
@@ -407,7 +409,7 @@ def warn_unless_converged(solution: Solution, lam: float, tol: float) -> None:
     text = f"{solution.solver} stopped after {solution.n_iter} iteration{plural} with gap {gap:.1e} > tol {tol:g}"
     advice = {
         Status.MAX_ITER: f"Raise max_iter, or lam (now {lam:g}).",
-        Status.STALLED: f"Round-off is reached: scale the inputs, use float64, raise lam ({lam:g}) or tol.",
+        Status.STALLED: f"Limited by round-off: scale the inputs, use float64, raise lam ({lam:g}) or tol.",
         Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
     }
     warn_user(f"{text}. {advice.get(solution.status, solution.status.value)}", ConvergenceWarning, "not-converged")
@@ -416,13 +418,13 @@ def warn_unless_converged(solution: Solution, lam: float, tol: float) -> None:
 def warn_of_scales(fitted: FittedDual) -> None:
     """Warn about a kernel or a loss whose scale does not fit the data, and about repeated inputs."""
     warn_of_kernel(fitted.training_set)
-    if fitted.problem.loss.curvature > 0:  # quantiles and classes of one input may well differ
+    if fitted.problem.loss.curvature > 0:  # quantiles and classes at one input may well differ
         warn_of_duplicates(fitted.training_set)
     warn_of_clipping(fitted.problem.loss, fitted.duals.outlier_score)
 
 
 def expose(estimator: Any, fitted: FittedDual) -> None:
-    """Set the fitted attributes that every estimator of one dual problem has, those of ``FITTED``."""
+    """Set the fitted attributes common to all estimators of one dual problem, listed in ``FITTED``."""
     solution = _certified_for(estimator, fitted)
     expose_solution(estimator, solution, fitted.duals)
     estimator.loss_ = clone(fitted.problem.loss)
@@ -433,7 +435,7 @@ def expose(estimator: Any, fitted: FittedDual) -> None:
 
 
 def _certified_for(estimator: Any, fitted: FittedDual) -> Solution:
-    """Return the solution with the certificate that an estimator asks for, and set what says which it is."""
+    """Return the solution with the kind of certificate that an estimator requests, and set ``certificate_``."""
     gram, solution = fitted.training_set.exact_gram, fitted.solution
     estimator.__dict__.pop("duality_gap_standard_error_", None)
     kind = "exact" if gram is None else getattr(estimator, "certificate", "approximate")
@@ -449,7 +451,7 @@ def _certified_for(estimator: Any, fitted: FittedDual) -> Solution:
 
 
 def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:
-    """Set the fitted attributes that say what was solved, and how well."""
+    """Set the fitted attributes of a solution: duals, scores and certificate."""
     n = duals.coef.shape[0]
     expose_certificate(estimator, solution)
     estimator.dual_coef_ = duals.coef
@@ -457,17 +459,17 @@ def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:
     estimator.sparsity_ = (n - len(duals.support)) / n
     scores = {"outlier_score_": duals.outlier_score, "point_outlier_score_": duals.point_outlier_score}
     for name, values in scores.items():
-        estimator.__dict__.pop(name, None)  # of an earlier fit with another loss
+        estimator.__dict__.pop(name, None)  # from an earlier fit with another loss
         if values is not None:
             setattr(estimator, name, values)
 
 
 def expose_certificate(estimator: Any, solution: Solution) -> None:
-    """Set the fitted attributes of a solution that are numbers."""
+    """Set the fitted attributes of a solution that describe its accuracy and the solver."""
     estimator.primal_objective_ = solution.certificate.primal
     estimator.dual_objective_ = solution.certificate.dual
     estimator.duality_gap_ = solution.certificate.relative_gap
-    estimator.n_iter_ = max(1, solution.n_iter)  # the first point is work too
+    estimator.n_iter_ = max(1, solution.n_iter)  # the first point counts as an iteration
     estimator.status_ = solution.status.value
     estimator.history_ = [(n_iter, certificate.relative_gap) for n_iter, certificate in solution.history]
     estimator.solver_info_ = _solver_info(solution)

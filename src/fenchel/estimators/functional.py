@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_host, is_numpy, namespace
 from fenchel._check import Options, check_array, check_memory, check_parameter, outputs_like
-from fenchel.datasets.functional import Curves, as_curves, is_fdata, to_fdata
+from fenchel.datasets.functional import Curves, as_curves, at_training_points, function_names, is_fdata, to_fdata
 from fenchel.estimators.curve_center import CurveCenter, channel_scales
 from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
@@ -51,8 +51,8 @@ class _Encoded:
     operator: IntegralOperator
     center: CurveCenter | None
     scale: np.ndarray | None  # one for each channel of the outputs
-    is_fdata: bool  # outputs came as a scikit-fda object
-    given: Curves  # all curves given, as they came
+    names: dict[str, Any]  # names of the outputs, if they came as a scikit-fda object
+    given: Curves  # all given curves
 
     @property
     def units(self) -> Any:
@@ -66,7 +66,7 @@ class _Encoded:
 
 
 class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Regression of curves on anything that has a kernel, with a convex loss and a certified duality gap.
+    r"""Function-valued regression on any inputs with a kernel, with a convex loss and a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \ell(y_i - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
         \hat h(x)(\theta) = \frac{1}{\lambda n} \sum_i k(x, x_i) \int g(\theta, \theta') a_i(\theta') \, d\theta',
@@ -81,32 +81,32 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         ``"auto"`` the same after inputs have been standardised: each column of (n, d), each channel of (n, m, c).
     output_kernel : kernel, str, callable, list of these, or None, default=None
         Kernel of points of the domain; a list has one for each output channel. ``None`` is a Laplacian kernel whose
-        length is a tenth of the domain, or for a representation with eigenvalues of its own, those.
+        length is a tenth of the domain; a representation that has its own eigenvalues uses those instead.
     loss : Loss or str, default="square"
         ``"square"``, ``"huber"``, ``"epsilon_ridge"``, ``"epsilon_svr"``, ... or an instance such as
-        ``Huber(0.5, p=1)``. Orders p other than 2 need point values: ``representation="spline"``.
+        ``Huber(0.5, p=1)``. Losses with p other than 2 need point values: ``representation="spline"``.
     lam : float, default=1e-3
         Weight of the squared norm.
     representation : {"spline", "eigen", "fourier"} or CurveRepresentation, default="spline"
-        How curves become coordinates. Only ``"spline"`` takes curves with missing values.
+        How curves become coordinates. Only ``"spline"`` accepts curves with missing values.
     n_components : int, float or None, default=None
-        Number of components (or explained share) of a representation given by name; ``None`` is its default.
+        Number of components (or explained fraction) of a representation given by name; ``None`` is its default.
     center : bool or "median", default=True
-        Whether the mean curve (or the pointwise median) is subtracted from the outputs and added to predictions. Where
-        values are missing it is estimated smoothly from all curves.
+        Whether to subtract the mean curve (or the pointwise median) from the outputs; it is added back to predictions.
+        If values are missing, a smooth estimate from all curves is used.
     channels : array of shape (c, c) or None, default=None
-        Positive semidefinite matrix between the output channels; ``None`` does not couple them.
+        Positive semidefinite matrix that couples the output channels; ``None`` leaves them uncoupled.
     solver : Solver or str, default="auto"
         ``"auto"`` or a solver's name or instance.
     tol : float, default=1e-6
-        The relative duality gap at which the fit is done.
+        The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Most iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
-        ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features: no n × n matrix is made.
+        ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features, without forming an n × n matrix.
     scale : bool or "robust", default=False
-        Whether each channel of the outputs is divided by its standard deviation over all points, and predictions
-        multiplied by it. ``"robust"`` takes a quantile of moduli instead.
+        Whether to divide each channel of the outputs by its standard deviation over all points; predictions are
+        multiplied by it. ``"robust"`` uses a quantile of the absolute values instead.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
 
@@ -115,15 +115,16 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     dual_coef_ : array of shape (n, p)
         Dual variables in the coordinates of the representation.
     outlier_score_ : array of shape (n,)
-        Dual norm of each curve over its bound, in [0, 1]; 1 is a clipped curve. Only for losses with bounded duals.
+        Dual norm of each curve divided by its bound, in [0, 1]; 1 is a clipped curve. Only for losses with bounded
+        duals.
     point_outlier_score_ : array of the shape of y
-        The same for each point, for losses with p = 1; NaN where a curve was not observed.
+        The same for each point, for losses with p = 1; NaN at missing values.
     representation_error_ : float
-        Share of the squared norm of the training curves that the representation does not hold.
+        Fraction of the squared norm of the training curves that is lost by the representation.
     grid_ : array of shape (m,)
         Points of the training curves.
     center_ : callable or None
-        The centre: takes points and gives its values there, (points, channels).
+        The centre, a function that maps points to values of shape (points, channels).
     scale_ : array of shape (channels,) or None
         The scale of each channel of the outputs.
     primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, solver_info_, history_
@@ -131,8 +132,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
 
     Notes
     -----
-    A curve that is not observed everywhere has dual variables only where it is observed, and its integrals are averages
-    over those points: nothing is interpolated. See ``Spline``.
+    A curve with missing values has dual variables only where it is observed, and its integrals are averages over those
+    points: nothing is interpolated. See ``Spline``.
 
     References
     ----------
@@ -151,6 +152,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
 
     _expansion: KernelExpansion
     representation_: CurveRepresentation
+    _input_grid: np.ndarray | None  # None unless inputs are scikit-fda objects
+    _output_names: dict[str, Any]  # empty unless outputs are scikit-fda objects
 
     def __init__(
         self,
@@ -193,12 +196,13 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         X : array, DataFrame or scikit-fda object
             Vectors (n, d), curves (n, m), curves with channels (n, m, c), or a Gram matrix with ``"precomputed"``.
         y : array, list of pairs, DataFrame or scikit-fda object
-            Curves (n, m), or with channels (n, m, c); NaN is not observed. A list of pairs ``(points, values)`` gives
-            each curve its own points.
+            Curves (n, m), or with channels (n, m, c); NaN marks missing values. A list of pairs ``(points, values)``
+            gives each curve its own points.
         grid : array of shape (m,) or None, default=None
-            Points at which the output curves are known; ``None`` takes them from the data, or [0, 1] in equal steps.
+            Points at which the output curves are known; ``None`` takes them from the data, or equally spaced points in
+            [0, 1].
         sample_weight : array of shape (n,) or None, default=None
-            How often each sample counts.
+            Sample weights; a sample of weight 2 counts twice.
 
         Returns
         -------
@@ -210,7 +214,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         return self._expose(*fit_refined(encoding, settings))
 
     def predict(self, X: Any, grid: Array | None = None, derivative: bool = False) -> Any:
-        """Predict curves, at any points.
+        """Predict curves at any points.
 
         Parameters
         ----------
@@ -228,36 +232,36 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         """
         check_parameter("predict", "derivative", derivative, Options((False, True)))
         check_is_fitted(self)
-        X = self._checked_inputs(X, reset=False)[0]
+        rows, X = function_names(X, "sample_names"), self._checked_inputs(X, reset=False)[0]
         points = self.grid_ if grid is None else as_points(grid)
         warn_of_domain(points, self.grid_)
         matrix = self.representation_.evaluation(self._operator, points, derivative)
         values = self._expansion.evaluate(X, matrix)
-        if self.scale_ is not None:  # channels of a point stand together
+        if self.scale_ is not None:  # the channels of a point are adjacent
             values = values * as_like(np.tile(self.scale_, len(points)), values)
         if self.center_ is not None:
             values = values + as_like(self.center_(points, derivative).reshape(1, -1), values)
         shaped = self.representation_.shaped(namespace(X).astype(values, X.dtype, copy=False))
-        return to_fdata(Curves(points, shaped)) if self._is_fdata else shaped
+        return to_fdata(Curves(points, shaped), **self._output_names, **rows) if self._output_names else shaped
 
     def gradient(self, X: Any, grid: Array | None = None, almost_everywhere: bool = False) -> Array:
-        """Return the derivative of each prediction in each column of X.
+        """Return the derivatives of the predictions with respect to the columns of X.
 
         Parameters
         ----------
         X : array of shape (m, d)
-            Inputs, vectors.
+            Input vectors.
         grid : array of shape (points,) or None, default=None
             Increasing points of the curves; ``None`` is the grid of the training curves.
         almost_everywhere : bool, default=False
-            Whether to take ``Laplacian`` and ``Matern(nu=0.5)``, whose derivative is that on both sides of a training
-            input and jumps there; the mean of both sides is returned at a training input. By default such a kernel is
-            an error, as is any other without a derivative.
+            Whether to accept ``Laplacian`` and ``Matern(nu=0.5)``, whose derivative jumps at training inputs; there,
+            the mean of both sides is returned. By default such a kernel raises an error, as does any other kernel
+            without a derivative.
 
         Returns
         -------
         gradient : array of shape (m, points, d) or (m, points, c, d)
-            The derivatives, in the units of the outputs over those of the inputs.
+            The derivatives, in units of the outputs per unit of the inputs.
         """
         check_is_fitted(self)
         X = self._checked_inputs(X, reset=False)[0]
@@ -265,27 +269,27 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         warn_of_domain(points, self.grid_)
         matrix = self.representation_.evaluation(self._operator, points)
         found = expansion_gradient(self._expansion, X, matrix, almost_everywhere)
-        if self.scale_ is not None:  # channels of a point stand together
+        if self.scale_ is not None:  # the channels of a point are adjacent
             found = found * as_like(np.tile(self.scale_, len(points)), found)[None, :, None]
         shape = (*self.representation_.shaped(found[:, :, 0]).shape, X.shape[1])
         return namespace(X).reshape(namespace(X).astype(found, X.dtype, copy=False), shape)
 
     def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
-        """Return the share of the variance of the curves that the predictions explain.
+        """Return the fraction of the variance of the curves that the predictions explain.
 
         Parameters
         ----------
         X, y
-            A sample, as for ``fit``; only points at which a curve was observed count.
+            A sample, as for ``fit``; missing values are ignored.
         sample_weight : array of shape (n,) or None, default=None
-            How often each curve counts.
+            Weight of each curve.
         grid
             Points of the curves in an array; by default those of the training curves.
 
         Returns
         -------
         score : float
-            One less the ratio of integrated squared errors to integrated squared distances from the mean curve.
+            One minus the ratio of integrated squared errors to integrated squared distances from the mean curve.
         """
         check_is_fitted(self)
         return curve_score(self, X, y, sample_weight, grid)
@@ -312,7 +316,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         X, input_grid = self._checked_inputs(X, reset=True)
         curves = as_curves(y, grid, "y")
         if len(curves) != X.shape[0]:
-            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(curves)}.")
+            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(curves)}.")
         xp = namespace(X)
         X = xp.astype(X, xp.float64) if double else X
         curves = given = Curves(curves.grid, outputs_like(curves.values, X, "y"))
@@ -328,12 +332,13 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         operator = self._output_operator(curves.grid, representation)
         kernel = Separable(self._input_kernel(input_grid), operator)
         training_set = encode(X, curves, kernel, representation, settings, sample_weight, operator)
-        return _Encoded(training_set, operator, center, scale, is_fdata(y), given)
+        names = function_names(y, "argument_names", "coordinate_names")
+        return _Encoded(training_set, operator, center, scale, names, given)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
         expose(self, fitted)
-        self._operator, self._is_fdata = encoded.operator, encoded.is_fdata
+        self._operator, self._output_names = encoded.operator, encoded.names
         self.center_, self.scale_ = encoded.center, encoded.scale
         self.grid_ = self.representation_.grid_
         self.representation_error_ = self.representation_.representation_error_
@@ -344,9 +349,10 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         return self
 
     def _checked_inputs(self, X: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
-        """Return inputs as an array of floats, (n, d) or (n, m, c), and their grid if they have one of their own."""
+        """Return inputs as an array of floats, (n, d) or (n, m, c), and their grid if they have one."""
         if is_fdata(X):
-            curves = as_curves(X, None if reset else getattr(self, "_input_grid", None), "X")
+            points = None if reset else self._input_grid
+            curves = as_curves(X, name="X") if points is None else at_training_points(X, points, "X")
             X, grid = curves.values, curves.grid
         else:
             grid = None
@@ -361,7 +367,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
             self.__dict__.pop("feature_names_in_", None)
         if not reset and is_host(X) != is_host(self.X_fit_):
             raise ValueError(
-                f"X must be of the array library of the training data, {namespace(self.X_fit_).__name__}. "
+                f"X must be an array of the library of the training data, {namespace(self.X_fit_).__name__}. "
                 f"Got {type(X).__module__.split('.')[0]}."
             )
         if reset:
@@ -373,7 +379,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         return X, grid
 
     def _input_kernel(self, grid: np.ndarray | None) -> ScalarKernel:
-        """Return the kernel of the inputs, which lie on a grid if they are curves with points of their own."""
+        """Return the kernel of the inputs, on the grid of the inputs if they are curves with a grid."""
         if isinstance(self.kernel, OperatorKernel):
             raise TypeError(
                 f"The 'kernel' parameter must be a scalar kernel of the inputs; the output operator comes from "
@@ -385,7 +391,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         kernel = clone(kernel.validate())
         if hasattr(self, "feature_names_in_"):
             kernel = kernel.named(self.feature_names_in_)
-        if grid is not None:  # kernels of curves that were given no grid take that of the inputs
+        if grid is not None:  # kernels of curves without a grid get that of the inputs
             open_ones = [name for name, value in kernel.get_params().items() if value is None and name.endswith("grid")]
             kernel.set_params(**dict.fromkeys(open_ones, grid))
         return kernel
@@ -442,7 +448,7 @@ def _check_operator_fits(curves: Curves) -> None:
 
 
 def as_points(grid: Any) -> np.ndarray:
-    """Return increasing finite points as a NumPy array, else raise."""
+    """Return points as a NumPy array; raise unless they are finite and increasing."""
     points = np.asarray(host(grid) if not is_host(grid) and not is_numpy(grid) else grid, dtype=np.float64)
     trapezoid_weights(points)
     return points

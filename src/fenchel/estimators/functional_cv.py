@@ -1,4 +1,4 @@
-"""``FunctionalRegressor`` with loss and lam chosen by cross-validation."""
+"""``FunctionalRegressor`` with kernels, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,35 +25,36 @@ from fenchel.representations import Spline
 __all__ = ["FunctionalRegressorCV"]
 
 _SHARES = (0.05, 0.1, 0.2, 0.5)  # lengths of the output kernel over that of the domain
-_FEWEST_POINTS = 3  # of curves whose output kernel is searched for
+_FEWEST_POINTS = 3  # of curves in the search for the output kernel
 _MOST_SAMPLES = 2000  # above, the output kernel is not searched for
 _PILOT_TOL = 1e-4  # gap to which candidates for the output kernel are solved
 _DECADES = 10.0 ** np.arange(-4, 2)  # lam, relative to that of the kernel search without an output kernel
 _STEPS = 10.0 ** np.array([-0.5, 0.0, 0.5])  # lam, relative to the best of these
-_FITTED = ("grid_", "representation_error_")  # of the best estimator, beside the common ones
+_FITTED = ("grid_", "representation_error_")  # attributes of the best estimator besides the common ones
 
 
 class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """``FunctionalRegressor`` with kernels, loss and lam chosen by cross-validation.
 
-    With no argument nothing has to be known of the data: see ``OperatorKernelRegressorCV``. Columns of vectors (n, d)
-    and channels of curves (n, m, c) have one scale each, and the results do not depend on the unit of the grid. Curves
-    with one channel, on which a scale for each point would lose their shape, are given as (n, m, 1) or as scikit-fda
-    objects.
+    The defaults need no knowledge of the data: see ``OperatorKernelRegressorCV``. Columns of vectors (n, d) and
+    channels of curves (n, m, c) are scaled separately, and the results do not depend on the unit of the grid. Pass
+    input curves with one channel as (n, m, 1) or as scikit-fda objects, since separate scales for their points would
+    distort their shape.
 
     Folds are solved as in ``OperatorKernelRegressorCV``. The error of a held-out curve is its mean squared distance to
-    the prediction over the points at which it was observed. The chosen pair is then fitted on the whole sample. What
-    parameters take from the sample (a median bandwidth, the centre) is taken from the whole sample, once.
+    the prediction over the points at which it was observed. The chosen pair is then fitted on the whole sample.
+    Quantities that are estimated from the data (a median bandwidth, the centre) are computed once, from the whole
+    sample.
 
     Parameters
     ----------
     kernel : "auto", kernel, str, callable or None, default="auto"
-        ``"auto"`` searches for a kernel of the inputs, on 2000 samples at most; everything else is as for
+        ``"auto"`` searches for a kernel of the inputs, using at most 2000 samples; other values are as for
         ``FunctionalRegressor``.
     output_kernel : kernel, str, callable, list of these, or None, default=None
-        As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` is a Laplacian kernel whose length, a share
-        .05, .1, .2 or .5 of the domain, is chosen by the held-out errors of the square loss, or of the losses where
-        one of them is robust.
+        As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` is a Laplacian kernel whose length, 0.05, 0.1,
+        0.2 or 0.5 of the domain, is chosen by the held-out errors of the square loss, or of all losses if one of
+        them is robust.
     lams, losses
         As for ``OperatorKernelRegressorCV``.
     representation : {"spline", "eigen", "fourier"} or CurveRepresentation, default="spline"
@@ -62,8 +63,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     n_components
         As for ``FunctionalRegressor``.
     center : bool, "median" or "auto", default="auto"
-        As for ``FunctionalRegressor``. ``"auto"`` is the mean, or the median where ``kernel="auto"`` has found that
-        the loss is to be robust.
+        As for ``FunctionalRegressor``. ``"auto"`` is the mean, or the median if ``kernel="auto"`` selects a robust
+        loss.
     channels
         As for ``FunctionalRegressor``.
     cv, aggregate
@@ -79,8 +80,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         As for ``FunctionalRegressor``. ``"auto"`` divides each output channel by its scale with ``kernel="auto"``,
         unless a threshold of a loss is a number or ``channels`` couples them. Held-out errors are in these units.
     scoring : str, callable or None, default=None
-        As for ``OperatorKernelRegressorCV``, of curves at the points of the grid, (n, m) or (n, m, c). Curves with gaps
-        have no scores by name: use ``fenchel.metrics.curve_scorer``.
+        As for ``OperatorKernelRegressorCV``, for curves at the points of the grid, (n, m) or (n, m, c). Scores given by
+        name do not support missing values: use ``fenchel.metrics.curve_scorer``.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
     metric : array of shape (d,) or (d, k), or None, default=None
@@ -89,19 +90,19 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
     Attributes
     ----------
     best_kernel_, best_loss_, best_lam_ : kernel, Loss, float
-        What was chosen, with numbers for all that depends on the sample.
+        The chosen kernel, loss and lam, with data-dependent parameters resolved to numbers.
     search_ : dict of lists or None
-        What the kernel search tried, as for ``OperatorKernelRegressorCV``.
+        Results of the kernel search, as for ``OperatorKernelRegressorCV``.
     losses_, lams_ : list
-        The grid.
+        The losses and the values of lam that were compared.
     cv_errors_ : array of shape (n_losses, n_lams)
         Errors of held-out curves, aggregated over curves and folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)
-        Their mean over the curves of each fold.
+        Mean error over the curves of each fold.
     cv_gaps_ : array of shape (n_losses, n_lams)
         Largest relative duality gap over the folds.
     best_estimator_ : FunctionalRegressor
-        The model fitted on the whole sample; its fitted attributes are attributes of this one too.
+        The model fitted on the whole sample; its fitted attributes are also available on this object.
 
     Examples
     --------
@@ -159,13 +160,18 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self.metric = metric
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None, groups: Any = None
+    ) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
         ----------
         X, y, grid, sample_weight
             As for ``FunctionalRegressor.fit``.
+        groups : array of shape (n,) or None, default=None
+            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
+            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
 
         Returns
         -------
@@ -174,7 +180,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         """
         check_metric(self)
         scoring = Scoring.of(self)
-        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
         if is_auto(self.kernel):
             estimator, encoded, search, choice = self._chosen(search, X, y, sample_weight, grid)
         else:
@@ -190,24 +196,24 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         return self
 
     def predict(self, X: Any, grid: Array | None = None, derivative: bool = False) -> Any:
-        """Predict with the chosen model, as ``FunctionalRegressor.predict`` does."""
+        """Predict with the chosen model; see ``FunctionalRegressor.predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X, grid, derivative)
 
     def gradient(self, X: Any, grid: Array | None = None, almost_everywhere: bool = False) -> Array:
-        """Return the derivative of each prediction in each column of X, as ``FunctionalRegressor.gradient`` does."""
+        """Return the derivatives of the predictions with respect to X; see ``FunctionalRegressor.gradient``."""
         check_is_fitted(self)
         return self.best_estimator_.gradient(X, grid, almost_everywhere)
 
     def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
-        """Return the share of the variance of the curves that the chosen model explains."""
+        """Return the fraction of the variance of the curves that the chosen model explains."""
         check_is_fitted(self)
         return self.best_estimator_.score(X, y, sample_weight, grid)
 
     def _chosen(
         self, search: Search, X: Any, y: Any, sample_weight: Array | None, grid: Array | None
     ) -> tuple[FunctionalRegressor, Any, Search, KernelChoice]:
-        """Return the estimator and its data with the kernels that were searched for, and the grid that is left."""
+        """Return the estimator and its data with the chosen kernels, and the remaining grid of losses and lams."""
         estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
 
         @cache
@@ -219,7 +225,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
 
         encode(False)
         input_grid = estimators[False]._input_grid
-        choice = choose_kernel(encode, self.losses, input_grid is not None, input_grid, self.metric)
+        choice = choose_kernel(encode, self.losses, input_grid is not None, input_grid, self.metric, search.groups)
         losses = choice.resolved_losses() if choice.is_robust else choice.losses
         search = search.chosen(choice, losses, self)
         estimator = estimators[choice.is_robust]
@@ -244,7 +250,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         return estimator, encoded, replace(search, lams=lams), choice
 
     def _output_lengths(self, training_set: TrainingSet) -> tuple[float, ...]:
-        """Return the lengths of the output kernel to choose from, none where it is given."""
+        """Return the lengths of the output kernel to choose from, none if the kernel is given."""
         representation: Any = training_set.representation
         is_given = self.output_kernel is not None or representation.has_eigenvalues
         if is_given or len(representation.grid_) < _FEWEST_POINTS or training_set.n_samples > _MOST_SAMPLES:
@@ -258,7 +264,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         return estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True, grid=grid)
 
     def _estimator(self, losses: Sequence[Loss], is_robust: bool = False) -> FunctionalRegressor:
-        """Return the estimator with the first loss, its outputs in the units that go with the losses."""
+        """Return the estimator with the first loss, with outputs scaled as the losses require."""
         is_free = is_auto(self.kernel) and self.channels is None and all(loss.is_unit_free for loss in losses)
         representation = self.representation
         if is_auto(self.kernel) and isinstance(representation, str) and representation == "spline":
@@ -286,14 +292,14 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
 
 
 def _laplacian(share: float, training_set: TrainingSet) -> Laplacian:
-    """Return the output kernel whose length is a share of the domain."""
+    """Return the output kernel whose length is a fraction of the domain."""
     representation: Any = training_set.representation
     grid = representation.grid_
     return Laplacian(1 / (share * float(grid[-1] - grid[0])))
 
 
 def _scored(encoded: Any, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
-    """Return the measure that ``scoring`` is, of curves at the points of the grid, (n, m) or (n, m, c)."""
+    """Return ``scoring`` as a measure of curves at the points of the grid, (n, m) or (n, m, c)."""
     training_set = encoded.training_set
     representation, index = training_set.representation, training_set.index
     given = host(encoded.given.values)

@@ -1,4 +1,4 @@
-"""The inner layers of an autoencoder: codes, their derivatives, and the objective that they are chosen by."""
+"""Inner layers of an autoencoder: codes, their derivatives, and the objective that they minimise."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,16 +15,16 @@ from fenchel.solvers import ClosedForm, RowNewton, Solution, Solver, Status
 
 __all__ = ["INTERRUPTED", "Layers", "Network", "Reduced", "descend", "first_layers"]
 
-_NEAR = 12  # Newton steps from the duals of nearby codes, before the solver is asked that takes any start
+_NEAR = 12  # Newton steps from the duals of nearby codes, before falling back to the solver
 _ENDS = {
     0: "converged: the last iteration gained less than inner_tol",
     1: "not converged: stopped at max_inner_iter",
-    2: "stopped: no step along the gradient gains anything, to the accuracy of the outer solves",
+    2: "stopped: no step along the gradient decreases the objective, to the accuracy of the outer solves",
 }
 INTERRUPTED = "not converged: interrupted, these are the best layers so far"
-_TOO_LONG = 1e3  # objective, over the first one, of codes that the outer layer cannot be solved for
-_LEAST, _MOST = 1e-6, 1e6  # multipliers of a start; a null dual has the largest
-_SHIFT = 1e-6  # ridge of the fit that gives deeper layers their first codes
+_TOO_LONG = 1e3  # objective, relative to the initial one, assigned to codes for which the outer layer cannot be solved
+_LEAST, _MOST = 1e-6, 1e6  # range of the multipliers of a start; a zero dual has the largest
+_SHIFT = 1e-6  # ridge of the fit that initialises deeper layers
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Layers:
 
     .. math:: Z_1 = V C_1, \qquad Z_{l+1} = G_l C_{l+1}, \qquad (G_l)_{ij} = k_l(z_i, z_j),
 
-    with coordinates V of the data, so that all functions of the RKHS of the data's kernel are there.
+    with coordinates V of the data, so that all functions in the RKHS of the data's kernel are covered.
     """
 
     coefs: tuple[Array, ...]  # (p, d_1), then (n, d_l)
     kernels: tuple[ScalarKernel, ...]  # of the codes of each layer; the last is the kernel of the outer layer
 
     def codes(self, V: Array) -> list[Array]:
-        """Return the codes of each layer for the training data themselves."""
+        """Return the codes of the training data in each layer."""
         codes = [V @ self.coefs[0]]
         for kernel, coef in zip(self.kernels, self.coefs[1:], strict=False):
             codes.append(kernel(codes[-1]) @ coef)
@@ -55,9 +55,9 @@ class Layers:
         return total
 
     def gradients(self, V: Array, codes: list[Array], of_last: Array, lam: float) -> tuple[Array, ...]:
-        """Return the derivatives in the coefficients of a function of the last codes plus lam times the penalty.
+        """Return the gradients, in the coefficients, of a function of the last codes plus lam times the penalty.
 
-        ``of_last`` are the derivatives of the function in the last codes.
+        ``of_last`` is the gradient of the function with respect to the last codes.
         """
         gradients, back = [], of_last
         for k in range(len(self.coefs) - 1, 0, -1):
@@ -69,11 +69,11 @@ class Layers:
         return tuple(reversed(gradients))
 
     def flat(self, arrays: tuple[Array, ...] | None = None) -> np.ndarray:
-        """Return arrays of the shapes of the coefficients (or these) in one vector, on the host."""
+        """Concatenate the coefficients, or arrays of the same shapes, into one vector on the host."""
         return np.concatenate([host(array).ravel() for array in arrays or self.coefs])
 
     def moved(self, point: np.ndarray) -> "Layers":
-        """Return the layers with the coefficients that a vector holds."""
+        """Return the layers with coefficients from a vector."""
         parts = np.split(point, np.cumsum([int(np.prod(coef.shape)) for coef in self.coefs])[:-1])
         pairs = zip(parts, self.coefs, strict=True)
         return replace(self, coefs=tuple(as_like(part.reshape(coef.shape), coef) for part, coef in pairs))
@@ -81,16 +81,16 @@ class Layers:
 
 @dataclass(frozen=True)
 class Network:
-    """Fitted layers: what takes new points to codes and codes to the feature space."""
+    """Fitted layers, which map new points to codes and codes to the feature space."""
 
     layers: Layers
-    anchors: list[Array]  # codes of the training data, of each layer
+    anchors: list[Array]  # codes of the training data in each layer
     support: Array  # samples with a non-zero dual
-    outer: Array  # their duals over lam n
+    outer: Array  # their duals divided by lam n
 
     @property
     def narrow(self) -> int:
-        """Return the place of the narrowest layer, the last of equal ones."""
+        """Index of the narrowest layer, the last one in case of a tie."""
         sizes = [codes.shape[1] for codes in self.anchors]
         return len(sizes) - 1 - int(np.argmin(sizes[::-1]))
 
@@ -99,7 +99,7 @@ class Network:
         return self._through(V @ self.layers.coefs[0], 0, self.narrow)
 
     def decoded(self, codes: Array) -> Array:
-        """Return what codes stand for, in coordinates."""
+        """Return the reconstructions of codes, in coordinates."""
         last = self._through(codes, self.narrow, len(self.anchors) - 1)
         xp = namespace(last)
         if self.outer.shape[0] == 0:
@@ -108,7 +108,7 @@ class Network:
         return self.layers.kernels[-1](last, anchors) @ self.outer
 
     def restarted(self, V: Array, sizes: tuple[int, ...], kernel: ScalarKernel) -> Layers | None:
-        """Return the layers for another fit with these coordinates and sizes, ``None`` if that has other shapes."""
+        """Return the layers as a start for another fit with these coordinates and sizes, ``None`` if shapes differ."""
         shapes = [(V.shape[1], sizes[0]), *((V.shape[0], size) for size in sizes[1:])]
         if [tuple(coef.shape) for coef in self.layers.coefs] != shapes:
             return None
@@ -124,7 +124,7 @@ class Network:
 def first_layers(
     V: Array, sizes: tuple[int, ...], kernel: ScalarKernel, init: str, random: np.random.RandomState
 ) -> Layers:
-    """Return layers whose codes are principal components or random projections of the data, of variance one."""
+    """Return initial layers whose codes are principal components or random projections with unit variance."""
     coefs: list[Array] = []
     kernels: list[ScalarKernel] = []
     codes = V
@@ -145,7 +145,7 @@ def first_layers(
 
 
 def _directions(V: Array, size: int, init: str, random: np.random.RandomState) -> Array:
-    """Return directions (p, size) on which the data have mean variance one."""
+    """Return directions (p, size) along which the data have mean variance one."""
     xp, p = namespace(V), V.shape[1]
     drawn = as_like(random.standard_normal((p, size)), V)
     if init == "pca":
@@ -156,7 +156,7 @@ def _directions(V: Array, size: int, init: str, random: np.random.RandomState) -
         leading = xp.flip(vectors[:, p - rank :], axis=1)
         signs = xp.sign(xp.sum(leading**3, axis=0, keepdims=True))  # the eigenvectors' own signs are arbitrary
         leading = leading * xp.where(signs == 0, xp.ones_like(signs), signs)
-        # there are no more components: the columns left over start from a mixture of those that there are
+        # no more components: the remaining columns start from a mixture of the available ones
         drawn = xp.concat([leading, leading @ drawn[:rank, rank:]], axis=1) if rank > 0 else drawn
     projections = V @ drawn
     variance = float(xp.mean(xp.var(projections, axis=0)))
@@ -165,7 +165,7 @@ def _directions(V: Array, size: int, init: str, random: np.random.RandomState) -
 
 @dataclass
 class Reduced:
-    r"""The objective as a function of the inner layers, the outer layer being at its optimum.
+    r"""The objective as a function of the inner layers, with the outer layer at its optimum.
 
     .. math:: J(C) = \min_h \frac1n \sum_i \ell(\phi(x_i) - h(z_i(C))) + \frac\lambda2 \|h\|^2
         + \frac\mu2 \sum_l \|f_l\|^2, \qquad
@@ -181,20 +181,20 @@ class Reduced:
     inner_lam: float
     solver: Solver
     tol: float
-    last: Array | None = None  # multipliers of the last solve, where the next one starts
+    last: Array | None = None  # multipliers of the last solve, from which the next one starts
 
     def problem(self, kernel: ScalarKernel, codes: Array) -> DualProblem:
         """Return the dual problem of the outer layer."""
         return DualProblem.build(Dense(kernel(codes)), self.V, self.loss, self.lam)
 
     def start(self, problem: DualProblem) -> Array | None:
-        """Return duals to start from: those with the multipliers of the last solve."""
+        """Return duals to start from, computed from the multipliers of the last solve."""
         if self.last is None or problem.loss.profile is None:
             return None
         return problem.gram.solver(problem.scale, self.last)(self.V)
 
     def solve(self, problem: DualProblem) -> Solution:
-        """Solve the outer problem, from a near start where there is one."""
+        """Solve the outer problem, from a nearby start if there is one."""
         with arithmetic(problem):
             solution = self._solve(problem)
         self.last = _multipliers(solution.duals, self.V - solution.predictions)
@@ -211,17 +211,17 @@ class Reduced:
         return near if is_over else self.solver.solve(problem, self.tol, near.duals)
 
     def __call__(self, layers: Layers) -> tuple[float, tuple[Array, ...]]:
-        """Return the objective and its derivatives in the coefficients of the layers."""
+        """Return the objective and its gradient with respect to the coefficients of the layers."""
         codes, kernel = layers.codes(self.V), layers.kernels[-1]
         solution = self.solve(self.problem(kernel, codes[-1]))
         value = solution.certificate.primal + self.inner_lam * float(layers.penalty(codes))
-        factor = -1 / (self.lam * self.V.shape[0] ** 2)  # each pair of codes is met twice
+        factor = -1 / (self.lam * self.V.shape[0] ** 2)  # each pair of codes occurs twice
         of_codes = kernel.weighted_gradient(codes[-1], codes[-1], (solution.duals @ solution.duals.T) * factor)
         return value, layers.gradients(self.V, codes, of_codes, self.inner_lam)
 
 
 def _multipliers(duals: Array, residuals: Array) -> Array:
-    """Return m with r_i = m_i a_i, which losses of the norm have; they change little where codes do, unlike duals."""
+    """Return the multipliers m with r_i = m_i a_i of losses of the norm; they vary less with the codes than duals."""
     xp, sizes = namespace(duals), row_norms(duals)[:, 0]
     least = xp.clip(sizes, min=1e-300)
     return xp.where(sizes > 0, xp.clip(row_norms(residuals)[:, 0] / least, min=_LEAST, max=_MOST), _MOST + 0 * sizes)
@@ -230,7 +230,7 @@ def _multipliers(duals: Array, residuals: Array) -> Array:
 def descend(
     objective: Callable[[Layers], tuple[float, tuple[Array, ...]]], layers: Layers, max_iter: int, tol: float
 ) -> tuple[Layers, list[float], str]:
-    """Minimise by L-BFGS; return the layers, the objective after each iteration, and how it ended."""
+    """Minimise by L-BFGS; return the layers, the objective after each iteration, and the status."""
     first, slopes = objective(layers)
     history, best, begin = [first], (first, layers), layers.flat()
     if max_iter == 0 or not first > 0:
@@ -243,7 +243,7 @@ def descend(
         trial = layers.moved(point)
         try:
             value, gradients = objective(trial)
-        except np.linalg.LinAlgError:  # codes so large that the outer system has no factor: the step was too long
+        except np.linalg.LinAlgError:  # codes too large to factorise the outer system: the step was too long
             return _TOO_LONG, np.zeros_like(point)
         if value < best[0]:
             best = (value, trial)

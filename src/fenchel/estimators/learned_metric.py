@@ -1,4 +1,4 @@
-"""Regression with a metric of the inputs that is learned from the gradients of the fit."""
+"""Regression with a metric on the inputs that is learned from the gradients of the fit."""
 
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -24,52 +24,53 @@ __all__ = ["LearnedMetricRegressor"]
 class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Regression with a metric on the inputs that is learned from the gradients of the fit.
 
-    From the plain metric on, each round fits a model, takes the average over the sample of the outer products of its
-    gradients,
+    Starting from the plain metric, each round fits a model, computes the average outer product of its gradients over
+    the sample,
 
     .. math:: M = \frac1n \sum_i J(x_i)^\top J(x_i), \qquad J(x) = \frac{\partial \hat h(x)}{\partial x},
 
-    of standardised columns and outputs, and searches for the next kernel with distances
-    :math:`(x - z)^\top M^{1/2} (x - z)`. Rounds end when the error of held-out samples no longer falls; the best round
-    is kept, which may be that of the plain metric.
+    with standardised columns and outputs, and searches for the next kernel with distances
+    :math:`(x - z)^\top M^{1/2} (x - z)`. Rounds end when the held-out error no longer decreases. The best round is
+    kept, which may be that of the plain metric.
 
     Parameters
     ----------
     estimator : OperatorKernelRegressorCV, FunctionalRegressorCV or None, default=None
-        The regression, with ``kernel="auto"``; ``None`` is ``OperatorKernelRegressorCV()``.
+        The regressor, with ``kernel="auto"``; ``None`` is ``OperatorKernelRegressorCV()``.
     metric : {"diagonal", "full"}, default="diagonal"
-        A weight for each column, from the diagonal of M, or a matrix.
+        Whether to learn a weight for each column, from the diagonal of M, or a full matrix.
     max_rounds : int, default=5
-        Largest number of rounds after that of the plain metric.
+        Maximum number of rounds after that of the plain metric.
     cv : int, splitter or iterable of pairs of indices, default=3
-        Folds on which the number of rounds is chosen; each learns a metric of its own. A number means that many folds
-        of samples in random order.
+        Folds used to choose the number of rounds; each fold learns its own metric. An integer is the number of folds,
+        over shuffled samples.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The regression of the best round, fitted.
+        The fitted regressor of the best round.
     relevances_ : array of shape (d,)
-        The share of each column in the trace of M, of the best round's own gradients. They sum to 1.
+        The share of each column in the trace of M, computed from the gradients of ``best_estimator_``. They sum to 1.
     metric_ : array of shape (d,) or (d, d)
-        The squared distance of two inputs, in their own units: weights of the squared differences, or a matrix.
+        The metric that gives the squared distance of two inputs in their original units: weights of the squared
+        differences, or a matrix.
     history_ : list of float
-        Mean squared error of held-out samples in each round, the plain metric first, in units of the outputs' scales.
+        Mean squared held-out error of each round, the plain metric first, with outputs in units of their scales.
     gaps_ : list of float
         Relative duality gap of the fit of each round on the whole sample; empty if the plain metric was kept.
     best_round_ : int
-        Which of them was kept; 0 is the plain metric.
+        The round that was kept; 0 is the plain metric.
     n_features_in_ : int
         Number of columns of X.
 
     Notes
     -----
-    A metric follows the outputs that it was learned from, so that leave-one-out errors with it are too small: they
-    may fall by two thirds while those of other samples rise. Each fold therefore learns its own metrics, and the
-    rounds that were best are then repeated on the whole sample.
+    A metric is fitted to the outputs that it was learned from, so leave-one-out errors with it are too small: they may
+    fall by two thirds while errors on other samples rise. Each fold therefore learns its own metrics, and the best
+    number of rounds is then repeated on the whole sample.
 
-    Where the regression has chosen a robust loss, gradients are those of robust fits, and held-out errors count up to
-    four robust deviations. Derivatives of kernels with kinks are those beside the kinks.
+    If the regressor has chosen a robust loss, the gradients are those of robust fits, and held-out errors are clipped
+    at four robust deviations. For kernels with kinks, derivatives are taken beside the kinks.
 
     References
     ----------
@@ -98,16 +99,16 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Array, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
-        """Fit the regression, learn the metric and fit the regression with it.
+        """Learn the metric, and fit the regressor with it.
 
         Parameters
         ----------
         X : array of shape (n, d)
-            Inputs, vectors.
+            Input vectors.
         y, sample_weight
-            As for the regression.
+            As for the ``fit`` of the regressor.
         grid : array of shape (m,) or None, default=None
-            Points of the curves that ``FunctionalRegressorCV`` predicts.
+            Points at which the output curves are known, for ``FunctionalRegressorCV``.
 
         Returns
         -------
@@ -119,7 +120,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         given = OperatorKernelRegressorCV() if self.estimator is None else clone(self.estimator)
         if not is_auto(getattr(given, "kernel", None)):
             raise IncompatibleError(
-                "The 'estimator' parameter must be a regression that searches for its kernel, with kernel='auto'. "
+                "The 'estimator' parameter must be a regressor that searches for its kernel, with kernel='auto'. "
                 f"Got {given!r}."
             )
         arguments = {"sample_weight": sample_weight} | ({} if grid is None else {"grid": grid})
@@ -137,7 +138,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             for _ in range(self.best_round_):
                 rounds.append(data.next_round(rounds[-1]))
             self.gaps_, weights = [one.model.duality_gap_ for one in rounds], rounds[-1].weights
-            if is_auto(given.losses):  # errors with a learned metric are no basis for that choice
+            if is_auto(given.losses):  # errors with a learned metric are too optimistic for this choice
                 given.set_params(losses=[Huber("auto") if data.is_robust else "square"])
             self.best_estimator_ = given.set_params(metric=weights).fit(X, y, **arguments)
         shares = np.diag(outer_product(data, self.best_estimator_.best_estimator_))
@@ -146,22 +147,22 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Array, **params: Any) -> Any:
-        """Predict with the regression of the best round."""
+        """Predict with the regressor of the best round."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X, **params)
 
     def gradient(self, X: Array, almost_everywhere: bool = False, **params: Any) -> Array:
-        """Return the derivatives of predictions in the columns of X, as ``OperatorKernelRegressor.gradient`` does."""
+        """Return the derivatives of the predictions with respect to X; see ``OperatorKernelRegressor.gradient``."""
         check_is_fitted(self)
         return self.best_estimator_.gradient(X, almost_everywhere=almost_everywhere, **params)
 
     def score(self, X: Array, y: Any, sample_weight: Array | None = None, **params: Any) -> float:
-        """Return the score of the regression of the best round."""
+        """Return the score of the regressor of the best round."""
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight, **params))
 
     def _folds(self, is_used: np.ndarray) -> list[np.ndarray]:
-        """Return the places of the held-out samples of each fold, among those with a positive weight."""
+        """Return the held-out samples of each fold, as indices into the samples with a positive weight."""
         if isinstance(self.cv, Integral):
             check_parameter(type(self).__name__, "cv", self.cv, Interval(2, np.inf, "left", integer=True))
             n = int(np.sum(is_used))
@@ -179,9 +180,9 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def _data(first: Any, kind: str, X: Any, sample_weight: Array | None) -> tuple[MetricData, np.ndarray]:
-    """Return the data of a fitted regression in the coordinates of its outputs, and which samples are there."""
+    """Return the data of a fitted regressor in the coordinates of its outputs, and which samples have a weight."""
     if getattr(X, "ndim", 2) != 2:
-        raise IncompatibleError(f"A learned metric is for vectors, shape (n, d). Got inputs of shape {X.shape}.")
+        raise IncompatibleError(f"A learned metric needs vectors, of shape (n, d). Got inputs of shape {X.shape}.")
     fitted = first.best_estimator_
     points = host(new_inputs(fitted, X)).astype(np.float64)
     counts = sample_counts(sample_weight, points)
@@ -196,7 +197,7 @@ def _data(first: Any, kind: str, X: Any, sample_weight: Array | None) -> tuple[M
 
 
 def _in_units(data: MetricData, weights: np.ndarray | None) -> np.ndarray:
-    """Return a metric of the columns in their own units, of squared distances."""
+    """Return the metric of squared distances in the original units of the columns."""
     inverse: np.ndarray = 1 / data.scale
     if weights is not None and weights.ndim == 2:
         return inverse[:, None] * (weights @ weights.T) * inverse

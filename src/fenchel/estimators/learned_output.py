@@ -24,59 +24,60 @@ from fenchel.solvers import Auto
 
 __all__ = ["LearnedOutputRegressor"]
 
-_STEPS = 10.0 ** np.array([0.0, 0.5, 1.0])  # lam over that of the identity, whose trace is spread over all directions
-_FOLD_TOL = 1e-3  # gap of the whole to which folds are solved
+_STEPS = 10.0 ** np.array([0.0, 0.5, 1.0])  # lam over that of the identity, which spreads its trace over all directions
+_FOLD_TOL = 1e-3  # gap of the joint problem to which folds are solved
 _NULL = 1e-10  # eigenvalues of the learned part below this share of the largest are round-off
 
 
 class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Regression with several outputs, whose operator is learned together with the model.
+    r"""Multi-output regression with an output operator that is learned together with the model.
 
     .. math:: \min_{h, A} \; \frac1n \sum_i \ell(y_i - h(x_i)) + \frac\lambda2 \|h\|^2_{k A}, \qquad
         A = \delta I + U U^\top, \quad \mathrm{tr}(A) = p .
 
-    The share :math:`\delta` of the identity is what outputs keep to themselves, and U what they have in common; the
-    bound on the trace makes U of low rank. Blocks are minimised in turn: the model by its dual problem, the operator in
-    closed form. The problem is convex, and a duality gap of the whole says how far from the minimum it ended.
+    The share :math:`\delta` of the identity models what is specific to each output, and U what the outputs have in
+    common; the constraint on the trace makes U of low rank. The objective is minimised alternately over the model,
+    through its dual problem, and over the operator, in closed form. The joint problem is convex, and its duality gap
+    bounds the distance to the minimum.
 
     Parameters
     ----------
     estimator : OperatorKernelRegressor, OperatorKernelRegressorCV or None, default=None
-        The regression with the identity, from which kernel, loss, lam and units of the outputs are taken; ``None`` is
-        ``OperatorKernelRegressorCV()``.
+        The regressor with the identity operator, which determines the kernel, the loss, lam and the scaling of the
+        outputs; ``None`` is ``OperatorKernelRegressorCV()``.
     shares : sequence of float, default=(1.0, 0.5, 0.2, 0.05)
         Shares to choose from, in (0, 1]; 1 is the identity.
     rank : int or None, default=None
-        Largest rank of :math:`U U^\top`; ``None`` leaves it to the bound on the trace. With a rank the problem is not
-        convex, and the gap need not close.
+        Maximum rank of :math:`U U^\top`; ``None`` leaves it to the constraint on the trace. With a maximum rank the
+        problem is not convex, and the gap may not reach zero.
     cv : int or splitter, default=5
-        Folds on which the share and, for a regression with cross-validation, lam are chosen. Each fold learns an
-        operator of its own. One share and one lam need no folds.
+        Folds used to choose the share and, for ``OperatorKernelRegressorCV``, lam. Each fold learns its own operator.
+        With one share and one lam there is no cross-validation.
     tol : float, default=1e-3
-        Relative gap of the whole problem at which the descent ends.
+        Relative duality gap of the joint problem at which the descent stops.
     max_iter : int, default=100
-        Most fits of the model.
+        Maximum number of fits of the model.
 
     Attributes
     ----------
     best_estimator_ : OperatorKernelRegressor
-        The regression with the learned operator, or as it was where the identity was chosen.
+        The fitted regressor with the learned operator, or with the identity if that was chosen.
     output_operator_ : array of shape (p, p)
         The operator A, for outputs in the units of ``best_estimator_.scale_``.
     factor_ : array of shape (p, r)
-        U, with orthogonal columns, the largest first.
+        The factor U; its columns are orthogonal and sorted by decreasing norm.
     share_, lam_ : float
-        What was chosen.
+        The chosen share and lam.
     objectives_ : list of float
-        The objective after each block, a model first, then an operator and a model in turn. It never increases.
+        The objective after each block update: a model first, then operators and models alternately. It never increases.
     gaps_ : list of float
         Relative duality gap of each fit of the model.
     operator_gap_ : float
-        Relative duality gap of the problem over model and operator.
+        Relative duality gap of the joint problem over model and operator.
     n_iter_ : int
-        Fits of the model on the whole sample.
+        Number of fits of the model on the whole sample.
     cv_errors_ : array of shape (n_shares, n_lams)
-        Mean squared held-out error, in the units of the regression.
+        Mean squared held-out error, in the units in which the regressor is fitted.
     shares_, lams_ : list of float
         The grid of these errors.
     n_features_in_ : int
@@ -84,10 +85,10 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    The share is the largest one whose held-out error exceeds the least by no more than one standard error of the
-    difference. With a robust loss, held-out errors count up to four robust deviations.
+    The chosen share is the largest one whose held-out error exceeds the minimum by at most one standard error of the
+    difference. With a robust loss, held-out errors are clipped at four robust deviations.
 
-    For curves ``FunctionalRegressorCV`` chooses the length of the output kernel.
+    For curves, ``FunctionalRegressorCV`` chooses the length of the output kernel instead.
 
     References
     ----------
@@ -130,7 +131,7 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
-        """Fit the regression with the identity, then learn the operator with the model.
+        """Fit the regressor with the identity, then learn the operator together with the model.
 
         Parameters
         ----------
@@ -166,7 +167,7 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self.best_estimator_.predict(X)
 
     def gradient(self, X: Array, almost_everywhere: bool = False) -> Array:
-        """Return the derivatives of predictions in the columns of X, as ``OperatorKernelRegressor.gradient`` does."""
+        """Return the derivatives of the predictions with respect to X; see ``OperatorKernelRegressor.gradient``."""
         check_is_fitted(self)
         return self.best_estimator_.gradient(X, almost_everywhere)
 
@@ -180,10 +181,10 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             check_parameter(name, "shares", share, Interval(0, 1, "right"))
 
     def _choose(self, training_set: TrainingSet, problem: DualProblem, lams: list[float], is_robust: bool) -> None:
-        """Choose the share, the largest first, and lam by held-out errors."""
+        """Choose the share and lam by held-out errors."""
         self.shares_ = sorted({float(share) for share in self.shares}, reverse=True)
         if training_set.targets.shape[1] == 1:
-            self.shares_ = [1.0]  # one output has no operator but the identity
+            self.shares_ = [1.0]  # with one output there is only the identity
         self.lams_, self.share_, self.lam_ = lams, self.shares_[0], problem.lam
         self.__dict__.pop("cv_errors_", None)
         if self.shares_ == [1.0] or len(self.shares_) == len(lams) == 1:
@@ -195,11 +196,11 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         places = np.argmin(self.cv_errors_, axis=1)
         best = _largest_share(errors[np.arange(len(places)), places], counts)
         self.share_ = self.shares_[best]
-        if self.share_ < 1:  # else the regression stays as it is
+        if self.share_ < 1:  # else the regressor is kept unchanged
             self.lam_ = lams[int(places[best])]
 
     def _learned(self, problem: DualProblem, base: Any) -> OperatorFit:
-        """Learn the operator on the whole sample, and set what says how."""
+        """Learn the operator on the whole sample, and set the fitted attributes that describe it."""
         operators, settings = OperatorSet(self.share_, self.rank), base._settings()
         fit = learn_operator(problem, operators, settings.solver, settings.tol, self.tol, self.max_iter)
         if not fit.is_done:
@@ -223,7 +224,7 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def _training_set(base: Any, X: Any, y: Any, sample_weight: Array | None) -> TrainingSet:
-    """Return the data of a fitted regression, whose operator must be the identity."""
+    """Return the data of a fitted regressor, whose operator must be the identity."""
     if not isinstance(base, OperatorKernelRegressor):
         raise IncompatibleError(
             "The 'estimator' parameter must be an OperatorKernelRegressor or an OperatorKernelRegressorCV. "
@@ -234,14 +235,14 @@ def _training_set(base: Any, X: Any, y: Any, sample_weight: Array | None) -> Tra
     terms = training_set.ridge.gram.terms
     if len(terms) != 1 or terms[0][1].matrix is not None or base.representation is not None:
         raise IncompatibleError(
-            "An output operator is learned for a scalar kernel and vector outputs. Got "
+            "An output operator can be learned only for a scalar kernel and vector outputs. Got "
             f"kernel={base.kernel!r}, operator={base.operator!r}, representation={base.representation!r}."
         )
     return training_set
 
 
 def _lams(regression: Any) -> list[float]:
-    """Return the lams to choose from: around that of a search, or those that were given."""
+    """Return the candidates for lam: around the result of a search, or those that were given."""
     if not hasattr(regression, "best_lam_"):
         return [regression.lam]
     if regression.lams is None:
@@ -250,7 +251,7 @@ def _lams(regression: Any) -> list[float]:
 
 
 def _largest_share(errors: np.ndarray, counts: np.ndarray) -> int:
-    """Return the first row of the errors (shares, n) whose mean is within a standard error of the least."""
+    """Return the first row of the errors (shares, n) whose mean is within one standard error of the minimum."""
     shares = counts / np.sum(counts)
     means = errors @ shares
     excess = errors - errors[np.argmin(means)]

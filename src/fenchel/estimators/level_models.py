@@ -1,4 +1,4 @@
-"""Models of a whole range of levels in (0, 1): quantiles of every order, classifiers for every cost."""
+"""Models for all levels in (0, 1) at once: quantiles of every order, classifiers for every cost."""
 
 from dataclasses import dataclass
 from typing import Protocol, cast
@@ -32,16 +32,16 @@ _COUNT = Interval(1, float("inf"), "left", integer=True)
 
 @dataclass(frozen=True)
 class LevelSet:
-    """A training set whose outputs are functions of a level, known at the nodes of a quadrature rule."""
+    """Training set whose outputs are functions of a level, known at the nodes of a quadrature rule."""
 
     training_set: TrainingSet
     operator: IntegralOperator  # of the levels
     levels: np.ndarray
-    weights: np.ndarray  # of the levels; their sum is 1
+    weights: np.ndarray  # weights of the levels, which sum to 1
 
 
 class LevelEstimator(Protocol):
-    """An estimator of functions of a level: its parameters and, once it is fitted, what its predictions rest on."""
+    """Interface of estimators of functions of a level: parameters, and fitted attributes used for prediction."""
 
     kernel: ScalarKernel | str
     levels: int | ArrayLike
@@ -96,7 +96,7 @@ def input_kernel(estimator: LevelEstimator) -> ScalarKernel:
     """Return the kernel of the inputs, without the constant that gives the model an intercept."""
     if isinstance(estimator.kernel, OperatorKernel):
         raise TypeError(
-            f"The 'kernel' parameter must be a scalar kernel of the inputs; that of the levels is 'level_kernel'. "
+            f"The 'kernel' parameter must be a scalar kernel of the inputs; use 'level_kernel' for the levels. "
             f"Got {estimator.kernel!r}."
         )
     kernel = as_scalar_kernel(estimator.kernel).validate()
@@ -113,7 +113,7 @@ def values_at_levels(estimator: LevelEstimator, X: Array, levels: np.ndarray) ->
 
 
 def as_levels(levels: ArrayLike, name: str) -> np.ndarray:
-    """Return levels as a vector of numbers in (0, 1), else raise."""
+    """Return levels as a vector; raise unless they are in (0, 1)."""
     values = np.atleast_1d(np.asarray(levels))
     if values.dtype.kind not in "fiu":
         raise TypeError(f"{name} must hold numbers in (0, 1). Got {levels!r} instead.")

@@ -43,9 +43,9 @@ from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 
 __all__ = ["LossTrickPredictor"]
 
-_FITTED = ("decoder_", "task_loss_")  # of the best estimator, beside the common ones
-_LAM = 1e-3  # with a given kernel
-_PROFILE = 100  # training outputs whose costs are predicted where the kernel is searched for
+_FITTED = ("decoder_", "task_loss_")  # attributes of the best estimator besides the common ones
+_LAM = 1e-3  # default for a given kernel
+_PROFILE = 100  # number of training outputs whose costs are predicted in the kernel search
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class _Encoded:
     training_set: TrainingSet
     decoder: Decoder  # not fitted
     space: TaskSpace
-    is_expanded: bool  # duals are in the feature space of the outputs, and weights are made of them
+    is_expanded: bool  # whether duals are in the feature space of the outputs and are expanded into weights
     is_single: bool  # outputs came in float32
 
     @property
@@ -72,25 +72,25 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
     Parameters
     ----------
     kernel : "auto", str, kernel or callable, default="auto"
-        Kernel of the inputs, as for ``OperatorKernelRegressor``. ``"auto"`` searches for a kernel of the columns of X,
-        whose units do not matter: the one that best predicts, by leave-one-out, what 100 of the training outputs cost.
+        Kernel of the inputs, as for ``OperatorKernelRegressor``. ``"auto"`` searches for a kernel on the columns of X,
+        whose units do not matter: the one that best predicts, by leave-one-out, the costs of 100 training outputs.
     task_loss : TaskLoss, str, callable or array, default="least_squares"
-        What a prediction costs: a loss of ``fenchel.task_losses`` or its short name, a function ``delta(y, z)`` of a
+        Cost of a prediction: a loss of ``fenchel.task_losses`` or its short name, a function ``delta(y, z)`` of a
         predicted and a true output, or the matrix of a ``LossMatrix``.
     lam : float or "auto", default="auto"
-        Weight of the squared norm; not used where ``lams`` are given. ``"auto"`` is chosen by cross-validation on the
-        task loss with ``kernel="auto"``, as ``OperatorKernelRegressorCV`` does, and 1e-3 with a given kernel.
+        Weight of the squared norm; ignored if ``lams`` is given. With ``kernel="auto"``, ``"auto"`` is chosen by
+        cross-validation on the task loss, as in ``OperatorKernelRegressorCV``; with a given kernel it is 1e-3.
     surrogate : Loss or str, default="square"
-        The loss with which the weights are learnt. ``"square"`` gives the weights above for every kernel of outputs.
+        The loss with which the weights are learned. ``"square"`` gives the weights above for every output kernel.
         Another loss, such as ``Huber(0.5)``, is solved through its dual in the feature space of ``output_kernel``, and
-        the double expansion of the duals gives the weights: :math:`K_x \Omega / (\lambda n)`. For a loss of the norm
-        they are those of a weighted ridge regression, with less weight on outliers.
+        the double expansion of the duals gives the weights: :math:`K_x \Omega / (\lambda n)`. For losses of the norm
+        these are the weights of a weighted ridge regression in which outliers weigh less.
     decoder : Decoder or str, default="auto"
-        ``"auto"`` is the task loss's own. ``"training_set"`` and ``"candidates"`` serve every task loss.
+        ``"auto"`` is the decoder of the task loss. ``"training_set"`` and ``"candidates"`` work with every task loss.
     output_kernel : str, kernel, callable or None, default=None
-        Kernel of outputs for a surrogate other than the square loss; ``None`` is the task loss's own.
+        Kernel of the outputs for a surrogate other than the square loss; ``None`` is the kernel of the task loss.
     lams : sequence of float or None, default=None
-        Regularisation weights to choose from by cross-validation on the task loss, on one factorisation.
+        Regularisation weights to choose from by cross-validation on the task loss; all share one factorisation.
     cv, aggregate
         As for ``OperatorKernelRegressorCV``, for the choice among ``lams``.
     solver, tol, max_iter
@@ -99,23 +99,23 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
     Attributes
     ----------
     dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, outlier_score_
-        As for ``OperatorKernelRegressor``, of the surrogate problem.
+        As for ``OperatorKernelRegressor``, for the surrogate problem.
     lam_ : float
-        The weight of the squared norm that was used.
+        The value of lam that was used.
     best_kernel_, search_ : kernel and dict
         As for ``OperatorKernelRegressorCV``, with ``kernel="auto"``.
     cv_errors_ : array of shape (1, n_lams)
-        Mean task loss of held-out samples, where lam is chosen.
+        Mean task loss of held-out samples; only if lam is chosen by cross-validation.
     task_loss_, decoder_ : TaskLoss, Decoder
-        The parts, fitted.
+        The fitted task loss and decoder.
 
     Notes
     -----
-    Weights are computed in the array library and on the device of X; decoding is done by NumPy.
+    Weights are computed with the array library and on the device of X; decoding uses NumPy.
 
-    The weights may be negative and need not sum to one. Where a loss is a squared distance of features the part that
-    depends on the prediction alone is known and counts once (see ``LeastSquares`` and ``KernelInduced``): the loss
-    trick is then kernel ridge regression, and input-output kernel regression.
+    The weights may be negative and need not sum to one. If the loss is a squared distance between features, the part
+    that depends on the prediction alone is known and enters with weight one (see ``LeastSquares`` and
+    ``KernelInduced``): the loss trick is then kernel ridge regression, or input-output kernel regression.
 
     References
     ----------
@@ -167,16 +167,16 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None) -> Self:
-        """Learn the weights, with the kernel and the lam that are found where none are given.
+        """Learn the weights, after a search for the kernel and lam if these are not given.
 
         Parameters
         ----------
         X : array of shape (n, d)
             Inputs, or their Gram matrix with ``kernel="precomputed"``.
         y : array of shape (n, ...) or list
-            Outputs, as the task loss takes them.
+            Outputs, in a format that the task loss accepts.
         sample_weight : array of shape (n,) or None, default=None
-            How often each sample counts.
+            Sample weights; a sample of weight 2 counts twice.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
             The fitted model.
         """
         for name in (*FITTED, *SEARCHED, *_FITTED):
-            self.__dict__.pop(name, None)  # of an earlier fit, perhaps with other parts
+            self.__dict__.pop(name, None)  # from an earlier fit, perhaps with other settings
         choice = self._kernel_choice(X, y, sample_weight) if is_auto(self.kernel) else None
         kernel = self.kernel if choice is None else choice.search.kernel
         if self.lams is not None or (choice is not None and is_auto(self.lam)):
@@ -222,7 +222,8 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         X : array of shape (m, d)
             Inputs, or their Gram matrix with the training inputs.
         candidates : array, list of arrays or None, default=None
-            Candidates for all samples, or a list with a set for each; ``None`` leaves it to the decoder.
+            Candidates shared by all samples, or a list with one set for each sample; ``None`` leaves the choice to the
+            decoder.
 
         Returns
         -------
@@ -239,7 +240,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         return self._as_training_format(decoded, X)
 
     def score(self, X: Array, y: Outputs) -> float:
-        """Return minus the mean task loss.
+        """Return the negative mean task loss.
 
         Parameters
         ----------
@@ -249,13 +250,13 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         Returns
         -------
         score : float
-            Greatest is best; 0 for losses that are null at the truth.
+            Larger is better; 0 is perfect for losses that vanish at the true output.
         """
         truth, decoded = (part if is_host(part) else host(part) for part in (y, self.predict(X)))
         return 0.0 - float(np.mean(self.task_loss_(truth, decoded)))
 
     def _as_training_format(self, decoded: Outputs, X: Array) -> Outputs:
-        """Return predictions in the array library and on the device of X; floats in the dtype of the outputs."""
+        """Return predictions in the array library and on the device of X; floats get the dtype of the outputs."""
         kind = getattr(decoded, "dtype", np.dtype(object)).kind
         if kind == "f" and self._is_single:
             decoded = decoded.astype(np.float32)
@@ -271,7 +272,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         return self.set_params(surrogate=clone(loss), lam=lam)
 
     def _kernel_choice(self, X: Array, y: Outputs, sample_weight: Array | None) -> KernelChoice:
-        """Return the kernel that predicts best what some of the training outputs cost.
+        """Return the kernel that best predicts the costs of some of the training outputs.
 
         Costs are not centred, since the weights need not sum to one.
         """
@@ -286,7 +287,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
     def _search(
         self, X: Array, y: Outputs, sample_weight: Array | None, kernel: Any, choice: KernelChoice | None
     ) -> None:
-        """Choose lam on the task loss, and fit the best model."""
+        """Choose lam by the task loss, and fit the best model."""
         search = Search.of(self, [self.surrogate])
         estimator: LossTrickPredictor = clone(self).set_params(lams=None, kernel=kernel)
         estimator._set_loss_and_lam(search.losses[0], search.lams[0])
@@ -319,7 +320,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         double: bool = False,
         kernel: Any = None,
     ) -> _Encoded:
-        """Return checked data; the outputs are unit vectors for the square loss, else in their feature space."""
+        """Return checked data; targets are unit vectors for the square loss, else outputs in their feature space."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         kernel = as_operator_kernel(self.kernel if kernel is None else kernel, None).validate()
@@ -327,7 +328,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         task_loss = as_task_loss(self.task_loss).validate()
         outputs = task_loss.check(y if is_host(y) else host(y))
         if len(outputs) != X.shape[0]:
-            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(outputs)}.")
+            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")
         task_loss = task_loss.resolve(outputs)
         decoder = (
             task_loss.decoder() if is_auto(self.decoder) else part_of(self.decoder, decoder_room, "decoder", Decoder)
@@ -342,7 +343,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
     def _targets(
         self, X: Array, outputs: Outputs, task_loss: TaskLoss, is_expanded: bool
     ) -> tuple[Array, Representation]:
-        """Return what the dual problem is fitted to, unit vectors or the Gram matrix of the outputs."""
+        """Return the targets of the dual problem: unit vectors, or the Gram matrix of the outputs."""
         n = X.shape[0]
         if not is_expanded:
             return namespace(X).eye(n, dtype=X.dtype, device=device(X)), Euclidean()
@@ -352,7 +353,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         return as_like(_gram(as_scalar_kernel(kernel).validate(), outputs), X), KernelOutputs("precomputed")
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
-        """Set the fitted attributes; the weights are made of the duals, expanded if they are in a feature space."""
+        """Set the fitted attributes; duals in a feature space are expanded into weights."""
         expose(self, fitted)
         self._is_single = encoded.is_single
         self.task_loss_, self.decoder_ = encoded.space.task_loss, encoded.decoder.fit(encoded.outputs, encoded.space)
@@ -367,7 +368,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "decoder_")  # a fit that failed has looked at X
+        return hasattr(self, "decoder_")  # a failed fit may have set attributes of X
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -379,7 +380,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
 
 
 def as_task_loss(value: object) -> TaskLoss:
-    """Return a task loss of its own: from an instance, a short name, a function of two outputs, or a matrix."""
+    """Return a new task loss from an instance, a short name, a function of two outputs, or a matrix."""
     value = from_name(value, task_loss_room, "task_loss")
     if isinstance(value, TaskLoss):
         return clone(value)
@@ -396,19 +397,19 @@ def as_task_loss(value: object) -> TaskLoss:
 def _gram(kernel: ScalarKernel, outputs: Outputs) -> np.ndarray:
     """Return the Gram matrix of outputs."""
     if kernel.is_pairwise:
-        raise IncompatibleError("The output kernel of the loss trick takes outputs, not their Gram matrix.")
+        raise IncompatibleError("The output kernel of the loss trick needs the outputs, not their Gram matrix.")
     points = outputs[:, None] if outputs.ndim == 1 and outputs.dtype.kind in "biuf" else outputs
     try:
         return np.asarray(kernel.resolve(points)(points))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"The kernel {kernel!r} does not take these outputs: {error} Give output_kernel, a kernel of such outputs; "
+            f"The kernel {kernel!r} does not accept these outputs: {error} Set output_kernel to one that does; "
             "surrogate='square' needs none."
         ) from error
 
 
 def _spread(weights: Array, training_set: TrainingSet) -> Array:
-    """Return weights of the samples with a positive weight as weights of all samples given."""
+    """Pad weights of the samples with a positive sample weight to weights of all given samples."""
     if training_set.index is None:
         return weights
     spread = np.zeros((weights.shape[0], training_set.n_given))

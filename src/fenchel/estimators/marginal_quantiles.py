@@ -1,4 +1,4 @@
-"""Quantiles of outputs alone, whatever the inputs."""
+"""Marginal quantiles of the outputs."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ __all__ = ["MarginalQuantiles"]
 
 @dataclass(frozen=True)
 class MarginalQuantiles:
-    """The quantile function of the outputs alone: exact at the levels of a model, linear between them.
+    """Marginal quantile function of the outputs: exact at the levels of a model, linear in between.
 
-    At level 0 it is the least value and at level 1 the greatest, so it never falls.
+    It is the smallest value at level 0 and the largest at level 1, and never decreases.
     """
 
     levels: np.ndarray

@@ -1,4 +1,4 @@
-"""What a fit allocates: planned before it starts, and answered with the ways that fit."""
+"""Memory estimates: check before a fit whether it fits in memory, and suggest alternatives."""
 
 import math
 
@@ -16,13 +16,13 @@ from fenchel.solvers.costs import FLOPS
 
 __all__ = ["check_fits", "is_streamed", "preconditioner", "warn_if_slow", "warn_of_time"]
 
-_FEATURES = 500  # of an approximation that an error suggests
-_ITERATES = 24  # arrays of the shape of the targets that a solver holds at once
-_STREAMED_ITERATES = 32  # the same where the Gram matrix is not stored
-_THIN = 4  # arrays of features that a fit from features holds at once, two where they are many
-_BASES = 3  # arrays of features that a preconditioner needs
-# times that streaming must be cheaper by estimate to be preferred to a matrix that fits, which is at n = 10 000 for
-# five outputs; at n = 5000, Huber's loss and lam = 1e-5 it takes 6.3 s, the stored matrix 17 s
+_FEATURES = 500  # number of features suggested in error messages
+_ITERATES = 24  # number of arrays of the shape of the targets that a solver holds at once
+_STREAMED_ITERATES = 32  # the same if the Gram matrix is not stored
+_THIN = 4  # number of feature matrices that a fit holds at once, two if there are many features
+_BASES = 3  # number of feature matrices that a preconditioner needs
+# estimated speedup at which streaming is preferred to a matrix that fits in memory, reached at n = 10 000 for five
+# outputs; at n = 5000, with Huber's loss and lam = 1e-5, streaming takes 6.3 s and the stored matrix 17 s
 _CERTAIN = 3.0
 
 
@@ -46,7 +46,7 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outpu
 
 
 def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> bool:
-    """Whether the Gram matrix is computed in tiles and dropped: asked for, or it does not fit, or it does not pay."""
+    """Whether to compute the Gram matrix in tiles: on request, if it does not fit in memory, or if that is faster."""
     n, solver = X.shape[0], settings.solver
     if not _can_stream(X, kernel, settings):
         return False
@@ -58,38 +58,38 @@ def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outp
     free = free_memory(X)
     if free is not None and _stored(n, n, solver.gram_copies, n_outputs) > free:
         return True
-    inverses = 2 * n**3 / FLOPS  # of the cheapest solve with a stored matrix
+    inverses = 2 * n**3 / FLOPS  # time of the cheapest solve with a stored matrix
     seconds = Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds
     return str(device(X)).startswith("cpu") and _CERTAIN * seconds < inverses
 
 
 def _can_stream(X: Array, kernel: OperatorKernel, settings: DualSettings) -> bool:
-    """Whether the estimator and the kernel do without a stored matrix, and the kernel has no features of its own."""
+    """Whether the estimator and the kernel work without a stored matrix, and the kernel has no explicit features."""
     is_plain = settings.approximation is None and "approximation" in settings.adjustable
     return is_plain and kernel.has_points_only and kernel.width(X) == X.shape[0]
 
 
 def warn_of_time(X: Array, settings: DualSettings, n_outputs: int) -> None:
-    """Warn about a fit without a stored matrix that nobody asked for, if it takes more than a minute by estimate."""
+    """Warn about a fit without a stored matrix that was not requested, if it is estimated to exceed a minute."""
     if str(device(X)).startswith("cpu"):
         warn_if_slow(X.shape[0], settings, n_outputs)
 
 
 def warn_if_slow(n: int, settings: DualSettings, n_outputs: int, n_threads: int = 1) -> None:
-    """Warn about the same, of a fit in several threads."""
+    """Warn as ``warn_of_time`` does, for a fit in several threads."""
     minutes = Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds / 60 / n_threads
     if settings.solver.chooses and minutes > 1:
         warn_user(
             f"The Gram matrix of {n} samples is not stored: the exact fit computes it in tiles, many times, and takes "
             f"about {minutes:.0f} minutes. approximation=Nystrom({_FEATURES}) takes seconds. The logger 'fenchel' "
-            "tells how far it is; solver='krylov' asks for it without this warning.",
+            "reports progress; solver='krylov' runs the same fit without this warning.",
             SlowFitWarning,
             "slow-fit",
         )
 
 
 def preconditioner(X: Array, settings: DualSettings, n_outputs: int) -> Approximation:
-    """Return the features that precede the exact solve, as many as the solver wants and the memory holds."""
+    """Return the features of the preconditioner of an exact solve, as many as the solver uses and memory allows."""
     n, free = X.shape[0], free_memory(X)
     solver = settings.solver if isinstance(settings.solver, Krylov) else Krylov()
     room = math.inf if free is None else (0.5 * free - _streamed(n, 0, n_outputs)) / (8 * n * _BASES)
@@ -97,17 +97,17 @@ def preconditioner(X: Array, settings: DualSettings, n_outputs: int) -> Approxim
 
 
 def _known(loss: Loss) -> Loss:
-    """Return the loss with some number for a threshold that is relative to the residuals, which are not known yet."""
+    """Return the loss with a placeholder for a threshold that is relative to the residuals, not known yet."""
     return loss.resolve(np.ones(1)) if loss.is_relative else loss
 
 
 def _least(n: int) -> int:
-    """Return the fewest features that are worth having."""
+    """Return the smallest useful number of features."""
     return int(math.sqrt(n))
 
 
 def _room(X: Array, n_outputs: int) -> int:
-    """Return the largest number of features whose fit the memory holds, in tens; 10 where it holds none."""
+    """Return the largest number of features that fits in memory, a multiple of 10 and at least 10."""
     free = free_memory(X)
     room = _FEATURES if free is None else (free / (8 * X.shape[0]) - n_outputs * _ITERATES) / _THIN
     return max(10, int(room) // 10 * 10)

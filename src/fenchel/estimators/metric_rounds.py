@@ -16,15 +16,15 @@ from fenchel.losses.relative import RelativeSize
 
 __all__ = ["MetricData", "MetricRound", "held_out_rounds", "outer_product"]
 
-_MOST = 2000  # samples over which gradients are averaged
-_SEARCHED = 1200  # samples on which rounds compare kernels, in a fifth of the time of the 2000 of the last search
-_WRONG = 4.0  # robust deviations beyond which an error counts no more, of a robust fit
+_MOST = 2000  # maximum number of samples over which gradients are averaged
+_SEARCHED = 1200  # samples on which rounds compare kernels; takes a fifth of the time of the 2000 of the final search
+_WRONG = 4.0  # robust deviations at which the errors of a robust fit are clipped
 _LEAST = 1e-4  # squared weight of a direction in which the fit is constant, relative to the largest
 
 
 @dataclass(frozen=True)
 class MetricData:
-    """A sample in coordinates, and how it is fitted."""
+    """A sample in coordinates, and the settings of its fits."""
 
     X: np.ndarray  # (n, d)
     Y: np.ndarray  # (n, p)
@@ -35,7 +35,7 @@ class MetricData:
     settings: dict[str, Any]  # of the regressors
 
     def part(self, rows: np.ndarray) -> "MetricData":
-        """Return some of the samples."""
+        """Return a subset of the samples."""
         observed = None if self.observed is None else self.observed[rows]
         return replace(self, X=self.X[rows], Y=self.Y[rows], counts=self.counts[rows], observed=observed)
 
@@ -49,7 +49,7 @@ class MetricData:
         return self._round(None)
 
     def next_round(self, before: "MetricRound") -> "MetricRound":
-        """Return the round with the metric of the gradients of the one before."""
+        """Return the round whose metric comes from the gradients of the previous round."""
         M = outer_product(self, before.model)
         values, vectors = (np.diag(M), None) if self.kind == "diagonal" else np.linalg.eigh(M)
         roots = np.sqrt(np.maximum(values, 0.0))
@@ -72,14 +72,14 @@ class MetricData:
         )
         model = OperatorKernelRegressor(search.kernel, loss=self.loss(search), lam=search.lam, **self.settings)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the regression itself has warned about the data
+            warnings.simplefilter("ignore")  # the regressor itself has warned about the data
             model.fit(self.X, self.Y, sample_weight=self.counts)
         return MetricRound(weights, search, model)
 
 
 @dataclass(frozen=True)
 class MetricRound:
-    """A metric of the standardised columns, (d,), (d, d) or ``None``, the kernel found with it, and a fitted model."""
+    """A metric on the standardised columns, (d,), (d, d) or ``None``, the kernel found with it, and a fitted model."""
 
     weights: np.ndarray | None
     search: KernelSearch
@@ -87,7 +87,7 @@ class MetricRound:
 
 
 def outer_product(data: MetricData, model: Any) -> np.ndarray:
-    """Return the average outer product of the gradients of a fitted model in standardised columns, (d, d)."""
+    """Return the average outer product of a fitted model's gradients in the standardised columns, (d, d)."""
     rows = np.random.default_rng(0).permutation(len(data.X))[:_MOST]
     points = as_like(data.X[rows], model._expansion.coef)
     gradients = host(expansion_gradient(model._expansion, points, almost_everywhere=True)).astype(np.float64)
@@ -99,9 +99,9 @@ def outer_product(data: MetricData, model: Any) -> np.ndarray:
 
 
 def held_out_rounds(data: MetricData, folds: list[np.ndarray], max_rounds: int) -> list[float]:
-    """Return the held-out error of each round, the plain metric first, until it falls no more.
+    """Return the held-out error of each round, the plain metric first, until it no longer decreases.
 
-    A metric follows the outputs that it was learned from: each fold learns its own, from the other samples.
+    A metric is fitted to the outputs that it was learned from, so each fold learns its own from the other samples.
     """
     parts = [data.part(np.setdiff1d(np.arange(len(data.X)), fold)) for fold in folds]
     rounds = [part.first_round() for part in parts]

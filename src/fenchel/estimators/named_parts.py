@@ -1,11 +1,11 @@
-"""Parts of an estimator that are given by a short name."""
+"""Nested parameters of parts of an estimator that are given by a short name."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
 from fenchel import decoders, losses, representations, solvers, task_losses
-from fenchel._component import from_name
+from fenchel._component import ShortReprMixin, from_name
 from fenchel.kernels import as_scalar_kernel
 from fenchel.kernels.operators import as_operator
 
@@ -16,7 +16,7 @@ def _by_name(room: Any, argument: str) -> Callable[[str], Any]:
     return partial(from_name, room=room, argument=argument)
 
 
-_PARTS: dict[str, Callable[[str], Any]] = {  # from the name of a parameter to what its short names mean
+_PARTS: dict[str, Callable[[str], Any]] = {  # maps the name of a parameter to the meaning of its short names
     "decoder": _by_name(decoders, "decoder"),
     "hidden_kernel": as_scalar_kernel,
     "kernel": as_scalar_kernel,
@@ -31,11 +31,11 @@ _PARTS: dict[str, Callable[[str], Any]] = {  # from the name of a parameter to w
 }
 
 
-class NamedPartsMixin:
-    """Nested parameters of parts that are given by a short name."""
+class NamedPartsMixin(ShortReprMixin):
+    """Mixin that allows setting nested parameters of parts given by a short name."""
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the estimator, or of its parts as in ``loss__kappa=0.5``.
+        """Set the parameters of the estimator or of its parts, as in ``loss__kappa=0.5``.
 
         A part that is given by its short name becomes an instance when one of its parameters is set.
 

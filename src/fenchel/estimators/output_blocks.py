@@ -1,4 +1,4 @@
-"""A model and its output operator, found together by block coordinate descent on one objective."""
+"""Joint fit of a model and its output operator by block coordinate descent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,19 +15,19 @@ from fenchel.solvers import Solution, Solver
 
 __all__ = ["OperatorFit", "OperatorSet", "held_out_errors", "learn_operator"]
 
-_FINEST = 1e-4  # gap of a block over that of the whole, below which a block is not solved more finely
-_WRONG = 4.0  # robust deviations beyond which an error counts no more, of a robust fit
+_FINEST = 1e-4  # smallest gap of a block relative to that of the joint problem
+_WRONG = 4.0  # robust deviations at which the errors of a robust fit are clipped
 
 
 @dataclass(frozen=True)
 class OperatorSet:
     r"""The operators :math:`A = \delta I + U U^\top` of trace p, with at most ``rank`` columns in U."""
 
-    share: float  # delta, in (0, 1]; 1 leaves the identity alone
-    rank: int | None = None  # None: any
+    share: float  # delta, in (0, 1]; 1 is the identity
+    rank: int | None = None  # None: no limit
 
     def best(self, moment: np.ndarray) -> tuple[np.ndarray, float]:
-        r"""Return the operator with the least :math:`\mathrm{tr}(A^{-1} S)` for a moment S (p, p), and that value.
+        r"""Return the operator that minimises :math:`\mathrm{tr}(A^{-1} S)` for a moment S (p, p), and the minimum.
 
         It has the eigenvectors of S, and the eigenvalues :math:`\max(\delta, c \sqrt{s_j})` with c set by the trace.
         """
@@ -37,12 +37,12 @@ class OperatorSet:
         return (vectors * values) @ vectors.T, float(np.sum(squares / values))
 
     def largest(self, products: np.ndarray) -> float:
-        r"""Return the largest :math:`\mathrm{tr}(A G)` of the set, for a positive semidefinite G (p, p)."""
+        r"""Return the maximum of :math:`\mathrm{tr}(A G)` over the set, for a positive semidefinite G (p, p)."""
         p, top = len(products), float(np.linalg.eigvalsh((products + products.T) / 2)[-1])
         return float(self.share * np.trace(products) + p * (1 - self.share) * top)
 
     def _filled(self, roots: np.ndarray) -> np.ndarray:
-        """Return eigenvalues of sum p for descending roots (p,): multiples of them, elsewhere the share."""
+        """Return eigenvalues with sum p for descending roots (p,): multiples of the roots, but at least the share."""
         p = len(roots)
         for k in range(p if self.rank is None else min(self.rank, p), 0, -1):
             factor = (p - self.share * (p - k)) / np.sum(roots[:k])
@@ -64,8 +64,8 @@ class OperatorFit:
     operator: np.ndarray  # (p, p)
     objectives: list[float]
     gaps: list[float]  # relative duality gap of each block of the model
-    gap: float = np.inf  # that of the problem over model and operator, relative
-    is_done: bool = False  # whether the gap is small or, with a rank, the objective falls no more
+    gap: float = np.inf  # relative duality gap of the joint problem over model and operator
+    is_done: bool = False  # whether the gap is small or, with a rank, the objective no longer decreases
 
     @property
     def products(self) -> np.ndarray:
@@ -80,10 +80,10 @@ class OperatorFit:
         return float(np.sum(self.operator * self.products))
 
     def certified(self, operators: OperatorSet) -> "OperatorFit":
-        r"""Return the fit with the gap of the problem over model and operator.
+        r"""Return the fit with the gap of the joint problem over model and operator.
 
-        For any duals, the least over A of the dual objective is a lower bound of the least objective; A is in it only
-        through :math:`-\frac\lambda2 \mathrm{tr}(A G)`.
+        For any duals, the minimum over A of the dual objective is a lower bound of the minimum objective; it depends on
+        A only through :math:`-\frac\lambda2 \mathrm{tr}(A G)`.
         """
         certificate, lam = self.solution.certificate, self.problem.lam
         excess = lam / 2 * (operators.largest(self.products) - self.energy)
@@ -100,11 +100,11 @@ def learn_operator(
     max_iter: int,
     start: OperatorFit | None = None,
 ) -> OperatorFit:
-    """Minimise over the model and the operator in turn, from a problem whose operator is the identity.
+    """Minimise alternately over the model and the operator, starting from the identity.
 
-    Each operator is in closed form, each model is solved to the relative gap ``block_tol``, tightened where the
-    objective no longer falls. The descent ends when the gap of the whole is at most ``tol``; with a rank, where that
-    gap need not close, when the objective no longer falls.
+    Operators have a closed form; models are solved to the relative gap ``block_tol``, which is tightened if the
+    objective no longer decreases. The descent ends when the gap of the joint problem is at most ``tol``; with a rank,
+    for which that gap may not close, it ends when the objective no longer decreases.
     """
     if start is None:
         targets = host(problem.targets)
@@ -140,9 +140,9 @@ def held_out_errors(
     max_iter: int,
     is_robust: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the squared held-out errors (sets, lams, samples) and the weights of the samples; folds learn their own.
+    """Return the squared held-out errors (sets, lams, samples) and the sample weights; each fold learns its operators.
 
-    Where ``is_robust``, errors count up to four robust deviations of those of the first set at the first lam.
+    If ``is_robust``, errors are clipped at four robust deviations of those of the first set at the first lam.
     """
     n, everyone = problem.targets.shape[0], np.arange(problem.targets.shape[0])
     errors = np.full((len(sets), len(lams), n), np.nan)
@@ -166,7 +166,7 @@ def held_out_errors(
 def _fitted(
     problem: DualProblem, operator: np.ndarray, solver: Solver, tol: float, start: Array | None = None
 ) -> OperatorFit:
-    """Solve the problem with an operator, on the factorisation of the problem without one."""
+    """Solve the problem with an operator, using the factorisation of the problem without one."""
     basis: Any = None if problem.gram.why_not_factorize else problem.shared.factorize()
     gram = Kronecker(problem.gram.terms[0][0], Output(as_like(operator, problem.targets)), basis)
     coupled = replace(problem, gram=gram)
@@ -177,7 +177,7 @@ def _fitted(
 
 
 def _distances(problem: DualProblem, fold: np.ndarray, fit: OperatorFit, products: Array) -> np.ndarray:
-    """Return the distances of held-out outputs to their predictions, from the kernel times the duals."""
+    """Return the distances between held-out outputs and predictions, from the kernel times the duals."""
     predictions = host(products) @ fit.operator * fit.problem.scale
     residuals = host(problem.targets)[fold] - predictions
     residuals = residuals if problem.root is None else residuals / host(problem.root)[fold]

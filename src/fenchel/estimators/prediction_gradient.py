@@ -1,4 +1,4 @@
-"""Derivatives of predictions in the inputs."""
+"""Derivatives of predictions with respect to the inputs."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from fenchel.kernels.kinks import almost_everywhere as without_kinks
 
 __all__ = ["expansion_gradient"]
 
-_BLOCK_BYTES = 2**26  # of the kernel times the coefficients of every output
+_BLOCK_BYTES = 2**26  # size of a block of kernel gradients times the coefficients of every output
 
 
 def expansion_gradient(
@@ -20,12 +20,12 @@ def expansion_gradient(
 ) -> Array:
     """Return the derivatives of an expansion at checked inputs, (n, p, d), in blocks of inputs.
 
-    ``matrix`` (p, points) holds the output operator, as for ``KernelExpansion.evaluate``.
+    ``matrix`` (p, points) includes the output operator, as for ``KernelExpansion.evaluate``.
     """
     terms = getattr(expansion.kernel, "terms", None)
     if terms is None or is_sparse(X) or X.ndim != 2:
         raise IncompatibleError(
-            f"Gradients are for scalar kernels of dense vectors, shape (n, d), times operators. Got X of shape "
+            f"Gradients need a scalar kernel of dense vectors, shape (n, d), times an operator. Got X of shape "
             f"{tuple(X.shape)} and {type(expansion.kernel).__name__}."
         )
     xp = namespace(X)
@@ -36,7 +36,7 @@ def expansion_gradient(
     parts = []
     for kernel, operator in terms if matrix is None else terms[:1]:
         own = _applied(operator, coef, matrix)
-        if Z is not None and kernel.has_features and coef.shape[0] > 0:  # which are fewer to multiply by than points
+        if Z is not None and kernel.has_features and coef.shape[0] > 0:  # there are fewer features than points
             own = kernel.features(Z).T @ own
         parts.append((without_kinks(kernel) if almost_everywhere else kernel, own))
     if coef.shape[0] == 0:
@@ -59,7 +59,7 @@ def _gradient(kernel: ScalarKernel, X: Array, Z: Array | None, coef: Array) -> A
 
 
 def _applied(operator: Any, coef: Array, matrix: Array | None) -> Array:
-    """Return coefficients after an output operator: ``None``, a diagonal or a matrix."""
+    """Apply an output operator (``None``, a diagonal or a matrix) to coefficients."""
     if matrix is not None:
         return coef @ as_like(matrix, coef)
     if operator is None:

@@ -1,4 +1,4 @@
-"""The whole quantile function of an output given an input, in one fit."""
+"""Regression of the entire conditional quantile function in one fit."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -42,18 +42,18 @@ from fenchel.solvers import Auto, Solver
 
 __all__ = ["QuantileFunctionRegressor"]
 
-_FINE = np.linspace(0, 1, 201)  # levels on which functions are put in order
+_FINE = np.linspace(0, 1, 201)  # levels at which predictions are sorted
 _COVERAGE = Interval(0, 1)
 _SAMPLES = Interval(1, float("inf"), "left", integer=True)
 
 
 @dataclass(frozen=True)
 class EncodedQuantiles:
-    """Outputs at every level, less their marginal quantiles or what a pilot predicts."""
+    """Outputs at every level, minus their marginal quantiles or the predictions of a pilot."""
 
     level_set: LevelSet
     marginal: MarginalQuantiles
-    outputs: Array  # with a positive weight, (n,) or (n, d)
+    outputs: Array  # of the samples with a positive weight, (n,) or (n, d)
     pilot: QuantilePilot | None = None
 
     @property
@@ -63,86 +63,87 @@ class EncodedQuantiles:
 
 
 class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Quantiles of every level in one model, with a certified duality gap.
+    r"""Quantile regression at all levels in one model, with a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \int_0^1 \rho_\theta \bigl(y_i - q_0(\theta) - h(x_i)(\theta)\bigr) \, d\theta
         + \frac\lambda2 \|h\|^2, \qquad \rho_\theta(r) = \max(\theta r, (\theta - 1) r),
 
-    where :math:`q_0` is the quantile function of the outputs alone and :math:`h` is in the space of the kernel
-    :math:`(k(x, z) + c) \, g(\theta, \theta')`. Predictions :math:`q_0 + h(x)` are known at every level.
+    where :math:`q_0` is the marginal quantile function of the outputs and :math:`h` is in the space of the kernel
+    :math:`(k(x, z) + c) \, g(\theta, \theta')`. Predictions :math:`q_0 + h(x)` are available at every level.
 
     Parameters
     ----------
     kernel : kernel, str or callable, default="gaussian"
         Kernel :math:`k` of the inputs.
     level_kernel : kernel, str, callable or None, default=None
-        Kernel :math:`g` of the levels; ``None`` is ``Laplacian(2.0)``. A constant kernel shifts all quantiles alike; a
-        narrow one fits each level by itself.
+        Kernel :math:`g` of the levels; ``None`` is ``Laplacian(2.0)``. A constant kernel shifts all quantiles by the
+        same amount; a narrow one fits each level separately.
     lam : float, default=1e-3
-        Weight of the squared norm. It has the unit of the outputs: doubling them asks for half of it.
+        Weight of the squared norm. It depends on the scale of the outputs: if these are doubled, halve it.
     levels : int or array of shape (m,), default=20
-        Levels at which the loss is taken: their number, or the levels themselves, increasing, with equal weights.
+        Levels at which the loss is evaluated: their number, or an increasing array of levels, which get equal weights.
     quadrature : {"gauss_legendre", "uniform"}, default="gauss_legendre"
-        Quadrature rule for the levels: the nodes of Gauss and Legendre, or midpoints of equal intervals.
+        Quadrature rule for the levels: Gauss-Legendre nodes, or midpoints of equal intervals.
     intercept : float, default=1.0
-        The constant :math:`c` added to the kernel of the inputs: the model has an intercept function :math:`b(\theta)`
-        whose squared norm is penalised :math:`1 / c` times as much as the rest; 0 leaves :math:`q_0` alone.
+        The constant :math:`c` added to the kernel of the inputs. It gives the model an intercept function
+        :math:`b(\theta)` whose squared norm is penalised :math:`1 / c` times as much as the rest; with 0, :math:`q_0`
+        is the only intercept.
     coupling : array of shape (d, d) or None, default=None
-        Positive semidefinite matrix between several outputs; ``None`` fits them as separate models.
+        Positive semidefinite matrix that couples several outputs; ``None`` fits them separately.
     non_crossing : bool, default=False
-        Whether predictions are put in order, so that a higher level never has a lower quantile.
+        Whether to sort predictions, so that a higher level never has a lower quantile.
     solver : Solver or str, default="auto"
         ``"auto"`` or a solver's name or instance.
     tol : float, default=1e-6
-        The relative duality gap at which the fit is done.
+        The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Most iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     pilot : bool, default=False
-        Whether :math:`q_0` is a quantile function :math:`q_0(x, \theta)` of the inputs too, from regressions with the
-        same kernel in closed form, and residuals are in units of a spread :math:`s(x)`; see Notes.
+        Whether to let :math:`q_0(x, \theta)` depend on the inputs too, through closed-form regressions with the same
+        kernel, and to scale residuals by a spread :math:`s(x)`; see Notes.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
     levels_, level_weights_ : array of shape (m,)
-        The levels and their weights, whose sum is 1.
+        The levels and their quadrature weights, which sum to 1.
     crossing_rate_ : float
-        Share of the pairs of neighbouring levels, over the training samples, in which the quantile of the higher level
-        is below the other; counted before predictions are put in order.
+        Fraction of pairs of neighbouring levels, over the training samples, whose quantiles cross; computed before
+        predictions are sorted.
     marginal_ : callable
-        The quantile function of the training outputs alone: takes levels and gives values, (levels, d).
+        The marginal quantile function of the training outputs, which maps levels to values, (levels, d).
     pilot_ : QuantilePilot or None
-        The pilot.
+        The fitted pilot.
     dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, history_
         As for ``OperatorKernelRegressor``.
 
     Notes
     -----
-    The duals :math:`a_i(\theta)` are in the box :math:`[\theta - 1, \theta]`. With m levels the fit holds the Gram
-    matrix and its eigenvectors, :math:`n \times n`, and some 25 arrays :math:`n \times m`; the Newton steps take a
-    system of the duals that are off the ends of the box.
+    The duals :math:`a_i(\theta)` lie in the box :math:`[\theta - 1, \theta]`. With m levels the fit stores the Gram
+    matrix and its eigenvectors, :math:`n \times n`, and about 25 arrays of shape :math:`n \times m`; each Newton step
+    solves a system in the duals that are strictly inside the box.
 
-    The penalty pulls the model to the marginal quantiles, which are the best ones without inputs: what is left for the
-    intercept function to correct is small, and its light penalty does no harm. It keeps the dual a box without a
-    constraint that ties the samples, so that every iterate can be certified.
+    The penalty shrinks the model towards the marginal quantiles, which are optimal without inputs: the intercept
+    function has little left to correct, and its light penalty does no harm. Penalising it leaves the dual with box
+    constraints only, without one that couples the samples, so that every iterate can be certified.
 
-    In order (``non_crossing=True``) is by rearrangement: the values at 201 equally spaced levels and at those of the
-    model are sorted, and interpolated. Where they were in order already nothing changes, and the result does not depend
-    on which levels are asked for.
+    With ``non_crossing=True`` predictions are rearranged: the values at 201 equally spaced levels and at the levels of
+    the model are sorted and interpolated. Predictions that do not cross are unchanged, and the result does not depend
+    on the requested levels.
 
     With ``pilot=True`` the loss is :math:`\rho_\theta((y_i - q_0(x_i, \theta)) / s(x_i) - h(x_i)(\theta))` and
-    predictions are :math:`q_0(x, \theta) + s(x) \, h(x)(\theta)`. Three pilots are made of ridge regressions on one
-    factorisation, each with the lam of its least leave-one-out error: mean and log spread of the output with the
-    quantiles of standardised residuals; the same for its normal scores; the distribution function at thirty thresholds,
-    or all values of an output that has fewer. :math:`q_0` is their weighted mean with the least leave-one-out pinball
-    loss, the weights being pulled a little towards equal ones unless most values of the output recur, and s is the
-    spread of the first. In the problem that is solved and certified, :math:`q_0` and s at :math:`x_i`
-    are the predictions without sample i.
+    predictions are :math:`q_0(x, \theta) + s(x) \, h(x)(\theta)`. Three pilots are built from ridge regressions that
+    share one factorisation, each with the lam that minimises its leave-one-out error: the mean and log spread of the
+    output, with the quantiles of standardised residuals; the same for its normal scores; and the distribution function
+    at thirty thresholds, or at all values of an output that has fewer. :math:`q_0` is their weighted mean with the
+    smallest leave-one-out pinball loss, where the weights are shrunk slightly towards equal ones unless most values of
+    the output recur, and s is the spread of the first pilot. In the problem that is solved and certified, :math:`q_0`
+    and s at :math:`x_i` are predictions without sample i.
 
-    Outputs that are curves are several outputs: give the values of a kernel at pairs of points as ``coupling``.
+    Curves are treated as several outputs: pass the values of a kernel at pairs of points as ``coupling``.
 
     References
     ----------
@@ -208,7 +209,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         y : array of shape (n,) or (n, d)
             Outputs.
         sample_weight : array of shape (n,) or None, default=None
-            How often each sample counts.
+            Sample weights; a sample of weight 2 counts twice.
 
         Returns
         -------
@@ -220,7 +221,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return self._expose(*fit_refined(encoding, settings))
 
     def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
-        """Predict quantiles, of any levels.
+        """Predict quantiles at any levels.
 
         Parameters
         ----------
@@ -232,7 +233,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         Returns
         -------
         y : array of shape (n,) or (n, q), with several outputs (n, d) or (n, q, d)
-            The quantiles; without the axis of levels if one number was given.
+            The quantiles, without the axis of levels if ``quantiles`` is a number.
         """
         levels = as_levels(quantiles, "quantiles")
         X = new_inputs(self, X)
@@ -249,12 +250,12 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         X : array of shape (n, features)
             Inputs, as for ``predict``.
         coverage : float, default=0.9
-            Probability that the output falls inside, in (0, 1).
+            Nominal probability that the output falls inside the interval, in (0, 1).
 
         Returns
         -------
         ends : array of shape (n, 2), or (n, 2, d) with several outputs
-            Lower and upper ends: the quantiles of levels (1 - coverage) / 2 and (1 + coverage) / 2.
+            Lower and upper ends: the quantiles at levels (1 - coverage) / 2 and (1 + coverage) / 2.
         """
         check_parameter(f"{type(self).__name__}.predict_interval", "coverage", coverage, _COVERAGE)
         return self.predict(X, [(1 - coverage) / 2, (1 + coverage) / 2])
@@ -267,14 +268,14 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         X : array of shape (n, features)
             Inputs, as for ``predict``.
         n_samples : int, default=1
-            Draws for each input.
+            Number of draws for each input.
         random_state : int, RandomState or None, default=None
-            Where the randomness comes from.
+            Seed of the random draws.
 
         Returns
         -------
         draws : array of shape (n, n_samples), or (n, n_samples, d) with several outputs
-            Quantiles, in order, of uniformly drawn levels; several outputs are drawn independently.
+            Sorted quantiles at uniformly drawn levels; several outputs are drawn independently.
         """
         check_parameter(f"{type(self).__name__}.sample", "n_samples", n_samples, _SAMPLES)
         X = new_inputs(self, X)
@@ -288,7 +289,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return draws[:, :, 0] if self._is_flat else draws
 
     def score(self, X: Array, y: Array, sample_weight: Array | None = None) -> float:
-        """Return the share of the pinball loss of the marginal quantiles of y that the model removes.
+        """Return the relative reduction of the pinball loss, compared with the marginal quantiles of y.
 
         Parameters
         ----------
@@ -298,7 +299,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         Returns
         -------
         score : float
-            One less the ratio of the losses, integrated over the levels of the model; at most 1.
+            One minus the ratio of the losses, integrated over the levels of the model; at most 1.
         """
         X = new_inputs(self, X)
         counts, losses = sample_counts(sample_weight, X), self._losses(X, y)
@@ -311,11 +312,11 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return 1 - error / total
 
     def _losses(self, X: Array, y: Array) -> np.ndarray:
-        """Return the loss of each sample, integrated over the levels of the model; outputs add up."""
+        """Return the loss of each sample, integrated over the levels of the model and summed over outputs."""
         predicted, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
         n = len(predicted)
         if len(truth) != n:
-            raise ValueError(f"X and y must have as many samples. Got {n} and {len(truth)}.")
+            raise ValueError(f"X and y must have the same number of samples. Got {n} and {len(truth)}.")
         return self._integrated(truth.reshape(n, 1, -1) - predicted.reshape(n, len(self.levels_), -1))
 
     def _integrated(self, residuals: np.ndarray) -> np.ndarray:
@@ -323,23 +324,23 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return np.sum(pinball(residuals, self.levels_, self.level_weights_), axis=1)
 
     def _quantiles(self, X: Array, levels: np.ndarray) -> Array:
-        """Return the quantiles as the model has them, (n, levels, d)."""
+        """Return the quantiles before sorting, (n, levels, d)."""
         values = values_at_levels(self, X, levels)
         if self.pilot_ is None:
             return values + as_like(self.marginal_(levels), values)
         return self.pilot_.corrected(self.pilot_.columns(X), values, levels)
 
     def _ordered(self, X: Array) -> tuple[np.ndarray, Array]:
-        """Return fine levels, and sorted quantiles at them, (n, levels, d)."""
+        """Return a fine grid of levels, and the sorted quantiles at these levels, (n, levels, d)."""
         grid = np.union1d(_FINE, self.levels_)
         values = self._quantiles(X, grid)
         return grid, namespace(values).sort(values, axis=1)
 
     def _in_order(self, X: Array, levels: np.ndarray) -> Array:
-        """Return quantiles that never fall with the level, (n, levels, d)."""
+        """Return quantiles that never decrease with the level, (n, levels, d)."""
         grid, values = self._ordered(X)
         xp, near = namespace(values), grid[np.argmin(np.abs(grid - levels[:, None]), axis=1)]
-        levels = np.where(np.abs(near - levels) < 1e-12, near, levels)  # values that recur are kept to the last bit
+        levels = np.where(np.abs(near - levels) < 1e-12, near, levels)  # levels of the grid are met exactly
         turned = xp.permute_dims(values, (0, 2, 1)) @ interpolation(grid, levels, values)
         return xp.permute_dims(turned, (0, 2, 1))
 
@@ -352,7 +353,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     def _encode(
         self, X: Array, y: Outputs, sample_weight: Array | None, settings: DualSettings, double: bool = False
     ) -> EncodedQuantiles:
-        """Return checked data in coordinates: the output at every level, less its marginal quantile."""
+        """Return checked data in coordinates: the output at every level, minus its marginal quantile."""
         name = type(self).__name__
         for parameter in ("non_crossing", "pilot"):
             check_parameter(name, parameter, getattr(self, parameter), Options((True, False)))
@@ -375,7 +376,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     def _rest(
         self, X: Array, outputs: Array, sample_weight: Array | None, settings: DualSettings
     ) -> tuple[Array, QuantilePilot]:
-        """Return what a pilot leaves of the outputs at every level, in units of their spread, and the pilot."""
+        """Return the residuals of a pilot at every level, in units of the spread, and the pilot."""
         kernel = as_operator_kernel(input_kernel(self))
         stored = replace(settings, solver=Auto())  # regressions in closed form need the Gram matrix
         training_set = encode(X, outputs, kernel, Euclidean(), stored, sample_weight)
@@ -393,7 +394,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return self
 
     def _crossings(self, fitted: FittedDual) -> float:
-        """Return the share of neighbouring levels that cross in the training sample."""
+        """Return the fraction of neighbouring levels whose quantiles cross in the training sample."""
         predictions = fitted.problem.unscale(fitted.solution.predictions)
         values = host(fitted.training_set.representation.decode(predictions))
         if self.pilot_ is None:
@@ -414,5 +415,5 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
 
 
 def _on_host(array: Array) -> np.ndarray:
-    """Return numbers as a NumPy array of float64."""
+    """Return numbers as a float64 NumPy array."""
     return np.asarray(array if is_host(array) else host(array), dtype=np.float64)

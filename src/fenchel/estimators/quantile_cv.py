@@ -1,4 +1,4 @@
-"""Quantile functions with lam and the kernels chosen by cross-validation."""
+"""``QuantileFunctionRegressor`` with lam and the kernels chosen by cross-validation."""
 
 import warnings
 from collections.abc import Iterator
@@ -32,80 +32,81 @@ from fenchel.losses import Loss
 
 __all__ = ["QuantileFunctionRegressorCV"]
 
-_LAMS = [1e15, *np.logspace(1, -3, 9).tolist()]  # of the remainder of a pilot; the first leaves it as it is
+_LAMS = [1e15, *np.logspace(1, -3, 9).tolist()]  # for the residuals of a pilot; the first leaves the pilot unchanged
 _FITTED = (
     "crossing_rate_",
     "level_weights_",
     "levels_",
     "marginal_",
     "pilot_",
-)  # of the best estimator, beside the common ones
+)  # attributes of the best estimator besides the common ones
 
 
 class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """``QuantileFunctionRegressor`` with kernel and lam chosen by cross-validation.
 
-    With no argument nothing has to be known of the data. The kernel is found by leave-one-out in closed form
-    (``fenchel.kernel_search``) for three regressions at once: of the output, of its normal scores and of its
-    distribution function. A pilot made of them, with left-out predictions, gives a quantile function and a spread for
-    each input; what it leaves of the outputs, in units of the spread, is fitted by the certified pinball problem.
-    Predictions do not depend on the units of inputs and outputs.
+    The defaults need no knowledge of the data. The kernel is chosen by closed-form leave-one-out errors
+    (``fenchel.kernel_search``) of three regressions at once: of the output, of its normal scores and of its
+    distribution function. A pilot built from their leave-one-out predictions gives a quantile function and a spread for
+    each input; its residuals, in units of the spread, are fitted by the certified pinball problem. Predictions do not
+    depend on the units of inputs and outputs.
 
     The error of a held-out sample is its pinball loss, integrated over the levels. With a given kernel there is no
-    pilot, and each fold is a path of its own: one factorisation serves every lam, and the marginal quantiles are those
-    of the training part: taken from all samples they would favour models that are nothing else.
+    pilot, and each fold is solved as a separate path: one factorisation serves every lam, and the marginal quantiles
+    are those of the training part, since marginal quantiles of all samples would favour models that add nothing to
+    them.
 
     Parameters
     ----------
     kernel : "auto", kernel, str, callable, or list of these, default="auto"
-        Kernel of the inputs; of a list the best one is taken. ``"auto"`` searches for a kernel of the columns of X, on
-        2000 samples at most.
+        Kernel of the inputs, or a list to choose from. ``"auto"`` searches for a kernel on the columns of X, using at
+        most 2000 samples.
     level_kernel : kernel, str, callable, None, or list of these, default=None
-        Kernel of the levels; of a list the best one is taken.
+        Kernel of the levels, or a list to choose from.
     lams : sequence of float or None, default=None
-        Regularisation weights; ``None`` is 13 values from 1e-6 to 1, and with a pilot 1e15, which leaves the pilot as
-        it is, and 9 values from 10 to 1e-3.
+        Regularisation weights. ``None`` is 13 values from 1e-6 to 1; with a pilot, it is 1e15, which leaves the pilot
+        unchanged, and 9 values from 10 to 1e-3.
     levels, quadrature, intercept, coupling
         As for ``QuantileFunctionRegressor``.
     non_crossing : bool or "auto", default="auto"
-        As for ``QuantileFunctionRegressor``; ``"auto"`` puts predictions in order if there is a pilot.
+        As for ``QuantileFunctionRegressor``; ``"auto"`` sorts predictions if there is a pilot.
     cv, aggregate
         As for ``OperatorKernelRegressorCV``.
     tol
         As for ``QuantileFunctionRegressor``.
     cv_tol : float, default=1e-3
-        The relative duality gap to which the folds are solved: enough to compare. The chosen model is solved to
-        ``tol``.
+        The relative duality gap to which the folds are solved. The chosen model is solved to ``tol``.
     n_jobs : int or None, default=None
-        Threads over the folds.
+        Number of threads over the folds.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     pilot : bool or "auto", default="auto"
-        As for ``QuantileFunctionRegressor``; ``"auto"`` has a pilot for ``kernel="auto"``.
+        As for ``QuantileFunctionRegressor``; ``"auto"`` uses a pilot for ``kernel="auto"``.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
 
     Attributes
     ----------
     best_lam_ : float
-        The chosen lam: that of the least error, or with a pilot the largest one whose error is larger by at most .1 %.
+        The chosen lam: the one with the smallest error or, with a pilot, the largest one whose error exceeds the
+        smallest by at most 0.1 %.
     best_kernel_, best_level_kernel_ : kernel, str or callable
         The chosen kernels.
     search_ : dict of lists or None
-        What the kernel search tried, as for ``OperatorKernelRegressorCV``; ``None`` for a given kernel.
+        Results of the kernel search, as for ``OperatorKernelRegressorCV``; ``None`` for a given kernel.
     lams_ : list
-        The grid.
+        The values of lam that were compared.
     cv_errors_ : array of shape (1, n_lams)
-        Integrated pinball losses of held-out samples for the chosen kernels, aggregated over folds; with a pilot, those
-        of each output are in units of its mean spread.
+        Integrated pinball losses of held-out samples for the chosen kernels, aggregated over folds. With a pilot, the
+        losses of each output are divided by its mean spread.
     fold_errors_ : array of shape (1, n_lams, n_folds)
         The same for each fold.
     cv_gaps_ : array of shape (1, n_lams)
         Largest relative duality gap over the folds.
     kernel_errors_ : array of shape (n_kernels × n_level_kernels, n_lams)
-        ``cv_errors_`` of every pair, the kernel of the levels running fastest.
+        ``cv_errors_`` of every pair of kernels; the kernel of the levels varies fastest.
     best_estimator_ : QuantileFunctionRegressor
-        The model fitted on the whole sample; its fitted attributes are attributes of this one too.
+        The model fitted on the whole sample; its fitted attributes are also available on this object.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
     >>> bool(0.85 < np.mean((low <= y) & (y <= high)) < 0.98)
     True
 
-    Parts that are named mean what they mean elsewhere:
+    Given kernels are used as they are:
 
     >>> model = QuantileFunctionRegressorCV([Gaussian(0.3), Gaussian(300.0)], lams=[1e-4, 1e-2]).fit(X, y)
     >>> model.best_kernel_, model.kernel_errors_.shape
@@ -163,13 +164,18 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         self.certificate = certificate
 
     @all_or_nothing
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: Any = None) -> Self:
         """Choose lam and the kernel, then fit on the whole sample.
 
         Parameters
         ----------
         X, y, sample_weight : array
             As for ``QuantileFunctionRegressor.fit``.
+        groups : array of shape (n,) or None, default=None
+            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
+            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
+            The regressions of a pilot choose their lam by leaving out single samples; pass ``pilot=False`` if
+            replicates are many.
 
         Returns
         -------
@@ -183,25 +189,25 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         errors, best = [], None
         for kernel, level_kernel in self._kernels():
             estimator, trials = self._estimator(kernel, level_kernel), None
-            search = self._search(estimator)
+            search = self._search(estimator, groups)
             if is_auto(kernel):
                 kernel, trials = _found_kernel(estimator, search, X, y, sample_weight)
                 estimator.set_params(kernel=kernel)
-            estimator.set_params(lam=min(search.lams))  # which needs most features
+            estimator.set_params(lam=min(search.lams))  # the smallest lam needs the most features
             encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
             pilot = encoded.pilot
             result = self._searched(search, estimator, encoded) if pilot is None else _searched_rest(search, encoded)
             errors.append(result.cv_errors[0])
             if best is None or result.cv_errors.min() < best[0].cv_errors.min():
                 best, chosen = (result, estimator, encoded), (kernel, level_kernel, trials)
-        assert best is not None  # _kernels has looked
+        assert best is not None  # _kernels returns at least one pair
         self.kernel_errors_ = np.stack(errors)
         expose_best(self, best[1], best[2], best[0], _FITTED)
         self.best_kernel_, self.best_level_kernel_, self.search_ = chosen
         return self
 
     def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
-        """Predict quantiles with the chosen model, as ``QuantileFunctionRegressor.predict`` does."""
+        """Predict quantiles with the chosen model; see ``QuantileFunctionRegressor.predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X, quantiles)
 
@@ -211,7 +217,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         return self.best_estimator_.predict_interval(X, coverage)
 
     def sample(self, X: Array, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
-        """Draw outputs from the distributions that the chosen model predicts."""
+        """Draw outputs from the distributions predicted by the chosen model."""
         check_is_fitted(self)
         return self.best_estimator_.sample(X, n_samples, random_state)
 
@@ -230,9 +236,9 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
                 raise ValueError(f"The {name!r} parameter must hold at least one kernel. Got none.")
         return list(product(*lists))
 
-    def _search(self, estimator: QuantileFunctionRegressor) -> Search:
+    def _search(self, estimator: QuantileFunctionRegressor, groups: Any) -> Search:
         """Return the search over lam, on a grid that depends on whether there is a pilot."""
-        search = Search.of(self, [estimator._settings().loss])
+        search = Search.of(self, [estimator._settings().loss], groups)
         if estimator.pilot and self.lams is None:
             search = replace(search, lams=_LAMS)
         return replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
@@ -240,7 +246,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
     def _searched(
         self, search: Search, estimator: QuantileFunctionRegressor, encoded: EncodedQuantiles
     ) -> SearchResult:
-        """Return the errors of a path on the training part of each fold."""
+        """Return the held-out errors of a path on the training part of each fold."""
         training_set, lams = encoded.training_set, search.lams
         folds, n, weights = search.folds(training_set), training_set.n_samples, training_set.counts
         model = clone(estimator).set_params(tol=search.tol)
@@ -249,7 +255,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
             train = np.setdiff1d(np.arange(n), test)
             X, y = _rows(encoded, train, train)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # there is one warning for all folds
+                warnings.simplefilter("ignore", ConvergenceWarning)  # one warning is given for all folds
                 surface = path(model, X, y, lams, sample_weight=weights[train])
             X, y = _rows(encoded, test, train)
             return np.stack([surface.model(0, k)._losses(X, y) for k in range(len(lams))]), surface.gaps[0]
@@ -292,21 +298,22 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
 def _found_kernel(
     estimator: QuantileFunctionRegressor, search: Search, X: Array, y: Array, sample_weight: Array | None
 ) -> tuple[ScalarKernel, dict[str, list[Any]]]:
-    """Return the kernel with the least leave-one-out error of the regressions of a pilot, and what was tried."""
+    """Return the kernel with the smallest leave-one-out error of the pilot's regressions, and the trials."""
     plain = clone(estimator).set_params(kernel=Constant(), pilot=False, approximation=None)
     encoded = plain._encode(X, y, sample_weight, plain._settings().swept(), double=True)
     training_set = encoded.training_set
     search.folds(training_set)  # raises if there are too few samples
     outputs = host(encoded.outputs).reshape(training_set.n_samples, -1)
     targets = pilot_targets(outputs, training_set.counts)
-    result = search_kernel(training_set.X, targets, training_set.weights)
+    groups = search.groups if search.groups is None or training_set.index is None else search.groups[training_set.index]
+    result = search_kernel(training_set.X, targets, training_set.weights, groups=groups)
     return result.kernel, trial_table({False: result})
 
 
 def _searched_rest(search: Search, encoded: EncodedQuantiles) -> SearchResult:
-    """Return the errors of models of what a pilot has left, whose own predictions are left out already.
+    """Return the held-out errors of models of a pilot's residuals; the pilot's predictions are leave-one-out already.
 
-    Spreads are in units of their means: outputs of different units count alike.
+    Spreads are divided by their means, so that outputs with different units count equally.
     """
     training_set, level_set, pilot = encoded.training_set, encoded.level_set, encoded.pilot
     assert pilot is not None
@@ -326,7 +333,7 @@ def _searched_rest(search: Search, encoded: EncodedQuantiles) -> SearchResult:
 
 
 def _rows(encoded: EncodedQuantiles, rows: np.ndarray, columns: np.ndarray) -> tuple[Array, Array]:
-    """Return inputs and outputs of some samples; of a Gram matrix, its entries with others."""
+    """Return inputs and outputs of some samples; of a Gram matrix, those rows and the given columns."""
     training_set = encoded.training_set
     xp = namespace(training_set.X)
     X, y = (xp.take(part, as_index(rows, training_set.X), axis=0) for part in (training_set.X, encoded.outputs))

@@ -1,4 +1,4 @@
-"""Pilots of quantile functions: kernel regressions in closed form, whose remainder is fitted by the pinball loss."""
+"""Pilot estimates of quantile functions: closed-form kernel regressions, refined by the pinball loss."""
 
 import math
 from collections.abc import Sequence
@@ -19,30 +19,30 @@ from fenchel.target_scale import TargetScale, standardized_targets
 
 __all__ = ["QuantilePilot", "fit_pilot", "pilot_targets", "pinball"]
 
-_THRESHOLDS = 30  # at which a distribution function is estimated
-_LEAST_SPREAD = 0.05  # of a residual, relative to the median: the logarithm of a smaller one says nothing
-_NOTHING = 1e-9  # a correction of so much of the spread is none
+_THRESHOLDS = 30  # thresholds at which a distribution function is estimated
+_LEAST_SPREAD = 0.05  # smallest residual relative to the median, below which logarithms are uninformative
+_NOTHING = 1e-9  # corrections below this fraction of the spread are ignored
 _SHARES = 10  # weights of the pilots are multiples of one tenth
-_EQUAL = 20  # samples that equal weights count as: few samples do not tell which pilot is best
+_EQUAL = 20  # pseudo-samples for equal weights, since few samples do not tell which pilot is best
 
 
 class Pilot(Protocol):
-    """A quantile function made of regressions: columns of conditional means."""
+    """A quantile function computed from regressions, whose conditional means are columns."""
 
     def quantiles(self, columns: np.ndarray, levels: np.ndarray) -> np.ndarray:
-        """Return the quantiles (n, levels) that predicted columns (n, k) mean."""
+        """Return the quantiles (n, levels) for predicted columns (n, k)."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Normal scores of an output: an increasing map, linear between the values of the sample."""
+    """Normal scores of an output: an increasing map that is linear between the values of the sample."""
 
     values: np.ndarray
     scores: np.ndarray
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray) -> "Scores":
-        """Return the map to normal scores: the normal quantiles of middle ranks."""
+        """Return the map to normal scores: the normal quantiles of mid-ranks."""
         values, mass = _distribution(y, weights)
         return cls(values, ndtri(np.cumsum(mass) - mass / 2))
 
@@ -51,13 +51,13 @@ class Scores:
         return np.interp(y, self.values, self.scores)
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        """Return the outputs that have the scores, inside the range of the sample."""
+        """Return the outputs with given scores, within the range of the sample."""
         return np.interp(scores, self.scores, self.values)
 
 
 @dataclass(frozen=True)
 class LocationScale:
-    r"""Quantiles :math:`m(x) + s(x) z(\theta)` of a mapped output; columns are m and log s."""
+    r"""Quantiles :math:`m(x) + s(x) z(\theta)` of a transformed output; the columns are m and log s."""
 
     positions: np.ndarray  # levels at which the quantile function z of standardised residuals is known
     residuals: np.ndarray
@@ -69,7 +69,7 @@ class LocationScale:
     def of(
         cls, columns: np.ndarray, y: np.ndarray, spreads: np.ndarray, weights: np.ndarray, map: TargetScale | Scores
     ) -> "LocationScale":
-        """Return the pilot of left-out columns; ``spreads`` are the logarithms that were regressed on."""
+        """Return the pilot of leave-one-out columns; ``spreads`` are the logarithms used as regression targets."""
         least, most = float(np.min(spreads)), float(np.max(spreads))
         residuals = (y - columns[:, 0]) / np.exp(np.clip(columns[:, 1], least, most))
         order = np.argsort(residuals, kind="stable")
@@ -77,7 +77,7 @@ class LocationScale:
         return cls(mass / (mass[-1] + np.mean(weights)), residuals[order], least, most, map)
 
     def scale(self, columns: np.ndarray) -> np.ndarray:
-        """Return s, (n,), in the unit of the map."""
+        """Return s, (n,), in units of the transformed output."""
         return np.exp(np.clip(columns[:, 1], self.least, self.most))
 
     def quantiles(self, columns: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -88,18 +88,18 @@ class LocationScale:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Quantiles from the distribution function at some thresholds, which are the columns.
+    """Quantiles from the distribution function at some thresholds, whose values are the columns.
 
-    Between two thresholds it is linear if the sample has values there; else it is a step, and quantiles are values of
-    the sample.
+    Between two thresholds the distribution function is linear if the sample has values there; otherwise it is a step,
+    and quantiles are values of the sample.
     """
 
-    ends: np.ndarray  # least value, thresholds, greatest value
+    ends: np.ndarray  # smallest value, thresholds, largest value
     is_linear: np.ndarray  # of each interval
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray) -> "Distribution":
-        """Return the pilot with thresholds at equal distances in probability, and below values that occur often."""
+        """Return the pilot with thresholds equally spaced in probability, and below values that occur often."""
         values, mass = _distribution(y, weights)
         places = np.arange(len(values) - 1)
         if len(values) > _THRESHOLDS + 1:
@@ -111,7 +111,7 @@ class Distribution:
         return cls(values[ends], np.diff(ends) > 1)
 
     def indicators(self, y: np.ndarray) -> np.ndarray:
-        """Return whether outputs are at most each threshold, (n, thresholds) of 0 and 1."""
+        """Return indicators, 0 or 1, of outputs that do not exceed each threshold, (n, thresholds)."""
         return (y[:, None] <= self.ends[1:-1]).astype(np.float64)
 
     def quantiles(self, columns: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -130,13 +130,13 @@ class Distribution:
 
 @dataclass(frozen=True)
 class OutputPilot:
-    """The pilots of one output, and their weights: quantiles are a weighted mean of those of the pilots."""
+    """The pilots of one output and their weights; quantiles are weighted means of those of the pilots."""
 
     unit: float  # standard deviation of the output
     location: LocationScale
     others: tuple[Pilot, ...]
-    columns: tuple[np.ndarray, ...]  # places of the columns of each pilot
-    shares: np.ndarray  # weights of the pilots; their sum is 1
+    columns: tuple[np.ndarray, ...]  # indices of the columns of each pilot
+    shares: np.ndarray  # weights of the pilots, which sum to 1
 
     def quantiles(self, columns: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """Return the quantiles, (n, levels)."""
@@ -156,7 +156,7 @@ class QuantilePilot:
     expansion: KernelExpansion
     centers: np.ndarray  # (columns,)
     outputs: tuple[OutputPilot, ...]
-    left_out: np.ndarray  # columns predicted for each sample of the fit by the others, (n, columns)
+    left_out: np.ndarray  # leave-one-out predictions of the columns for the training samples, (n, columns)
 
     def columns(self, X: Array) -> np.ndarray:
         """Return the regressions at checked inputs, (n, columns)."""
@@ -171,20 +171,20 @@ class QuantilePilot:
         return np.stack([output.scale(columns) for output in self.outputs], axis=1)[:, None, :]
 
     def rest(self, Y: np.ndarray, levels: np.ndarray) -> np.ndarray:
-        """Return what is left of the outputs (n, d) of the fit at every level, in units of their spread."""
+        """Return leave-one-out residuals of the training outputs (n, d) at every level, in units of the spread."""
         return (Y[:, None, :] - self.quantiles(self.left_out, levels)) / self.scale(self.left_out)
 
     def corrected(self, columns: np.ndarray, rest: Array, levels: np.ndarray) -> Array:
-        """Return the quantiles with what a model has found in the rest; a correction of nothing changes no bit."""
+        """Add a model's prediction of the residuals to the quantiles; negligible corrections are ignored."""
         xp = namespace(rest)
         rest = xp.where(xp.abs(rest) > _NOTHING, rest, xp.zeros_like(rest))
         return as_like(self.scale(columns), rest) * rest + as_like(self.quantiles(columns, levels), rest)
 
 
 def pilot_targets(Y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return what the pilots of outputs (n, d) regress on the inputs, for a search of their kernel.
+    """Return the regression targets of the pilots of outputs (n, d), for the search for their kernel.
 
-    Each output, its normal scores and the indicators of its thresholds have one mean square in all.
+    Each output, its normal scores and the indicators of its thresholds are scaled to the same total mean square.
     """
     groups = [group for y in Y.T for group in _Preparation.of(y, weights).groups()]
     centred = [group - np.average(group, axis=0, weights=weights) for group in groups]
@@ -199,14 +199,14 @@ def pinball(residuals: np.ndarray, levels: np.ndarray, level_weights: np.ndarray
 
 
 def fit_pilot(training_set: TrainingSet, levels: np.ndarray, level_weights: np.ndarray) -> QuantilePilot:
-    """Return the pilot of vector outputs; the weights of the pilots have the least left-out pinball loss at the levels.
+    """Fit the pilot of vector outputs; the weights minimise the leave-one-out pinball loss at the levels.
 
     The targets of the training set are the outputs.
     """
     ridges, fits = _Ridges(training_set.ridge), list[_Fit]()
 
     def fitted(columns: np.ndarray) -> np.ndarray:
-        """Add regressions, and return the places of their columns."""
+        """Fit regressions, and return the indices of their columns."""
         first = sum(fit.left_out.shape[1] for fit in fits)
         fits.append(ridges.fit(columns))
         return np.arange(first, first + columns.shape[1])
@@ -229,7 +229,7 @@ def fit_pilot(training_set: TrainingSet, levels: np.ndarray, level_weights: np.n
 
 @dataclass(frozen=True)
 class _Preparation:
-    """One output, before anything is regressed on the inputs."""
+    """Targets of the regressions of one output."""
 
     target_scale: TargetScale
     y: np.ndarray  # (n,)
@@ -243,12 +243,12 @@ class _Preparation:
         return cls(target_scale, y, weights, Scores.of(y, weights), Distribution.of(y, weights))
 
     def groups(self) -> list[np.ndarray]:
-        """Return the columns of each pilot that come first: each group has a lam of its own."""
+        """Return the first columns of each pilot; each group has its own lam."""
         maps = (self.target_scale, self.scores)
         return [*(map.encode(self.y[:, None]) for map in maps), self.distribution.indicators(self.y)]
 
     def spreads(self, means: "Sequence[_Fit]") -> list[np.ndarray]:
-        """Return the logarithms of the left-out residuals of the output and of its scores, one column each."""
+        """Return the log absolute leave-one-out residuals of the output and of its scores, one column each."""
         found = []
         for group, fit in zip(self.groups(), means, strict=False):
             sizes = np.abs(group - fit.left_out)
@@ -271,7 +271,7 @@ class _Preparation:
         pilots: tuple[Pilot, ...] = (location, *others)
         parts = [pilot.quantiles(part, levels) for pilot, part in zip(pilots, own, strict=True)]
         shares = _best_shares(self.y, self.weights, parts, levels, level_weights)
-        if len(self.scores.values) > len(self.y) / 2:  # else a mean of pilots would miss the values that recur
+        if len(self.scores.values) > len(self.y) / 2:  # otherwise a mean of pilots would miss recurring values
             shares = (len(self.y) * shares + _EQUAL / len(shares)) / (len(self.y) + _EQUAL)
         return OutputPilot(float(self.target_scale.scale[0]), location, others, columns, shares)
 
@@ -285,7 +285,7 @@ class _Fit:
 
 
 class _Ridges:
-    """Ridge regressions on one factorisation."""
+    """Ridge regressions that share one factorisation."""
 
     def __init__(self, problem: DualProblem) -> None:
         self.problem = problem
@@ -294,22 +294,22 @@ class _Ridges:
         self.diagonal = float(namespace(problem.targets).sum(problem.gram.diag())) / problem.total or 1.0
 
     def fit(self, columns: np.ndarray) -> _Fit:
-        """Return the regressions with the lam of the least mean squared left-out error of all columns."""
+        """Fit regressions with the lam that minimises the mean squared leave-one-out error over all columns."""
         center = np.average(columns, axis=0, weights=self.root[:, 0] ** 2)
         if columns.shape[1] == 0:
             return _Fit(columns, columns, center)
         rows = (columns - center) * self.root
-        with np.errstate(all="ignore"):  # a lam at which round-off leaves no number is not the best
+        with np.errstate(all="ignore"):  # a lam with non-finite errors is never the best
             lam, _ = best_lam(lambda lams: np.array([float(np.sum(self._left_out(lam, rows) ** 2)) for lam in lams]))
             scale = 1 / (lam * self.diagonal * self.problem.total)
             coef = self._duals(scale, rows) * self.root * scale
             left_out = columns - self._left_out(lam, rows) / self.root
-        if not (np.all(np.isfinite(left_out)) and np.all(np.isfinite(coef))):  # round-off has left the mean alone
+        if not (np.all(np.isfinite(left_out)) and np.all(np.isfinite(coef))):  # round-off: fall back to the mean
             return _Fit(center + 0 * columns, 0 * columns, center)
         return _Fit(left_out, coef, center, lam * self.diagonal)
 
     def _left_out(self, lam: float, rows: np.ndarray) -> np.ndarray:
-        """Return the left-out residuals times the root of the weights; lam counts for the samples that are kept."""
+        """Return leave-one-out residuals times the root of the weights; lam is relative to the other samples."""
         n = len(rows)
         scale = 1 / (lam * self.diagonal * self.problem.total * max(n - 1, 1) / n)
         duals = as_like(self._duals(scale, rows), self.problem.targets)
@@ -330,7 +330,7 @@ def _distribution(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
 def _best_shares(
     y: np.ndarray, weights: np.ndarray, parts: list[np.ndarray], levels: np.ndarray, level_weights: np.ndarray
 ) -> np.ndarray:
-    """Return the weights of quantiles (n, levels), in tenths, whose mean has the least pinball loss."""
+    """Return the weights, in tenths, of the average of quantiles (n, levels) with the smallest pinball loss."""
     best, least = np.eye(len(parts))[0], np.inf
     for counts in product(range(_SHARES + 1), repeat=len(parts) - 1):
         if sum(counts) > _SHARES:

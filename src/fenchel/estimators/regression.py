@@ -40,7 +40,7 @@ __all__ = ["OperatorKernelRegressor"]
 class _Encoded:
     training_set: TrainingSet
     is_flat: bool  # outputs are numbers, not vectors
-    target_scale: TargetScale | None  # what the outputs were centred and divided by
+    target_scale: TargetScale | None  # the centre and scale of the outputs
 
     @property
     def units(self) -> Any:
@@ -58,8 +58,8 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
     ----------
     kernel : str, kernel or callable, default="gaussian"
         A scalar kernel (instance, short name, scikit-learn kernel object, pairwise name, callable or
-        ``"precomputed"``), or an operator-valued kernel. ``"auto"`` is a Gaussian kernel of standardised columns whose
-        bandwidth is the median distance.
+        ``"precomputed"``), or an operator-valued kernel. ``"auto"`` is a Gaussian kernel on standardised columns, with
+        the median distance as bandwidth.
     operator : OutputOperator, str, array or None, default=None
         The output operator of a scalar kernel: ``None`` (identity), ``"covariance"``, a matrix, a vector (diagonal).
     loss : Loss or str, default="square"
@@ -69,63 +69,65 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
     solver : Solver or str, default="auto"
         ``"auto"`` or a solver's name or instance.
     tol : float, default=1e-6
-        The relative duality gap at which the fit is done.
+        The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Most iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` is the solver's default.
     representation : Representation, str or None, default=None
         How outputs become coordinates; ``None`` is ``Euclidean()``. With ``GramFactor()``, ``y`` is the Gram matrix of
         the outputs and predictions are inner products with the training outputs.
     approximation : Approximation or None, default=None
-        ``Nystrom(500)`` replaces the kernel by one with 500 features: no n × n matrix is made.
+        ``Nystrom(500)`` replaces the kernel by one with 500 features, without forming an n × n matrix.
     center : bool or "robust", default=False
-        Whether the mean of the outputs is subtracted from them and added to predictions. ``"robust"`` is the mean of
-        values at most three robust standard deviations from the median.
+        Whether to subtract the mean from the outputs; it is added back to predictions. ``"robust"`` uses the mean of
+        the values that are at most three robust standard deviations from the median.
     scale : bool or "robust", default=False
-        Whether each output is divided by its standard deviation, and predictions multiplied by it. Thresholds of the
-        loss, ``dual_coef_`` and the objectives are then in these units. ``"robust"`` takes a quantile of the distances
+        Whether to divide each output by its standard deviation; predictions are multiplied by it. Thresholds of the
+        loss, ``dual_coef_`` and the objectives are then in these units. ``"robust"`` uses a quantile of the distances
         to the median instead.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
-        The gap of a model with an approximation: that of the approximate kernel; that of the kernel itself, estimated
-        from 2000 of its rows; or the same computed in one pass over the kernel. Without an approximation it is exact.
+        Which duality gap to report for a model with an approximation: that of the approximate kernel; that of the exact
+        kernel, estimated from 2000 of its rows; or that of the exact kernel, computed in one pass over it. Without an
+        approximation the gap is always exact.
 
     Attributes
     ----------
     dual_coef_ : array of shape (n,) or (n, p)
         Dual variables :math:`a_i`.
     center_, scale_ : array of shape (p,) or None
-        The centre and the scales of the outputs; ``None`` without.
+        The centre and the scales of the outputs; ``None`` if they are neither centred nor scaled.
     loss_ : Loss
-        The loss, with the number that a relative threshold such as ``Huber("auto")`` came to.
+        The loss, with relative thresholds such as that of ``Huber("auto")`` resolved to numbers.
     primal_objective_, dual_objective_ : float
-        Values of the primal and of the dual problem.
+        Values of the primal and the dual objective.
     duality_gap_ : float
-        Their difference, relative: :math:`(P - D) / \max(|P|, 10^{-10} P(0))`.
+        Relative duality gap :math:`(P - D) / \max(|P|, 10^{-10} P(0))`.
     n_iter_ : int
-        Iterations of the solver.
+        Number of iterations of the solver.
     certificate_ : {"exact", "sampled", "approximate"}
-        Whether the gap is that of the kernel, an estimate of it, or that of the approximation.
+        Whether the gap is that of the exact kernel, an estimate of it, or that of the approximation.
     duality_gap_standard_error_ : float
-        Of an estimated gap.
+        Standard error of the estimated gap, with ``certificate="sampled"``.
     status_ : str
-        How the solve ended.
+        Why the solver stopped.
     support_ : array of int
         Indices of the samples with a non-zero dual variable; only these are kept for prediction.
     sparsity_ : float
-        Share of samples with a null dual variable.
+        Fraction of samples with a zero dual variable.
     outlier_score_ : array of shape (n,)
-        Dual norm over its bound, in [0, 1]; 1 is a clipped sample. Only for losses with bounded duals.
+        Norm of the dual variable divided by its bound, in [0, 1]; 1 is a clipped sample. Only for losses with bounded
+        duals.
     solver_info_ : dict
-        ``solver`` found the duals, for this ``reason``; ``stages`` lists every solver that ``"auto"`` ran: ``solver``,
-        ``reason``, ``n_iter``, ``gap`` and ``status``.
+        The ``solver`` that found the duals and the ``reason`` why it was chosen. ``stages`` lists every solver that
+        ``"auto"`` ran, with ``solver``, ``reason``, ``n_iter``, ``gap`` and ``status``.
     history_ : list of (int, float)
-        Iteration and relative gap at each test.
+        Iteration and relative gap at each convergence check.
     n_features_in_ : int
         Number of columns of X.
 
     Notes
     -----
-    Sample weights :math:`s_i` count samples: the loss is :math:`\frac1S \sum_i s_i \ell(\cdot)` with
-    :math:`S = \sum_i s_i`, so a weight of 2 is a sample that occurs twice and a weight of 0 one that is not there.
+    With sample weights :math:`s_i` the loss is :math:`\frac1S \sum_i s_i \ell(\cdot)` with :math:`S = \sum_i s_i`. A
+    weight of 2 is equivalent to repeating the sample, and a weight of 0 to removing it.
 
     References
     ----------
@@ -185,11 +187,11 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         ----------
         X : array of shape (n, d)
             Inputs, or their Gram matrix with ``kernel="precomputed"``. Dask arrays are fitted on the workers of the
-            ambient client.
+            current client.
         y : array of shape (n,) or (n, p)
             Outputs.
         sample_weight : array of shape (n,) or None, default=None
-            How often each sample counts.
+            Sample weights; a sample of weight 2 counts twice.
 
         Returns
         -------
@@ -205,7 +207,7 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         return self._expose(*fit_refined(encoding, settings))
 
     def predict(self, X: Array) -> Array:
-        """Predict.
+        """Predict outputs.
 
         Parameters
         ----------
@@ -228,21 +230,21 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         return decoded[:, 0] if self._is_flat else decoded
 
     def gradient(self, X: Array, almost_everywhere: bool = False) -> Array:
-        """Return the derivative of each prediction in each column of X.
+        """Return the derivatives of the predictions with respect to the columns of X.
 
         Parameters
         ----------
         X : array of shape (m, d)
-            Inputs, vectors.
+            Input vectors.
         almost_everywhere : bool, default=False
-            Whether to take ``Laplacian`` and ``Matern(nu=0.5)``, whose derivative is that on both sides of a training
-            input and jumps there; the mean of both sides is returned at a training input. By default such a kernel is
-            an error, as is any other without a derivative.
+            Whether to accept ``Laplacian`` and ``Matern(nu=0.5)``, whose derivative jumps at training inputs; there,
+            the mean of both sides is returned. By default such a kernel raises an error, as does any other kernel
+            without a derivative.
 
         Returns
         -------
         gradient : array of shape (m, d) or (m, p, d)
-            The derivatives, in the units of the outputs over those of the inputs.
+            The derivatives, in units of the outputs per unit of the inputs.
         """
         X = new_inputs(self, X)
         xp = namespace(X)
@@ -279,7 +281,7 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         return _Encoded(training_set, y.ndim == 1, target_scale)
 
     def _target_scale_of(self, y: Array, sample_weight: Array | None, representation: Any) -> TargetScale | None:
-        """Return the centre and the scales of the outputs; ``None`` where neither is asked for."""
+        """Return the centre and the scales of the outputs; ``None`` if neither is requested."""
         options = {"center": self.center, "scale": self.scale}
         for name, value in options.items():
             check_parameter(type(self).__name__, name, value, Options((False, True, "robust")))

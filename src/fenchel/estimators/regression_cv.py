@@ -1,4 +1,4 @@
-"""``OperatorKernelRegressor`` with loss and lam chosen by cross-validation."""
+"""``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -23,55 +23,57 @@ __all__ = ["OperatorKernelRegressorCV"]
 class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation.
 
-    With no argument nothing has to be known of the data: columns of X and outputs are brought to one scale each, then
-    kernels of several families and widths, with and without a linear part, are compared by leave-one-out in closed
-    form (``fenchel.kernel_search``). Predictions do not depend on the units of inputs and outputs.
+    The defaults need no knowledge of the data: the columns of X and the outputs are standardised, then kernels of
+    several families and widths, with and without a linear part, are compared by closed-form leave-one-out errors
+    (``fenchel.kernel_search``). Predictions do not depend on the units of inputs and outputs.
 
-    Small folds are solved side by side on the Gram matrix of the whole sample with their test samples held out, large
-    ones on that of their training part, one factorisation for every loss and lam, few outputs side by side and others
-    warm-started along lam; the square loss takes a closed form. The chosen pair is then fitted on the whole sample.
+    Small folds are solved together on the Gram matrix of the whole sample with their test samples held out, large ones
+    on the Gram matrix of their training part. One factorisation serves every loss and lam: problems with few outputs
+    are solved together, others are warm-started along lam, and the square loss has a closed form. The chosen pair is
+    then fitted on the whole sample.
 
     Parameters
     ----------
     kernel : "auto", str, kernel or callable, default="auto"
-        ``"auto"`` searches for a kernel of the columns of X, on 2000 samples at most; everything else is as for
+        ``"auto"`` searches for a kernel on the columns of X, using at most 2000 samples; other values are as for
         ``OperatorKernelRegressor``.
     operator
-        As for ``OperatorKernelRegressor``. What a kernel or an operator takes from the sample (a median bandwidth, the
-        covariance of the outputs) is taken from the whole sample, once.
+        As for ``OperatorKernelRegressor``. Quantities that are estimated from the data (a median bandwidth, the
+        covariance of the outputs) are computed once, from the whole sample.
     lams : sequence of float or None, default=None
-        Regularisation weights; ``None`` is two decades around that of the kernel search, or with a given kernel 13
-        values from 1e-6 to 1, and more beyond an end as long as the error falls there.
+        Regularisation weights. ``None`` is two decades around the lam of the kernel search, or with a given kernel 13
+        values from 1e-6 to 1; the grid is extended beyond an end as long as the error decreases there.
     losses : sequence of Loss or str, or "auto", default="auto"
-        Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]`` or ``["square", Huber("auto")]``.
-        ``"auto"`` is the square loss or ``Huber("auto")`` for ``kernel="auto"``: Huber's unless the variance of
-        the leave-one-out errors of the square loss is clearly less. With a given kernel it is the square loss.
+        Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]`` or ``["square", Huber("auto")]``. With
+        ``kernel="auto"``, ``"auto"`` is ``Huber("auto")`` unless the variance of the leave-one-out errors of the square
+        loss is clearly smaller, in which case it is the square loss. With a given kernel it is the square loss.
     cv : int, splitter, "loo" or "approximate-loo", default=5
-        Folds. A number means that many folds of samples in random order, the same in every fit; for folds in the order
-        of the samples pass ``KFold(5)``. ``"loo"`` is leave-one-out, exact. ``"approximate-loo"`` takes one fit and
-        one linear system for each pair instead of n fits, for losses of the Euclidean norm and the identity operator:
-        exact for the square loss; ``fenchel.reweighted_ridge.approximate_loo`` states its error with others.
+        Cross-validation folds. An integer is the number of folds, over samples in a random order that is the same in
+        every fit; for folds of consecutive samples pass ``KFold(5)``. ``"loo"`` is exact leave-one-out.
+        ``"approximate-loo"`` needs one fit and one linear system for each pair instead of n fits, for losses of the
+        Euclidean norm and the identity operator. It is exact for the square loss; see
+        ``fenchel.reweighted_ridge.approximate_loo`` for its error with other losses.
     aggregate : {"auto", "mean", "median", "trimmed_mean", "fold_median"}, default="auto"
-        How held-out errors become one number: ``"auto"`` is the mean, and where ``losses="auto"`` has found a robust
-        loss, the mean of errors that count at most as much as one of four robust deviations; mean of the folds' means;
-        median over all held-out samples, which a
-        minority of outliers does not move; mean of the smallest four fifths of all errors, for fewer outliers than a
-        fifth; median of the folds' means.
+        How held-out errors are aggregated. ``"mean"`` is the mean over folds of their mean errors. ``"median"`` is the
+        median over all held-out samples, which a minority of outliers does not affect. ``"trimmed_mean"`` is the mean
+        of the smallest four fifths of all errors, for less than a fifth of outliers. ``"fold_median"`` is the median
+        over folds of their mean errors. ``"auto"`` is the mean; if ``losses="auto"`` selects a robust loss, errors are
+        clipped at four robust deviations.
     tol, representation
         As for ``OperatorKernelRegressor``.
     n_jobs : int or None, default=None
-        Threads over the losses.
+        Number of threads over the losses.
     checkpoint : path or None, default=None
-        A file that keeps the errors of finished losses; a fit with the same data and grid goes on from there.
+        File that stores the errors of finished losses; a fit with the same data and grid resumes from it.
     progress : callable or None, default=None
         Called as ``progress(done, total)`` after each (loss, lam) pair.
     approximation
         As for ``OperatorKernelRegressor``.
     scoring : str, callable or None, default=None
-        What chooses loss and lam: a name such as ``"neg_mean_absolute_error"`` or ``"r2"``, or a scorer
-        ``scorer(estimator, X, y)``, of which ``cv_errors_`` is minus the mean over folds; or a function
-        ``scoring(y, predicted)`` that gives the error of each sample, shape (n,), in the order of the sample. ``None``
-        is the squared distance. Kernels are compared by their squared errors in any case.
+        Criterion for the choice of loss and lam: a name such as ``"neg_mean_absolute_error"`` or ``"r2"``, or a scorer
+        ``scorer(estimator, X, y)``, in which cases ``cv_errors_`` is the negative mean score over folds; or a function
+        ``scoring(y, predicted)`` that returns the error of each sample, shape (n,), in the order of the sample.
+        ``None`` is the squared distance. Kernels are always compared by their squared errors.
     center, scale : bool, "robust" or "auto", default="auto"
         As for ``OperatorKernelRegressor``. ``"auto"`` centres the outputs with ``kernel="auto"``, robustly for a robust
         loss, and divides each by its scale unless a threshold of a loss is a number, an operator acts on the outputs or
@@ -79,19 +81,19 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
     metric : array of shape (d,) or (d, k), or None, default=None
-        Weights of the standardised columns, or combinations of them, between which the kernels of ``"auto"`` take
-        distances; ``LearnedMetricRegressor`` learns one.
+        Weights or linear combinations of the standardised columns, from which the kernels of ``"auto"`` compute
+        distances; ``LearnedMetricRegressor`` learns them.
 
     Attributes
     ----------
     best_kernel_, best_loss_, best_lam_ : kernel, Loss, float
-        What was chosen, with numbers for all that depends on the sample.
+        The chosen kernel, loss and lam, with data-dependent parameters resolved to numbers.
     search_ : dict of lists or None
-        What the kernel search tried, one entry for each trial: ``family``, ``width`` in median distances, relative
+        Results of the kernel search, one entry for each trial: ``family``, ``width`` in median distances, relative
         weight of the ``linear`` part, whether the search was ``robust``, ``n_samples``, the best ``lam`` relative to
         the mean diagonal, the leave-one-out ``error`` and ``seconds``. ``None`` for a given kernel.
     losses_, lams_ : list
-        The grid.
+        The losses and the values of lam that were compared.
     cv_errors_ : array of shape (n_losses, n_lams)
         Errors of the held-out samples, aggregated over folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)
@@ -99,7 +101,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     cv_gaps_ : array of shape (n_losses, n_lams)
         Largest relative duality gap over the folds.
     best_estimator_ : OperatorKernelRegressor
-        The model fitted on the whole sample; its fitted attributes are attributes of this one too.
+        The model fitted on the whole sample; its fitted attributes are also available on this object.
 
     Examples
     --------
@@ -112,7 +114,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     >>> bool(model.score(X, Y) > 0.999)
     True
 
-    Parts that are named mean what they mean elsewhere:
+    A given kernel is used as it is:
 
     >>> grid = {"lams": [1e-4, 1e-2, 1.0], "losses": [Huber(0.1), Huber(1.0)]}
     >>> OperatorKernelRegressorCV("gaussian", **grid).fit(X, Y).best_lam_
@@ -158,13 +160,16 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self.metric = metric
 
     @all_or_nothing
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: Any = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
         ----------
         X, y, sample_weight : array
             As for ``OperatorKernelRegressor.fit``.
+        groups : array of shape (n,) or None, default=None
+            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
+            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
 
         Returns
         -------
@@ -173,11 +178,11 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         """
         check_metric(self)
         scoring = Scoring.of(self)
-        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
         estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
         estimators = {key: one.set_params(lam=min(search.lams)) for key, one in estimators.items()}
         estimator, encoded, choice = encoded_for_search(
-            self, self.losses, estimators, search.folds, X, y, sample_weight
+            self, self.losses, estimators, search.folds, X, y, sample_weight, search.groups
         )
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         training_set = encoded.training_set
@@ -195,13 +200,13 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return self.best_estimator_.predict(X)
 
     def gradient(self, X: Array, almost_everywhere: bool = False) -> Array:
-        """Return the derivatives of predictions in the columns of X, as ``OperatorKernelRegressor.gradient`` does."""
+        """Return the derivatives of the predictions with respect to X; see ``OperatorKernelRegressor.gradient``."""
         check_is_fitted(self)
         return self.best_estimator_.gradient(X, almost_everywhere)
 
     @staticmethod
     def _scored(encoded: Any, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
-        """Return the measure that ``scoring`` is, of decoded outputs and predictions."""
+        """Return ``scoring`` as a measure of decoded outputs and predictions."""
         training_set, target_scale = encoded.training_set, encoded.target_scale
 
         def decode(coordinates: Array) -> Any:
@@ -212,7 +217,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         return scoring.measure(decode(training_set.targets), decode, folds, weights)
 
     def _estimator(self, losses: Sequence[Loss], is_robust: bool) -> OperatorKernelRegressor:
-        """Return the estimator with the first loss, centring and scaling outputs where that is left to the data."""
+        """Return the estimator with the first loss, with centring and scaling resolved if they are ``"auto"``."""
         standard = "robust" if is_robust else True
         has_own_units = self.operator is not None or self.representation is not None
         scaled = not has_own_units and all(loss.is_unit_free for loss in losses)

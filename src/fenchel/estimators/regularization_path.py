@@ -1,4 +1,4 @@
-"""All solutions of a grid of losses and lam, from one factorisation."""
+"""Regularisation paths: the solutions for a grid of losses and lams, from one factorisation."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -25,16 +25,16 @@ __all__ = ["RegularizationPath", "path"]
 
 @dataclass(frozen=True)
 class RegularizationPath:
-    """All solutions of a (loss, lam) grid with their certificates; arrays have shape (losses, lams).
+    """Solutions for a grid of losses and lams, with their certificates.
 
     Attributes
     ----------
     losses, lams : list
-        The grid.
+        The losses and the values of lam.
     gaps, primal_objectives, dual_objectives, sparsity : array of shape (n_losses, n_lams)
-        Relative duality gap, primal and dual value, share of null duals.
+        Relative duality gap, primal and dual objective, and fraction of zero duals.
     n_iter : array of shape (n_losses, n_lams)
-        Iterations of each solve.
+        Number of iterations of each solve.
     """
 
     losses: list[Loss]
@@ -44,7 +44,7 @@ class RegularizationPath:
     dual_objectives: np.ndarray
     sparsity: np.ndarray
     n_iter: np.ndarray
-    _estimator: Any = field(repr=False)  # not fitted, but it has seen the inputs
+    _estimator: Any = field(repr=False)  # not fitted, but with the attributes that describe X
     _encoded: Encoded = field(repr=False)
     _solutions: dict[tuple[int, int], Solution] = field(repr=False)
 
@@ -52,7 +52,7 @@ class RegularizationPath:
         """Return the fitted estimator of one pair, by its indices in the grid."""
         if (loss, lam) not in self._solutions:
             raise ValueError(
-                f"The path has no solution of the pair ({loss}, {lam}): {len(self.losses)} losses, {len(self.lams)} "
+                f"The path has no solution for the pair ({loss}, {lam}): {len(self.losses)} losses, {len(self.lams)} "
                 f"lams, {len(self._solutions)} pairs are solved."
             )
         solution = self._solutions[loss, lam]
@@ -84,15 +84,15 @@ def path(
     Parameters
     ----------
     estimator : OperatorKernelRegressor or FunctionalRegressor
-        Gives kernel, operator, representation and ``tol``; its ``loss`` and ``lam`` are replaced by those of the grid.
+        The model to fit; its ``loss`` and ``lam`` are replaced by those of the grid.
     X, y : array
         The sample, as for ``fit``.
     lams : sequence of float
         Regularisation weights.
     losses : sequence of Loss or None, default=None
-        Losses, such as ``[Huber(kappa) for kappa in kappas]``; ``None`` is the estimator's own.
+        Losses, such as ``[Huber(kappa) for kappa in kappas]``; ``None`` is the loss of the estimator.
     sample_weight : array of shape (n,) or None, default=None
-        How often each sample counts.
+        Sample weights; a sample of weight 2 counts twice.
     grid : array of shape (m,) or None, default=None
         Points of the curves, as for ``FunctionalRegressor.fit``.
     progress : callable or None, default=None
@@ -101,8 +101,8 @@ def path(
     Returns
     -------
     path : RegularizationPath
-        The solutions with their gaps; a pair that is not within ``tol`` is warned about and kept. After
-        ``KeyboardInterrupt``, those that are there; the numbers of the others are NaN.
+        The solutions with their gaps. Pairs whose gap exceeds ``tol`` are kept, with a warning. After a
+        ``KeyboardInterrupt`` the pairs solved so far are returned; the values of the others are NaN.
 
     Examples
     --------
@@ -116,11 +116,11 @@ def path(
     ((2, 2), True)
     """
     if grid is not None and "grid" not in signature(estimator.fit).parameters:  # type: ignore[attr-defined]
-        raise TypeError(f"{type(estimator).__name__} has no grid. Use FunctionalRegressor for curves.")
+        raise TypeError(f"{type(estimator).__name__} does not take a grid. Use FunctionalRegressor for curves.")
     estimator = clone(estimator)
     settings = estimator._settings()
     checked, lams = as_losses([settings.loss] if losses is None else losses), as_lams(lams)
-    settings = replace(settings.swept(), lam=min(lams))  # which needs most features
+    settings = replace(settings.swept(), lam=min(lams))  # the smallest lam needs the most features
     encoded = estimator._encode(X, y, sample_weight, settings, True, **({} if grid is None else {"grid": grid}))
     shape = (len(checked), len(lams))
     gaps, primal, dual, sparsity = (np.full(shape, np.nan) for _ in range(4))

@@ -1,4 +1,4 @@
-"""Warnings about kernels and losses whose scale does not fit the data, and about data that say little."""
+"""Warnings about kernels and losses whose scale does not fit the data, and about uninformative data."""
 
 from typing import Any
 
@@ -10,19 +10,27 @@ from fenchel.estimators.validation import warn_user
 from fenchel.exceptions import DataWarning, ScaleWarning
 from fenchel.losses import Loss
 
-__all__ = ["n_far", "warn_of_clipping", "warn_of_distance", "warn_of_domain", "warn_of_duplicates", "warn_of_kernel"]
+__all__ = [
+    "far_inputs",
+    "warn_of_clipping",
+    "warn_of_distance",
+    "warn_of_domain",
+    "warn_of_duplicates",
+    "warn_of_kernel",
+]
 
-_ROWS = 50  # of the Gram matrix that are looked at
-_FEWEST = 30  # samples that say something about the scale of a kernel or a loss
-_ALONE = 1e-3  # kernel with the nearest other sample, over the diagonal, at which a sample is alone
-_SAME = 1e-6  # spread of all entries over the diagonal at which samples are the same to the kernel
-_REPEATED = 0.5  # share of the variance of the outputs that is left between samples of one input
-_FAR = 1e-6  # cosine with every training input, in the feature space, at which an input is far from all of them
-_CLIPPED = 0.95  # share of clipped samples at which a loss has lost its quadratic part
+_ROWS = 50  # number of rows of the Gram matrix that are checked
+_FEWEST = 30  # minimum number of samples for a check of the scale of a kernel or a loss
+_ALONE = 1e-3  # kernel value with the nearest other sample, relative to the diagonal, below which a sample is isolated
+_SAME = 1e-6  # range of all entries relative to the diagonal, below which the kernel cannot tell samples apart
+_REPEATED = 0.5  # fraction of the variance of the outputs that remains between samples with the same input
+_FAR = 1e-6  # cosine with training inputs in the feature space, below which an input is far from all of them
+_SHOWN = 5  # number of inputs that a warning names
+_CLIPPED = 0.95  # fraction of clipped samples above which the quadratic part of a loss is lost
 
 
 def warn_of_kernel(training_set: TrainingSet) -> None:
-    """Warn about a Gram matrix that is nearly diagonal, or nearly the same number everywhere."""
+    """Warn about a Gram matrix that is nearly diagonal or nearly constant."""
     rows = _gram_rows(training_set)
     if rows is None:
         return
@@ -38,14 +46,14 @@ def warn_of_kernel(training_set: TrainingSet) -> None:
     fix = "Use kernel='auto', scale the inputs, or"
     if nearest < _ALONE:
         warn_user(
-            "To the kernel every sample is alone: its value for a sample and the nearest other one is, in the median, "
+            "The kernel matrix is nearly diagonal: the median kernel value of a sample and its nearest neighbour is "
             f"{max(nearest, 0.0):.1e} of the diagonal. {fix} choose a larger bandwidth, such as gamma='median'.",
             ScaleWarning,
             "kernel-scale",
         )
     elif 0 < spread < _SAME:
         warn_user(
-            f"To the kernel all samples are the same: its values differ by {spread:.1e} of the diagonal. {fix} choose "
+            f"The kernel matrix is nearly constant: its values differ by {spread:.1e} of the diagonal. {fix} choose "
             "a smaller bandwidth, such as gamma='median'.",
             ScaleWarning,
             "kernel-scale",
@@ -55,12 +63,12 @@ def warn_of_kernel(training_set: TrainingSet) -> None:
 def warn_of_clipping(loss: Loss, scores: Any) -> None:
     """Warn if nearly all samples are clipped by a loss that is quadratic near zero."""
     if scores is None or loss.pointwise or not loss.curvature > 0 or scores.shape[0] < _FEWEST:
-        return  # with p = 1 single values are clipped, and a sample that has one scores 1
+        return  # with p = 1 single values are clipped, and a sample with one clipped value scores 1
     share = float(np.mean(host(scores) >= 1))
     if share > _CLIPPED:
         warn_user(
-            f"{loss!r} clips {share:.0%} of the samples: its threshold is small beside the residuals, and the fit is "
-            "nearly that of the norm alone. Its parameter is in units of the outputs: raise it, or use 'auto'.",
+            f"{loss!r} clips {share:.0%} of the samples: its threshold is small compared with the residuals, and "
+            "the loss is nearly the norm. Its parameter is in units of the outputs: raise it, or use 'auto'.",
             ScaleWarning,
             "clipped-samples",
         )
@@ -84,33 +92,39 @@ def warn_of_duplicates(training_set: TrainingSet) -> None:
     if share > _REPEATED:
         repeated = float(np.mean(np.bincount(group)[group] > 1))
         warn_user(
-            f"{repeated:.0%} of the samples share their inputs with another one, and outputs that differ there have "
-            f"{share:.0%} of the variance: no function of X explains it. Add columns to X that tell these samples "
-            "apart, or average them and pass their numbers as sample_weight.",
+            f"{repeated:.0%} of the samples share their inputs with another sample, and the differences between their "
+            f"outputs make up {share:.0%} of the variance, which no function of X can explain. Add columns to X that "
+            "distinguish these samples, or average them and pass their numbers as sample_weight.",
             DataWarning,
             "same-inputs",
         )
 
 
-def n_far(scalar: Any, gram: Any, X: Array, Z: Array) -> int:
-    """Return how many inputs have practically no kernel value with any training input Z; ``gram`` is that of both."""
+def far_inputs(scalar: Any, gram: Any, X: Array, Z: Array) -> np.ndarray:
+    """Return a mask of the inputs X whose kernel values with all training inputs Z nearly vanish.
+
+    ``gram`` is the Gram operator of X and Z.
+    """
+    is_far = np.zeros(X.shape[0], dtype=bool)
     if not is_numpy(X):
-        return 0
+        return is_far
     sums = np.abs(gram.matmul(np.ones((Z.shape[0], 1), dtype=X.dtype)))[:, 0]
     least = _FAR * np.sqrt(np.abs(scalar.diag(X))) * np.sqrt(np.max(np.abs(scalar.diag(Z))))
     suspects = np.flatnonzero((sums < Z.shape[0] * least) & (least > 0))
-    if len(suspects) == 0:
-        return 0
-    return int(np.sum(np.max(np.abs(scalar(X[suspects], Z)), axis=1) < least[suspects]))
+    if len(suspects):
+        is_far[suspects] = np.max(np.abs(scalar(X[suspects], Z)), axis=1) < least[suspects]
+    return is_far
 
 
-def warn_of_distance(n_far: int, n: int) -> None:
+def warn_of_distance(is_far: np.ndarray) -> None:
     """Warn about new inputs that are far from all training inputs."""
-    if n_far:
+    places = np.flatnonzero(is_far).tolist()
+    if places:
+        shown = ", ".join(map(str, places[:_SHOWN])) + (", ..." if len(places) > _SHOWN else "")
         warn_user(
-            f"{n_far} of {n} samples are far from all training inputs: every kernel value is below {_FAR:g} of the "
-            "diagonal, and the prediction is the centre of the outputs. Check the units of X, or use a wider kernel "
-            "or one with a linear part.",
+            f"{len(places)} of {len(is_far)} samples are far from all training inputs (index {shown}): every kernel "
+            f"value is below {_FAR:g} of the diagonal, and the prediction is the centre of the outputs. Check the "
+            "units of X, or use a wider kernel or one with a linear part.",
             DataWarning,
             "far-inputs",
         )
@@ -121,16 +135,16 @@ def warn_of_domain(points: np.ndarray, grid: np.ndarray) -> None:
     slack = 1e-9 * float(grid[-1] - grid[0])
     if points[0] < grid[0] - slack or points[-1] > grid[-1] + slack:
         warn_user(
-            f"Predictions are asked for from {points[0]:g} to {points[-1]:g}, and the training curves are known from "
-            f"{grid[0]:g} to {grid[-1]:g}: beyond, a prediction says nothing of the curve. Check the unit of the grid, "
-            "or ask for points of that domain.",
+            f"Predictions are requested from {points[0]:g} to {points[-1]:g}, but the training curves are known only "
+            f"from {grid[0]:g} to {grid[-1]:g}: predictions outside this domain are meaningless. Check the unit of the "
+            "grid, or request points in this domain.",
             DataWarning,
             "outside-the-domain",
         )
 
 
 def _gram_rows(training_set: TrainingSet) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return some rows of the Gram matrix of a scalar kernel, and their places; ``None`` for other kernels."""
+    """Return some rows of the Gram matrix of a scalar kernel, and their indices; ``None`` for other kernels."""
     kernel: Any = training_set.kernel
     n = training_set.n_samples
     terms: Any = getattr(kernel, "terms", ())

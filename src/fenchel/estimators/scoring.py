@@ -1,4 +1,4 @@
-"""Errors of held-out samples by a score of scikit-learn, or by a function of outputs and predictions."""
+"""Held-out errors from a scikit-learn scorer, or from a function of outputs and predictions."""
 
 import inspect
 from collections.abc import Callable
@@ -16,7 +16,7 @@ __all__ = ["Scoring"]
 
 
 class _Known(RegressorMixin, BaseEstimator):
-    """What a scorer sees of the models that have not seen some samples: their predictions."""
+    """Stand-in for an estimator in a scorer: returns the held-out predictions."""
 
     def __init__(self, predictions: Any = None, grid: np.ndarray | None = None) -> None:
         self.predictions = predictions
@@ -37,8 +37,8 @@ class Scoring:
     """The ``scoring`` parameter of a search.
 
     A name of ``sklearn.metrics.get_scorer_names()`` or a scorer ``scorer(estimator, X, y)`` gives one number for each
-    fold, and greater is better; of the estimator only ``predict`` is known. A function ``scoring(y, predicted)`` gives
-    the error of each sample.
+    fold, and larger is better; the estimator it receives has only ``predict``. A function ``scoring(y, predicted)``
+    returns the error of each sample.
     """
 
     owner: str  # the estimator, for messages
@@ -47,7 +47,7 @@ class Scoring:
 
     @classmethod
     def of(cls, estimator: Any) -> "Scoring | None":
-        """Return the scoring that the parameter of an estimator means; ``None`` is none."""
+        """Return the scoring from the parameter of an estimator; ``None`` if it is ``None``."""
         given, owner = estimator.scoring, type(estimator).__name__
         if given is None:
             return None
@@ -56,7 +56,7 @@ class Scoring:
         if not callable(given):
             raise TypeError(
                 f"The 'scoring' parameter of {owner} must be a name such as 'r2', a scorer(estimator, X, y), a "
-                f"function (y, predicted) that gives the error of each sample, or None. Got {given!r} instead."
+                f"function (y, predicted) that returns the error of each sample, or None. Got {given!r} instead."
             )
         return cls(owner, given, given if _n_arguments(given) == 3 else None)
 
@@ -66,7 +66,7 @@ class Scoring:
     def errors(
         self, truth: Any, predicted: Any, weights: np.ndarray | None = None, grid: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the error of each sample, or minus the score of all of them for each."""
+        """Return the error of each sample, or for each sample the negative score of all of them."""
         if self.scorer is None:
             return np.asarray(self.given(truth, predicted), dtype=np.float64)
         if isinstance(self.given, str):
@@ -76,7 +76,7 @@ class Scoring:
         try:
             score = float(self.scorer(_Known(predicted, grid), None, truth, **options))
         except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError(f"scoring={self} is not for the predictions of {self.owner}: {error}") from error
+            raise ValueError(f"scoring={self} does not accept the predictions of {self.owner}: {error}") from error
         if not np.isfinite(score):
             raise ValueError(f"scoring={self} is {score} for a fold of {len(truth)} samples. Use fewer folds.")
         return np.full(len(truth), -score)
@@ -91,8 +91,8 @@ class Scoring:
     ) -> Measure:
         """Return the measure of a search; ``decode`` turns predictions in coordinates into outputs.
 
-        A function of outputs sees the whole sample. A scorer sees a fold at a time; where each sample is a fold of its
-        own, all that are held out.
+        A function of outputs sees the whole sample. A scorer sees one fold at a time, or all held-out samples if each
+        fold is a single sample.
         """
         parts = folds
         if self.scorer is None:
@@ -110,18 +110,18 @@ class Scoring:
         return errors
 
     def _rows(self, outputs: Any) -> np.ndarray:
-        """Return outputs as scikit-learn's scores take them: one row for each sample, or one number."""
+        """Return outputs in the format of scikit-learn's scores: one row or one number for each sample."""
         values = outputs if isinstance(outputs, np.ndarray) else host(outputs)
         if values.dtype.kind == "f" and np.isnan(values).any():
             raise ValueError(
-                f"scoring={self} takes outputs that are observed everywhere, and these have gaps. Use scoring=None, or "
+                f"scoring={self} does not support missing values, and the outputs have some. Use scoring=None, or "
                 "fenchel.metrics.curve_scorer()."
             )
         return values.reshape(len(values)) if values.size == len(values) else values.reshape(len(values), -1)
 
 
 def _n_arguments(function: Callable[..., Any]) -> int:
-    """Return how many arguments a function must be given by place; 2 if that is not known."""
+    """Return the number of required positional arguments of a function; 2 if unknown."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

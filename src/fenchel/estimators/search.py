@@ -1,4 +1,4 @@
-"""The search over losses and lam, by the errors of held-out samples."""
+"""Search over losses and lam by the errors of held-out samples."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import GroupKFold, KFold, check_cv
 
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
@@ -54,10 +54,10 @@ SEARCHED = (  # attributes of an estimator that has searched a grid
     "search_",
 )
 
-_FLAT = 1e-3  # relative difference of two errors that does not count
-_MOST_STEPS = 12  # by which a grid of lam is extended
-_A_GRID = 5  # lams that are meant to bracket the best one
-_TRIM = 0.2  # share of the largest errors that a trimmed mean drops
+_FLAT = 1e-3  # relative difference of two errors that is ignored
+_MOST_STEPS = 12  # maximum number of steps by which a grid of lam is extended
+_A_GRID = 5  # minimum number of lams of a grid that is meant to bracket the best one
+_TRIM = 0.2  # fraction of the largest errors that a trimmed mean drops
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,12 @@ class SearchResult:
     cv_errors: np.ndarray  # (losses, lams)
     fold_errors: np.ndarray  # (losses, lams, folds)
     cv_gaps: np.ndarray  # (losses, lams)
-    is_cautious: bool = False  # whether the largest lam whose error is nearly the least is taken
+    is_open: bool = True  # whether the grid of lam was extended as long as the error decreases
+    is_cautious: bool = False  # whether to choose the largest lam whose error is nearly the smallest
 
     @property
     def best(self) -> tuple[int, int]:
-        """The places, in the grid, of the loss and the lam with the least error."""
+        """Indices of the loss and the lam with the smallest error."""
         i, j = divmod(int(np.argmin(self.cv_errors)), len(self.lams))
         if self.is_cautious:
             near = np.flatnonzero(self.cv_errors[i] <= (1 + _FLAT) * self.cv_errors[i, j])
@@ -91,7 +92,7 @@ class SearchResult:
         return i, j
 
     def beyond(self) -> float | None:
-        """Return the next lam beyond the end of the grid that the best point is at, ``None`` if it is inside."""
+        """Return the next lam beyond the end of the grid if the best point is at an end, else ``None``."""
         order = np.argsort(self.lams)
         i, j = self.best
         errors, lams = self.cv_errors[i][order], np.asarray(self.lams)[order]
@@ -101,11 +102,11 @@ class SearchResult:
         neighbour = 1 if place == 0 else len(lams) - 2
         is_finite = np.isfinite(errors[[place, neighbour]]).all()
         if not is_finite or not errors[neighbour] - errors[place] > _FLAT * abs(errors[neighbour]):
-            return None  # flat: a further point would say no more
+            return None  # flat: a further point would not help
         return float(lams[place] ** 2 / lams[neighbour])
 
     def joined(self, other: "SearchResult") -> "SearchResult":
-        """Return the result with the lams of another of the same losses."""
+        """Join the result with another one for the same losses and other lams."""
         lams = np.array(self.lams + other.lams)
         order = np.argsort(lams)
         errors, fold_errors, gaps = (
@@ -115,15 +116,15 @@ class SearchResult:
         return replace(self, lams=lams[order].tolist(), cv_errors=errors, fold_errors=fold_errors, cv_gaps=gaps)
 
     def warn_at_end(self) -> None:
-        """Warn if the best lam of a grid of several is its smallest or its largest, and the error falls towards it."""
-        beyond = self.beyond()
+        """Warn if the best lam of the user's grid is an end of it, and the error decreases towards it."""
+        beyond = None if self.is_open else self.beyond()
         if beyond is None or len(self.lams) < _A_GRID:
             return
         lam = self.lams[self.best[1]]
-        end, further = ("least", "smaller") if beyond < lam else ("largest", "larger")
+        end, further = ("smallest", "smaller") if beyond < lam else ("largest", "larger")
         warn_user(
-            f"The best lam, {lam:g}, is the {end} of the grid, and the error falls towards it. Add {further} values to "
-            f"lams, such as {beyond:.2g}, or use lams=None.",
+            f"The best lam, {lam:g}, is the {end} of the grid, and the error decreases towards it. Add {further} "
+            f"values to lams, such as {beyond:.2g}, or use lams=None.",
             ScaleWarning,
             "end-of-the-grid",
         )
@@ -131,7 +132,7 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class Search:
-    """A grid of losses and lam, the folds, and how the errors of held-out samples become one number."""
+    """A grid of losses and lam, the folds, and the aggregation of held-out errors."""
 
     owner: str  # the estimator, for messages
     losses: list[Loss]
@@ -140,25 +141,27 @@ class Search:
     aggregate: str
     tol: float  # relative gap to which the folds are solved
     is_open: bool = False  # whether the grid of lam may be extended
-    ceiling: float = math.inf  # what a squared distance counts at most
+    ceiling: float = math.inf  # value at which squared distances are clipped
     n_jobs: int | None = None
     checkpoint: Any = None
     progress: Progress | None = None
+    groups: np.ndarray | None = None  # of samples that are held out together
 
     @classmethod
-    def of(cls, estimator: Any, losses: Sequence[Loss | str]) -> "Search":
-        """Return the search that the parameters of an estimator mean."""
+    def of(cls, estimator: Any, losses: Sequence[Loss | str], groups: Any = None) -> "Search":
+        """Return the search defined by the parameters of an estimator."""
         name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
         check_parameter(name, "aggregate", estimator.aggregate, Options((*_AGGREGATES, "auto")))
         checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
         aggregate = "mean" if estimator.aggregate == "auto" else estimator.aggregate
         optional = {key: parameters[key] for key in ("n_jobs", "checkpoint", "progress") if key in parameters}
+        optional["groups"] = None if groups is None else np.asarray(groups)
         return cls(
             name, checked, as_lams(lams), estimator.cv, aggregate, estimator.tol, estimator.lams is None, **optional
         )
 
     def chosen(self, choice: KernelChoice, losses: list[Loss], estimator: Any) -> "Search":
-        """Return the search with the losses and the lams of a choice; those that the user gave stay as they are."""
+        """Return the search with the losses and the lams of a choice; those given by the user are kept."""
         lams = choice.lams if estimator.lams is None else self.lams
         is_capped = choice.is_robust and estimator.aggregate == "auto"
         return replace(self, losses=losses, lams=lams, ceiling=choice.ceiling if is_capped else math.inf)
@@ -169,13 +172,18 @@ class Search:
         return isinstance(self.cv, str) and self.cv == "approximate-loo"
 
     def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
-        """Return the test parts, as places among the samples with a positive weight."""
+        """Return the test parts, as indices into the samples with a positive weight."""
         n, index = training_set.n_given, training_set.index
+        if self.groups is not None and self.groups.shape != (n,):
+            raise ValueError(f"groups must have shape ({n},), one entry for each sample. Got {self.groups.shape}.")
         if isinstance(self.cv, str):
             check_parameter(self.owner, "cv", self.cv, Options(("loo", "approximate-loo")))
+            if self.groups is not None:
+                raise ValueError(f"cv={self.cv!r} leaves out single samples. For groups, use cv=LeaveOneGroupOut().")
             tests = [np.array([k]) for k in range(n)]
         else:
-            tests = [np.asarray(test) for _, test in self._splitter(n).split(np.zeros((n, 1)))]
+            parts = self._splitter(n).split(np.zeros((n, 1)), groups=self.groups)
+            tests = [np.asarray(test) for _, test in parts]
         if index is not None:
             tests = [np.flatnonzero(np.isin(index, test)) for test in tests]
         tests = [test for test in tests if len(test)]
@@ -184,13 +192,15 @@ class Search:
         return tests
 
     def _splitter(self, n: int) -> Any:
-        """Return the splitter that ``cv`` means; folds by number are shuffled, since samples may be sorted."""
+        """Return the splitter for ``cv``; with an integer, samples are shuffled, since they may be sorted."""
         if not isinstance(self.cv, Integral):
             return check_cv(self.cv)
         check_parameter(self.owner, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
         n_folds = int(self.cv)
         if n < n_folds:
             raise ValueError(f"cv={n_folds} needs at least {n_folds} samples. Got n_samples = {n}.")
+        if self.groups is not None:
+            return GroupKFold(n_folds)
         return KFold(n_folds, shuffle=True, random_state=0)
 
     def __call__(
@@ -201,15 +211,15 @@ class Search:
         is_expanded: bool = False,
         settings: str = "",
     ) -> SearchResult:
-        """Return the errors of the grid: every pair solved on one factorisation without each fold, then measured.
+        """Return the errors of the grid; every pair is solved without each fold, using one factorisation.
 
-        The grid of lam is extended as long as its best point is an end; a user's is not, and the user is warned.
+        The grid of lam is extended as long as its best point is an end. A grid given by the user is not extended.
 
-        With ``is_expanded``, predictions are weights of the outputs (n, n); ``settings`` is what else the errors depend
-        on, for the key of a checkpoint.
+        With ``is_expanded``, predictions are weights of the outputs (n, n); ``settings`` are other settings that the
+        errors depend on, for the key of a checkpoint.
         """
         if self.is_approximate and is_expanded:
-            raise IncompatibleError("cv='approximate-loo' does not give the weights of the outputs. Use cv='loo'.")
+            raise IncompatibleError("cv='approximate-loo' does not provide the weights of the outputs. Use cv='loo'.")
         for loss in self.losses:
             check_loss(loss, training_set.representation)
         if any(loss.is_relative for loss in self.losses):
@@ -226,9 +236,7 @@ class Search:
                 break
             step = replace(self, lams=[beyond], checkpoint=None, progress=None)
             result = result.joined(step(training_set, folds, measure, is_expanded))
-        if not self.is_open:
-            result.warn_at_end()
-        return result
+        return replace(result, is_open=self.is_open)
 
     def predictions(self, training_set: TrainingSet, folds: list[np.ndarray], result: SearchResult) -> np.ndarray:
         """Return the held-out predictions (n, p) of the best pair."""
@@ -254,7 +262,7 @@ class Search:
         return replace(self, losses=list(losses), lams=as_lams(lams), is_open=True, checkpoint=None, progress=None)
 
     def _resolved(self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure) -> "Search":
-        """Return the search with numbers for relative thresholds, from the residuals of the best square loss."""
+        """Return the search with relative thresholds resolved by the residuals of the square loss at its best lam."""
         result = self.pilot([Square()], self.lams)(training_set, folds, measure)
         fitted = fit_dual(training_set, Square(), result.lams[result.best[1]], Auto(), self.tol)
         weights, point_scale = training_set.weights, training_set.representation.point_scale
@@ -269,7 +277,8 @@ class Search:
     ) -> SearchResult:
         """Return the aggregated errors of the grid; finished losses come from the checkpoint, others from ``errors``.
 
-        ``errors(losses)`` yields the errors of some losses of the grid at every lam, in threads of its own.
+        ``errors(losses)`` yields the errors of some losses of the grid at every lam; it may be called from several
+        threads.
         """
         key = ""
         if self.checkpoint is not None:
@@ -279,7 +288,7 @@ class Search:
         weights, total = training_set.counts, len(self.losses) * len(self.lams)
 
         def record(places: list[int]) -> None:
-            with np.errstate(all="ignore"):  # threads have a state of their own
+            with np.errstate(all="ignore"):  # threads have their own state
                 for pair in errors([self.losses[i] for i in places]):
                     means = [np.average(pair.errors[fold], weights=weights[fold]) for fold in folds]
                     score = _AGGREGATES[self.aggregate](pair.errors, weights, np.array(means))
@@ -291,7 +300,7 @@ class Search:
         with arithmetic(training_set.ridge):
             parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
             try:
-                # threads whatever the backend: pairs share a factorisation, and are noted in one place
+                # always threads: pairs share a factorisation and are recorded in one place
                 Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(record)(part) for part in parts)
             except KeyboardInterrupt as interrupt:
                 interrupt.add_note(store.account())
@@ -303,8 +312,8 @@ class Search:
 def squared_distance(training_set: TrainingSet, ceiling: float = math.inf) -> Measure:
     """Return the measure of the squared distance between outputs and predictions, where outputs are observed.
 
-    A distance above the ceiling counts as the ceiling: a wrong target costs the same whatever is predicted, and a wrong
-    prediction still costs.
+    Distances are clipped at the ceiling, so that a wrong target costs the same whatever is predicted, while wrong
+    predictions are still penalised.
     """
     problem = training_set.ridge
     targets = host(problem.unscale(problem.targets))
@@ -327,7 +336,7 @@ def expose_best(
 ) -> None:
     """Fit the best pair on the whole sample; set the attributes of the search and those of the best estimator.
 
-    ``names`` are the fitted attributes of the estimator beside those of ``FITTED``.
+    ``names`` are the fitted attributes of the estimator besides those of ``FITTED``.
     """
     i, j = result.best
     owner.losses_, owner.lams_ = result.losses, result.lams
@@ -339,10 +348,11 @@ def expose_best(
     settings = estimator._settings()
     fitted = fit_dual(encoded.training_set, settings.loss, settings.lam, settings.solver, settings.tol)
     owner.best_estimator_ = estimator._expose(encoded, fitted)
+    result.warn_at_end()
     warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     warn_of_scales(fitted)
     for name in (*FITTED, *names):
-        owner.__dict__.pop(name, None)  # of an earlier fit with another loss
+        owner.__dict__.pop(name, None)  # from an earlier fit with another loss
         if hasattr(estimator, name):
             setattr(owner, name, getattr(estimator, name))
 
@@ -366,13 +376,13 @@ def _trimmed_mean(values: np.ndarray, weights: np.ndarray) -> float:
 
 
 def _ordered(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values in order, without NaN, and the weight of each and all before."""
+    """Return the sorted values without NaN, and their cumulative weights."""
     seen = ~np.isnan(values)
     order = np.argsort(values[seen], kind="stable")
     return values[seen][order], np.cumsum(weights[seen][order])
 
 
-# from the errors of the held-out samples, their weights, and the mean errors of the folds
+# functions of the held-out errors, the sample weights, and the mean errors of the folds
 _AGGREGATES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], float]] = {
     "mean": lambda errors, weights, folds: float(np.mean(folds)),
     "median": lambda errors, weights, folds: float(weighted_median(errors, weights)),

@@ -43,11 +43,11 @@ class _Encoded:
     training_set: TrainingSet
     representation: KernelOutputs
     decoder: Decoder  # not fitted
-    format: Any  # no output, in the dtype in which the outputs came; None for those that are not integers
+    format: Any  # empty array in the dtype of integer outputs; None for other outputs
 
 
 class StructuredPredictor(NamedPartsMixin, BaseEstimator):
-    r"""Input-output kernel regression: a model with values in the feature space of an output kernel, and a decoder.
+    r"""Structured prediction by input-output kernel regression: a model with values in a feature space, and a decoder.
 
     .. math:: \hat h = \arg\min_h \frac1n \sum_i \ell(\phi(y_i) - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
         \hat y(x) = \arg\min_y \|\phi(y) - \hat h(x)\|^2 .
@@ -57,9 +57,10 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
     kernel : str, kernel or callable, default="gaussian"
         Kernel of the inputs, as for ``OperatorKernelRegressor``.
     output_kernel : str, kernel or callable, default="linear"
-        Kernel of the outputs; with ``"precomputed"``, y is their Gram matrix. A function of (Y, Z) takes any objects.
+        Kernel of the outputs; with ``"precomputed"``, y is their Gram matrix. A callable of (Y, Z) accepts arbitrary
+        objects.
     loss : Loss or str, default="square"
-        Any loss of the norm in the feature space, such as ``Huber(0.5)`` or ``EpsilonRidge(0.1)``.
+        Any loss that depends on the norm in the feature space, such as ``Huber(0.5)`` or ``EpsilonRidge(0.1)``.
     lam : float, default=1e-3
         Weight of the squared norm.
     decoder : Decoder or str, default="training_set"
@@ -67,17 +68,17 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
     operator : OutputOperator, str, array or None, default=None
         The output operator of a scalar kernel, such as ``"covariance"``.
     center : bool, default=False
-        Whether the mean of the outputs in the feature space is subtracted before the fit and added to predictions.
+        Whether to centre the outputs in the feature space; the mean is added back to predictions.
     solver : Solver or str, default="auto"
         ``"auto"`` or a solver's name or instance.
     tol : float, default=1e-6
-        The relative duality gap at which the fit is done.
+        The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Most iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` is the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     output_approximation : Approximation or None, default=None
-        ``Nystrom(500)`` projects the outputs on 500 features of their kernel, which are the coordinates then.
+        ``Nystrom(500)`` projects the outputs onto 500 features of their kernel, which then serve as coordinates.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
 
@@ -91,7 +92,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
     Notes
     -----
     With a linear output kernel the coordinates are the outputs themselves, with any other kernel the rows of a factor
-    of their Gram matrix: the weights on the training outputs are never an n × n matrix when that has a low rank.
+    of their Gram matrix. If the rank is low, no n × n matrix of weights on the training outputs is formed.
 
     References
     ----------
@@ -152,10 +153,10 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         X : array of shape (n, d)
             Inputs, or their Gram matrix with ``kernel="precomputed"``.
         y : array of shape (n, ...) or list
-            Outputs: vectors, label sets as 0/1 rows, any objects for a kernel that is a function of them, or their Gram
-            matrix with ``output_kernel="precomputed"``.
+            Outputs: vectors, label sets as 0/1 rows, arbitrary objects if the output kernel is a callable, or their
+            Gram matrix with ``output_kernel="precomputed"``.
         sample_weight : array of shape (n,) or None, default=None
-            How often each sample counts.
+            Sample weights; a sample of weight 2 counts twice.
 
         Returns
         -------
@@ -174,13 +175,14 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         X : array of shape (m, d)
             Inputs, or their Gram matrix with the training inputs.
         candidates : array, list of arrays or None, default=None
-            Candidates for all samples, or a list with a set for each; ``None`` leaves it to the decoder.
+            Candidates shared by all samples, or a list with one set for each sample; ``None`` leaves the choice to the
+            decoder.
 
         Returns
         -------
         y : array or list
-            One object for each sample; its place, where outputs are known by a Gram matrix. Label sets and training
-            outputs have the dtype that they had in ``fit`` if that was one of integers.
+            One object for each sample, or its index among the training outputs if these are given as a Gram matrix.
+            Label sets and training outputs keep an integer dtype that they had in ``fit``.
         """
         coordinates = self.embed(X)
         if candidates is None:
@@ -190,7 +192,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         return self._candidate_decoder().decode(coordinates, candidates)
 
     def decision_scores(self, X: Array, candidates: Any = None) -> Any:
-        """Return the squared distances between predictions and candidates in the output space; least is best.
+        """Return the squared distances between predictions and candidates in the output space; smaller is better.
 
         Parameters
         ----------
@@ -205,23 +207,23 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         return self._candidate_decoder(candidates is None).distances(self.embed(X), candidates)
 
     def top_k(self, X: Array, k: int, candidates: Any = None, indices: bool = False) -> Any:
-        """Return the k nearest candidates of each sample, the nearest first.
+        """Return the k candidates nearest to each prediction, nearest first.
 
         Parameters
         ----------
         X
             As for ``predict``.
         k : int
-            How many; fewer where there are not so many.
+            Number of candidates; all of them are returned if there are fewer.
         candidates
             As for ``predict``.
         indices : bool, default=False
-            Whether to return places among the candidates instead of the candidates.
+            Whether to return indices of candidates instead of the candidates themselves.
 
         Returns
         -------
         best : array of shape (m, k, ...) or list
-            Candidates, or a list of arrays of places.
+            Candidates, or a list of arrays of indices.
         """
         decoder, coordinates = self._candidate_decoder(candidates is None), self.embed(X)
         if indices or self.representation_.is_pairwise:
@@ -230,12 +232,12 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         return self._as_training_format(best) if candidates is None else best
 
     def embed(self, X: Array) -> Array:
-        """Return the predictions in the coordinates of the output space, shape (m, p)."""
+        """Return the predictions as coordinates in the output space, shape (m, p)."""
         X = new_inputs(self, X)
         return self._expansion.predict_coordinates(X) + self.representation_.mean_
 
     def score(self, X: Array, y: Any) -> float:
-        """Return minus the mean squared distance, in the output space, between predicted and true outputs.
+        """Return the negative mean squared distance between predictions and true outputs in the output space.
 
         Parameters
         ----------
@@ -249,22 +251,22 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         """
         predicted, representation = self.predict(X), self.representation_
         if representation.is_pairwise:
-            raise IncompatibleError("A score takes a kernel of outputs, not their Gram matrix. Use predict.")
+            raise IncompatibleError("score needs a kernel of the outputs, not their Gram matrix. Use predict.")
         predicted, y = (self._outputs(part, representation.targets_) for part in (predicted, y))
         kernel = representation.kernel_
         if len(y) != len(predicted):
-            raise ValueError(f"X and y must have as many samples. Got {len(predicted)} and {len(y)}.")
+            raise ValueError(f"X and y must have the same number of samples. Got {len(predicted)} and {len(y)}.")
         products = [float(kernel(predicted[i : i + 1], y[i : i + 1])[0, 0]) for i in range(len(y))]
         return -float(np.mean(host(kernel.diag(predicted)) + host(kernel.diag(y)) - 2 * np.array(products)))
 
     def _candidate_decoder(self, has_own: bool = False) -> Any:
-        """Return the decoder if it is one of candidates, else one for candidates that are given."""
+        """Return the decoder if it has candidates, else a decoder for the given candidates."""
         decoder = getattr(self.decoder_, "inner_", self.decoder_)
         if isinstance(decoder, Candidates):
             return decoder
         if has_own:
             raise IncompatibleError(
-                f"{type(decoder).__name__} has no candidates. Give them, or use decoder='training_set'."
+                f"{type(decoder).__name__} has no candidates. Pass candidates, or use decoder='training_set'."
             )
         return Candidates().fit(None, self.representation_)
 
@@ -283,7 +285,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         X, kernel = training_inputs(self, X, as_operator_kernel(self.kernel, self.operator).validate(), double, True)
         outputs = self._outputs(y, X)
         if len(outputs) != X.shape[0]:
-            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {len(outputs)}.")
+            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")
         output_kernel = as_scalar_kernel(self.output_kernel)
         output_approximation = self.output_approximation
         if output_approximation is not None:
@@ -294,7 +296,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         decoder = part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         if output_kernel.is_pairwise and sample_weights(sample_weight, X)[1] is not None:
             raise ValueError(
-                "Samples of weight zero would change the places in the output Gram matrix. Leave them out of X and y."
+                "Samples of weight zero are not supported with an output Gram matrix. Remove them from X and y."
             )
         training_set = encode(X, outputs, kernel, representation, settings, sample_weight)
         is_objects = is_numpy(outputs) and outputs.dtype.kind == "O"
@@ -309,17 +311,17 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         return self
 
     def _as_training_format(self, decoded: Any) -> Any:
-        """Return decoded outputs in the dtype of the training outputs, where these were such values."""
+        """Return decoded outputs in the dtype of the training outputs, if they are values of that kind."""
         if self._format is None or not self.decoder_.keeps_dtype:
             return decoded
         return namespace(decoded).astype(decoded, self._format.dtype, copy=False)
 
     def _outputs(self, y: Any, X: Array) -> Any:
-        """Return outputs as an array that can be indexed: numbers in the dtype of X, other objects as they are."""
+        """Return outputs as an array that can be indexed: numbers in the dtype of X, other objects unchanged."""
         if is_host(y):
             numbers = np.asarray(y) if hasattr(y, "dtype") or is_regular(y) else None
             if numbers is not None and numbers.dtype == object and all(isinstance(v, Real) for v in numbers.flat):
-                numbers = numbers.astype(np.float64)  # numbers kept as objects, as tables may have them
+                numbers = numbers.astype(np.float64)  # numbers stored as objects, as in some tables
             if numbers is None or numbers.dtype.kind not in "biuf":
                 return as_objects(y)
             y = numbers
@@ -338,7 +340,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
 
 
 def _no_rows(y: Any) -> Any:
-    """Return an array without rows, of the dtype of outputs that are integers; ``None`` for others."""
+    """Return an empty array in the dtype of integer outputs; ``None`` for other outputs."""
     empty = (np.asarray(y) if is_host(y) else y)[:0]
     is_integral = empty.dtype.kind in "biu" if is_numpy(empty) else namespace(empty).isdtype(empty.dtype, _INTEGRAL)
     return empty if is_integral else None

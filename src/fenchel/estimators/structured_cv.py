@@ -1,7 +1,9 @@
-"""Structured prediction with loss and lam chosen by cross-validation."""
+"""``StructuredPredictor`` with kernel, loss and lam chosen by cross-validation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -33,12 +35,12 @@ from fenchel.representations import KernelOutputs
 
 __all__ = ["StructuredPredictorCV"]
 
-_WIDTHS = (1.0, 0.5, 2.0)  # of Gaussian output kernels, in median distances
+_WIDTHS = (1.0, 0.5, 2.0)  # bandwidths of Gaussian output kernels, in median distances
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """What was found for one output kernel."""
+    """Result of the search for one output kernel, with or without centring."""
 
     estimator: StructuredPredictor
     encoded: Any
@@ -51,22 +53,24 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     Parameters
     ----------
     kernel : "auto", str, kernel or callable, default="auto"
-        ``"auto"`` searches for a kernel of the columns of X, whose units do not matter, by leave-one-out errors in the
-        output space; everything else is as for ``StructuredPredictor``.
+        ``"auto"`` searches for a kernel on the columns of X, whose units do not matter, by leave-one-out errors in the
+        output space; other values are as for ``StructuredPredictor``.
     output_kernel : "auto", str, kernel, callable or list of these, default="auto"
-        Kernel of the outputs, or a list to choose from by the task loss. ``"auto"`` is the linear one; for vectors
-        with a task loss and no decoder also Gaussian ones of half, once and twice the median distance.
+        Kernel of the outputs, or a list to choose from by the task loss. ``"auto"`` is the linear kernel; for vectors
+        with a task loss and no decoder, Gaussian kernels with half, once and twice the median distance are compared
+        too.
     lams
         As for ``OperatorKernelRegressorCV``.
     losses : sequence of Loss or str, or "auto", default="auto"
-        Losses to choose from; ``"auto"`` is the square loss, since rare objects are no errors.
+        Losses to choose from; ``"auto"`` is the square loss, since rare objects are not outliers.
     decoder : "auto", Decoder or str, default="auto"
-        As for ``StructuredPredictor``; a threshold ``"auto"`` is chosen by the task loss of held-out samples.
+        As for ``StructuredPredictor``; a threshold of ``"auto"`` is chosen by the task loss of held-out samples.
         ``"auto"`` chooses between the training outputs and, for label sets (rows of zeros and ones), a threshold.
     operator
         As for ``StructuredPredictor``.
     center : bool or "auto", default="auto"
-        As for ``StructuredPredictor``; ``"auto"`` is on with ``kernel="auto"``.
+        As for ``StructuredPredictor``. ``"auto"`` centres the outputs if ``kernel="auto"``; with any other kernel both
+        are tried, and the one with the smaller held-out error is kept (``best_estimator_.center``).
     task_loss : callable or None, default=None
         ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``. ``None``
         chooses loss and lam by the squared distance in the output space before decoding, then the decoder of label sets
@@ -76,11 +80,12 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     tol
         As for ``StructuredPredictor``.
     n_jobs, checkpoint, progress
-        As for ``OperatorKernelRegressorCV``.
+        As for ``OperatorKernelRegressorCV``. Each output kernel and centre that is tried has a checkpoint of its own,
+        ``errors.npz``, ``errors-1.npz`` and so on, and ``progress`` begins again.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     scoring : str, callable or None, default=None
-        As for ``OperatorKernelRegressorCV``, of decoded outputs, instead of a task loss: a name such as
+        As for ``OperatorKernelRegressorCV``, but for decoded outputs; an alternative to ``task_loss``: a name such as
         ``"f1_samples"``, or a scorer such as ``fenchel.metrics.label_scorer("f1")``.
     output_approximation : Approximation or None, default=None
         As for ``StructuredPredictor``.
@@ -92,9 +97,9 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     best_kernel_, best_loss_, best_lam_, search_, cv_errors_, fold_errors_, cv_gaps_, losses_, lams_
         As for ``OperatorKernelRegressorCV``.
     best_output_kernel_ : kernel or str
-        The kernel of the outputs that was chosen.
+        The chosen kernel of the outputs.
     best_estimator_ : StructuredPredictor
-        The model fitted on the whole sample; its fitted attributes are attributes of this one too.
+        The model fitted on the whole sample; its fitted attributes are also available on this object.
 
     Examples
     --------
@@ -149,13 +154,16 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self.certificate = certificate
 
     @all_or_nothing
-    def fit(self, X: Array, y: Any, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Array, y: Any, sample_weight: Array | None = None, groups: Any = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
         ----------
         X, y, sample_weight
             As for ``StructuredPredictor.fit``.
+        groups : array of shape (n,) or None, default=None
+            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
+            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
 
         Returns
         -------
@@ -163,22 +171,28 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             The fitted model.
         """
         if self.task_loss is not None and self.scoring is not None:
-            raise ValueError("Give task_loss or scoring, not both: each decides about loss, lam and decoder.")
-        Scoring.of(self)  # raises if it is none
-        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses)
+            raise ValueError("Set either task_loss or scoring, not both: each of them selects loss, lam and decoder.")
+        Scoring.of(self)  # raises if it is invalid
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
         estimators = {is_robust: self._estimator(search.losses[0], min(search.lams)) for is_robust in (False, True)}
         estimator, encoded, choice = encoded_for_search(
-            self, search.losses, estimators, search.folds, X, y, sample_weight
+            self, search.losses, estimators, search.folds, X, y, sample_weight, search.groups
         )
         search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
         kernels = self._output_kernels(encoded)
         by_task_loss = self.task_loss is not None or self.scoring is not None or len(kernels) > 1
-        trials = [self._trial(search, estimator, encoded, by_task_loss)]
-        for kernel in kernels[1:]:
-            other: StructuredPredictor = clone(estimator).set_params(output_kernel=kernel)
-            data = other._encode(X, y, sample_weight, other._settings().swept(), double=True)
-            trials.append(self._trial(search, other, data, by_task_loss))
-        best = min(trials, key=lambda trial: float(np.min(trial.result.cv_errors)))
+        others = [
+            clone(estimator).set_params(center=center, output_kernel=kernel)
+            for center, kernel in list(product(self._centers(), [estimator.output_kernel, *kernels[1:]]))[1:]
+        ]
+
+        def trials() -> Iterator[_Trial]:
+            yield self._trial(search, estimator, encoded, by_task_loss)
+            for k, other in enumerate(others, start=1):
+                data = other._encode(X, y, sample_weight, other._settings().swept(), double=True)
+                yield self._trial(_numbered(search, k), other, data, by_task_loss)
+
+        best = min(trials(), key=lambda trial: float(np.min(trial.result.cv_errors)))
         self.best_output_kernel_ = best.estimator.output_kernel
         expose_best(self, best.estimator, best.encoded, best.result, ("decoder_",), choice)
         return self
@@ -189,17 +203,17 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         return self.best_estimator_.predict(X, candidates)
 
     def decision_scores(self, X: Array, candidates: Any = None) -> Any:
-        """Return the squared distances to candidates, with the chosen model."""
+        """Return the squared distances between predictions of the chosen model and candidates."""
         check_is_fitted(self)
         return self.best_estimator_.decision_scores(X, candidates)
 
     def top_k(self, X: Array, k: int, candidates: Any = None, indices: bool = False) -> Any:
-        """Return the nearest candidates, with the chosen model."""
+        """Return the candidates nearest to the predictions of the chosen model."""
         check_is_fitted(self)
         return self.best_estimator_.top_k(X, k, candidates, indices)
 
     def embed(self, X: Array) -> Array:
-        """Return the predictions of the chosen model in the coordinates of the output space."""
+        """Return the predictions of the chosen model as coordinates in the output space."""
         check_is_fitted(self)
         return self.best_estimator_.embed(X)
 
@@ -209,7 +223,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         return float(self.best_estimator_.score(X, y))
 
     def _trial(self, search: Search, estimator: StructuredPredictor, encoded: Any, by_task_loss: bool) -> "_Trial":
-        """Return the result of the search with one output kernel, and the data with the decoder that was chosen."""
+        """Return the result of the search with one output kernel, and the data with the chosen decoder."""
         training_set = encoded.training_set
         folds = search.folds(training_set)
         decoding = self._decoding(encoded, folds, by_task_loss)
@@ -234,7 +248,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             return None
         if representation.is_pairwise:
             raise IncompatibleError(
-                "A task loss compares outputs, and a Gram matrix has none. Use task_loss=None, or an output kernel."
+                "A task loss needs outputs, but y is their Gram matrix. Use task_loss=None, or an output kernel."
             )
         task_loss = self._task_loss(representation)
 
@@ -247,18 +261,18 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         )
 
     def _task_loss(self, representation: KernelOutputs) -> Callable[[Any, Any, np.ndarray], np.ndarray]:
-        """Return the loss of decoded outputs that decides: the one given, by name or not, or that of label sets."""
+        """Return the loss by which decoded outputs are compared: the given one, or that of label sets."""
         scoring, task_loss = Scoring.of(self), self.task_loss
         if scoring is not None:
             return scoring.errors
         if task_loss is None:
             if not are_label_sets(representation.outputs_):
-                raise ValueError("A choice among output kernels or thresholds needs a task loss. Give task_loss.")
+                raise ValueError("The choice among output kernels or thresholds needs a task loss. Set task_loss.")
             task_loss = hamming_losses
         return lambda truth, decoded, counts: task_loss(truth, decoded)
 
     def _output_kernels(self, encoded: Any) -> list[Any]:
-        """Return the kernels of outputs to choose from; the first is that of the data."""
+        """Return the output kernels to choose from; the first is that of the data."""
         if isinstance(self.output_kernel, list | tuple):
             return list(self.output_kernel)
         outputs = encoded.representation.outputs_
@@ -267,6 +281,12 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             return [self.output_kernel]
         median = float(Gaussian("median").resolve(outputs).gamma)  # type: ignore[arg-type]  # a number now
         return ["linear", *(Gaussian(median / width**2) for width in _WIDTHS)]
+
+    def _centers(self) -> tuple[bool, ...]:
+        """Return whether the outputs are centred, or both where the search decides."""
+        if not isinstance(self.center, str):
+            return (self.center,)
+        return (True,) if is_auto(self.kernel) else (False, True)
 
     def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
         """Return the estimator with the first output kernel."""
@@ -280,7 +300,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             lam,
             "training_set" if is_auto(self.decoder) else self.decoder,
             self.operator,
-            is_auto(self.kernel) if isinstance(self.center, str) else self.center,
+            self._centers()[0],
             tol=self.tol,
             approximation=self.approximation,
             output_approximation=self.output_approximation,
@@ -293,3 +313,11 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         tags.input_tags.sparse = not is_auto(self.kernel)  # which is one of standardised inputs
         return tags
+
+
+def _numbered(search: Search, k: int) -> Search:
+    """Return the search with the checkpoint of its k-th trial, ``errors-1.npz`` for ``errors.npz``."""
+    if search.checkpoint is None:
+        return search
+    path = Path(search.checkpoint)
+    return replace(search, checkpoint=path.with_name(f"{path.stem}-{k}{path.suffix}"))

@@ -1,4 +1,4 @@
-"""Training data in coordinates: what every dual problem of a fit is made of."""
+"""Training data in coordinates, from which the dual problems of a fit are built."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -32,19 +32,19 @@ class BoundKernel(Protocol):
 class TrainingSet:
     """Checked training data: inputs, a bound kernel, outputs in coordinates, weights.
 
-    Samples of weight zero are left out; ``index`` says which of the samples given are there.
+    Samples of weight zero are left out; ``index`` holds the indices of the others among the given samples.
     """
 
     X: Array  # (n, ...), or the (n, n) Gram matrix
     kernel: BoundKernel
     representation: Representation  # fitted; targets_ are the outputs in coordinates, (n, p)
-    ridge: DualProblem  # of the square loss at lam = 1; the other problems share the factorisation that it has
+    ridge: DualProblem  # of the square loss at lam = 1; the other problems share its factorisation
     weights: Array | None  # (n,), positive; None counts each sample once
-    index: np.ndarray | None  # places of the samples among those given; None: all
-    n_given: int  # samples given, those of weight zero among them
+    index: np.ndarray | None  # indices of the samples among the given ones; None: all
+    n_given: int  # number of given samples, including those of weight zero
     is_pairwise: bool  # inputs are a Gram matrix
-    approximation: Approximation | None  # of the kernel, with the number of features that it has
-    exact_gram: Operator | None  # that of the kernel itself, made in tiles, where the kernel is approximated
+    approximation: Approximation | None  # with the actual number of features
+    exact_gram: Operator | None  # Gram operator of the exact kernel, computed in tiles, if the kernel is approximated
 
     @property
     def n_samples(self) -> int:
@@ -63,7 +63,7 @@ class TrainingSet:
 
     @property
     def counts(self) -> np.ndarray:
-        """How often each sample counts, as a NumPy array (n,)."""
+        """Sample weights, as a NumPy array (n,)."""
         return np.ones(self.n_samples) if self.weights is None else host(self.weights)
 
     def problem(self, loss: Loss, lam: float) -> DualProblem:
@@ -72,17 +72,17 @@ class TrainingSet:
         return self.ridge.with_(loss=loss.bind(self.targets, self.representation.point_scale), lam=lam)
 
     def given(self, rows: Array) -> Array:
-        """Return one row for each sample given: zeros for those of weight zero."""
+        """Return one row for each given sample, with zeros for those of weight zero."""
         if self.index is None:
             return rows
         xp = namespace(rows)
-        place = np.full(self.n_given, len(self.index))  # the last row is one of zeros
+        place = np.full(self.n_given, len(self.index))  # the last row is zero
         place[self.index] = np.arange(len(self.index))
         return xp.take(xp.concat([rows, 0 * rows[:1, ...]]), as_index(place, rows), axis=0)
 
 
 class Encoded(Protocol):
-    """What an estimator makes of its data: a training set, and what else it needs to predict."""
+    """Encoded data of an estimator: a training set, and what else prediction needs."""
 
     @property
     def training_set(self) -> TrainingSet:
@@ -98,7 +98,7 @@ def encode(
     sample_weight: Array | None = None,
     operator: Any = None,
 ) -> TrainingSet:
-    """Return checked data as a training set; raise first if loss or memory are not for these data.
+    """Return checked data as a training set; raise if the loss does not fit the data, or the data the memory.
 
     ``operator`` is the output operator, from which a representation of curves may take its basis.
     """
@@ -133,7 +133,7 @@ def with_kernel(training_set: TrainingSet, kernel: OperatorKernel, settings: Dua
 def _bound(
     X: Array, kernel: OperatorKernel, representation: Representation, settings: DualSettings, weights: Array | None
 ) -> tuple[BoundKernel, DualProblem, Operator | None]:
-    """Return the kernel bound to the sample, the problem of the square loss at lam = 1, and what was approximated."""
+    """Return the bound kernel, the problem of the square loss at lam = 1, and the exact Gram operator, if any."""
     bound: Any = kernel.bind(X, representation)
     targets, exact_gram = representation.targets_, None
     if settings.approximation is not None:
@@ -157,7 +157,7 @@ def _bound(
 
 
 def _orthogonal(bound: Any, ridge: DualProblem) -> tuple[BoundKernel, DualProblem]:
-    """Return both in the coordinates in which a large number of features is orthogonal, its own factorisation."""
+    """Return both in coordinates in which many features are orthogonal, so that no further factorisation is needed."""
     if not (is_thin(ridge.gram) and hasattr(bound.terms[0][0], "turned")):
         return bound, ridge
     scalar, output = ridge.gram.terms[0]
@@ -169,7 +169,7 @@ def _orthogonal(bound: Any, ridge: DualProblem) -> tuple[BoundKernel, DualProble
 
 
 def _check_certificate(approximation: Approximation, certificate: str) -> None:
-    """Raise if the gap of the kernel is asked for, and only that of the approximation can be had."""
+    """Raise if the gap of the exact kernel is requested but only that of the approximation is available."""
     if certificate != "approximate" and not approximation.is_projection:
         raise IncompatibleError(
             f"certificate={certificate!r} needs an approximation that is a projection in the space of the kernel, as "
@@ -178,10 +178,10 @@ def _check_certificate(approximation: Approximation, certificate: str) -> None:
 
 
 def check_loss(loss: Loss, representation: Representation) -> None:
-    """Raise if a loss of single values meets coordinates that have none."""
+    """Raise if a loss of point values is used with coordinates that have none."""
     if loss.pointwise and not representation.has_points:
         raise IncompatibleError(
-            f"{loss!r} looks at single values, and {type(representation).__name__} has none. Use p=2, or for "
+            f"{loss!r} needs point values, which {type(representation).__name__} does not provide. Use p=2, or for "
             "curves representation='spline'."
         )
 
@@ -190,7 +190,7 @@ def _approximated(
     bound: Any, approximation: Approximation, kernel: OperatorKernel, X: Array, weights: Array | None, lam: float
 ) -> BoundKernel:
     """Return the bound kernel with its scalar parts approximated."""
-    mapped = getattr(bound, "mapped", None)  # kernels that are sums of scalar kernels times operators have it
+    mapped = getattr(bound, "mapped", None)  # exists for sums of scalar kernels times operators
     if mapped is None or kernel.is_pairwise:
         raise IncompatibleError(
             f"{approximation!r} approximates scalar kernels on points. Got {kernel!r}. Use approximation=None."
@@ -200,7 +200,7 @@ def _approximated(
 
 
 def _resolved(approximation: Approximation | None, bound: Any, X: Array) -> Approximation | None:
-    """Return the approximation with the number of features that the bound kernel has."""
+    """Return the approximation with the actual number of features of the bound kernel."""
     if approximation is None:
         return None
     return clone(approximation).set_params(n_components=max(int(features_of(scalar, X)) for scalar, _ in bound.terms))

@@ -1,4 +1,4 @@
-"""Checks of parameters and data that the estimators have in common."""
+"""Checks of parameters and data shared by the estimators."""
 
 import sys
 import warnings
@@ -59,10 +59,9 @@ _CERTIFICATES = Options(("approximate", "sampled", "exact"))
 
 
 def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[E, P], E]:
-    """Return a ``fit`` that changes the estimator only when it has ended.
+    """Decorate ``fit`` so that it changes the estimator only on success.
 
-    The work is done on a copy of the estimator. If it is interrupted or fails, the estimator is what it was before:
-    not fitted, or fitted as it was.
+    The fit runs on a copy of the estimator. If it is interrupted or fails, the estimator is left unchanged.
     """
 
     @wraps(fit)
@@ -77,7 +76,7 @@ def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[
 
 
 def warn_user(message: str, category: type[Warning], entry: str) -> None:
-    """Warn at the line that called the library, with a link to an entry of the page on troubleshooting."""
+    """Warn at the line that called the library, with a link to an entry of the troubleshooting page."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("fenchel."):
         level, frame = level + 1, frame.f_back
@@ -96,15 +95,15 @@ def part_of(value: object, room: ModuleType | tuple[ModuleType, ...], argument: 
 
 @dataclass(frozen=True)
 class DualSettings:
-    """How one dual problem is made and solved, from the parameters of an estimator."""
+    """Settings of one dual problem and its solver, from the parameters of an estimator."""
 
     loss: Loss
     lam: float
     solver: Solver
     tol: float
     approximation: Approximation | None
-    certificate: str  # of an approximate kernel: that of the approximation, or of the kernel
-    adjustable: tuple[str, ...]  # parameters that an error may suggest to change where memory is short
+    certificate: str  # of an approximate kernel: whether for the approximation or for the exact kernel
+    adjustable: tuple[str, ...]  # parameters that an error may suggest to change if memory is short
 
     @classmethod
     def of(cls, estimator: Any, loss: Loss | str, argument: str = "loss") -> "DualSettings":
@@ -125,7 +124,7 @@ class DualSettings:
         return cls(checked, estimator.lam, solver.validate(), estimator.tol, approximation, certificate, adjustable)
 
     def swept(self) -> "DualSettings":
-        """Return the settings of a search, which solves on a factorisation whatever the solver."""
+        """Return the settings of a search, which uses a factorisation whatever the solver."""
         return replace(self, adjustable=tuple(name for name in self.adjustable if name != "solver"))
 
 
@@ -159,28 +158,70 @@ def as_lams(lams: ArrayLike) -> list[float]:
 
 
 def is_regular(y: Outputs) -> bool:
-    """Whether a list is one of numbers, or of rows of numbers of one length."""
+    """Whether a list holds numbers, or rows of numbers of equal length."""
     with suppress(ValueError):
         return np.asarray(y).dtype.kind in "biuf"
     return False
 
 
 def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
-    """Return ``X``, or ``X`` and ``y``, as scikit-learn checks them; entries of ``X`` that are not finite are named."""
+    """Return ``X``, or ``X`` and ``y``, checked by scikit-learn; errors name entries of ``X`` that are not finite."""
     try:
         checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
     except ValueError as error:
-        if "could not convert" not in str(error):
+        advised = _advised(str(error), data)
+        if advised is None:
             raise
-        raise ValueError(f"{' and '.join(('X', 'y')[: len(data)])} must hold numbers: {error}.") from error
+        raise ValueError(advised) from error
     X, *rest = checked if len(data) == 2 else (checked,)
     X = as_rows(X) if is_sparse(X) else X
     X = _finite(estimator, X, check_finite)
     return (X, *rest) if rest else X
 
 
+def _advised(text: str, data: Sequence[Outputs]) -> str | None:
+    """Return an error of scikit-learn with what to do about it, ``None`` if its text says enough."""
+    names = ("X", "y")[: len(data)]
+    if "could not convert" in text:
+        found = [told for name, part in zip(names, data, strict=True) if (told := _text_columns(name, part))]
+        return found[0] if found else f"{' and '.join(names)} must hold numbers: {text}."
+    if text.startswith("Input y contains NaN"):
+        y = _as_floats(data[1])
+        lacking = np.flatnonzero(np.isnan(y.reshape(len(y), -1)).any(axis=1))
+        return (
+            f"Input y contains NaN in {len(lacking)} of {len(y)} samples, the first at index {lacking[0]}. Drop these "
+            "samples, or fit each output on those that have it. If the outputs of a sample are a curve, NaN is a gap "
+            "that FunctionalRegressorCV takes."
+        )
+    if text.startswith("Found array with dim"):
+        return (
+            f"{text} For curves with channels, (n, m, c), use FunctionalRegressorCV, for fields on a rectangle "
+            "FieldRegressor; X.reshape(len(X), -1) makes vectors."
+        )
+    return None
+
+
+def _text_columns(name: str, part: Outputs) -> str:
+    """Return which columns of a data frame hold no numbers, nothing if there is none or it is no data frame."""
+    if not (hasattr(part, "iloc") and hasattr(part, "columns")):
+        return ""
+    examples = {}
+    for place, column in enumerate(part.columns):
+        for value in part.iloc[:, place]:
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                examples[str(column)] = value
+                break
+    if not examples:
+        return ""
+    columns = ", ".join(f"{column!r} (such as {value!r})" for column, value in examples.items())
+    advice = "Encode text, by OneHotEncoder in a ColumnTransformer" if name == "X" else "Convert them to numbers"
+    return f"{name} must hold numbers. These columns do not: {columns}. {advice}, or drop them."
+
+
 def _finite(estimator: Any, X: Array, check: Callable[[Array, str], Array]) -> Array:
-    """Return inputs that were checked; NaN passes where the kernel takes missing groups."""
+    """Check that inputs are finite; NaN is allowed if the kernel accepts missing groups."""
     xp = namespace(X)
     if not getattr(getattr(estimator, "kernel", None), "takes_missing", False):
         return check(X, "X")
@@ -191,7 +232,7 @@ def _finite(estimator: Any, X: Array, check: Callable[[Array, str], Array]) -> A
 
 
 def _as_floats(y: Outputs) -> np.ndarray:
-    """Return outputs as floats; raise if they are no numbers."""
+    """Return outputs as floats; raise if they are not numbers."""
     try:
         return np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -199,7 +240,7 @@ def _as_floats(y: Outputs) -> np.ndarray:
 
 
 def training_inputs(estimator: Any, X: Array, kernel: K, double: bool, takes_sparse: bool = False) -> tuple[Array, K]:
-    """Return training inputs, of which the estimator keeps the features, and the kernel that knows their names."""
+    """Return training inputs and the kernel with their feature names; store the features in the estimator."""
     if is_host(X):
         X = validated(estimator, X, accept_sparse="csr" if takes_sparse else False)
     else:
@@ -223,7 +264,7 @@ def training_vectors(
     else:
         X, y = _finite(estimator, X, check_array), check_array(outputs_like(as_like(y, X), X, "y"), "y", ndim=(1, 2))
         if X.shape[0] != y.shape[0]:
-            raise ValueError(f"X and y must have as many samples. Got {X.shape[0]} and {y.shape[0]}.")
+            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {y.shape[0]}.")
         estimator.n_features_in_ = int(X.shape[1])
     if not double:
         return X, y
@@ -232,7 +273,7 @@ def training_vectors(
 
 
 def new_inputs(estimator: Any, X: Array) -> Array:
-    """Return inputs to predict for, with the features that the estimator was fitted with; raise if it is not."""
+    """Return checked inputs for prediction; raise if the estimator is not fitted or the features differ."""
     check_is_fitted(estimator)
     if is_host(X):
         X = validated(estimator, X, reset=False, accept_sparse="csr")
@@ -247,7 +288,7 @@ def new_inputs(estimator: Any, X: Array) -> Array:
 
 
 def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.ndarray | None]:
-    """Return the positive weights and the places of their samples; ``None`` is all samples."""
+    """Return the positive weights and the indices of their samples; ``None`` means all samples."""
     if weights is None:
         return None, None
     n = X.shape[0]
@@ -268,7 +309,7 @@ def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.nd
 
 
 def sample_counts(sample_weight: Array | None, X: Array) -> np.ndarray:
-    """Return how often each sample counts, as a NumPy array (n,); zero where a weight is."""
+    """Return the sample weights, including zeros, as a NumPy array (n,)."""
     weights, index = sample_weights(sample_weight, X)
     if weights is None:
         return np.ones(X.shape[0])

@@ -1,4 +1,4 @@
-"""Published experiments, one module each: units of work, the numbers that are wanted beside ours, a figure."""
+"""Experiments that reproduce published results, one module each."""
 
 from typing import Any
 

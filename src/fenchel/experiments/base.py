@@ -1,9 +1,11 @@
-"""What an experiment is: independent units of work, a summary of their results, a figure."""
+"""Interface of the experiments, and a runner that computes their units and reuses stored results."""
 
+import ast
 import hashlib
 import inspect
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,21 +20,24 @@ import fenchel
 from fenchel._check import require
 from fenchel._files import DAMAGE, write_whole
 from fenchel.datasets.store import data_folder, digests, known_files
+from fenchel.exceptions import ScaleWarning
 from fenchel.experiments.comparison import Comparison
 from fenchel.persistence import versions
 
 __all__ = ["Experiment", "Outcome", "Progress", "Unit", "absent_files", "on_device", "run"]
 
-Result = dict[str, Any]  # what a unit returns: numbers, lists and arrays by name
+Result = dict[str, Any]  # of a unit: numbers, lists and arrays by name
 
-Progress = Callable[[str, int, int], None]  # what is being done, how many units are finished, of how many
+Progress = Callable[[str, int, int], None]  # title, number of finished units, number of all units
+
+_NOT_COMPUTING = ("cli", "report")  # folders of the library that no result of a unit depends on
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of an experiment that needs no other part: a function of a module, and its arguments.
+    """An independent part of an experiment: a module-level function and its arguments.
 
-    What it returns is kept as JSON: numbers, strings, lists, arrays, dictionaries with strings as keys.
+    The return value is stored as JSON: numbers, strings, lists, arrays, and dictionaries with strings as keys.
     """
 
     name: str
@@ -41,19 +46,19 @@ class Unit:
 
 
 class Experiment(Protocol):
-    """A module of this package."""
+    """Interface of the modules of this package that reproduce published results."""
 
     __name__: str
-    DATA: tuple[str, ...]  # the data sets that its units read
+    DATA: tuple[str, ...]  # data sets read by its units
 
     def units(self, quick: bool = False) -> list[Unit]:
-        """Return the units of the experiment, or with ``quick`` those of a reduced version."""
+        """Return the units of the experiment, or of a reduced version if ``quick=True``."""
 
     def summary(self, results: Result, /) -> tuple[list[Comparison], Any]:
-        """Return the published numbers beside ours, and what the figure shows, from the results of some units."""
+        """Compare the results of the units with the published numbers; also return the data of the figure."""
 
     def draw(self, found: Any, /) -> Any:
-        """Return the figure."""
+        """Draw the figure."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,8 @@ class Outcome:
     rows: list[Comparison]
     found: Any
     results: Result  # of the units, by name
-    seconds: float  # of all units, added up
-    reused: dict[str, str]  # units that were read back, and when they were computed
+    seconds: float  # sum over all units
+    reused: dict[str, str]  # units read from an earlier run, with the time at which they were computed
 
 
 def run(
@@ -75,28 +80,28 @@ def run(
     jobs: int = 1,
     dask: str | None = None,
 ) -> Outcome:
-    """Compute the units and sum them up.
+    """Compute the units and summarise their results.
 
     Parameters
     ----------
     experiment : module
-        One of this package.
+        A module of this package.
     units : list of Unit
-        All that it has, or some.
+        All units of the experiment, or some of them.
     folder : path or None, default=None
-        Where the result of each unit is kept as soon as it is there, in a file of its own that is written whole or not
-        at all. Units that are there already, computed by the same code on the same data, are read.
+        Folder for the results. Each unit is written atomically to its own file as soon as it is finished. Results
+        that the same code computed on the same data are read instead of computed again.
     progress : callable or None, default=None
-        Called with a title, the number of finished units and that of all.
+        Called with a title, the number of finished units and the number of all units.
     jobs : int, default=1
-        Processes.
+        Number of processes.
     dask : str or None, default=None
-        Address of a Dask scheduler, whose workers compute the units instead.
+        Address of a Dask scheduler whose workers compute the units instead.
 
     Returns
     -------
     outcome : Outcome
-        The same, to the last bit, however the units were computed.
+        Identical to the last bit however the units were computed.
     """
     kept = {unit.name: found for unit in units if (found := _read(folder, unit)) is not None}
     reused = {name: found["computed"] for name, found in kept.items()}
@@ -113,14 +118,14 @@ def run(
 
 
 def absent_files(experiment: Experiment) -> list[str]:
-    """Return the data files that an experiment reads and that are not there: ``FILES``, or those of ``DATA``."""
+    """Return the missing data files of an experiment: of ``FILES`` if it has them, else of ``DATA``."""
     sets = getattr(experiment, "DATA", ())
     files = getattr(experiment, "FILES", [known.name for known in known_files().values() if known.data_set in sets])
     return [name for name in files if not (data_folder() / name).is_file()]
 
 
 def _computed(units: list[Unit], jobs: int, dask: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the name of each unit and its result as text, as they come."""
+    """Yield the name of each unit and its result as JSON, in order of completion."""
     if dask is not None:
         distributed = require("distributed", extra="dask")
         with distributed.Client(dask) as client:
@@ -137,7 +142,9 @@ def _computed(units: list[Unit], jobs: int, dask: str | None) -> Iterator[tuple[
 
 def _compute(unit: Unit) -> tuple[str, str]:
     start = time.perf_counter()
-    result = unit.compute(*unit.args)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScaleWarning)  # grids hold extreme candidates on purpose
+        result = unit.compute(*unit.args)
     found = {
         "code": _code(unit),
         "computed": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -154,31 +161,44 @@ def _plain(value: Any) -> Any:
 
 
 def _code(unit: Unit) -> str:
-    """Return what the result of a unit depends on, as a digest: the library, what it stands on, and the data."""
+    """Return a digest of everything that the result of a unit depends on: library, dependencies and data."""
     module = inspect.getmodule(unit.compute)
-    parts = [_source(), inspect.getsource(module or unit.compute), str(versions())]
+    parts = [_source(), _syntax_digest(inspect.getsource(module or unit.compute)), str(versions())]
     parts += [f"{name} {digest}" for name, digest in digests(getattr(module, "DATA", ())).items()]
     return f"{fenchel.__version__} {hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
 
 
 @cache
 def _source() -> str:
-    """Return the digest of all modules of the library."""
+    """Return a digest of the code of the library, without the folders that no result depends on."""
     folder, digest = Path(fenchel.__file__).parent, hashlib.sha256()
     for file in sorted(folder.rglob("*.py")):
-        digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes() + b"\0")
+        place = file.relative_to(folder)
+        if place.parts[0] not in _NOT_COMPUTING:
+            digest.update(f"{place.as_posix()} {_syntax_digest(file.read_text(encoding='utf-8'))}\n".encode())
     return digest.hexdigest()
 
 
+@cache
+def _syntax_digest(source: str) -> str:
+    """Return a digest of a module's syntax tree without docstrings, so that comments and layout do not count."""
+    tree = ast.parse(source)
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
 def _read(folder: Path | None, unit: Unit) -> Any:
-    """Return what is kept of a unit, or ``None`` where nothing whole is, or of other code."""
+    """Return the stored result of a unit, or ``None`` if it is absent, damaged or of other code."""
     file = None if folder is None else folder / f"{unit.name}.json"
     if file is None or not file.exists():
         return None
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         is_ours = {"seconds", "result"} <= found.keys() and found["code"] == _code(unit)
-    except DAMAGE:  # cut off or not written by us: computed again
+    except DAMAGE:  # truncated or written by something else: compute again
         return None
     return found if is_ours else None
 
@@ -191,6 +211,6 @@ def _write(folder: Path | None, name: str, text: str) -> None:
 
 
 def on_device(device: str | None, array: np.ndarray) -> Any:
-    """Return the array in double precision, on the device if there is one."""
+    """Return the array in double precision, as a torch tensor if a device is given."""
     array = np.ascontiguousarray(array, dtype=np.float64)
     return array if device is None else require("torch", extra="torch").as_tensor(array, device=device)

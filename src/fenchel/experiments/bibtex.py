@@ -1,9 +1,11 @@
-"""BIBTEX: tags of references by input-output kernel regression, exact.
+"""BIBTEX: tags of bibliographic references (T. El Ahmad et al., "Sketch in, sketch out", AISTATS 2024).
 
-Standard split; inputs standardised by the training part; Gaussian kernels with variance 1e4 on the inputs and 1 on the
-tag sets; square loss with lam 1e-5; the nearest of the distinct training tag sets. The published number is that of the
-code of T. El Ahmad et al., "Sketch in, sketch out", AISTATS 2024, in percent. It is of the same test references, so
-that the standard error over them, in the note, is no allowance for a difference.
+The method is exact input-output kernel regression on the standard split. Inputs are standardised by the training part.
+The kernels are Gaussian, with variance 1e4 on the inputs and 1 on the tag sets. The loss is the square loss with
+lam 1e-5. The prediction is the nearest of the distinct training tag sets.
+
+The target is the F1 score, in percent, that the authors' code reaches on the same test references. Since the test
+references are the same, the standard error over them, given in the note, does not excuse a difference.
 """
 
 from time import perf_counter
@@ -21,18 +23,18 @@ from fenchel.report import plots
 __all__ = ["draw", "summary", "units"]
 
 DATA = ("mulan_multilabel",)
-FILES = ("mulan_multilabel/bibtex.npz",)  # the others of this set are not read
+FILES = ("mulan_multilabel/bibtex.npz",)  # the other files of this data set are not needed
 INPUT_VARIANCE, OUTPUT_VARIANCE, LAM = 1e4, 1.0, 1e-5
 PUBLISHED_F1, TOLERANCE = 44.9, 2.2e-3
 
 
 def units(quick: bool = False) -> list[Unit]:
-    """Return the one fit; a reduced version would save nothing."""
+    """Return the only unit; a reduced version would save nothing."""
     return [Unit("bibtex", _scores)]
 
 
 def _scores() -> Result:
-    """Return the scores of every test reference."""
+    """Return the scores of all test references."""
     data = load_bibtex()
     mean, scale = data.X_train.mean(axis=0), data.X_train.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
@@ -59,7 +61,7 @@ def _scores() -> Result:
 
 
 def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
-    """Return the published F1 score beside ours, and the scores of every test reference."""
+    """Compare the F1 score with the published one; also return the scores of all test references."""
     found = {name: np.array(values) for name, values in results["bibtex"].items()}
     error = 100 * float(np.std(found["f1"])) / len(found["f1"]) ** 0.5
     note = (
@@ -71,7 +73,7 @@ def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
 
 
 def draw(found: Result) -> plots.Figure:
-    """Draw the mean F1 score against the number of true tags, and how many tags are true and predicted."""
+    """Draw the mean F1 score against the number of true tags, and histograms of the numbers of tags."""
     fig, (left, right) = plots.figure(2)
     counts = np.arange(1, 9)
     means = [100 * float(np.mean(found["f1"][found["sizes"] == count])) for count in counts]

@@ -1,4 +1,4 @@
-"""A published number, a bar or a rival beside ours, and what follows from it."""
+"""Comparison of our result with a published number, a bar or a competing method, and its verdict."""
 
 from dataclasses import dataclass
 
@@ -8,35 +8,35 @@ from numpy.typing import ArrayLike
 __all__ = ["MISS", "PASS", "REFERENCE", "TIE", "Comparison", "paired", "ratio_error", "standard_error"]
 
 PASS, TIE, MISS, REFERENCE = "PASS", "TIE", "MISS", "reference"
-_WIDTH = 2  # standard errors within which nothing is decided
+_WIDTH = 2  # standard errors on either side of the limit that count as a tie
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One published number, bar or rival beside ours.
+    """Our result beside a published number, a bar or the result of a competing method.
 
     Parameters
     ----------
     name : str
-        What is compared.
+        The quantity.
     published : float
-        The published number, the bar, or the number of a rival.
+        The published number, the bar, or the result of a competing method.
     ours : float
-        The number of this run.
+        Our result.
     tolerance : float
-        Relative; with ``at_most`` absolute, such as the published standard deviation.
+        Relative, or absolute if ``at_most=True``, such as the published standard deviation.
     note : str, default=""
-        What else there is to say.
+        Further information.
     at_most : bool, default=False
-        Whether ours may lie below as far as it likes.
+        Whether only values above ``published + tolerance`` miss.
     standard_error : float or None, default=None
-        That of ours over repetitions or test samples; for a rival that of the difference on the same ones. ``None``
-        where there is nothing to take it from.
+        Standard error of our result over repetitions or test samples; for a competing method that of the difference
+        on the same ones. ``None`` if it cannot be estimated.
     trivial : float or None, default=None
-        The number of the best prediction that does not look at the inputs. Where it passes, the row says nothing of
-        the method and is not counted.
+        Result of the best baseline that ignores the inputs. If it passes, the row says nothing about the method and
+        is not counted.
     looked_at_test : str, default=""
-        The choice that was made or changed after a look at test data, if there was one.
+        The choice that was made or changed after seeing test data, if any.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Comparison:
 
     @property
     def passes(self) -> bool:
-        """Whether ours is within the tolerance of the published value."""
+        """Whether our result is within the tolerance."""
         return self._margin(self.ours) >= 0
 
     @property
     def verdict(self) -> str:
-        """``PASS``, ``MISS``, ``TIE`` within two standard errors of the edge, ``reference`` if the row cannot fail."""
+        """``reference`` if the baseline passes; ``TIE`` within two standard errors of the limit; ``PASS``; ``MISS``."""
         if self.trivial is not None and self._margin(self.trivial) >= 0:
             return REFERENCE
         if self.standard_error is not None and abs(self._margin(self.ours)) <= _WIDTH * self.standard_error:
@@ -64,19 +64,19 @@ class Comparison:
         return PASS if self.passes else MISS
 
     def _margin(self, value: float) -> float:
-        """Return how far a value lies inside the tolerance; below 0 it lies outside."""
+        """Return the distance from a value to the limit of the tolerance, negative outside."""
         if self.at_most:
             return self.published + self.tolerance - value
         return self.tolerance * abs(self.published) - abs(value - self.published)
 
 
 def paired(name: str, theirs: ArrayLike, ours: ArrayLike, note: str = "", looked_at_test: str = "") -> Comparison:
-    """Return the mean of a rival beside ours, with the standard error of the differences on the same trials."""
+    """Compare our mean with that of a competing method; the standard error is that of the differences by trial."""
     theirs, ours = np.asarray(theirs, dtype=float), np.asarray(ours, dtype=float)
     gains = theirs - ours
     error = standard_error(gains)
     spread = "" if error is None else f" ± {error:.2g}"
-    said = f"lower by {gains.mean():.3g}{spread}, in {np.sum(gains > 0)} of {len(gains)}"
+    said = f"lower by {gains.mean():.3g}{spread}, in {np.sum(gains > 0)} of {len(gains)} trials"
     return Comparison(
         name,
         float(theirs.mean()),
@@ -90,16 +90,16 @@ def paired(name: str, theirs: ArrayLike, ours: ArrayLike, note: str = "", looked
 
 
 def standard_error(values: ArrayLike) -> float | None:
-    """Return the standard error of a mean, ``None`` for a single value.
+    """Return the standard error of the mean, ``None`` for a single value.
 
-    Splits of one sample share most of it: their standard error is too small rather than too large.
+    Over splits of the same sample, which overlap, it tends to be too small.
     """
     values = np.asarray(values, dtype=float)
     return float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
 
 
 def ratio_error(numerators: ArrayLike, denominators: ArrayLike) -> float | None:
-    """Return the standard error of the ratio of two means over the same trials, to first order."""
+    """Return the first-order standard error of the ratio of two means over the same trials."""
     above, below = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
     error = standard_error(above - above.mean() / below.mean() * below)
     return None if error is None else error / abs(float(below.mean()))

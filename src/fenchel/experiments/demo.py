@@ -1,4 +1,4 @@
-"""The demonstration: curves from curves, on clean and on contaminated data."""
+"""Demonstration: regression of curves on curves, with clean and contaminated training data."""
 
 import time
 import warnings
@@ -23,7 +23,7 @@ __all__ = ["CLEAN", "CURVES", "PANELS", "POINTS", "Demo", "DemoRow", "findings",
 
 N_TRAIN, N_TEST, N_POINTS, NOISE = 100, 300, 50, 0.05
 LAMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
-KAPPAS = (0.1, 0.2, 0.4, 0.8)  # above the norm of the noise: what is clipped is then more than noise
+KAPPAS = (0.1, 0.2, 0.4, 0.8)  # above the norm of the noise, so that noise alone is not clipped
 EPSILONS = (0.03, 0.1, 0.3)
 LOSSES: dict[str, list[Loss]] = {
     "square": [Square()],
@@ -43,21 +43,21 @@ DATA: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class DemoRow:
-    """One model on one data set; loss and lam were chosen on the training curves."""
+    """One model on one data set, with loss and lam chosen on the training curves."""
 
     data: str
     model: str
     chosen: str
     error: float  # mean squared distance to the true curves of the test sample
     gap: float | None
-    nulls: float | None  # share of dual variables that are zero
-    seconds: float  # choice and fit
+    nulls: float | None  # share of zero dual variables
+    seconds: float  # selection and fit
     fitted: Any
 
 
 @dataclass(frozen=True)
 class Demo:
-    """What was fitted, and what it was fitted to."""
+    """Fitted models and their data."""
 
     rows: list[DemoRow]
     t: np.ndarray
@@ -73,13 +73,13 @@ class Demo:
 
 
 def models(X: np.ndarray) -> dict[str, Any]:
-    """Return the models that are compared, each with a grid to choose from by the median held-out error."""
+    """Return the models, each with a grid from which the median held-out error selects."""
     ours = {
         f"fenchel {name}": FunctionalRegressorCV(None, lams=LAMS, losses=losses, cv=KFold(5), aggregate="median")
         for name, losses in LOSSES.items()
     }
     scorer = curve_scorer("median")
-    # the same input kernel for both: a mean over the points of a curve against a sum over the columns
+    # the same input kernel for both: ours is a mean over points, that of scikit-learn a sum over columns
     gamma = FunctionalGaussian("median").resolve(X).gamma / X.shape[1]
     ridge = GridSearchCV(
         KernelRidge(kernel="rbf", gamma=gamma), {"alpha": [N_TRAIN * lam for lam in LAMS]}, scoring=scorer
@@ -89,7 +89,7 @@ def models(X: np.ndarray) -> dict[str, Any]:
 
 
 def run(progress: Callable[[int, int], None] | None = None) -> Demo:
-    """Choose and fit every model on every data set; ``progress(done, total)`` is called after each."""
+    """Select and fit every model on every data set; ``progress(done, total)`` is called after each fit."""
     train = make_functional(N_TRAIN, N_POINTS, "nonlinear", noise=NOISE, random_state=0)
     test = make_functional(N_TEST, N_POINTS, "nonlinear", random_state=1)
     demo = Demo([], train.t, {}, {}, {}, test.X, test.truth)
@@ -122,14 +122,14 @@ def _row(data: str, name: str, model: Any, error: float, seconds: float) -> Demo
 
 
 def findings(demo: Demo) -> list[str]:
-    """Return what the numbers say, in sentences."""
+    """Summarise the results in sentences."""
 
     def times(data: str, loss: str) -> float:
-        """Return the error of a loss in units of its error on clean data."""
+        """Return the ratio of the error of a loss to its error on clean data."""
         return demo.row(data, f"fenchel {loss}").error / demo.row(CLEAN, f"fenchel {loss}").error
 
     def clipped(scores: np.ndarray, is_wrong: np.ndarray, what: str) -> str:
-        """Return how many of the wrong ones, and of the others, are clipped."""
+        """Say how many of the wrong items, and of the others, are clipped."""
         found, others = scores >= plots.CLIPPED, ~is_wrong
         right, false = np.sum(found & is_wrong), np.sum(found & others)
         return f"clips {right} of the {is_wrong.sum()} wrong {what} and {false} of the {others.sum()} others"
@@ -201,7 +201,7 @@ def _draw_sparsity(ax: plots.Axes, demo: Demo) -> str:
     return "Dual variables of the epsilon-ridge loss with p=inf on clean data, one row for each training curve."
 
 
-# each draws one part of a demonstration on Axes, and returns its caption
+# functions that draw one panel on Axes and return its caption
 PANELS: tuple[Callable[[Any, Demo], str], ...] = (
     _draw_errors,
     _draw_curves,

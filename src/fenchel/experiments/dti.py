@@ -1,16 +1,21 @@
-"""Anisotropy along one tract from that along another ([Lambert2022]_, Table 2).
+"""DTI: anisotropy along one brain tract, predicted from that along another ([Lambert2022]_, Table 2).
 
-100 first scans, 70 to train, the ten splits of the public code. Gaussian input kernel exp(-1.25 |x - z|^2), the norm
-being a sum over the 93 points, Laplace output kernel exp(-10 |s - t|) on [0, 1], outputs centred. The error is ten
-times the mean over curves of the sum over the observed points of the squared error. As in the paper, gaps of the
-training curves are filled by linear interpolation; losses of the norm of order 2 have the leading eigenfunctions of the
-output operator, the others linear splines. The paper does not say how many eigenfunctions, so they are chosen, like
-kappa and epsilon, by cross-validation on the training part, of three sizes that were listed after test errors had been
-seen. Notes give the error without interpolation: splines, duals at the observed points only. The row "best selected"
-has loss, parameter and lam chosen on the training part, from the curves as they were observed.
+The data are 100 first scans in the ten splits of the public code, 70 for training. The input kernel is Gaussian,
+exp(-1.25 |x - z|^2), where the squared norm is a sum over the 93 points. The output kernel is Laplacian,
+exp(-10 |s - t|) on [0, 1]. Outputs are centred. The error is ten times the mean over curves of the sum of squared
+errors over the observed points.
 
-The mean training curve, which looks at no input, is within one published deviation of all ten numbers of the table:
-they are shown for reference, and the last row has the mean curve in the place of a published number.
+As in the paper, gaps in the training curves are filled by linear interpolation. Losses of the norm of order 2 use the
+leading eigenfunctions of the output operator, the other losses use linear splines. The paper does not give the number
+of eigenfunctions; it is chosen by cross-validation on the training part, like kappa and epsilon. The notes give the
+error without interpolation, with splines and dual variables at the observed points only. In the row "best selected",
+loss, parameter and lam are chosen on the training part, from the curves as observed.
+
+The mean training curve, which ignores the inputs, is within one published standard deviation of all ten numbers of the
+table. These rows are therefore shown for reference, and the last row compares with the mean curve instead of a
+published number.
+
+Choice made after seeing test errors: the three candidate numbers of eigenfunctions.
 """
 
 from collections.abc import Iterable
@@ -33,16 +38,16 @@ from fenchel.representations import CurveRepresentation, Eigen, Spline
 __all__ = ["draw", "splits", "summary", "units"]
 
 DATA = ("dti",)
-FILES = ("dti/dti_ms_first_visit.npz",)  # the others of this set are not read
+FILES = ("dti/dti_ms_first_visit.npz",)  # the other files of this data set are not needed
 N_TRAIN = 70
 KAPPAS = np.logspace(-4, -1, 13)
 EPSILONS = np.logspace(-3, -1, 9)
 SUP_EPSILONS = np.logspace(-3, -0.5, 11)
-LAMS = [1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2]  # to choose from; the table has the first and the fourth
+LAMS = [1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2]  # candidates; the table has the first and the fourth
 COMPONENTS = (5, 10, 25)
 TOL = 1e-5
 BEST = 2.10
-LOOKED = "The sizes of the eigenbasis to choose from were listed after test errors had been seen."
+LOOKED = "The candidate numbers of eigenfunctions were listed after seeing test errors."
 
 LOSSES: dict[str, list[Loss]] = {
     "square": [Square()],
@@ -52,7 +57,7 @@ LOSSES: dict[str, list[Loss]] = {
     "eps-inf": [EpsilonRidge(float(epsilon), p=np.inf) for epsilon in SUP_EPSILONS],
 }
 
-# lam: mean and standard deviation for each loss
+# for each lam, the mean and the standard deviation of each loss
 PUBLISHED = {
     1e-5: {"square": (2.5, 0.19), "H2": (2.21, 0.31), "H1": (2.21, 0.31), "eps2": (2.41, 0.26), "eps-inf": (2.5, 0.23)},
     1e-3: {
@@ -68,7 +73,7 @@ PUBLISHED_ZEROS = {(1e-5, "eps2"): 0.274, (1e-5, "eps-inf"): 0.859, (1e-3, "eps2
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A model and its error on held-out curves."""
+    """A model and its cross-validated error."""
 
     error: float
     name: str
@@ -78,7 +83,7 @@ class _Candidate:
 
 
 def splits(count: int = 10) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the first of the ten splits of the public code, as training and test rows."""
+    """Return the first ``count`` of the ten splits of the public code, as training and test rows."""
     orders = [
         np.random.RandomState(seed).permutation(100) for seed in np.random.RandomState(784).randint(100, 2000, 10)
     ]
@@ -86,34 +91,34 @@ def splits(count: int = 10) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def units(quick: bool = False) -> list[Unit]:
-    """Return the ten splits, or two of them."""
+    """Return the ten splits, or the first two if ``quick=True``."""
     return [Unit(f"dti-{k}", _split, (k,)) for k in range(2 if quick else 10)]
 
 
 def summary(results: Result) -> tuple[list[Comparison], dict[tuple[Any, ...], np.ndarray]]:
-    """Return the published numbers beside ours, and the errors and shares of null duals of every split."""
+    """Compare with the published numbers; also return the error and the share of null duals of every split."""
     found = [{tuple(cell): pair for cell, pair in one} for one in results.values()]
     cells = {cell: np.array([one[cell] for one in found]) for cell in found[0]}
     rows, constant = [], float(cells["constant",][:, 0].mean())
     for lam, columns in PUBLISHED.items():
         for name, (mean, deviation) in columns.items():
             errors, zeros = cells["table", lam, name].T
-            note = f"± {errors.std():.2f}; {cells['gaps', lam, name][:, 0].mean():.2f} without interpolation"
+            note = f"deviation {errors.std():.2f}; {cells['gaps', lam, name][:, 0].mean():.2f} without interpolation"
             if (lam, name) in PUBLISHED_ZEROS:
                 note += f"; {zeros.mean():.0%} null duals (published {PUBLISHED_ZEROS[lam, name]:.0%})"
             row = Comparison(f"{name}, lam {lam:g}", mean, float(errors.mean()), deviation, note, at_most=True)
             looked = "" if _has_points(name) else LOOKED
             rows.append(replace(row, standard_error=standard_error(errors), trivial=constant, looked_at_test=looked))
     best = cells["best",][:, 0]
-    note = f"± {best.std():.2f}; loss, parameter and lam chosen on the training part"
+    note = f"deviation {best.std():.2f}; loss, parameter and lam chosen on the training part"
     row = Comparison("best selected", BEST, float(best.mean()), 0.0, note, at_most=True)
     rows.append(replace(row, standard_error=standard_error(best), trivial=constant))
-    rows.append(paired("best selected, beside the mean curve", cells["constant",][:, 0], best))
+    rows.append(paired("best selected vs mean curve", cells["constant",][:, 0], best))
     return rows, cells
 
 
 def _split(k: int) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
-    """Return (error, share of null duals) of every model of one split, each after what it is."""
+    """Return pairs of a model's key and its (test error, share of null duals), for one split."""
     data, (train, test) = load_dti(), splits()[k]
     X, filled, raw, spline = data.X[train], data.Y_interpolated[train], data.Y[train], Spline("monte_carlo")
     names, lams = list(LOSSES), list(PUBLISHED)
@@ -140,7 +145,7 @@ def _has_points(name: str) -> bool:
 def _candidates(
     X: np.ndarray, Y: np.ndarray, t: np.ndarray, names: list[str], lams: list[float], representation: Any
 ) -> list[_Candidate]:
-    """Return every loss and lam with its held-out error, what the representation loses included."""
+    """Return every loss and lam with its cross-validated error, including the error of the representation."""
     named = [(name, loss) for name in names for loss in LOSSES[name]]
     model = FunctionalRegressorCV(
         Gaussian(1.25),
@@ -164,7 +169,7 @@ def _best(candidates: Iterable[_Candidate]) -> _Candidate:
 
 
 def _tested(chosen: _Candidate, X: np.ndarray, Y: np.ndarray, data: Bunch, test: np.ndarray) -> tuple[float, float]:
-    """Return the test error of a model and its share of null duals: of rows, or of values for a pointwise loss."""
+    """Return the test error and the share of null duals: of rows, or of entries for a pointwise loss."""
     model = FunctionalRegressor(
         Gaussian(1.25), Laplacian(10.0), chosen.loss, chosen.lam, representation=chosen.representation
     ).fit(X, Y, grid=data.t_out)
@@ -177,7 +182,7 @@ def _error(truth: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def draw(cells: dict[tuple[Any, ...], np.ndarray]) -> plots.Figure:
-    """Draw the table: errors of the splits, and the published means."""
+    """Draw the errors of all splits, and the published means."""
     fig, axes = plots.figure(len(PUBLISHED), width=5.0)
     for ax, (lam, columns) in zip(axes, PUBLISHED.items(), strict=True):
         places = np.arange(len(columns)) + 1

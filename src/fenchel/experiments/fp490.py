@@ -1,8 +1,8 @@
-"""Molecular fingerprints of 490 spectra that are known by their Gram matrix alone.
+"""Molecular fingerprints of 490 spectra known only through their Gram matrix (no published numbers).
 
-Five folds; inside each, lam and the parameter of the loss are chosen by cross-validation on the share of wrong bits.
-The wanted numbers are not published: they are those of a kernel ridge regression with a threshold, computed once for
-this project. The data are the small forerunner of those of [Brouard2016]_.
+The data are the small forerunner of those of [Brouard2016]_. Errors are those of 5-fold cross-validation. In each fold,
+lam and the parameter of the loss are chosen by an inner cross-validation of the share of wrong bits. The targets are
+results of kernel ridge regression with a threshold, computed once for this project.
 """
 
 from dataclasses import replace
@@ -31,12 +31,12 @@ WANTED_ACCURACY, WANTED_F1, TOLERANCE = 0.897, 0.646, 0.02
 
 
 def units(quick: bool = False) -> list[Unit]:
-    """Return one unit for each loss, or that of the square loss."""
+    """Return one unit for each loss, or only the square loss if ``quick=True``."""
     return [Unit(f"fp490-{name}", _bits, (name,)) for name in LOSSES if name == "square" or not quick]
 
 
 def _bits(name: str) -> Result:
-    """Return what one loss gets wrong."""
+    """Return the share of wrong bits of every spectrum and the micro F1 score, for one loss."""
     data = load_metabolite_fp490()
     decoded, gap, chosen = np.zeros_like(data.Y), 0.0, []
     constant = np.zeros_like(data.Y)
@@ -69,13 +69,15 @@ def _micro_f1(truth: np.ndarray, decoded: np.ndarray) -> float:
 
 
 def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
-    """Return the wanted numbers beside ours, and the share of wrong bits of every spectrum."""
+    """Compare with the targets; also return the share of wrong bits of every spectrum."""
     rows, wrong = [], {}
     for found in results.values():
         name = found["loss"]
         wrong[name] = np.array(found["wrong"])
         note = f"lam {', '.join(found['chosen'])}; largest gap {max(found['gap'], 0.0):.0e}"
-        row = Comparison(f"{name}, right bits", WANTED_ACCURACY, 1 - float(np.mean(wrong[name])), TOLERANCE, note)
+        row = Comparison(
+            f"{name}, share of correct bits", WANTED_ACCURACY, 1 - float(np.mean(wrong[name])), TOLERANCE, note
+        )
         constant = found["constant"]
         rows.append(replace(row, standard_error=standard_error(wrong[name]), trivial=constant["right"]))
         rows.append(Comparison(f"{name}, micro F1", WANTED_F1, found["f1"], TOLERANCE, note, trivial=constant["f1"]))
@@ -83,7 +85,7 @@ def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
 
 
 def draw(wrong: dict[str, np.ndarray]) -> plots.Figure:
-    """Draw how many spectra have which share of wrong bits, loss by loss."""
+    """Draw histograms of the share of wrong bits of the spectra, one for each loss."""
     fig, (ax,) = plots.figure(1)
     for (name, values), colour in zip(wrong.items(), plots.COLOURS, strict=False):
         ax.hist(values, bins=30, histtype="step", color=colour, label=f"{name}: {values.mean():.4f}")

@@ -1,9 +1,9 @@
 """Lip acceleration from EMG: leave-one-out error against kappa ([Laforgue2020]_, Figure 8).
 
-32 curves and four outliers (the outputs of records 7, 9, 18 and 26, times -1.2). Kernel: mean over time of
-exp(-7 |x(t) - z(t)|); the paper has lost the minus sign and the bandwidth. Outputs: coefficients on 2 m sines and
-cosines, with operator eigenvalues 1 / (1 + i)^2. lam is chosen by the leave-one-out error of the square loss, kappa is
-then swept: 10 800 fits, all on one eigendecomposition.
+The data are 32 curves and four outliers: the outputs of records 7, 9, 18 and 26, multiplied by -1.2. The kernel is the
+mean over time of exp(-7 |x(t) - z(t)|); the paper omits the minus sign and the bandwidth. Outputs are coefficients on
+2 m sines and cosines, and the operator has eigenvalues 1 / (1 + i)^2. lam is chosen by the leave-one-out error of the
+square loss. kappa is then swept at this lam: 10 800 fits, all on one eigendecomposition.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ LAMS = np.logspace(-3, 0, 10).tolist()
 KAPPAS = np.linspace(0.05, 2, 50)
 TOLERANCE = 1e-3
 
-# m: ridge error, best Huber error, kappa of the latter
+# for each m: ridge error, lowest Huber error, and its kappa
 PUBLISHED = {
     4: (0.84141, 0.81163, 0.289),
     5: (0.79179, 0.76448, 0.567),
@@ -33,19 +33,25 @@ PUBLISHED = {
 
 
 def units(quick: bool = False) -> list[Unit]:
-    """Return one unit for each number of basis functions; all of them take seconds."""
+    """Return one unit for each number of basis functions; all of them together take seconds."""
     return [Unit(f"lip-{m}", _curve, (m,)) for m in PUBLISHED]
 
 
 def summary(results: Result) -> tuple[list[Comparison], dict[int, Result]]:
-    """Return the published numbers beside ours, and the error curves."""
+    """Compare with the published numbers; also return the error curves."""
     rows, curves = [], {found["m"]: found for found in results.values()}
     for m, found in curves.items():
         published, best = PUBLISHED[m], int(np.argmin(found["huber"]))
         note = f"lam {found['lam']:.3g}; largest gap {found['gap']:.1e}"
-        rows.append(Comparison(f"m = {m}, ridge", published[0], found["ridge"], TOLERANCE, note))
-        rows.append(Comparison(f"m = {m}, Huber", published[1], float(found["huber"][best]), TOLERANCE, note))
-        rows.append(Comparison(f"m = {m}, kappa", published[2], float(KAPPAS[best]), TOLERANCE, "the grid point"))
+        rows.append(Comparison(f"m = {m}, error of ridge", published[0], found["ridge"], TOLERANCE, note))
+        rows.append(
+            Comparison(f"m = {m}, lowest error of Huber", published[1], float(found["huber"][best]), TOLERANCE, note)
+        )
+        rows.append(
+            Comparison(
+                f"m = {m}, kappa of the lowest error", published[2], float(KAPPAS[best]), TOLERANCE, "a grid point"
+            )
+        )
     return rows, curves
 
 
@@ -78,7 +84,7 @@ def _curve(m: int) -> Result:
 
 
 def draw(curves: dict[int, Result]) -> plots.Figure:
-    """Draw the figure of the paper anew: leave-one-out error against kappa, for each number of basis functions."""
+    """Redraw the figure of the paper: leave-one-out error against kappa for each number of basis functions."""
     fig, (ax,) = plots.figure(1)
     lines = {f"m = {m}": c["huber"] for m, c in curves.items()}
     plots.plot_lines(lines, ax, x=KAPPAS, x_label="kappa", y_label="leave-one-out error")

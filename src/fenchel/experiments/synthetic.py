@@ -1,17 +1,20 @@
-"""Made curves with outliers ([Lambert2022]_, Figures 1, 2, 4 and 5).
+"""Synthetic curves with outliers ([Lambert2022]_, Figures 1, 2, 4 and 5).
 
-Curves are mixtures of four Gaussian processes, 100 to train and 100 to test at 100 points, kernels exp(-0.01 |x - z|^2)
-(the norm being a sum over the points) and exp(-100 (s - t)^2), nothing centred. The set-up is that of the public code:
-its processes (drawn by NumPy from seed 65), coefficients of [-0.75, 0.75], its seeds of the 20 draws, outliers of type
-2 that are added, 25 eigenfunctions for the square loss and for H2. Errors are means of squares over curves and points,
-at the lam and kappa that are best on the test part, as in the reference, which this project computed: the paper has
-figures only. Where kappa is small the model depends on kappa / lam alone, so that few values of kappa serve.
+Curves are mixtures of four Gaussian processes at 100 points, 100 curves for training and 100 for testing. The kernels
+are exp(-0.01 |x - z|^2), where the squared norm is a sum over the points, and exp(-100 (s - t)^2). Nothing is centred.
+The set-up is that of the public code: its processes (drawn by NumPy from seed 65), coefficients in [-0.75, 0.75], its
+seeds of the 20 draws, outliers of type 2 that are added, and 25 eigenfunctions for the square loss and for H2. Errors
+are means of squares over curves and points. The paper has figures only, so the targets are reference values that this
+project computed. For small kappa the model depends on kappa / lam alone, so a few values of kappa suffice.
 
-The link of the published data is linear: linear regression of each point on the inputs is exact on clean curves, and so
-is its robust version on contaminated ones. Notes say so. On a nonlinear link no linear regression can win. The rows of
-that link have kernel ridge regression in the place of a published number, with the same input kernel, no kernel on the
-points of the curves, and the penalty that is best on the test part. On clean curves it is ahead: the reference's grid
-of lam ends above the best one, and the kernel on the points costs more than it gains.
+The published data have a linear link: linear regression of each point on the inputs is exact on clean curves, and so is
+its robust version on contaminated ones. The notes give the errors of both. On a nonlinear link no linear regression can
+win. There the target is the error of kernel ridge regression, with the same input kernel, no kernel on the points of
+the curves, and the penalty that is best on the test part. On clean curves it is ahead: the grid of lam of the reference
+ends above the best lam, and the kernel on the points costs more than it gains.
+
+Choice made on test data: lam and kappa are those of the lowest test error, as for the reference values and for the
+competing methods.
 """
 
 from collections.abc import Iterator
@@ -43,9 +46,9 @@ ORDERS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 QUANTILES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 N_COMPONENTS = 25
 DRAWS = 20
-TOL = 1e-3  # of the duality gap
+TOL = 1e-3  # relative duality gap
 TOLERANCE = 0.3
-LOOKED = "The loss parameters and lam are those of the least test error, as in the reference and for the rivals."
+LOOKED = "Loss parameters and lam are those of the lowest test error, as for the reference and the competing methods."
 
 CLEAN, GLOBAL, LOCAL, EVERYWHERE = SETTINGS = ("clean", "type 2, share 0.1", "type 3, share 0.1", "type 3, share 1")
 LOSSES: dict[str, list[Loss]] = {
@@ -54,7 +57,7 @@ LOSSES: dict[str, list[Loss]] = {
     "H1": [Huber(float(kappa), p=1) for kappa in KAPPAS],
 }
 ANY_ORDER = {p: [Huber(float(KAPPAS[2]), p)] for p in ORDERS}
-REFERENCE = {  # recomputed by the project in 3 draws: the paper has figures only
+REFERENCE = {  # computed by this project in 3 draws: the paper has figures only
     CLEAN: (0.0122, 0.0122, 0.0122),
     GLOBAL: (0.235, 0.029, 0.031),
     LOCAL: (0.0247, 0.0159, 0.0124),
@@ -62,18 +65,18 @@ REFERENCE = {  # recomputed by the project in 3 draws: the paper has figures onl
 }
 
 Sample = tuple[np.ndarray, np.ndarray]
-Table = dict[tuple[str, Any], float]  # of settings and losses
-Tables = dict[tuple[str, Any], np.ndarray]  # the same of all draws
+Table = dict[tuple[str, Any], float]  # by setting and loss
+Tables = dict[tuple[str, Any], np.ndarray]  # the same, with all draws
 
 
 def units(quick: bool = False) -> list[Unit]:
-    """Return 20 draws, of which five have the linear models, the nonlinear link and the study of p; or 3 and 1."""
+    """Return 20 draws, five of them with linear models, nonlinear link and study of p; 3 and 1 if ``quick=True``."""
     draws, more = (3, 1) if quick else (DRAWS, 5)
     return [*(Unit(f"synthetic-{k}", _draw, (k, k < more)) for k in range(draws)), Unit("synthetic-figures", _figures)]
 
 
 def _draw(k: int, more: bool) -> Result:
-    """Return the tables of one draw, each as a list of cells and numbers."""
+    """Return the tables of one draw, each as a list of pairs of a cell and its error."""
     train, test, seed = list(_draws(DRAWS))[k]
     settings = _contaminated(train[1], seed)
     tables = {"kernel": _errors(train[0], settings, test, LOSSES)}
@@ -88,12 +91,12 @@ def _draw(k: int, more: bool) -> Result:
 
 
 def _figures() -> Result:
-    """Return what the figures show beside the tables."""
+    """Return the data of the figures that the tables lack."""
     return {"ratios": robustness_ratios(), "surfaces": _surfaces(), "sparse": _sparse()}
 
 
 def summary(results: Result) -> tuple[list[Comparison], Result]:
-    """Return the reference beside ours, and what the figures show."""
+    """Compare with the reference values; also return the data of the figures."""
     drawn = {name: {key: np.array(part) for key, part in one.items()} for name, one in _drawn(results).items()}
     values: dict[str, Tables] = {}
     for name in ("kernel", "linear", "orders", "nonlinear", "nonlinear rival"):
@@ -118,18 +121,18 @@ def _reference_rows(ours: Tables, linear: Table) -> Iterator[Comparison]:
         for name, reference in zip(LOSSES, references, strict=True):
             error = float(ours[setting, name].mean())
             note = (
-                f"{error / ours[CLEAN, name].mean():.2f} times the clean error; linear regression "
-                f"{linear[setting, 'ridge']:.4f}, robust {linear[setting, 'Huber']:.4f}"
+                f"{error / ours[CLEAN, name].mean():.2f} times the clean error; linear regression has "
+                f"{linear[setting, 'ridge']:.4f}, robust linear regression {linear[setting, 'Huber']:.4f}"
             )
             row = Comparison(f"{setting}, {name}", reference, error, TOLERANCE, note, looked_at_test=LOOKED)
             yield replace(row, standard_error=standard_error(ours[setting, name]))
 
 
 def _figure_rows(orders: Table, ratios: dict[str, np.ndarray]) -> Iterator[Comparison]:
-    """Yield the rows of Figure 5: the order that the paper finds best, beside that of the least mean ratio."""
+    """Yield the rows of Figure 5: the best order p in the paper, and that of our lowest mean ratio."""
     for kind, setting, best in (("global", GLOBAL, 2.0), ("local", EVERYWHERE, 1.0)):
         errors = ", ".join(f"{p:g}: {orders[setting, p] / orders[CLEAN, p]:.2f}" for p in ORDERS)
-        note = f"contaminated over clean test error of the fits, by p: {errors}"
+        note = f"test error of contaminated fits divided by that of clean fits, by p: {errors}"
         least = ORDERS[int(np.argmin(ratios[kind].mean(axis=0)))]
         yield Comparison(f"Figure 5, {kind} outliers, best p", best, least, 0.2, note)
 
@@ -138,12 +141,12 @@ def _nonlinear_rows(ours: Tables, rival: Tables) -> Iterator[Comparison]:
     for setting in SETTINGS:
         errors = {name: float(ours[setting, name].mean()) for name in LOSSES}
         best, note = min(errors, key=lambda name: errors[name]), ", ".join(f"{n} {e:.4f}" for n, e in errors.items())
-        name = f"nonlinear link, {setting}, beside kernel ridge"
+        name = f"nonlinear link, {setting}, vs kernel ridge"
         yield paired(name, rival[setting, "kernel ridge"], ours[setting, best], note, LOOKED)
 
 
 def _draws(count: int) -> Iterator[tuple[Sample, Sample, int]]:
-    """Yield (training curves, test curves, seed of the outliers), the seeds being those of the public code."""
+    """Yield training curves, test curves and the seed of the outliers, with the seeds of the public code."""
     rng = np.random.RandomState(7786)
     seeds = [rng.choice(np.arange(100, 100000), count, replace=False) for _ in range(3)]
     inputs, outputs = _processes(LENGTHS, 65)
@@ -153,7 +156,7 @@ def _draws(count: int) -> Iterator[tuple[Sample, Sample, int]]:
 
 
 def _processes(lengths: tuple[float, ...], seed: int) -> Sample:
-    """Return the processes of inputs and of outputs that the public code draws, one in each row."""
+    """Return the input and output processes drawn by the public code, one in each row."""
     rng = np.random.RandomState(seed)
     covariances = [np.exp(-((T[:, None] - T) ** 2) / (2 * length**2)) for length in lengths]
     inputs, outputs = (
@@ -164,7 +167,7 @@ def _processes(lengths: tuple[float, ...], seed: int) -> Sample:
 
 
 def _nonlinear(seed: int) -> Sample:
-    """Return curves whose link is not linear."""
+    """Return curves with a nonlinear link."""
     data = make_functional(100, len(T), "nonlinear", random_state=seed)
     return 1.5 * data.X, 1.5 * data.Y
 
@@ -180,7 +183,7 @@ def _contaminated(Y: np.ndarray, seed: int) -> dict[str, np.ndarray]:
 
 
 def _globally(Y: np.ndarray, seed: int, intensity: float) -> np.ndarray:
-    """Return curves of which a tenth has a curve of another kind added, as the public code does it."""
+    """Add curves of another kind to a tenth of the curves, as the public code does."""
     count, processes = len(Y) // 10, _processes(OUTLIER_LENGTHS, 56)[1]
     weights = 2 * np.random.RandomState(seed).rand(count, len(processes)) - 1
     rows = np.random.RandomState(seed).choice(len(Y), count, replace=False)
@@ -190,7 +193,7 @@ def _globally(Y: np.ndarray, seed: int, intensity: float) -> np.ndarray:
 
 
 def _errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample, losses: dict[Any, list[Loss]]) -> Table:
-    """Return the least test error of every setting and family of losses."""
+    """Return the lowest test error of every setting and family of losses."""
     return {
         (setting, name): float(_surface(X, Y, test, family)[0].min())
         for setting, Y in settings.items()
@@ -199,7 +202,7 @@ def _errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample, losses
 
 
 def _surface(X: np.ndarray, Y: np.ndarray, test: Sample, losses: list[Loss]) -> Sample:
-    """Return test errors and shares of null duals over (losses, lams), all from one factorisation."""
+    """Return test errors and shares of null duals, of shape (losses, lams), from one factorisation."""
     representation = Spline("monte_carlo") if losses[0].pointwise else Eigen(N_COMPONENTS, "monte_carlo")
     model = FunctionalRegressor(Gaussian(0.01), Gaussian(100.0), representation=representation, center=False, tol=TOL)
     surface = path(model, X, Y, LAMS, losses, grid=T)
@@ -212,9 +215,9 @@ def _surface(X: np.ndarray, Y: np.ndarray, test: Sample, losses: list[Loss]) -> 
 
 
 def _linear_errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample) -> Table:
-    """Return the errors of ridge regression at its best penalty, and of Huber's regression at every fourth point.
+    """Return the errors of ridge regression at its best penalty, and of Huber regression at every fourth point.
 
-    The inputs span four dimensions; their coordinates there keep the regressions well conditioned.
+    Inputs span four dimensions; regression on the coordinates there is well conditioned.
     """
     _, sizes, vectors = np.linalg.svd(X, full_matrices=False)
     vectors = vectors[sizes > 1e-8 * sizes[0]].T
@@ -229,7 +232,7 @@ def _linear_errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample)
 
 
 def _kernel_ridge_errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample) -> Table:
-    """Return the errors of kernel ridge regression of each point, at its best penalty."""
+    """Return the errors of pointwise kernel ridge regression at its best penalty."""
     K, across = Gaussian(0.01)(X), Gaussian(0.01)(test[0], X)
     found: Table = {}
     for setting, Y in settings.items():
@@ -239,11 +242,11 @@ def _kernel_ridge_errors(X: np.ndarray, settings: dict[str, np.ndarray], test: S
 
 
 def robustness_ratios(seed: int = 0) -> dict[str, np.ndarray]:
-    r"""Return how much outliers add to the loss, for levels of contamination (rows) and orders p (columns).
+    r"""Return the robustness ratios for levels of contamination (rows) and orders p (columns).
 
     .. math:: \inf_\kappa \frac1n \sum_i \frac{H_\kappa^p(\tilde e_i)}{H_\kappa^p(e_i)},
 
-    with curves e, their contaminated versions, and quantiles of the q-norms of e for kappa ([Lambert2022]_, App. C.1).
+    with curves e, contaminated curves, and kappa among quantiles of the q-norms of e ([Lambert2022]_, App. C.1).
     """
     clean = 1.5 * make_functional(100, len(T), random_state=seed).Y
     shares = (0.05, 0.1, 0.2, 0.3)
@@ -263,14 +266,14 @@ def _ratio(clean: np.ndarray, contaminated: np.ndarray, p: float) -> float:
 
 
 def _surfaces() -> dict[str, np.ndarray]:
-    """Return the test errors over (kappa, lam) in the first draw, where every curve has local outliers."""
+    """Return the test errors over (kappa, lam) in the first draw, with local outliers in every curve."""
     train, test, seed = next(_draws(1))
     Y = _contaminated(train[1], seed)[EVERYWHERE]
     return {name: _surface(train[0], Y, test, losses)[0] for name, losses in LOSSES.items()}
 
 
 def _sparse() -> dict[str, Sample]:
-    """Return test errors and shares of null duals of the insensitive losses in the first draw, on curves with noise."""
+    """Return test errors and shares of null duals of epsilon-ridge losses in the first draw, on noisy curves."""
     train, test, seed = next(_draws(1))
     noisy = train[1] + 0.5 * np.random.RandomState(seed).standard_normal(train[1].shape)
     return {
@@ -280,7 +283,7 @@ def _sparse() -> dict[str, Sample]:
 
 
 def draw(found: Result) -> plots.Figure:
-    """Draw the figures of the paper anew: sparsity, errors by setting, errors against lam, ratios against p."""
+    """Redraw the figures of the paper: sparsity, errors by setting, errors against lam, ratios against p."""
     fig, axes = plots.figure(3, width=5.0, rows=2)
     for name, (errors, nulls) in found["sparse"].items():
         best = errors.argmin(axis=1)[:, None]

@@ -1,38 +1,39 @@
-r"""USPS: the lower half of a digit from its upper half ([Ciliberto2016]_, section 6 and Table 2).
+"""USPS: the lower half of a digit from its upper half ([Ciliberto2016]_, section 6 and Table 2).
 
-A half is 128 grey levels in [0, 1]; the lower one is divided by its sum. In each run 1000 images (100 of each digit)
-train, 5000 test, and the 3298 that are left train a support vector machine that recognises digits. Input bandwidth and
-lam are chosen by 5-fold cross-validation on the training images, each method by its own loss.
+A half is 128 grey levels in [0, 1]; lower halves are divided by their sum. Each of ten runs uses 1000 images (100 of
+each digit) for training, 5000 for testing, and the remaining 3298 to train a support vector machine that recognises
+digits. The input bandwidth and lam are chosen by 5-fold cross-validation on the training images, each method by its own
+loss.
 
-- KDE-Gaussian: the loss trick of :math:`\Delta_G(y, z) = 1 - \exp(-\gamma \|y - z\|^2)`, decoded by a pre-image that
-  is then clipped and divided by its sum. The published bandwidth is not known; gamma is that of the median heuristic,
-  :math:`1 / (2 \mathrm{med}^2)` on the training outputs. It is a part of the loss, which could not choose it: wider
-  Gaussians have smaller losses. Beside it, the same weights decoded among the training outputs, and pre-images of a
-  narrower Gaussian that is chosen by the cross-validated :math:`\Delta_G`.
-- Hellinger: the loss trick of :math:`\Delta_H(y, z) = \sum_j (\sqrt{y_j} - \sqrt{z_j})^2`, eq. 23 (the appendix has
-  :math:`1 / \sqrt 2` times it), in closed form.
-- :math:`\Delta_R`: the share of wrong answers of the support vector machine on images made of the true upper half and
-  the predicted lower half. A histogram does not tell how much ink there is: the machine sees the square roots of both
-  halves' histograms, in training as in test. Two others, which see the histograms themselves, and grey levels with the
-  mean ink of the training outputs, stand in the notes.
+- KDE-Gaussian: the loss trick for Delta_G(y, z) = 1 - exp(-gamma |y - z|^2), decoded by a pre-image that is then
+  clipped and divided by its sum. The published bandwidth is not known; gamma is that of the median heuristic,
+  1 / (2 med^2) on the training outputs. gamma is a part of the loss and cannot be chosen by it: wider Gaussians have
+  smaller losses. Two variants are in the notes: the same weights decoded among the training outputs, and pre-images of
+  a narrower Gaussian chosen by the cross-validated Delta_G.
+- Hellinger: the loss trick for Delta_H(y, z) = sum_j (sqrt(y_j) - sqrt(z_j))^2, eq. 23 (the appendix has 1 / sqrt(2)
+  times it), decoded in closed form.
+- Delta_R: the error rate of the support vector machine on images made of the true upper half and the predicted lower
+  half. A histogram does not say how much ink there is, so the machine sees the square roots of the histograms of both
+  halves, in training and in test. Two other machines are in the notes: one sees the histograms themselves, the other
+  grey levels with the mean ink of the training outputs.
 
-Numbers without inputs are the least of two constant predictions, the mean histogram and the best one for
-:math:`\Delta_H`.
+The baseline without inputs is the better of two constant predictions, the mean histogram and the histogram that is best
+for Delta_H.
 
-The published images are those of another file, of 11000 digits. On ours neither printed scaling of eq. 23 gives the
-:math:`\Delta_H` of Table 2: the best constant histogram has .58, less than the published .647 of a method whose digits
-are recognised four times of five. The ratio of the two methods is the published one.
+The published images come from another file, of 11000 digits. On ours, neither printed scaling of eq. 23 gives the
+Delta_H of Table 2: the best constant histogram has .58, less than the published .647 of a method whose digits are
+recognised four times out of five. The ratio of the two methods is the published one.
 
-What was chosen after looking at test images of the first split, and so explains more than it confirms:
+Choices made after seeing test images of the first split, which therefore explain more than they confirm:
 
-- The second set, images made black and white, with the *root* of eq. 23. Of three tried (images as they are, right
-  halves from left ones, black and white) it is the one whose numbers come near Table 2. That the published file has
+- The second set, images made black and white, with the *root* of eq. 23. Of three sets tried (images as they are, right
+  halves from left halves, black and white), it is the one whose numbers come near Table 2. That the published file has
   more contrast is a guess.
-- The view of the support vector machine. Five were looked at: the three here, halves over their greatest entry, and
-  halves over their length. Only that of the roots clearly prefers Hellinger to the pre-images, whose strokes have a
-  haze around them; halves over their greatest entry preferred the pre-images. Later, held-out errors on the machine's
-  own images were found least for the roots on grey images, and for ink, narrowly, on black and white ones.
-- The pre-image. Among the training outputs, KDE-Gaussian does not win on its own loss.
+- The view of the support vector machine. Five were tried: the three above, halves divided by their largest entry, and
+  halves divided by their length. Only the square roots clearly prefer Hellinger to the pre-images, whose strokes are
+  surrounded by a haze; halves divided by their largest entry preferred the pre-images. Later, held-out errors on the
+  machine's own images were lowest for the roots on grey images and, narrowly, for ink on black and white images.
+- The pre-image. Decoded among the training outputs, KDE-Gaussian does not win on its own loss.
 """
 
 from dataclasses import replace
@@ -60,34 +61,36 @@ N_EACH, N_TEST = 100, 5000
 HALF = 128
 SETS = ("grey", "black and white")
 KDE, HELLINGER = "KDE-Gaussian", "Hellinger"
-OTHERS = ("training set", "narrower")  # of the same KDE
+OTHERS = ("training set", "narrower")  # variants of KDE-Gaussian
 LOSSES = ("G", "H", "R")
 PUBLISHED = {
     KDE: {"G": (0.149, 0.013), "H": (0.736, 0.032), "R": (0.294, 0.012)},
     HELLINGER: {"G": (0.172, 0.011), "H": (0.647, 0.017), "R": (0.193, 0.015)},
 }
 WINNERS = {"G": KDE, "H": HELLINGER, "R": HELLINGER}
-WIDTHS = (2.0, 4.0, 8.0)  # input gamma over that of the median heuristic
+WIDTHS = (2.0, 4.0, 8.0)  # factors of the input gamma of the median heuristic
 LAMS = (1e-4, 3e-4, 1e-3, 3e-3)
-NARROWER = (2.0, 4.0)  # output gamma over that of the loss
-NEAR = 0.1  # relative tolerance of the black and white images; the published deviations are 3 to 9 %
+NARROWER = (2.0, 4.0)  # factors of the gamma of the loss
+NEAR = 0.1  # relative tolerance for black and white images; the published deviations are 3 to 9 %
 VIEWS = ("roots", "histograms", "ink")  # what the support vector machine sees
 LOOKED_IMAGES = (
-    "Black and white images with the root of eq. 23 were picked of three sets, since their numbers come near the "
-    "published ones, after a look at test images of the first split."
+    "Black and white images with the root of eq. 23 were picked from three sets, because their numbers come near the "
+    "published ones, after seeing test images of the first split."
 )
-LOOKED_VIEW = "What the support vector machine sees was picked of five views, after a look at the same images."
-LOOKED_PREIMAGE = "The pre-image was picked, after a look at the same images: among the training outputs, it loses."
+LOOKED_VIEW = "The view of the support vector machine was picked from five, after seeing the same images."
+LOOKED_PREIMAGE = (
+    "The pre-image was picked after seeing the same images: decoded among the training outputs, the method loses."
+)
 
 
 def units(quick: bool = False) -> list[Unit]:
-    """Return the runs of both sets of images, or one of the grey ones."""
+    """Return the runs on both sets of images, or one run on grey images if ``quick=True``."""
     kinds, runs = (SETS[:1], 1) if quick else (SETS, RUNS)
     return [Unit(f"usps-{kind.replace(' ', '-')}-{k}", _part, (kind, k)) for kind in kinds for k in range(runs)]
 
 
 def summary(results: Result) -> tuple[list[Comparison], list[Result]]:
-    """Return the published losses beside ours, and the numbers of every run."""
+    """Compare with the published losses; also return the results of every run."""
     parts = list(results.values())
     rows: list[Comparison] = []
     for kind in SETS:
@@ -101,7 +104,7 @@ def summary(results: Result) -> tuple[list[Comparison], list[Result]]:
 
 
 class _Means:
-    """The numbers of all runs on one set of images."""
+    """Losses of all runs on one set of images."""
 
     def __init__(self, parts: list[Result]) -> None:
         self.parts = parts
@@ -115,7 +118,7 @@ class _Means:
 
 
 def _published(kind: str, method: str, loss: str, means: _Means) -> Comparison:
-    """Return a number of Table 2 beside ours: a bar for grey images, a value to come near to for the others."""
+    """Compare with a number of Table 2: at most for grey images and Delta_R, else within a relative tolerance."""
     published, deviation = PUBLISHED[method][loss]
     is_root = loss == "H" and kind != SETS[0]
     key = "root of H" if is_root else loss
@@ -130,7 +133,7 @@ def _published(kind: str, method: str, loss: str, means: _Means) -> Comparison:
     else:
         others = (f"{view} {means.values(method, f'R, {view}').mean():.3f}" for view in VIEWS[1:])
         true = np.mean([part["true"][VIEWS[0]] for part in means.parts])
-        note += f"seen as {', '.join(others)}; true images {true:.3f}"
+        note += f"other views: {', '.join(others)}; true images {true:.3f}"
     name, ours = f"{kind}: {method}, Delta_{key}", means.values(method, key)
     is_bar = kind == SETS[0] or loss == "R"
     row = Comparison(name, published, float(ours.mean()), deviation if is_bar else NEAR, note, at_most=is_bar)
@@ -139,7 +142,7 @@ def _published(kind: str, method: str, loss: str, means: _Means) -> Comparison:
 
 
 def _looked(kind: str, loss: str, is_winner: bool = False) -> str:
-    """Return what was chosen with sight of test images and matters for a row."""
+    """Return the choices made after seeing test images on which a row depends."""
     choices = [LOOKED_IMAGES] * (kind != SETS[0]) + [LOOKED_VIEW] * (loss == "R") + [LOOKED_PREIMAGE] * is_winner
     return " ".join(choices)
 
@@ -151,11 +154,11 @@ def _settings(means: _Means) -> str:
         pairs = [tuple(part["settings"][method]) for part in means.parts]
         counts = {pair: pairs.count(pair) for pair in sorted(set(pairs))}
         found.append(f"{method} " + ", ".join(f"({w:g}, {lam:g}) {n} times" for (w, lam), n in counts.items()))
-    return "chosen (gamma over that of the median, lam): " + "; ".join(found)
+    return "chosen (factor of the median gamma, lam): " + "; ".join(found)
 
 
 def _winner(kind: str, loss: str, means: _Means) -> Comparison:
-    """Return the loss of the method that ought to win, with that of the other one as the bar."""
+    """Compare the method that should win with the other one."""
     winner = WINNERS[loss]
     other = next(method for method in PUBLISHED if method != winner)
     ours, bar = means.values(winner, loss), means.values(other, loss)
@@ -164,10 +167,10 @@ def _winner(kind: str, loss: str, means: _Means) -> Comparison:
     if loss == "R":
         for view in VIEWS[1:]:
             gain = means.values(other, f"R, {view}") - means.values(winner, f"R, {view}")
-            note += f"; seen as {view}: by {gain.mean():.4f}, in {int(np.sum(gain > 0))}"
+            note += f"; with the view {view} lower by {gain.mean():.4f}, in {int(np.sum(gain > 0))}"
         for name in OTHERS:
             note += f"; KDE {name} {means.text(name, 'R')}"
-    name = f"{kind}: Delta_{loss}, {winner} beside {other}"
+    name = f"{kind}: Delta_{loss}, {winner} vs {other}"
     return paired(name, bar, ours, note, _looked(kind, loss, is_winner=loss == "G"))
 
 
@@ -181,7 +184,7 @@ def _images(kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def split(digits: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which images train, as many of each digit, which test, and which train the support vector machine."""
+    """Return training images, balanced by digit, test images, and the training images of the support vector machine."""
     rng = np.random.RandomState(seed)
     train = np.concatenate([rng.permutation(np.flatnonzero(digits == digit))[:N_EACH] for digit in np.unique(digits)])
     rest = rng.permutation(np.setdiff1d(np.arange(len(digits)), train))
@@ -189,7 +192,7 @@ def split(digits: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _part(kind: str, seed: int) -> Result:
-    """Return the losses of one run, what was chosen, and some images."""
+    """Return the losses, the chosen parameters and some images of one run."""
     images, digits = _images(kind)
     train, test, separate = split(digits, seed)
     upper, lower = images[:, :HALF], images[:, HALF:]
@@ -231,7 +234,7 @@ def _part(kind: str, seed: int) -> Result:
 
 
 def histograms(halves: np.ndarray) -> np.ndarray:
-    """Return rows without their negative entries, divided by their sums."""
+    """Clip rows at 0 and divide them by their sums."""
     kept = np.maximum(halves, 0.0)
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
@@ -239,7 +242,7 @@ def histograms(halves: np.ndarray) -> np.ndarray:
 def _models(
     upper: np.ndarray, outputs: np.ndarray, gaussian: KernelInduced
 ) -> tuple[dict[str, LossTrickPredictor], dict[str, tuple[float, float]]]:
-    """Return the models, and the bandwidth (over that of the median heuristic) and lam of the two methods."""
+    """Return the models, and the bandwidth (as a factor of the median heuristic) and lam of the two methods."""
     folds = KFold(5, shuffle=True, random_state=0)
     gamma = Gaussian("median").resolve(upper).get_params()["gamma"]
     preimage = Preimage(n_starts=1, tol=1e-6)
@@ -271,7 +274,7 @@ def _models(
 
 
 class _Recogniser:
-    """A support vector machine with a Gaussian kernel that tells the digit from the two halves of an image."""
+    """A support vector machine with a Gaussian kernel that recognises a digit from the two halves of its image."""
 
     def __init__(self, view: str, ink: float) -> None:
         self.view = view
@@ -284,12 +287,12 @@ class _Recogniser:
         return self
 
     def error(self, upper: np.ndarray, lower: np.ndarray, digits: np.ndarray) -> float:
-        """Return the share of wrong answers."""
+        """Return the error rate."""
         K = self._kernel(self._seen(upper, lower), self._points)
         return float(np.mean(self._machine.predict(K) != digits))
 
     def _seen(self, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
-        """Return images from grey upper halves and histograms of lower ones."""
+        """Return the view of grey upper halves and histograms of lower halves."""
         if self.view == "ink":
             return np.hstack([upper, np.minimum(self.ink * lower, 1.0)])
         both = np.hstack([histograms(upper), lower])
@@ -297,7 +300,7 @@ class _Recogniser:
 
 
 def draw(parts: list[Result]) -> plots.Figure:
-    """Draw one image of each digit of the first run: its upper half, both reconstructions, and the truth."""
+    """Draw one image of each digit in the first run: its upper half, both predictions, and the truth."""
     firsts = {kind: part for kind in SETS for part in parts[::-1] if part["kind"] == kind}
     fig, axes = plots.figure(len(firsts), width=7.0, height=3.2)
     names = ("upper", KDE, HELLINGER, "truth")
@@ -317,5 +320,5 @@ def draw(parts: list[Result]) -> plots.Figure:
 
 
 def _bright(halves: np.ndarray) -> np.ndarray:
-    """Return rows over their greatest entries."""
+    """Divide rows by their largest entries."""
     return np.asarray(halves / halves.max(axis=1, keepdims=True))

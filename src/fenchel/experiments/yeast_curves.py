@@ -1,8 +1,9 @@
 """YEAST: test error against lam, epsilon and kappa ([Laforgue2020]_, Figures 3 and 4).
 
-First 300 rows of the authors' file (the first 300 of the official test part), three random splits with a third for
-testing, Gaussian kernel with gamma 1, linear output kernel: the dual has 14 columns. The published numbers were
-read in the authors' saved results; their runs stop early, after 60 to 500 epochs, hence the tolerance.
+The data are the first 300 rows of the authors' file, which are the first 300 of the official test part. There are three
+random splits with a third for testing. The input kernel is Gaussian with gamma 1 and the output kernel is linear, so
+the dual has 14 columns. The published numbers were read from the authors' saved results. Their runs stop early, after
+60 to 500 epochs, hence the tolerance.
 """
 
 from typing import Any
@@ -39,7 +40,7 @@ PUBLISHED_SMALL_LAM = {"ridge": 2.2177, "epsilon-ridge": 2.1568, "epsilon-SVR": 
 
 
 def units(quick: bool = False) -> list[Unit]:
-    """Return one unit for each loss; they take half a minute together."""
+    """Return one unit for each loss; together they take half a minute."""
     return [Unit(f"yeast-curves-{name}", _surface, (name,)) for name in LOSSES]
 
 
@@ -48,7 +49,7 @@ def _surface(name: str) -> Result:
 
 
 def errors(losses: list[Loss], lams: Any) -> dict[str, np.ndarray]:
-    """Return test error, sparsity and relative gap, each of shape (losses, lams), means over the splits."""
+    """Return the mean test error and sparsity, and the largest gap, over the splits, of shape (losses, lams)."""
     data = load_yeast()
     X, Y = data.X_test[:300], data.Y_test[:300]
     splits = [train_test_split(X, Y, test_size=1 / 3, random_state=seed) for seed in range(3)]
@@ -64,7 +65,7 @@ def errors(losses: list[Loss], lams: Any) -> dict[str, np.ndarray]:
 
 
 def summary(results: Result) -> tuple[list[Comparison], dict[str, dict[str, np.ndarray]]]:
-    """Return the published numbers beside ours, and the whole surfaces."""
+    """Compare with the published numbers; also return the error surfaces."""
     surfaces = {
         found["loss"]: {key: np.array(found[key]) for key in ("error", "sparsity", "gap")} for found in results.values()
     }
@@ -72,17 +73,25 @@ def summary(results: Result) -> tuple[list[Comparison], dict[str, dict[str, np.n
     for name, surface in surfaces.items():
         i, j = divmod(int(np.argmin(surface["error"])), len(LAMS))
         note = f"{LOSSES[name][i]!r} at lam {LAMS[j]:.3g}; largest gap {surface['gap'].max():.1e}"
-        rows.append(Comparison(f"{name}, best", PUBLISHED_BEST[name], float(surface["error"][i, j]), TOLERANCE, note))
+        rows.append(
+            Comparison(
+                f"{name}, lowest test error", PUBLISHED_BEST[name], float(surface["error"][i, j]), TOLERANCE, note
+            )
+        )
     for name, surface in surfaces.items():
         i = int(np.argmin(surface["error"][:, 0]))
         note = f"{LOSSES[name][i]!r} at lam {LAMS[0]:.3g}"
         published = PUBLISHED_SMALL_LAM[name]
-        rows.append(Comparison(f"{name}, lam 1e-8", published, float(surface["error"][i, 0]), TOLERANCE, note))
+        rows.append(
+            Comparison(
+                f"{name}, lowest test error at lam 1e-8", published, float(surface["error"][i, 0]), TOLERANCE, note
+            )
+        )
     return rows, surfaces
 
 
 def draw(surfaces: dict[str, dict[str, np.ndarray]]) -> plots.Figure:
-    """Draw the two figures of the paper anew: test error and sparsity against lam, for each epsilon and kappa."""
+    """Redraw the two figures of the paper: test error and sparsity against lam for each epsilon and kappa."""
     fig, axes = plots.figure(4, width=5.0)
     for ax, name in zip(axes, ("epsilon-ridge", "epsilon-SVR", "Huber"), strict=False):
         labels = [f"{next(iter(loss.get_params().values())):.3g}" for loss in LOSSES[name]]

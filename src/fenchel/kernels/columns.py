@@ -34,9 +34,9 @@ class Part(ScalarKernel):
     Examples
     --------
     >>> from fenchel.kernels import FunctionalGaussian, Gaussian, Part
-    >>> Part(FunctionalGaussian(), slice(0, 100)) + Part(Gaussian(0.5), [100, 101])
-    Sum(left=Part(columns=slice(0, 100, None), kernel=FunctionalGaussian()),
-        right=Part(columns=[100, 101], kernel=Gaussian(gamma=0.5)))
+    >>> kernel = Part(FunctionalGaussian(), slice(0, 100)) + Part(Gaussian(0.5), [100, 101])
+    >>> kernel.right
+    Part(columns=[100, 101], kernel=Gaussian(gamma=0.5))
     """
 
     def __init__(self, kernel: ScalarKernel, columns: Any, shape: tuple[int, ...] | None = None) -> None:

@@ -193,7 +193,7 @@ class IntegralOperator(OutputOperator):
         several = isinstance(self.kernel, list | tuple)
         a, b = left[:, None], right[:, None]
         kernels = [as_scalar_kernel(kernel).resolve(a) for kernel in (self.kernel if several else [self.kernel])]
-        parts = [kernel.slope(b, a).T if derivative else kernel(a, b) for kernel in kernels]
+        parts = [_slopes(kernel, b, a).T if derivative else kernel(a, b) for kernel in kernels]
         if left is right:
             for kernel, part in zip(kernels, parts, strict=True):
                 if not kernel.is_trusted:
@@ -225,6 +225,19 @@ class IntegralOperator(OutputOperator):
         """Return instances that the contract tests run on, for curves with two channels."""
         coupling = np.asarray([[2.0, 1.0], [1.0, 1.0]])
         return [cls("laplacian"), cls("gaussian", coupling), cls(["gaussian", "laplacian"])]
+
+
+def _slopes(kernel: ScalarKernel, points: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Return the derivatives of k(t, s) in t, (points, grid), or say which output kernel has them."""
+    try:
+        return kernel.slope(points, grid)
+    except IncompatibleError:
+        length = 0.1 * float(np.ptp(grid)) or 1.0
+        raise IncompatibleError(
+            f"Predictions have no derivative: the output kernel {kernel!r} is not smooth, or its derivative is not "
+            f"written. Fit with a smooth one, such as output_kernel=Matern({length:g}, nu=2.5), whose length is a "
+            "tenth of the domain."
+        ) from None
 
 
 def as_operator(value: object) -> OutputOperator:

@@ -35,6 +35,8 @@ class Scores:
         Root mean squared error of predicting the mean of the training targets for every row.
     rmse_of_linear : float or None
         Root mean squared error of a linear model fitted to the training rows, if there is one.
+    output_r2, output_rmse : tuple of float or None
+        R2 and root mean squared error of each output, in its own units. ``None`` for curves.
     """
 
     n_rows: int
@@ -42,6 +44,8 @@ class Scores:
     rmse: float
     rmse_of_mean: float
     rmse_of_linear: float | None = None
+    output_r2: tuple[float, ...] | None = None
+    output_rmse: tuple[float, ...] | None = None
 
     @classmethod
     def of(
@@ -73,15 +77,20 @@ class Scores:
         observed = np.asarray(observed, dtype=np.float64)
         errors = _sums_of_squares(observed - predicted)
         spread = _sums_of_squares(observed - mean_of_columns(observed))
+        seen = np.maximum(np.sum(~np.isnan(observed), axis=0), 1)
+        output_rmse = None if grid is not None else tuple(np.sqrt(errors / seen).tolist())
         if grid is not None:  # a single functional output: integrate over the points
             weights = trapezoid_weights(grid)
             errors, spread = np.atleast_1d(weights @ errors), np.atleast_1d(weights @ spread)
+        r2 = _determination(errors, spread) if len(observed) > 1 else np.full(len(errors), np.nan)
         return cls(
             len(observed),
-            float(np.mean(_determination(errors, spread))) if len(observed) > 1 else float("nan"),
+            float(np.mean(r2)),
             _root_mean_square(observed - predicted),
             _root_mean_square(observed - mean),
             None if linear is None else _root_mean_square(observed - linear),
+            None if grid is not None else tuple(r2.tolist()),
+            output_rmse,
         )
 
 

@@ -9,9 +9,9 @@ from fenchel.operators.dense import shifted
 from fenchel.operators.eigenbasis import CoupledBasis, Eigenbasis
 from fenchel.operators.operator import Operator
 
-__all__ = ["CoupledOperator"]
+__all__ = ["DENSE_LIMIT", "CoupledOperator"]
 
-_DENSE_LIMIT = 4000  # largest n * p for which the full matrix is formed
+DENSE_LIMIT = 4000  # largest n * p for which the full matrix is formed
 
 
 class CoupledOperator(Operator, ABC):
@@ -23,10 +23,10 @@ class CoupledOperator(Operator, ABC):
         self.shape = shape
         self.n_outputs = n_outputs
         size = shape[0] * n_outputs
-        if size > _DENSE_LIMIT:
+        if size > DENSE_LIMIT:
             self.why_not_factorize = (
                 f"the eigendecomposition of this operator-valued kernel needs a {size} × {size} matrix; the limit is "
-                f"{_DENSE_LIMIT}. Use a separable kernel, or solver='apgd'."
+                f"{DENSE_LIMIT}. Use a separable kernel, or solver='apgd'."
             )
 
     @abstractmethod

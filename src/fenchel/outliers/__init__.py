@@ -1,4 +1,4 @@
-"""Which samples, and which points of curves, are wrong; and a regressor that is fitted again without them."""
+"""Outlier detection for samples and points of curves, and a regressor that is refitted without outliers."""
 
 from fenchel.outliers.report import OutlierReport
 from fenchel.outliers.robust_refit import RobustRefit

@@ -1,4 +1,4 @@
-"""Residuals of training samples, each predicted by a model that did not see it."""
+"""Held-out residuals of training samples, each predicted by a model that did not see it."""
 
 from typing import Any
 
@@ -7,20 +7,43 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from fenchel._array import as_like, host
-from fenchel.conformal.samples import Residuals, inputs_for, length, on_one_grid, take
+from fenchel._sparse import as_rows, is_sparse
+from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, on_one_grid, take
 from fenchel.datasets.functional import brings_points
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor
 from fenchel.held_out import held_out
 from fenchel.losses import Square
 
-__all__ = ["MOST_SAMPLES", "held_out_residuals", "residuals_of"]
+__all__ = ["MOST_SAMPLES", "are_training_inputs", "held_out_residuals", "residuals_of"]
 
 _FOLDS = 10
-MOST_SAMPLES = 3000  # above, the folds are fitted one by one
+MOST_SAMPLES = 3000  # above this, folds are fitted one by one
+_SAME = 1e-5  # relative difference of inputs that are considered equal, in float32 too
+
+
+def are_training_inputs(model: Any, X: Any, fitted: np.ndarray) -> bool:
+    """Whether the samples of a mask are those that the model was fitted to, in the same order.
+
+    Also true for models that have not kept their inputs, and for models of other libraries.
+    """
+    machine = getattr(model, "best_estimator_", model)
+    if not isinstance(machine, OperatorKernelRegressor | FunctionalRegressor) or not hasattr(machine, "support_"):
+        return True
+    known: Any = machine.X_fit_
+    rows = np.flatnonzero(fitted)
+    if len(machine.dual_coef_) != len(rows):
+        return False
+    given = inputs_for(machine, as_rows(X) if is_sparse(X) else X, rows[host(machine.support_)], rows)
+    if is_sparse(known) and is_sparse(given) and given.shape == known.shape:
+        return bool(abs(given - known).max() <= _SAME * abs(known).max())
+    values, wanted = numbers(host(given) if is_sparse(given) else given), host(known)
+    if values.size != wanted.size:  # samples of weight zero have no columns of a Gram matrix
+        return True
+    return np.allclose(values.reshape(wanted.shape), wanted, rtol=_SAME, atol=0.0, equal_nan=True)
 
 
 def residuals_of(model: Any, X: Any, y: Any, cv: int | None, fitted: np.ndarray) -> Residuals:
-    """Return held-out residuals of the samples that a model was fitted to, and plain ones of the others."""
+    """Return held-out residuals of the training samples of a model, and plain residuals of other samples."""
     if fitted.all():
         return held_out_residuals(model, X, y, cv)
     y, inside, outside = on_one_grid(y), np.flatnonzero(fitted), np.flatnonzero(~fitted)
@@ -32,11 +55,12 @@ def residuals_of(model: Any, X: Any, y: Any, cv: int | None, fitted: np.ndarray)
 
 
 def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None) -> Residuals:
-    """Return the residuals of samples out of their folds; ``None`` is one sample at a time where that is free.
+    """Return the held-out residuals of samples; ``None`` is leave-one-out where that needs no solve.
 
-    The kernel machines of this library share one factorisation of the Gram matrix: the square loss takes no solve at
-    all, others are solved without each fold, side by side. The centre and the scale of the outputs, the bandwidth and
-    lam stay those of the whole sample. Other regressors are cloned and fitted without each fold.
+    For the kernel machines of this library, all folds share one factorisation of the Gram matrix: the square loss needs
+    no solve at all, other losses are solved without each fold, all folds together. The centre and the scale of the
+    outputs, the bandwidth and lam stay those of the whole sample. Other regressors are cloned and fitted without each
+    fold.
     """
     machine = getattr(model, "best_estimator_", model)
     is_ours = isinstance(machine, OperatorKernelRegressor | FunctionalRegressor)
@@ -68,10 +92,10 @@ def _on_one_factorisation(machine: Any, X: Any, y: Any, cv: int | None) -> Resid
 
 
 def _of_curves(encoded: Any, predictions: np.ndarray) -> Residuals:
-    """Return the residuals of curves at the points of their grid, NaN where they were not observed."""
+    """Return the residuals of curves at the points of their grid, NaN at missing values."""
     training_set = encoded.training_set
     representation, given = training_set.representation, host(encoded.given.values).astype(float)
-    if representation.row_scale_ is not None:  # curves with gaps
+    if representation.row_scale_ is not None:  # curves with missing values
         predictions = predictions / host(representation.row_scale_)
     values = host(representation.decode(as_like(predictions, training_set.targets))).reshape(given.shape)
     values = values if encoded.scale is None else values * encoded.scale

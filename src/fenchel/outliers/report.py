@@ -1,4 +1,4 @@
-"""Samples and points of curves ranked by how outlying they are, with p-values and false discovery rates."""
+"""Ranking of samples and points of curves by outlyingness, with p-values and false discovery rates."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,10 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import host
 from fenchel._check import Interval, check_parameter
-from fenchel._optional import new_axes
+from fenchel._optional import new_axes, require
 from fenchel.conformal.samples import Residuals, length
 from fenchel.datasets.functional import as_curves
-from fenchel.outliers.held_out_residuals import residuals_of
+from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
@@ -19,7 +19,7 @@ from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
 __all__ = ["FEWEST", "OutlierReport"]
 
 FEWEST = 10
-_SHOWN = 5  # rows of the text
+_SHOWN = 5  # rows of the text representation
 _FDR = Interval(0, 1)
 
 
@@ -27,51 +27,54 @@ _FDR = Interval(0, 1)
 class OutlierReport:
     r"""Samples ranked by outlyingness, with p-values that control the false discovery rate.
 
-    Made by ``OutlierReport.of(model, X, y)``: samples whose outputs are far from what a model *of the other samples*
-    predicts from their inputs, however normal both look by themselves; or by ``OutlierReport.of_curves(Y)``: curves
-    that are unlike the others.
+    ``OutlierReport.of(model, X, y)`` finds samples whose outputs are far from the predictions of a model *of the other
+    samples*, however normal inputs and outputs look by themselves. ``OutlierReport.of_curves(Y)`` finds curves that are
+    unlike the others.
 
-    Residuals are compared with the bulk of them by several statistics: the energy in bands of their principal
-    components, in the remainder and in all of them, the largest standardised value and, of curves, the largest
-    increment; of curves alone, also the mean square of their standardised values and their roughness. The bulk leaves
-    out what lies far from it, and the fold of each sample. A normal distribution is fitted to the central part of each
-    statistic (cube roots of energies, logarithms of maxima); the p-value of a sample is that of its most extreme
-    statistic times their number. The tails are normal for curves alone, and those of Student's distribution with ten
-    degrees of freedom for the residuals of a model, which is not as accurate everywhere.
+    Residuals are compared with the bulk of the sample by several statistics: the energy in bands of their principal
+    components, in the remainder and in total, the largest standardised value and, for curves, the largest increment;
+    ``of_curves`` also uses the mean square of the standardised values and the roughness. The bulk excludes samples that
+    lie far from it, and the fold of each sample. A normal distribution is fitted to the central part of each statistic
+    (cube roots of energies, logarithms of maxima); the p-value of a sample is that of its most extreme statistic times
+    the number of statistics. The tails are normal for ``of_curves``, and those of Student's distribution with ten
+    degrees of freedom for the residuals of a model, which is not equally accurate everywhere.
 
     Attributes
     ----------
     scores : ndarray of shape (n,)
-        Largest deviate, in standard deviations; large is outlying.
+        Largest deviation over the statistics, in standard deviations; larger is more outlying.
     p_values : ndarray of shape (n,)
-        From the fitted tails. ``flagged`` uses these.
+        P-values from the fitted tails, which ``flagged`` uses.
     conformal_p_values : ndarray of shape (n,)
-        Share of the samples whose score is at least as large. They assume nothing, but the least of them is 1/n: no
-        false discovery rate below 1 can be had from them, unless samples are new (``of_new``).
+        Fraction of the samples whose score is at least as large. They assume nothing, but the smallest is 1/n: no false
+        discovery rate below 1 can be controlled with them, except for new samples (``of_new``).
     kinds : ndarray of str, shape (n,)
-        The most extreme statistic of each sample.
+        The most extreme statistic of each sample. Components are principal components of the residuals: one wrong
+        output of several shows in many of them. ``wrong_outputs`` names the outputs.
+    output_names : list of str or None
+        Names of several outputs: the columns of y, or ``"output 0"`` and so on. ``None`` for one output and for curves.
     residuals : ndarray of shape (n,), (n, q), (n, m) or (n, m, c)
-        Held-out residuals; for ``of_curves``, distances to the median curve. NaN where nothing was observed.
+        Held-out residuals; for ``of_curves``, distances to the median curve. NaN at missing values.
     expected_sizes : ndarray of shape (n,)
-        Expected size of the residuals at each input, relative; residuals are divided by these before they are compared.
-        From a model of the logarithms of their sizes on the same kernel, each sample left out; 1 for other regressors.
+        Relative expected size of the residuals at each input, by which residuals are divided before they are compared.
+        They are leave-one-out predictions of a model of the log sizes with the same kernel; 1 for other regressors.
     saturation : ndarray of shape (n,) or None
-        Norm of the dual variable over its bound, ``outlier_score_`` of the model; ``None`` without a bound.
+        Norm of the dual variable divided by its bound, ``outlier_score_`` of the model; ``None`` without a bound.
     dual_norms : ndarray of shape (n,) or None
         Norms of the dual variables of the training samples.
     grid : ndarray of shape (m,) or None
-        Points of curves.
+        Points of the curves.
     model : regressor or None
-        The model, for samples that are new.
+        The model, used for new samples.
     outlyingness, sizes : Outlyingness, Sizes or None
         The fitted statistics of the residuals, and the model of their sizes.
 
     Notes
     -----
-    The false discovery rate holds as far as the tails of the statistics continue their central part as stated, fewer
-    than a fifth of the samples are wrong, and wrong samples are not so alike that they form a bulk of their own. Noise
-    with heavier tails, or of a size that the inputs do not explain, gives more discoveries: look at the ranking then,
-    not at the rate.
+    The false discovery rate is controlled if the tails of the statistics follow the fitted distributions, fewer than a
+    fifth of the samples are wrong, and wrong samples are not so similar that they form a bulk of their own. Noise with
+    heavier tails, or with a size that the inputs do not explain, leads to more false discoveries: use the ranking then,
+    not the rate.
 
     References
     ----------
@@ -99,23 +102,24 @@ class OutlierReport:
     grid: np.ndarray | None = None
     model: Any = None
     sizes: Sizes | None = None
+    output_names: list[str] | None = None
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, cv: int | None = None, fitted: Any = None) -> "OutlierReport":
-        """Rank the samples that a model was fitted to, and others beside them.
+        """Rank the training samples of a model, optionally together with other samples.
 
         Parameters
         ----------
         model : regressor
-            A fitted regressor; of this library, or any other that can be cloned.
-        X, y : array, or what else the regressor takes
-            Its training data.
+            A fitted regressor, of this library or any other that can be cloned.
+        X, y : array, or any other input of the regressor
+            Its training data, in the order of the fit.
         cv : int or None, default=None
-            Folds of the held-out residuals. ``None`` leaves samples out one at a time where that needs no solve (the
-            square loss), else ten folds.
+            Number of folds for the held-out residuals. ``None`` is leave-one-out where that needs no solve (the square
+            loss), else ten folds.
         fitted : array of bool, shape (n,), or None, default=None
-            The samples that the model was fitted to; the residuals of others are those of its predictions.
-            ``None`` is all of them.
+            Mask of the samples that the model was fitted to; the residuals of other samples are those of its
+            predictions. ``None`` is all samples.
 
         Returns
         -------
@@ -126,24 +130,30 @@ class OutlierReport:
         if cv is not None:
             check_parameter("OutlierReport.of", "cv", cv, Interval(2, np.inf, "left", integer=True))
         if length(X) != length(y):
-            raise ValueError(f"X and y must have as many samples. Got {length(X)} and {length(y)}.")
+            raise ValueError(f"X and y must have the same number of samples. Got {length(X)} and {length(y)}.")
         _check_count(length(y))
         is_fitted = np.ones(length(y), dtype=bool) if fitted is None else np.asarray(fitted, dtype=bool)
         if is_fitted.shape != (length(y),):
             raise ValueError(f"fitted must be a mask of {length(y)} samples. Got shape {is_fitted.shape}.")
+        if not are_training_inputs(model, X, is_fitted):
+            raise ValueError(
+                "X must hold the samples that the model was fitted to, in their order. Mark these by fitted= where "
+                "there are others too, and use of_new of the report for new ones."
+            )
         residuals = residuals_of(model, X, y, cv, is_fitted)
         sizes = Sizes.of(model, X, residuals)
         report = cls.of_residuals(residuals, False, None if sizes is None else sizes.held_out)
-        return replace(report, **_duals(model, is_fitted), model=model, sizes=sizes)
+        names = _output_names(y, report)
+        return replace(report, **_duals(model, is_fitted), model=model, sizes=sizes, output_names=names)
 
     @classmethod
     def of_curves(cls, Y: Any, grid: Any = None) -> "OutlierReport":
-        """Rank curves by how unlike the others they are: in size, in shape, in roughness, at single points.
+        """Rank curves by how much they differ from the others in size, shape, roughness, or at single points.
 
         Parameters
         ----------
-        Y : array of shape (n, m) or (n, m, c), or what else ``as_curves`` takes
-            Curves; NaN where they were not observed.
+        Y : array of shape (n, m) or (n, m, c), or any other input of ``as_curves``
+            Curves; NaN marks missing values.
         grid : array of shape (m,) or None, default=None
             Points of the curves.
 
@@ -159,7 +169,7 @@ class OutlierReport:
 
     @classmethod
     def of_residuals(cls, residuals: Residuals, is_marginal: bool, sizes: np.ndarray | None = None) -> "OutlierReport":
-        """Rank rows of residuals, over their expected sizes; ``is_marginal``: small and smooth ones are strange too."""
+        """Rank rows of residuals relative to expected sizes; ``is_marginal`` makes small and smooth rows outlying."""
         n = len(residuals.values)
         _check_count(n)
         shape = residuals.shape or (1,)
@@ -173,10 +183,10 @@ class OutlierReport:
     def of_new(self, X: Any, y: Any) -> "OutlierReport":
         """Rank new samples by the same model, compared with the training samples.
 
-        Their conformal p-values hold for any distribution if the training samples are right.
+        Their conformal p-values are valid for any distribution if the training samples are not wrong.
         """
         if self.model is None:
-            raise ValueError("A report of curves alone has no model of new samples. Use OutlierReport.of.")
+            raise ValueError("A report of curves alone has no model for new samples. Use OutlierReport.of.")
         residuals = Residuals.of(self.model, X, y)
         expected = np.ones(length(X)) if self.sizes is None else self.sizes.at(X)
         outlyingness = self.outlyingness.of_new(_complete(residuals) / expected[:, None])
@@ -199,7 +209,7 @@ class OutlierReport:
 
     @property
     def scores(self) -> np.ndarray:
-        """Largest deviate of each sample, (n,)."""
+        """Largest deviation of each sample, (n,)."""
         return np.asarray(np.max(self.outlyingness.deviates, axis=1))
 
     @property
@@ -214,16 +224,16 @@ class OutlierReport:
 
     @property
     def ranking(self) -> np.ndarray:
-        """Samples, the most outlying first."""
+        """Indices of the samples, most outlying first."""
         return np.argsort(-self.scores, kind="stable")
 
     def flagged(self, fdr: float = 0.1) -> np.ndarray:
-        """Return which samples are flagged, (n,) of bool.
+        """Flag outlying samples at a false discovery rate.
 
         Parameters
         ----------
         fdr : float, default=0.1
-            Expected share of right samples among the flagged ones, by Benjamini and Hochberg.
+            Expected fraction of correct samples among the flagged ones, controlled by the Benjamini-Hochberg procedure.
 
         Returns
         -------
@@ -234,9 +244,9 @@ class OutlierReport:
         return np.asarray(adjusted(self.p_values) <= fdr)
 
     def flagged_points(self, fdr: float = 0.1) -> np.ndarray:
-        """Return which values of which samples are flagged, of the shape of ``residuals``.
+        """Flag outlying values at a false discovery rate; the result has the shape of ``residuals``.
 
-        Each residual is compared with the median and the scale of its point; NaN are never flagged.
+        Each residual is compared with the median and the scale at its point; NaN is never flagged.
         """
         check_parameter("flagged_points", "fdr", fdr, _FDR)
         rows = self.residuals.reshape(len(self), -1) / self.expected_sizes[:, None]
@@ -245,12 +255,46 @@ class OutlierReport:
         is_flagged[seen] = adjusted(np.exp(log_two_sided(self.outlyingness.at_points(rows)[seen]))) <= fdr
         return is_flagged.reshape(self.residuals.shape)
 
-    def table(self, fdr: float = 0.1) -> np.ndarray:
-        """Return one row for each sample, the most outlying first, as a structured array.
+    def wrong_outputs(self, fdr: float = 0.1) -> np.ndarray | None:
+        """Return the names of the outputs that make each sample outlying.
 
-        ``pandas.DataFrame(report.table())`` is a data frame of it. Columns: ``sample``, ``score``, ``p_value``,
-        ``conformal_p_value``, ``flagged``, ``kind``, ``residual`` (root mean square of what was observed), and where
-        there are dual variables, ``dual_norm`` and ``saturation``.
+        These are the outputs that ``flagged_points`` flags; where it flags none, the one with the largest standardised
+        residual. ``None`` for one output and for curves.
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            As for ``flagged_points``.
+
+        Returns
+        -------
+        names : ndarray of str, shape (n,), or None
+            Several names are separated by commas.
+        """
+        if self.output_names is None:
+            return None
+        deviates = np.nan_to_num(np.abs(self.outlyingness.at_points(self.residuals / self.expected_sizes[:, None])))
+        is_wrong = self.flagged_points(fdr)
+        is_wrong[np.arange(len(self)), np.argmax(deviates, axis=1)] = True
+        names = np.asarray(self.output_names)
+        return np.array([", ".join(names[row]) for row in is_wrong])
+
+    def table(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
+        """Return a table with one row for each sample, most outlying first.
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            As for ``flagged``.
+        as_frame : bool, default=False
+            Whether to return a pandas DataFrame.
+
+        Returns
+        -------
+        table : structured array of shape (n,), or DataFrame
+            Columns ``sample`` (an index, starting at 0), ``score``, ``p_value``, ``conformal_p_value``, ``flagged``,
+            ``outputs`` (``wrong_outputs``, if there are several outputs), ``kind``, ``residual`` (root mean square of
+            the observed values), and if there are dual variables, ``dual_norm`` and ``saturation``.
         """
         rows = self.residuals.reshape(len(self), -1)
         columns: dict[str, Any] = {
@@ -259,6 +303,7 @@ class OutlierReport:
             "p_value": self.p_values,
             "conformal_p_value": self.conformal_p_values,
             "flagged": self.flagged(fdr),
+            "outputs": self.wrong_outputs(fdr),
             "kind": self.kinds,
             "residual": np.sqrt(np.nanmean(rows**2, axis=1)),
             "dual_norm": self.dual_norms,
@@ -268,22 +313,22 @@ class OutlierReport:
         table = np.empty(len(self), dtype=[(name, values.dtype) for name, values in known.items()])
         for name, values in known.items():
             table[name] = values
-        return table
+        return require("pandas", extra="pandas").DataFrame(table) if as_frame else table
 
     def plot(self, ax: Any = None, fdr: float = 0.1) -> Any:
-        """Draw the scores of all samples, the flagged ones in colour and with their number.
+        """Plot the scores of all samples, with flagged ones in colour and labelled by their index.
 
         Parameters
         ----------
         ax : Axes or None, default=None
-            Where to draw; ``None`` makes a figure.
+            Axes to draw on; ``None`` creates a figure.
         fdr : float, default=0.1
             As for ``flagged``.
 
         Returns
         -------
         ax : Axes
-            Where it was drawn.
+            The axes with the plot.
         """
         ax = _axes(ax)
         is_flagged, samples = self.flagged(fdr), np.arange(len(self))
@@ -298,7 +343,7 @@ class OutlierReport:
         return ax
 
     def plot_curves(self, ax: Any = None, fdr: float = 0.1) -> Any:
-        """Draw the residual curves, the flagged ones in colour; as ``plot``."""
+        """Plot the residual curves, with flagged ones in colour; parameters are as for ``plot``."""
         if self.grid is None:
             raise ValueError("These residuals are no curves. Use plot().")
         ax = _axes(ax)
@@ -315,7 +360,8 @@ class OutlierReport:
         table, n_flagged = self.table(), int(self.flagged().sum())
         lines = [f"OutlierReport: {n_flagged} of {len(self)} samples flagged at a false discovery rate of 0.1"]
         lines += [
-            f"  sample {row['sample']:>5}   score {row['score']:7.1f}   p-value {row['p_value']:.1e}   {row['kind']}"
+            f"  sample {row['sample']:>5}   score {row['score']:7.1f}   p-value {row['p_value']:.1e}   "
+            + row["kind" if self.output_names is None else "outputs"]
             + (f"   saturation {row['saturation']:.2f}" if self.saturation is not None else "")
             for row in table[:_SHOWN]
         ]
@@ -324,11 +370,22 @@ class OutlierReport:
 
 def _check_count(n: int) -> None:
     if n < FEWEST:
-        raise ValueError(f"Outliers are looked for among at least {FEWEST} samples. Got n_samples = {n}.")
+        raise ValueError(f"Outlier detection needs at least {FEWEST} samples. Got n_samples = {n}.")
+
+
+def _output_names(y: Any, report: OutlierReport) -> list[str] | None:
+    """Return the names of the columns of y, or numbers; ``None`` where a sample is a number or a curve."""
+    if report.grid is not None or report.residuals.ndim != 2 or report.residuals.shape[1] < 2:
+        return None
+    n_outputs = report.residuals.shape[1]
+    columns = getattr(y, "columns", None)
+    if columns is None or len(columns) != n_outputs:
+        return [f"output {k}" for k in range(n_outputs)]
+    return [str(name) for name in columns]
 
 
 def _duals(model: Any, is_fitted: np.ndarray) -> dict[str, Any]:
-    """Return what the dual variables of a model say of the samples that it was fitted to, NaN for the others."""
+    """Return the saturation and norms of the dual variables of the training samples of a model, NaN for others."""
     duals, found = getattr(model, "dual_coef_", None), dict[str, Any]()
     if duals is not None and len(duals) == is_fitted.sum():
         norms = np.linalg.norm(host(duals).reshape(len(duals), -1), axis=1)
@@ -345,7 +402,7 @@ def _axes(ax: Any) -> Any:
 
 
 def _complete(residuals: Residuals) -> np.ndarray:
-    """Return rows with their gaps filled: along a curve by interpolation, else by the median."""
+    """Fill missing values: by interpolation along a curve, otherwise by the median."""
     rows = residuals.values.astype(float)
     missing = np.isnan(rows)
     if missing.any():
@@ -358,7 +415,7 @@ def _complete(residuals: Residuals) -> np.ndarray:
 
 
 def _interpolated(rows: np.ndarray, filled: np.ndarray, residuals: Residuals) -> np.ndarray:
-    """Return curves with their gaps interpolated; those that were never observed are the median."""
+    """Interpolate missing values of curves; curves without observations become the median."""
     grid = residuals.grid
     assert grid is not None
     shaped, out = rows.reshape(len(rows), len(grid), -1), filled.reshape(len(rows), len(grid), -1).copy()

@@ -1,4 +1,4 @@
-"""A regressor that is fitted again without the samples that its first fit shows to be wrong."""
+"""Refit of a regressor without the samples that its first fit shows to be outliers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,48 +20,50 @@ from fenchel.outliers.report import OutlierReport
 
 __all__ = ["RobustRefit"]
 
-_MOST = 0.2  # share of curves that can be unlike the others
-_FOLDS = 10  # of the errors by which fits are compared
-_ERRORS = 1.5  # standard errors by which a fit must win, as a loss in the choice of a kernel
-_CERTAINLY_WRONG = RelativeSize("scale", 4.0)  # a larger norm counts as this in mean squares, as in the searches
+_MOST = 0.2  # maximum fraction of curves that can be unlike the others
+_FOLDS = 10  # folds for the comparison of fits
+_ERRORS = 1.5  # standard errors by which a fit must win, as in the choice of a loss
+_CERTAINLY_WRONG = RelativeSize("scale", 4.0)  # norms are clipped at this size in mean squares, as in searches
 
 
 class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
-    """Fit, flag the samples whose held-out residuals are outliers, fit again without them, and keep the better fit.
+    """Regressor that flags samples with outlying held-out residuals, refits without them, and keeps the better fit.
 
-    A robust loss bounds how much a wrong sample pulls, and a bounded pull is still a pull. Every fit has a certificate
-    of its own where the estimator is one of this library.
+    A robust loss bounds the influence of a wrong sample, but does not remove it. Each fit has its own certificate if
+    the estimator is from this library.
 
     A curve is also flagged if it is unlike the other curves and its residual is above the median: wrong curves that
-    pull the first fit towards themselves may have residuals that are not conspicuous. This second test is left out
-    where it would flag more than a fifth of the curves, which then have no bulk. Each test has half of the rate.
+    pull the first fit towards themselves may have inconspicuous residuals. This second test is skipped if it would flag
+    more than a fifth of the curves, since there is no clear bulk then. Each test is run at half of the rate.
 
-    Flags at a false discovery rate are cautious where right samples have large residuals too. Another fit therefore
-    leaves out a stated share of the samples, those with the largest residuals.
+    Flags at a false discovery rate are conservative if correct samples have large residuals too. A further fit
+    therefore leaves out a given fraction of the samples, those with the largest residuals.
 
-    A fit without some samples can lose: right ones may be among them, and rare ones teach most. The fits are compared
-    by their residuals at *all* samples, each predicted by a fit that did not see it. First comes the fit to all
-    samples, then the one without the flagged, then the one without a share: each takes the place of the one before it
-    if the mean norm of its residuals is less by more than 1.5 standard errors of the difference. For the last one it is
-    the mean square, in which samples that are hard to predict weigh most: these are what it leaves out, right or wrong.
-    A norm of more than four times their scale counts as that: what is certainly wrong costs the same for all fits.
+    A fit without some samples can be worse: some of them may be correct, and rare samples are the most informative. The
+    fits are compared by their residuals at *all* samples, each predicted by a fit that did not see it: first the fit to
+    all samples, then the one without flagged samples, then the trimmed one. Each replaces the one kept so far if the
+    mean norm of its residuals is smaller by more than 1.5 standard errors of the difference. For the trimmed fit the
+    mean square is compared instead, in which samples that are hard to predict weigh most, since these are the samples
+    that it leaves out, correct or wrong; norms are then clipped at four times their scale, so that samples which are
+    certainly wrong cost the same for both fits.
 
     Parameters
     ----------
     estimator : regressor or None, default=None
-        A robust regressor, for all fits; ``None`` is ``OperatorKernelRegressorCV()``.
+        A robust regressor, used for all fits; ``None`` is ``OperatorKernelRegressorCV()``.
     final_estimator : regressor or None, default=None
-        Regressor of the fits that are compared; ``None`` is ``estimator``.
+        Regressor for the fits that are compared; ``None`` is ``estimator``.
     fdr : float, default=0.1
         False discovery rate at which samples are flagged.
     max_rounds : int, default=1
-        Most fits without flagged samples. After each but the last all samples are looked at again: what the first fit
-        had hidden is found, and what it had distorted comes back. It ends when the flags stay the same.
+        Maximum number of fits without flagged samples. After each of them but the last, all samples are tested again,
+        to find outliers that the first fit masked and to readmit samples that it flagged wrongly. Rounds end when the
+        flags no longer change.
     cv : int or None, default=None
-        Folds of the held-out residuals, as for ``OutlierReport.of``; those by which fits are compared are ten for
-        ``None``.
+        Number of folds for the held-out residuals, as for ``OutlierReport.of``. The comparison of fits uses ten folds
+        for ``None``.
     trim : float or None, default=0.1
-        Share of the samples that the last fit leaves out; ``None``: there is no such fit.
+        Fraction of the samples that the trimmed fit leaves out; ``None`` skips this fit.
 
     Attributes
     ----------
@@ -70,13 +72,13 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     estimator_ : regressor
         The fit that was kept.
     kept_fit_ : {"all", "unflagged", "trimmed"}
-        Which one that is.
+        Name of the fit that was kept.
     errors_ : dict of str to float
-        Mean norm of the held-out residuals of each fit (root mean square over outputs or points), by the same names.
+        Mean norm of the held-out residuals of each fit (root mean square over outputs or points), by name.
     left_out_ : ndarray of bool, shape (n,)
-        The samples that the fit which was kept has left out.
+        The samples left out by the fit that was kept.
     report_ : OutlierReport
-        The last report on all samples.
+        The last outlier report on all samples.
     is_outlier_ : ndarray of bool, shape (n,)
         The samples that were flagged.
 
@@ -116,14 +118,14 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.trim = trim
 
     def fit(self, X: Any, y: Any, grid: Any = None) -> Self:
-        """Fit to all samples, then without some of them.
+        """Fit to all samples and then without outliers, and keep the better fit.
 
         Parameters
         ----------
-        X, y : array, or what else the estimator takes
+        X, y : array, or any other input of the estimator
             Training data.
         grid : array of shape (m,) or None, default=None
-            Points of curves that come as an array, for a regressor of curves.
+            Points of curves given as an array, for a regressor of curves.
 
         Returns
         -------
@@ -177,7 +179,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return estimator
 
     def _keep(self, fits: "dict[str, _Fit]") -> None:
-        """Keep one of several fits, and set what is said of it."""
+        """Keep one of several fits, and set the attributes that describe it."""
         self.kept_fit_ = _last_that_is_better({name: fit.sizes for name, fit in fits.items()})
         self.errors_ = {name: float(np.mean(fit.sizes)) for name, fit in fits.items()}
         self.estimator_, self.left_out_ = fits[self.kept_fit_].estimator, ~fits[self.kept_fit_].kept
@@ -188,7 +190,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self.report_.flagged(self.fdr / 2) | (is_unlike & (sizes > np.median(sizes))))
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """Predict with the fit that was kept; options are those of its ``predict``."""
+        """Predict with the fit that was kept; options are passed to its ``predict``."""
         check_is_fitted(self)
         return self.estimator_.predict(columns_for(X, self._columns), **options)
 
@@ -206,7 +208,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """A regressor, the samples that it was fitted to, and how far off it is at all samples."""
+    """A fitted regressor, the samples that it was fitted to, and its residual norms at all samples."""
 
     estimator: Any
     kept: np.ndarray  # (n,), bool
@@ -214,19 +216,19 @@ class _Fit:
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, cv: int | None, kept: np.ndarray) -> "_Fit":
-        """Return a fit with its held-out residuals, and with plain ones at the samples that it left out."""
+        """Return a fit with held-out residuals at its samples, and plain residuals at the samples that it left out."""
         residuals = residuals_of(estimator, X, y, _FOLDS if cv is None else cv, kept).values
         return cls(estimator, kept, np.sqrt(np.nanmean(residuals**2, axis=1)))
 
     def smallest(self, share: float) -> np.ndarray:
-        """Return which samples belong to the share with the smallest residuals."""
+        """Return which samples belong to the given fraction with the smallest residuals."""
         kept = np.zeros(len(self.sizes), dtype=bool)
         kept[np.argsort(self.sizes, kind="stable")[: int(np.ceil(share * len(kept)))]] = True
         return kept
 
 
 def _last_that_is_better(norms: dict[str, np.ndarray]) -> str:
-    """Return a name of norms (n,): the first, or a later one that is clearly less than the one it follows."""
+    """Return the name of the best norms (n,): the first, or a later one that is clearly smaller."""
     ceiling, kept = _CERTAINLY_WRONG.of(norms["all"]), "all"
     for name in list(norms)[1:]:
         old, new = norms[kept], norms[name]
@@ -237,7 +239,7 @@ def _last_that_is_better(norms: dict[str, np.ndarray]) -> str:
 
 
 def _as_samples(sample: Any) -> Any:
-    """Return something that has samples which can be taken; what is none of the usual forms becomes an array."""
+    """Return data whose samples can be selected; unusual containers are converted to an array."""
     if is_sparse(sample):
         return as_rows(sample)
     is_usual = hasattr(sample, "shape") or is_pairs(sample) or is_fdata(sample) or isinstance(sample, Curves)
@@ -245,7 +247,7 @@ def _as_samples(sample: Any) -> Any:
 
 
 def _unlike_others(y: Any, report: OutlierReport, fdr: float) -> np.ndarray:
-    """Return which curves are unlike the others; none where outputs are no curves or have no bulk."""
+    """Return which curves are unlike the others; none if outputs are not curves or have no clear bulk."""
     if report.grid is None:
         return np.zeros(len(report), dtype=bool)
     values = numbers(as_curves(y, None if brings_points(y) else report.grid).values)

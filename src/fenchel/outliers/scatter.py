@@ -1,4 +1,4 @@
-"""How far rows of residuals lie from the bulk of them: in size, in shape, in roughness, at single points."""
+"""Distances of rows of residuals from their bulk: in size, shape, roughness, and at single points."""
 
 from dataclasses import dataclass, replace
 
@@ -10,40 +10,40 @@ from fenchel.outliers.tails import QUARTILE, log_tails, standardized
 __all__ = ["Bulk", "Outlyingness"]
 
 _FOLDS = 5
-_SHARES = (0.5, 0.5, 0.4, 0.3)  # of the rows that do not count for the bulk, in the first rounds
-_SIGN_ROUNDS = 2  # of these, with directions alone
+_SHARES = (0.5, 0.5, 0.4, 0.3)  # fraction of rows excluded from the bulk in the first rounds
+_SIGN_ROUNDS = 2  # rounds among these that use directions alone
 _ROUNDS = 12
-_LEFT_OUT = 0.2  # p-value below which a row does not count for the bulk, in later rounds
-_TWO_SIDED = 8  # components of a band that can be too small, too
+_LEFT_OUT = 0.2  # p-value below which a row is excluded from the bulk in later rounds
+_TWO_SIDED = 8  # minimum number of components of a band that is outlying when small, too
 _ROUND_OFF = 1e-10
 _TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """What rows are, and which statistics they have."""
+    """Form of the rows, which determines their statistics."""
 
     shape: tuple[int, ...]  # of one row
     is_curve: bool
-    is_marginal: bool  # rows are outputs rather than residuals of a model: small and smooth ones count as strange too
+    is_marginal: bool  # rows are outputs rather than residuals of a model: small and smooth ones are outlying too
 
 
 @dataclass(frozen=True, eq=False)
 class Bulk:
-    """Centre, principal axes and pointwise scales of the rows that count."""
+    """Centre, principal axes and pointwise scales of the rows in the bulk."""
 
     form: Form
     center: np.ndarray  # (q,)
     axes: np.ndarray  # (q, r)
     scales: np.ndarray  # (2, r): below and above the centre
-    least: float  # a squared distance below is round-off
+    least: float  # squared distances below this are round-off
     has_rest: bool  # whether there is variance beyond the axes
     values: tuple[np.ndarray, np.ndarray]  # median and scale of each value
-    increments: tuple[np.ndarray, np.ndarray]  # the same of the differences between neighbouring points
+    increments: tuple[np.ndarray, np.ndarray]  # the same for the differences between neighbouring points
 
     @classmethod
     def of(cls, rows: np.ndarray, form: Form, rank: int, by_signs: bool = False) -> "Bulk":
-        """Return the bulk of rows (n, q); ``by_signs`` looks at directions alone, and at medians for moments."""
+        """Return the bulk of rows (n, q); ``by_signs`` uses only directions, and medians instead of moments."""
         center = np.median(rows, axis=0) if by_signs else rows.mean(axis=0)
         centered = rows - center
         squares = np.sum(centered**2, axis=1)
@@ -85,7 +85,7 @@ class Bulk:
 
     @property
     def bands(self) -> list[tuple[int, int]]:
-        """First and last component of each band, 1, 2, 4, ... wide; the last joins its neighbour if not half full."""
+        """First and last component of each band, of widths 1, 2, 4, ...; a last band less than half full is merged."""
         found, first, width, rank = list[tuple[int, int]](), 0, 1, self.axes.shape[1]
         while first < rank:
             last = min(first + width, rank)
@@ -98,7 +98,7 @@ class Bulk:
 
     @property
     def two_sided(self) -> set[str]:
-        """Statistics that are strange when they are small, too."""
+        """Statistics that are outlying when they are small, too."""
         if not self.form.is_marginal:
             return set()
         return {_name(band) for band in self.bands if band[1] - band[0] >= _TWO_SIDED} | {
@@ -110,11 +110,11 @@ class Bulk:
 
 @dataclass(frozen=True, eq=False)
 class Outlyingness:
-    """Statistics of rows in normal deviates, and the bulk that they were compared with."""
+    """Statistics of rows as normal deviates, and the bulk that they are compared with."""
 
     names: list[str]
     deviates: np.ndarray  # (n, k)
-    statistics: np.ndarray  # (n, k), from which the deviates are
+    statistics: np.ndarray  # (n, k), from which the deviates are computed
     bulk: Bulk
     units: np.ndarray  # (q,): of each output, or of each channel of curves
 
@@ -122,8 +122,8 @@ class Outlyingness:
     def of(cls, rows: np.ndarray, form: Form) -> "Outlyingness":
         """Compare each row (n, q) with the bulk of the rows outside its fold.
 
-        Rows that lie far out do not count for the bulk. It begins with the half of the rows that is nearest, by
-        directions alone, and grows until all rows count whose p-value is not small.
+        Rows that lie far out are excluded from the bulk. It starts with the nearest half of the rows, by directions
+        alone, and grows until it contains all rows whose p-value is not small.
         """
         n, units = len(rows), _units(rows, form)
         rows = rows / units
@@ -154,7 +154,7 @@ class Outlyingness:
         return replace(self, deviates=deviates, statistics=statistics)
 
     def at_points(self, rows: np.ndarray) -> np.ndarray:
-        """Return each value in deviations of its point or output, (n, q)."""
+        """Return each value in robust deviations at its point or output, (n, q)."""
         median, scale = self.bulk.values
         return np.asarray((rows / self.units - median) / scale)
 
@@ -166,13 +166,13 @@ class Outlyingness:
 
 
 def _counting(log_p_values: np.ndarray, done: int) -> np.ndarray:
-    """Return which rows count for the bulk in the next round, at least half of them."""
+    """Return which rows belong to the bulk in the next round, at least half of them."""
     limit = np.quantile(log_p_values, _SHARES[done]) if done < len(_SHARES) else np.log(_LEFT_OUT)
     return np.asarray(log_p_values >= min(float(limit), float(np.median(log_p_values))))
 
 
 def _deviates(statistics: np.ndarray, names: list[str], bulk: Bulk, reference: np.ndarray | None = None) -> np.ndarray:
-    """Return statistics in normal deviates of their own central part, or of that of a reference sample."""
+    """Return statistics as normal deviates relative to their own central part, or to that of a reference sample."""
     reference = statistics if reference is None else reference
     columns = []
     for name, values, known in zip(names, statistics.T, reference.T, strict=True):
@@ -182,7 +182,7 @@ def _deviates(statistics: np.ndarray, names: list[str], bulk: Bulk, reference: n
 
 
 def _units(rows: np.ndarray, form: Form) -> np.ndarray:
-    """Return a robust scale of each output, or of each channel of curves; the largest distance where it is zero."""
+    """Return a robust scale of each output, or of each channel of curves; the largest distance if it is zero."""
     distances = np.abs(rows - np.median(rows, axis=0))
     scales = [np.median(distances, axis=0) / QUARTILE, np.max(distances, axis=0), np.ones(rows.shape[1])]
     if form.is_curve:
@@ -197,7 +197,7 @@ def _name(band: tuple[int, int]) -> str:
 
 
 def _rank(rows: np.ndarray) -> int:
-    """Return the number of principal components: those with variance, and at most two fifths of the number of rows."""
+    """Return the number of principal components with positive variance, at most two fifths of the number of rows."""
     values = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
     return max(1, min(int(np.sum(values > _ROUND_OFF * values[0])), 2 * len(rows) // 5))
 
@@ -232,6 +232,6 @@ def _median_and_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _log_largest(rows: np.ndarray, moments: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return the logarithm of the largest distance to the median of a row, in scales."""
+    """Return the logarithm of the largest distance of a row to the median, in units of the scales."""
     median, scale = moments
     return np.asarray(np.log(np.maximum(np.max(np.abs(rows - median) / scale, axis=1), _ROUND_OFF)))

@@ -1,4 +1,4 @@
-"""How large residuals are expected to be at each input."""
+"""Expected size of the residuals at each input."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,25 +14,25 @@ from fenchel.outliers.held_out_residuals import MOST_SAMPLES, held_out_residuals
 
 __all__ = ["Sizes"]
 
-_LEAST = 0.1  # least expected size, in units of the median one
+_LEAST = 0.1  # smallest expected size, relative to the median
 
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """A model of the logarithm of the size of residuals, on the kernel of the model that left them.
+    """Model of the log size of residuals, with the kernel of the model that they come from.
 
-    Without it, samples at inputs where the model is far off would be taken for outliers, and outliers at inputs where
-    it is accurate would not be seen.
+    Without it, samples at inputs where the model is inaccurate would be taken for outliers, and outliers at inputs
+    where it is accurate would be missed.
     """
 
     machine: Any
     X: Any
     model: Any
-    held_out: np.ndarray  # (n,): expected size of the residuals of each sample, by a model of the others
+    held_out: np.ndarray  # (n,): expected size of the residuals of each sample, predicted without it
 
     @classmethod
     def of(cls, model: Any, X: Any, residuals: Residuals) -> "Sizes | None":
-        """Return the model of the sizes of residuals; ``None`` for a regressor whose kernel is not known."""
+        """Fit the model of the sizes of residuals; ``None`` for a regressor whose kernel is not known."""
         machine = getattr(model, "best_estimator_", model)
         if (
             not isinstance(machine, OperatorKernelRegressor | FunctionalRegressor)
@@ -64,7 +64,7 @@ def _checked(machine: Any, X: Any) -> Any:
 
 
 def _gram(machine: Any, X: Any, Z: Any) -> np.ndarray | None:
-    """Return the Gram matrix of the first kernel of a machine, in float64."""
+    """Return the Gram matrix of the first kernel of a model, in float64."""
     if get_tags(machine).input_tags.pairwise:
         return np.asarray(host(X), dtype=float)
     terms = getattr(machine._expansion.kernel, "terms", None)

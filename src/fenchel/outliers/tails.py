@@ -1,4 +1,4 @@
-"""From statistics to p-values, and from these to samples flagged at a false discovery rate."""
+"""P-values from statistics, and flags at a false discovery rate."""
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
@@ -9,19 +9,19 @@ __all__ = ["QUARTILE", "adjusted", "conformal_p_values", "log_tails", "log_two_s
 QUARTILE = 0.6744897501960817  # of the normal distribution
 _LEVELS = np.array([0.25, 0.3])  # of probability, on either side of the median
 _TINY = 1e-100
-_FREEDOM = 10.0  # of Student's distribution, for the tails of residuals: with normal ones a fifth is false, not .05
-_FAR = 3.0  # deviations beyond which a value does not count for the fit of the centre
+_FREEDOM = 10.0  # degrees of freedom of the tails of residuals; with normal tails a fifth is false, not .05
+_FAR = 3.0  # deviations beyond which values are excluded from the fit of the centre
 _ROUNDS = 20
 _ROUND_OFF = 1e-9
 
 
 def standardized(values: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
-    """Return values (n,) in deviations of a distribution fitted to the central part of a reference sample.
+    """Standardise values (n,) by a distribution fitted to the central part of a reference sample.
 
-    ``None`` is the values themselves. The distribution is normal on either side of the median, with the largest
-    deviation that a few quantiles of that side give, so that a tail which is heavy from there on is not taken for
-    outliers. Values more than three deviations above the median do not count: the fit and the choice of these are
-    repeated until they agree.
+    If the reference is ``None``, the values themselves are used. The distribution is normal on either side of the
+    median, with the largest deviation that a few quantiles of that side give, so that a tail which is heavy from there
+    on is not taken for outliers. Values more than three deviations above the median are excluded; the fit and this
+    selection are repeated until they agree.
     """
     known = values if reference is None else reference
     is_central = np.ones(len(known), dtype=bool)
@@ -38,9 +38,9 @@ def standardized(values: np.ndarray, reference: np.ndarray | None = None) -> np.
 
 
 def log_tails(deviates: np.ndarray, n_tests: int, is_heavy: bool) -> np.ndarray:
-    """Return the logarithm of the p-value (n,) of the largest of k deviates (n, k), by Bonferroni's bound.
+    """Return the log p-value (n,) of the largest of k deviates (n, k), by Bonferroni's bound.
 
-    Tails are normal, or with ``is_heavy`` those of Student's distribution.
+    Tails are normal, or those of Student's distribution if ``is_heavy``.
     """
     largest = np.max(deviates, axis=1)
     tails = np.asarray(student.logsf(largest, _FREEDOM) if is_heavy else log_ndtr(-largest))
@@ -48,14 +48,15 @@ def log_tails(deviates: np.ndarray, n_tests: int, is_heavy: bool) -> np.ndarray:
 
 
 def log_two_sided(deviates: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the probability that a deviate with Student's distribution is as far from zero."""
+    """Return the two-sided log p-values of deviates under Student's distribution."""
     return np.asarray(student.logsf(np.abs(deviates), _FREEDOM) + np.log(2.0))
 
 
 def conformal_p_values(scores: np.ndarray, calibration: np.ndarray | None = None) -> np.ndarray:
-    """Return the share of samples that are at least as outlying, each sample itself being one of them.
+    """Return the fraction of samples that are at least as outlying as each sample, itself included.
 
-    With ``calibration``, the scores are those of new samples and are compared with these; else with one another.
+    With ``calibration``, the scores are those of new samples and are compared with the calibration scores; otherwise
+    they are compared with each other.
     """
     others = scores if calibration is None else calibration
     above = len(others) - np.searchsorted(np.sort(others), scores, side="left")
@@ -65,7 +66,7 @@ def conformal_p_values(scores: np.ndarray, calibration: np.ndarray | None = None
 
 
 def adjusted(p_values: np.ndarray) -> np.ndarray:
-    """Return the least false discovery rate at which each hypothesis is rejected, by Benjamini and Hochberg."""
+    """Return the smallest false discovery rate at which each hypothesis is rejected, by Benjamini and Hochberg."""
     order = np.argsort(p_values, kind="stable")
     raised = p_values[order] * len(p_values) / np.arange(1, len(p_values) + 1)
     rates = np.empty(len(p_values))

@@ -69,7 +69,7 @@ class ModelFacts:
                 "duality_gap_; for a search take its best_estimator_."
             )
         duals = host(estimator.dual_coef_)
-        rows = np.arange(1, len(duals) + 1) if table is None else table.rows_
+        rows = np.arange(len(duals)) if table is None else table.rows_
         scores = getattr(estimator, "outlier_score_", None)
         has_surface = getattr(estimator, "cv_errors_", None) is not None
         return cls(

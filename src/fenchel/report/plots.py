@@ -9,7 +9,7 @@ import numpy as np
 from fenchel._array import Array, host, is_host
 from fenchel._check import require
 from fenchel._optional import new_axes
-from fenchel.datasets.functional import as_curves
+from fenchel.datasets.functional import as_curves, is_fdata
 from fenchel.quadrature import trapezoid_weights
 from fenchel.report.surface import Surface
 
@@ -193,7 +193,8 @@ def plot_curves(
     ax : Axes
         Where it was drawn.
     """
-    ax, curves = _axes(ax), as_curves(_rows(values), grid, "values")
+    ax = _axes(ax, "Predictions are given by name: plot_curves(Y, predicted=P)")
+    curves = as_curves(_rows(values), grid, "values")
     observed = _one_channel(curves.values, "values")
     points, found = curves.grid, None
     if predicted is not None:
@@ -445,7 +446,10 @@ def _attribute(model: Any, name: str) -> Any:
     )
 
 
-def _axes(ax: Axes) -> Any:
+def _axes(ax: Axes, advice: str = "All but the first argument and ax are given by name") -> Any:
+    """Return the Axes, or new ones, or raise if something else came in their place."""
+    if ax is not None and not hasattr(ax, "set_xlabel"):
+        raise TypeError(f"ax must be Axes of matplotlib or None. Got a {type(ax).__name__}. {advice}.")
     return new_axes() if ax is None else ax
 
 
@@ -483,7 +487,7 @@ def _numbers(values: Any) -> np.ndarray:
 
 def _rows(values: Any) -> Any:
     """Return one curve as a sample of one."""
-    return values[None, :] if getattr(values, "ndim", 2) == 1 and not hasattr(values, "grid_points") else values
+    return values[None, :] if getattr(values, "ndim", 2) == 1 and not is_fdata(values) else values
 
 
 def _one_channel(values: Array, name: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The page and the table of published numbers beside ours."""
+"""HTML page and Markdown tables that compare published numbers with ours."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from fenchel.report.assets import STYLE
 
 __all__ = ["HEADER", "Finished", "footnotes", "markdown", "origin", "reproduction_page", "row_cells", "tally", "told"]
 
-HEADER = ["number", "wanted", "ours", "tolerance", "", "note"]
+HEADER = ["quantity", "target", "ours", "tolerance", "", "note"]
 _STYLE = """
 td.note { white-space: normal; text-align: left; font-size: .85rem; min-width: 16rem; overflow-wrap: anywhere; }
 .PASS { color: var(--good); font-weight: 600; } .MISS { color: var(--bad); font-weight: 700; }
@@ -34,17 +34,18 @@ nav a { margin-right: .8rem; color: var(--blue); white-space: nowrap; }
 
 
 _RULES = (
-    "A tolerance is relative, or where it says 'at most' an absolute amount by which ours may lie above; what is "
-    "better passes. A number after ± is a standard error. TIE: ours is within two standard errors of the edge of the "
-    "tolerance, or of a rival on the same trials. A row marked 'reference' is not counted: a prediction that does not "
-    "look at the inputs passes it too. The mark † stands at rows that depend on a choice made after a look at test "
-    "data."
+    "The target is a published number, a bar set for this project, or the result of a competing method. A tolerance is "
+    "relative; 'at most +x' means that ours may exceed the target by at most x and may be lower by any amount. A "
+    "number after ± in the column 'ours' is a standard error; where two methods are compared, it is that of their "
+    "difference on the same trials. TIE: ours is within two standard errors of the limit set by target and tolerance. "
+    "Rows marked 'reference' are not counted, because a baseline that ignores the inputs passes them too. Rows marked "
+    "† depend on a choice made after seeing test data."
 )
 
 
 @dataclass(frozen=True)
 class Finished:
-    """An experiment that is done: its name, what its module says, its rows, its figure and its raw results."""
+    """A finished experiment: its name, the docstring of its module, its rows, its figure and its raw results."""
 
     name: str
     about: str
@@ -52,45 +53,45 @@ class Finished:
     svg: str
     results: dict[str, Any]
     seconds: float
-    reused: dict[str, str] = field(default_factory=dict)  # parts that were read back, and when they were computed
+    reused: dict[str, str] = field(default_factory=dict)  # parts of earlier runs, and when they ran
 
 
 def tally(rows: Sequence[Any]) -> dict[str, int]:
-    """Return how many rows have which verdict."""
+    """Count the rows by verdict."""
     return {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("PASS", "TIE", "MISS", "reference")}
 
 
 def told(rows: Sequence[Any]) -> str:
-    """Return how many rows have which verdict, in words."""
+    """Return the counts of verdicts as text."""
     counts = tally(rows)
     text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("PASS", "TIE", "MISS"))
     return text + (f", {counts['reference']} for reference" if counts["reference"] else "")
 
 
 def origin(done: Sequence[Finished]) -> str:
-    """Return which parts of some experiments were computed by this run, and when the others were."""
+    """Return a sentence that says which parts were computed by this run, and when the others were."""
     times = sorted(time for one in done for time in one.reused.values())
     if not times:
-        return "Every number of ours was computed by this run."
+        return "This run computed all parts."
     total = sum(len(one.results) for one in done)
     span = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
     is_all = len(times) == total
     return (
-        f"{len(times)} of {total} parts were read back from earlier runs of the same code on the "
+        f"{len(times)} of {total} parts were reused from earlier runs of the same code on the "
         f"same data ({span}); this run computed {'none' if is_all else 'the others'}."
     )
 
 
 def footnotes(rows: Sequence[Any]) -> dict[str, str]:
-    """Return the mark of every choice that was made after a look at test data."""
+    """Return the footnote mark of each choice made after seeing test data."""
     choices = dict.fromkeys(row.looked_at_test for row in rows if row.looked_at_test)
     return {choice: f"†{k}" for k, choice in enumerate(choices, 1)}
 
 
 def row_cells(row: Any, marks: dict[str, str]) -> list[str]:
-    """Return a comparison as texts, one for each column of the header."""
+    """Format a comparison, one string for each column of the header."""
     error = "" if row.standard_error is None else f" ± {row.standard_error:.2g}"
-    blind = "" if row.trivial is None else f"without inputs {row.trivial:.4g}"
+    blind = "" if row.trivial is None else f"baseline without inputs {row.trivial:.4g}"
     return [
         " ".join(filter(None, (row.name, marks.get(row.looked_at_test)))),
         f"{row.published:.4g}",
@@ -102,19 +103,19 @@ def row_cells(row: Any, marks: dict[str, str]) -> list[str]:
 
 
 def reproduction_page(done: Sequence[Finished], facts: dict[str, str]) -> str:
-    """Return one self-contained page about all finished experiments.
+    """Return a self-contained HTML page about all finished experiments.
 
     Parameters
     ----------
     done : sequence of Finished
         The experiments.
     facts : dict
-        What else is to be told, such as versions and the date.
+        Other facts of the run, such as versions and the date.
 
     Returns
     -------
     html : str
-        The page; no request leaves it.
+        The page. It makes no requests.
     """
     rows = [row for one in done for row in one.rows]
     links = " ".join(  # lines break at the spaces
@@ -124,7 +125,7 @@ def reproduction_page(done: Sequence[Finished], facts: dict[str, str]) -> str:
     )
     table = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
     return pages.page(
-        "fenchel: published numbers, and ours",
+        "fenchel: reproduction of published results",
         f"{told(rows)}. {_RULES} {origin(done)}",
         f"<nav>{links}</nav>",
         *(_section(one) for one in done),
@@ -144,10 +145,10 @@ def _section(one: Finished) -> str:
     title, _, more = _plain(one.about).partition("\n")
     image = "data:image/svg+xml;base64," + b64encode(one.svg.encode()).decode("ascii")
     data = "data:application/json;base64," + b64encode(json.dumps(one.results).encode()).decode("ascii")
-    caption = f"{escape(one.name)}, {one.seconds:.0f} s of computing. {escape(origin([one]))}"
+    caption = f"{escape(one.name)}, computing time {one.seconds:.0f} s. {escape(origin([one]))}"
     return (
         f'<section id="{escape(one.name)}"><h2>{escape(one.name)}: {told(one.rows)}</h2>'
-        f"<p>{escape(title)}</p><details><summary>How it is done</summary>"
+        f"<p>{escape(title)}</p><details><summary>Protocol</summary>"
         f'<p class="about">{escape(more.strip())}</p></details>'
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{remarks}'
         f'<div class="figures"><figure><img src="{image}" alt="figure of {escape(one.name)}"><figcaption>{caption} '
@@ -157,21 +158,21 @@ def _section(one: Finished) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a docstring without the marks of its markup."""
+    """Return a docstring without reStructuredText markup."""
     return re.sub(r"\[(\w+)\]_|:math:`([^`]*)`|``([^`]*)``", lambda found: "".join(filter(None, found.groups())), text)
 
 
 def markdown(done: Sequence[Finished], facts: dict[str, str]) -> str:
-    """Return the tables of all finished experiments in Markdown, each after all that its module says."""
+    """Return Markdown with the docstring and the table of each finished experiment."""
     rows = [row for one in done for row in one.rows]
-    lines = ["# Published numbers, and ours", "", f"{told(rows)}. Written by `fenchel reproduce --markdown`.", ""]
+    lines = ["# Reproduction of published results", "", f"{told(rows)}. Written by `fenchel reproduce --markdown`.", ""]
     lines += [_RULES, "", origin(done), ""]
     lines += [f"- {key}: {value}" for key, value in facts.items()]
     for one in done:
         marks = footnotes(one.rows)
         lines += ["", f"## {one.name}", "", _plain(one.about), ""]
-        lines += [f"{told(one.rows)}; {one.seconds:.0f} s of computing. {origin([one])}", ""]
-        lines += ["| number | wanted | ours | tolerance | | note |", "|---|---|---|---|---|---|"]
+        lines += [f"{told(one.rows)}. Computing time {one.seconds:.0f} s. {origin([one])}", ""]
+        lines += [f"| {' | '.join(HEADER)} |", "|---|---|---|---|---|---|"]
         cells = (row_cells(row, marks) for row in one.rows)
         lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
         lines += [line for choice, mark in marks.items() for line in ("", f"{mark} {choice}")]

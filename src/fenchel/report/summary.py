@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel._files import csv_line
 from fenchel.datasets.tables import as_table
+from fenchel.metrics.scores import Scores
 from fenchel.report import page as pages
 from fenchel.report.assets import SCRIPT, STYLE
 from fenchel.report.charts import Axis, Chart, bar, heatmap, number
@@ -61,8 +62,10 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
     notes = [] if table is None or facts.table is None else facts.table.comparison_notes(table)
     name = type(facts.estimator).__name__
     about = f" of {source}" if source else ""
+    counted = "0, as in Python" if facts.table is None else "1, the first row of the table below its header"
     intro = (
-        f"{name}{about}: {len(facts.rows)} training samples. Point at a mark to read it; click on a sample to draw it."
+        f"{name}{about}: {len(facts.rows)} training samples. Point at a mark to read it; click on a sample to draw it. "
+        f"Samples are counted from {counted}."
     )
     blocks = [
         _verdict(facts),
@@ -137,7 +140,22 @@ def _fit_quality(facts: ModelFacts, pairs: Pairs | None) -> str:
         "RMSE is the root mean squared error, the mean is that of the training targets, and a linear model is a ridge "
         "regression with its penalty chosen by leave-one-out."
     )
-    return f"{pages.table(heads, rows, n_texts=1)}<p>{text}</p>"
+    names = facts.table.target_names_ if facts.table is not None else [] if pairs is None else pairs.names
+    return f"{pages.table(heads, rows, n_texts=1)}<p>{text}</p>{_fit_by_target(quality, names)}"
+
+
+def _fit_by_target(quality: Sequence[tuple[str, Scores]], names: Sequence[str]) -> str:
+    """Return the scores of each of several targets."""
+    if len(names) < 2 or any(s.output_rmse is None for _, s in quality):
+        return ""
+    rows = [
+        [target, part, f"{s.output_r2[k]:.4f}", f"{s.output_rmse[k]:.4g}"]
+        for k, target in enumerate(names)
+        for part, s in quality
+        if s.output_r2 is not None and s.output_rmse is not None
+    ]
+    text = "Each target in its own units. The RMSE above is over all targets: those with large numbers dominate it."
+    return f"{pages.table(['target', 'rows', 'R²', 'RMSE'], rows)}<p>{text}</p>"
 
 
 def _certificate(facts: ModelFacts) -> str:
@@ -212,16 +230,23 @@ def _held_out(facts: ModelFacts, table: Any) -> str:
     if found is None:
         return ""
     report, rows = found
-    ranked = report.table()
+    ranked, has_outputs = report.table(), report.output_names is not None
     cells = [
-        [str(rows[row["sample"]]), f"{row['score']:.1f}", f"{row['p_value']:.1e}", "yes" if row["flagged"] else "no"]
+        [
+            str(rows[row["sample"]]),
+            *([row["outputs"]] if has_outputs else []),
+            f"{row['score']:.1f}",
+            f"{row['p_value']:.1e}",
+            "yes" if row["flagged"] else "no",
+        ]
         for row in ranked[: max(_WORST, int(ranked["flagged"].sum()))]
     ]
     text = (
         f"{int(ranked['flagged'].sum())} of {len(rows)} rows are flagged at a false discovery rate of 0.1. Each row is "
         "compared with the prediction of a model that was not fitted to it; the score is in standard deviations."
     )
-    return f"{pages.table(['row', 'score', 'p-value', 'flagged'], cells, n_texts=1)}<p>{text}</p>"
+    heads = ["row", *(["targets"] if has_outputs else []), "score", "p-value", "flagged"]
+    return f"{pages.table(heads, cells, n_texts=1 + has_outputs)}<p>{text}</p>"
 
 
 def _drawable(facts: ModelFacts, order: np.ndarray) -> dict[int, int]:

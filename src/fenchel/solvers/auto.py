@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 from fenchel._array import is_single, namespace
+from fenchel.derived_problems import compact
 from fenchel.feasibility import round_off
 from fenchel.operators import streamed
 from fenchel.problem import Certificate, DualProblem
@@ -12,6 +13,7 @@ from fenchel.solvers.box import BoxNewton
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.costs import Cost, Known, Shares, trace
 from fenchel.solvers.krylov import Krylov
+from fenchel.solvers.loop import certified
 from fenchel.solvers.newton import RowNewton
 from fenchel.solvers.proximal import APGD
 from fenchel.solvers.splitting import DouglasRachford
@@ -83,6 +85,10 @@ class Auto(Solver):
         zero = self._zero(problem)
         if zero is not None:
             return zero
+        if (small := compact(problem)) is not None:
+            begin = small.forward(start) if hasattr(start, "shape") else start
+            solution = self.solve(small.problem, tol, begin, callback)
+            return certified(solution, problem, small.back(solution.duals), tol)
         relay = _Relay(problem, start, tol, callback)
         alone = self._alone(problem)
         if alone is not None:

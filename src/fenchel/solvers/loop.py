@@ -264,7 +264,11 @@ def _forward(problem: DualProblem, turned: DualProblem, start: object) -> object
 def _turned_back(solution: Solution, problem: DualProblem, tol: float) -> Solution:
     """Return the solution of the rotated problem in the original coordinates, certified there."""
     turn = rotation(problem)
-    duals = solution.duals if turn is None else turn.back(solution.duals)
+    return certified(solution, problem, solution.duals if turn is None else turn.back(solution.duals), tol)
+
+
+def certified(solution: Solution, problem: DualProblem, duals: Array, tol: float) -> Solution:
+    """Return a solution that was found in other coordinates, with its duals in those of the problem."""
     predictions = problem.predictions(duals)
     certificate = problem.certificate(duals, predictions)
     is_lost = solution.status is Status.CONVERGED and not certificate.distance <= tol

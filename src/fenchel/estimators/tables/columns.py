@@ -10,10 +10,12 @@ from typing import SupportsFloat
 import numpy as np
 
 from fenchel.datasets.tables import Table
+from fenchel.estimators.validation import warn_user
+from fenchel.exceptions import DataWarning
 
 __all__ = ["DateColumn", "InputColumn", "NumberColumn", "TextColumn", "is_missing", "learn_column", "numbers_of"]
 
-_ROW_NAMES = 20  # a text column of more rows than these, all different, names the rows
+_ROW_NAMES = 20  # a text column of more rows than these, most of them different, names the rows
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 _DAY = np.timedelta64(1, "D")
 _FILLED = "missing values are replaced by the median, and a 0/1 column says where"
@@ -193,7 +195,10 @@ def learn_column(table: Table, name: str, scale: bool) -> InputColumn | None:
     if column.dtype.kind == "M" or (column.dtype == object and all(map(_is_date, column[~missing]))):
         return DateColumn.learn(name, _dates_of(table, name), scale)
     if column.dtype == object and not all(map(_is_number, column[~missing])):
-        _refuse_row_names(table, name)
+        spoiled = _spoiled_numbers(table, name)
+        _refuse_row_names(table, name, spoiled)
+        if spoiled:
+            warn_user(f"{spoiled} Until then it is encoded as text.", DataWarning, "numbers-and-text")
         return TextColumn.learn(name, column.tolist())
     return NumberColumn.learn(name, numbers_of(table, name), scale)
 
@@ -283,10 +288,28 @@ def _as_number(level: str | None) -> float | str | None:
     return float(level) if _is_number(level) else _TRUTH.get(level.lower(), level)
 
 
-def _refuse_row_names(table: Table, name: str) -> None:
-    values = table.columns[name].tolist()
-    if len(set(values)) == len(values) > _ROW_NAMES:
-        raise ValueError(
-            f"The text column {name!r} of {table.name} has another value in each row: it names the rows. Leave it out "
-            "(drop). If it holds dates, write them as 2026-01-31."
-        )
+def _spoiled_numbers(table: Table, name: str) -> str:
+    """Return what is wrong with a text column if most of its cells are numbers, else nothing."""
+    column = table.columns[name]
+    known = np.flatnonzero(~is_missing(column))
+    others = [i for i in known if not _is_number(column[i])]
+    if 2 * len(others) >= len(known):
+        return ""
+    cells = f"{len(others)} other cell{'s' if len(others) > 1 else ''}"
+    return (
+        f"The column {name!r} of {table.name} has {len(known) - len(others)} numbers and {cells}, such as "
+        f"{column[others[0]]!r} in row {table.numbers[others[0]]}. Write a number there, or leave the cell empty."
+    )
+
+
+def _refuse_row_names(table: Table, name: str, spoiled: str) -> None:
+    """Raise if most rows have a value that no other row has."""
+    counts = Counter(table.columns[name].tolist())
+    alone = sum(count == 1 for count in counts.values())
+    if len(table) <= _ROW_NAMES or 2 * alone <= len(table):
+        return
+    raise ValueError(
+        spoiled
+        or f"The text column {name!r} of {table.name} has a value of its own in {alone} of {len(table)} rows: it names "
+        "the rows. Leave it out (drop). If it holds dates, write them as 2026-01-31."
+    )
