@@ -10,6 +10,8 @@ import warnings
 import numpy as np
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fenchel import OperatorKernelRegressorCV, OutlierReport
 from fenchel.kernels import Gaussian
@@ -45,7 +47,7 @@ def errors(draws: int) -> None:
     """Print the errors of the first two fractions at 300 new spectra, mean over draws."""
     models = {
         "PLS": GridSearchCV(PLSRegression(scale=False), COMPONENTS, scoring="neg_mean_squared_error"),
-        "linear": OperatorKernelRegressorCV("linear", center=True),
+        "linear": make_pipeline(StandardScaler(with_std=False), OperatorKernelRegressorCV("linear", center=True)),
         "Gaussian": OperatorKernelRegressorCV(Gaussian("median"), center=True),
         "no argument": OperatorKernelRegressorCV(),
     }
