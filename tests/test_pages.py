@@ -78,9 +78,9 @@ def test_the_example_of_the_landing_page_runs():
     assert names["model"].duality_gap_ <= 1e-6
 
 
-@pytest.mark.parametrize(("library", "count"), [("sklearn", 6), ("skfda", 5), ("r", 3)])
+@pytest.mark.parametrize(("library", "count"), [("sklearn", 6), ("skfda", 5), ("r", 3), ("pls", 6)])
 def test_the_pages_for_users_of_other_libraries_run(library, count):
-    for needed in {"skfda": ["skfda", "matplotlib"], "sklearn": ["pandas"]}.get(library, []):
+    for needed in {"skfda": ["skfda", "matplotlib"], "sklearn": ["pandas"], "pls": ["pandas"]}.get(library, []):
         pytest.importorskip(needed)
     names_after(library, blocks_of(f"coming_from_{library}.rst", count))  # with their assertions
 
