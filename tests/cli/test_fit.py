@@ -262,7 +262,9 @@ def test_errors_of_each_target_in_its_own_units(fenchel, csv_file, columns, tmp_
 
 def test_intervals_are_kept_and_written(fenchel, csv_file, columns, tmp_path):
     model, output = tmp_path / "m", tmp_path / "p.csv"
-    words = ("fit", csv_file, "-t", "y_*", "--lam", "1e-3", "--coverage", "0.8")
+    words = ("fit", csv_file, "-t", "y_*", "--coverage", "0.8")
+    assert fenchel(*words, "--lams", "1e-3,1e-2", "--model", model).code == 0  # without its bar
+    words = (*words, "--lam", "1e-3")
     assert fenchel(*words, "--model", model, "--json").json["coverage"] == 0.8
     assert fenchel("predict", model, csv_file, "-o", output).code == 0
     found = pandas.read_csv(output)

@@ -65,7 +65,7 @@ def run(
                 regressor.set_params(estimator=_conformal(estimator, options, len(train)))
             regressor.fit(train)
         seconds = time.perf_counter() - start
-        for one in (estimator, regressor.estimator_):
+        for one in (estimator, regressor.estimator_, getattr(regressor.conformal_, "estimator", estimator)):
             if hasattr(one, "progress"):
                 one.set_params(progress=None)  # the bar is no part of the model
         found = _result(regressor, test, seconds)
@@ -213,8 +213,8 @@ def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
 
 def _intervals(model: TableRegressor, test: Table | None) -> dict[str, float | None]:
     """Return the coverage that was asked for, and the share of the known test targets that lie in their intervals."""
-    found: dict[str, float | None] = {"coverage": model.coverage_, "test_coverage": None}
-    if model.coverage_ is not None and test is not None:
+    found: dict[str, float | None] = {"coverage": getattr(model.conformal_, "coverage", None), "test_coverage": None}
+    if model.conformal_ is not None and test is not None:
         _, observed, numbers = model.sample(test)
         lower, upper = model.predict_interval(test.take(np.flatnonzero(np.isin(test.numbers, numbers))))
         seen = ~np.isnan(observed)

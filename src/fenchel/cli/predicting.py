@@ -24,10 +24,10 @@ def run(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
     predicted = regressor.predict(table)
     names, notes = list(regressor.target_names_), regressor.input_notes(table)
     found: dict[str, Any] = {"rows": len(predicted), "targets": regressor.target_names_, "notes": notes}
-    if regressor.coverage_ is not None:
+    if regressor.conformal_ is not None:
         predicted = np.hstack([predicted, *regressor.predict_interval(table)])
         names += [f"{name}_{end}" for end in ("lower", "upper") for name in regressor.target_names_]
-        found |= {"columns": names, "coverage": regressor.coverage_}
+        found |= {"columns": names, "coverage": regressor.conformal_.coverage}
     if output is not None:
         write_whole(output, _content(output, predicted, names, regressor.grid_))
     elif not as_json:

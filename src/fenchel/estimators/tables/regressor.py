@@ -56,6 +56,8 @@ class TableRegressor(BaseEstimator):
     ----------
     estimator_ : estimator
         The fitted one, which has the certificate.
+    conformal_ : ConformalRegressor or None
+        The fitted model of the intervals, if ``estimator`` is one.
     target_names_, input_names_ : list of str
         The columns that are used.
     columns_ : list of InputColumn
@@ -84,7 +86,7 @@ class TableRegressor(BaseEstimator):
     (1, 1)
     """
 
-    _conformal: Any = None  # a class attribute, for models of files of earlier releases
+    conformal_: Any = None  # for models of files of earlier releases
 
     def __init__(
         self,
@@ -145,8 +147,8 @@ class TableRegressor(BaseEstimator):
         else:
             centred = Y - self.offset_
             fitted.fit(X, centred[:, 0] if Y.shape[1] == 1 else centred)
-        self._conformal = fitted if hasattr(fitted, "conformalize") else None
-        self.estimator_ = fitted if self._conformal is None else fitted.estimator_
+        self.conformal_ = fitted if hasattr(fitted, "conformalize") else None
+        self.estimator_ = fitted if self.conformal_ is None else fitted.estimator_
         self._linear = linear_model(X, Y, self.target_mean_)
         self.train_scores_ = self._scores(X, Y)
         return self
@@ -167,11 +169,6 @@ class TableRegressor(BaseEstimator):
         check_is_fitted(self)
         return self._predict(self.encode(as_table(table)))
 
-    @property
-    def coverage_(self) -> float | None:
-        """Coverage of the intervals, ``None`` without a ``ConformalRegressor``."""
-        return None if self._conformal is None else float(self._conformal.coverage)
-
     def predict_interval(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of prediction intervals for the rows of a table that has the input columns.
 
@@ -186,10 +183,10 @@ class TableRegressor(BaseEstimator):
             The ends, with the coverage of the ``ConformalRegressor`` that the model was fitted with.
         """
         check_is_fitted(self)
-        if self._conformal is None:
+        if self.conformal_ is None:
             raise ValueError("This model has no intervals. Fit TableRegressor(ConformalRegressor(...), ...).")
         X = self.encode(as_table(table))
-        band = self._conformal.predict_interval(X)
+        band = self.conformal_.predict_interval(X)
         lower, upper = (host(end).reshape(len(X), -1) + self.offset_ for end in (band.lower, band.upper))
         return lower, upper
 
