@@ -260,6 +260,24 @@ def test_errors_of_each_target_in_its_own_units(fenchel, csv_file, columns, tmp_
         assert f"<td>{r2:.4f}</td><td>{rmse:.4g}</td>" in text
 
 
+def test_intervals_are_kept_and_written(fenchel, csv_file, columns, tmp_path):
+    model, output = tmp_path / "m", tmp_path / "p.csv"
+    words = ("fit", csv_file, "-t", "y_*", "--coverage", "0.8")
+    assert fenchel(*words, "--lams", "1e-3,1e-2", "--model", model).code == 0  # without its bar
+    words = (*words, "--lam", "1e-3")
+    assert fenchel(*words, "--model", model, "--json").json["coverage"] == 0.8
+    assert fenchel("predict", model, csv_file, "-o", output).code == 0
+    found = pandas.read_csv(output)
+    assert list(found) == ["y_a", "y_b", "y_a_lower", "y_b_lower", "y_a_upper", "y_b_upper"]
+    X, Y = by_hand(columns)
+    mean = Y.mean(axis=0)
+    regressor = library.ConformalRegressor(library.OperatorKernelRegressor(), 0.8, method="jackknife+", joint=False)
+    band = regressor.fit(X, Y - mean).predict_interval(X)
+    np.testing.assert_allclose(found.to_numpy()[:, 2:], np.hstack([band.lower + mean, band.upper + mean]), atol=1e-9)
+    assert fenchel(*words, "--test-size", "0.25", "--json").json["test_coverage"] <= 1
+    assert fenchel("outliers", model, csv_file).code == 0
+
+
 def test_nothing_has_to_be_named(fenchel, csv_file, tmp_path):
     words = ("fit", csv_file, "-t", "y_*", "--test-size", "0.25")
     found = fenchel(*words, "--json", "--report", tmp_path / "page.html").json

@@ -59,6 +59,8 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 @click.option(
     "--drop-missing", is_flag=True, help="Leave out rows with a missing input; by default the median stands in."
 )
+@click.option("--coverage", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+              help="Keep prediction intervals that cover this share, for fenchel predict.")  # fmt: skip
 @click.option("--test-size", type=click.FloatRange(0, 1, max_open=True), default=0.0,
               help="Share of the rows to hold out for a test.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the rows of the test.")

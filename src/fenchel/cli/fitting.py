@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fenchel._files import write_whole
 from fenchel._optional import require
 from fenchel.cli.terminal import ROWS, click, names_rows, rich_console, rich_progress
+from fenchel.conformal import ConformalRegressor
 from fenchel.datasets.tables import Table, read_table
 from fenchel.estimators import (
     FunctionalRegressor,
@@ -33,6 +34,7 @@ __all__ = ["run"]
 
 _POOR = 0.1  # R² below which a loss that clips most rows is taken for one in the wrong units
 _MOST_TARGETS = 20  # whose errors are printed
+_JACKKNIFE = 2000  # most rows for which intervals leave out one row at a time: the model holds a square of them
 _NOT_CONVERGED = 3  # exit status of a fit that was kept, but is not within tol
 
 
@@ -57,11 +59,13 @@ def run(
                 f"Name the columns to predict with --target. {data} has {_names(list(table.columns))}."
             )
         train, test = _split(table, test_size, seed)
-        start = time.perf_counter()
-        with _progress(regressor.estimator):
+        start, estimator = time.perf_counter(), regressor.estimator
+        with _progress(estimator):
+            if options["coverage"] is not None:
+                regressor.set_params(estimator=_conformal(estimator, options, len(train)))
             regressor.fit(train)
         seconds = time.perf_counter() - start
-        for one in (regressor.estimator, regressor.estimator_):
+        for one in (estimator, regressor.estimator_, getattr(regressor.conformal_, "estimator", estimator)):
             if hasattr(one, "progress"):
                 one.set_params(progress=None)  # the bar is no part of the model
         found = _result(regressor, test, seconds)
@@ -110,6 +114,12 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
         scale=options["scale"],
         drop_missing=options["drop_missing"],
     )
+
+
+def _conformal(estimator: Any, options: dict[str, Any], n_rows: int) -> ConformalRegressor:
+    """Return a model with intervals: of each target on its own, of a curve at all points at once."""
+    method = "jackknife+" if n_rows <= _JACKKNIFE else "cv+"
+    return ConformalRegressor(estimator, options["coverage"], method=method, joint=options["curves"])
 
 
 def _folds(text: str) -> int | str:
@@ -179,6 +189,7 @@ def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[s
         "test_rows": None if tested is None else tested.n_rows,
         **_scores("test", tested),
         "by_target": _by_target(model, {"train": model.train_scores_, "test": tested}),
+        **_intervals(model, test),
         "seconds": round(seconds, 3),
         "notes": [*model.notes_, *([] if test is None else _test_notes(model, test))],
     }
@@ -198,6 +209,17 @@ def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
     """Return the scores of a part of the rows by name, None where there is no such part."""
     names = ("r2", "rmse", "rmse_of_mean", "rmse_of_linear")
     return {f"{part}_{name}": getattr(scores, name, None) for name in names}
+
+
+def _intervals(model: TableRegressor, test: Table | None) -> dict[str, float | None]:
+    """Return the coverage that was asked for, and the share of the known test targets that lie in their intervals."""
+    found: dict[str, float | None] = {"coverage": getattr(model.conformal_, "coverage", None), "test_coverage": None}
+    if model.conformal_ is not None and test is not None:
+        _, observed, numbers = model.sample(test)
+        lower, upper = model.predict_interval(test.take(np.flatnonzero(np.isin(test.numbers, numbers))))
+        seen = ~np.isnan(observed)
+        found["test_coverage"] = float(np.mean(((lower <= observed) & (observed <= upper))[seen]))
+    return found
 
 
 def _by_target(model: TableRegressor, parts: dict[str, Scores | None]) -> dict[str, dict[str, float | None]] | None:

@@ -19,7 +19,8 @@ def predict_command(model: Path, data: Path, output: Path | None, as_json: bool)
 
     DATA has the input columns that the model was fitted with, in any order; other columns are ignored. A missing number
     is replaced by the median of the training rows, and text that was not seen in training counts as "other"; notes on
-    the error stream say where.
+    the error stream say where. A model that was fitted with --coverage also gives the columns TARGET_lower and
+    TARGET_upper, the ends of prediction intervals.
 
     \b
       fenchel predict model.fenchel new.csv --output predicted.csv

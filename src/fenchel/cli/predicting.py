@@ -22,13 +22,17 @@ def run(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
     regressor = table_model(model)
     table = read_table(data)
     predicted = regressor.predict(table)
-    names, notes = regressor.target_names_, regressor.input_notes(table)
+    names, notes = list(regressor.target_names_), regressor.input_notes(table)
+    found: dict[str, Any] = {"rows": len(predicted), "targets": regressor.target_names_, "notes": notes}
+    if regressor.conformal_ is not None:
+        predicted = np.hstack([predicted, *regressor.predict_interval(table)])
+        names += [f"{name}_{end}" for end in ("lower", "upper") for name in regressor.target_names_]
+        found |= {"columns": names, "coverage": regressor.conformal_.coverage}
     if output is not None:
         write_whole(output, _content(output, predicted, names, regressor.grid_))
     elif not as_json:
         click.echo(_csv(predicted, names).decode(), nl=False)
     if as_json:
-        found: dict[str, Any] = {"rows": len(predicted), "targets": names, "notes": notes}
         found |= {"predictions": predicted.tolist()} if output is None else {"output": str(output)}
         click.echo(json.dumps(found))
     notes = [*notes, ROWS] if any(map(names_rows, notes)) else notes

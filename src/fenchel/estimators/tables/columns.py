@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import SupportsFloat
@@ -13,7 +14,17 @@ from fenchel.datasets.tables import Table
 from fenchel.estimators.validation import warn_user
 from fenchel.exceptions import DataWarning
 
-__all__ = ["DateColumn", "InputColumn", "NumberColumn", "TextColumn", "is_missing", "learn_column", "numbers_of"]
+__all__ = [
+    "DateColumn",
+    "InputColumn",
+    "NumberColumn",
+    "TextColumn",
+    "encoding_notes",
+    "is_missing",
+    "lacking",
+    "learn_column",
+    "numbers_of",
+]
 
 _ROW_NAMES = 20  # a text column of more rows than these, most of them different, names the rows
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
@@ -225,6 +236,21 @@ def numbers_of(table: Table, name: str) -> np.ndarray:
             "cell empty if the value is missing."
         )
     return column
+
+
+def encoding_notes(columns: Sequence[InputColumn], table: Table) -> list[str]:
+    """Return how columns are encoded, one line for each way."""
+    columns_of: dict[str, list[str]] = {}
+    for column in columns:
+        for way, detail in column.encoding(table):
+            columns_of.setdefault(way, []).append(f"{column.name} ({detail})")
+    return [f"{way}: {', '.join(details)}" for way, details in columns_of.items()]
+
+
+def lacking(table: Table, names: Sequence[str]) -> np.ndarray:
+    """Return which rows have a missing entry in some columns."""
+    missing = [is_missing(table.columns[table.known(name, "inputs")]) for name in names]
+    return np.any(missing, axis=0) if missing else np.zeros(len(table), dtype=bool)
 
 
 def is_missing(column: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import host
 from fenchel._check import Options, check_parameter
 from fenchel.datasets.tables import Table, as_table
-from fenchel.estimators.tables.columns import InputColumn, is_missing, learn_column, numbers_of
+from fenchel.estimators.tables.columns import encoding_notes, lacking, learn_column, numbers_of
 from fenchel.estimators.tables.linear_model import linear_model
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.metrics.scores import Scores, mean_of_columns
@@ -33,7 +33,8 @@ class TableRegressor(BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        ``OperatorKernelRegressor``, ``FunctionalRegressor``, or their versions with cross-validation.
+        ``OperatorKernelRegressor``, ``FunctionalRegressor``, or their versions with cross-validation; or a
+        ``ConformalRegressor`` around one of them, for ``predict_interval``.
     targets : sequence of str
         Output columns: names, ranges of names ``"y_1:y_9"``, patterns ``"y_*"``.
     inputs : sequence of str or None, default=None
@@ -55,6 +56,8 @@ class TableRegressor(BaseEstimator):
     ----------
     estimator_ : estimator
         The fitted one, which has the certificate.
+    conformal_ : ConformalRegressor or None
+        The fitted model of the intervals, if ``estimator`` is one.
     target_names_, input_names_ : list of str
         The columns that are used.
     columns_ : list of InputColumn
@@ -82,6 +85,8 @@ class TableRegressor(BaseEstimator):
     >>> model.predict({"x": [3.0], "side": ["left"]}).shape
     (1, 1)
     """
+
+    conformal_: Any = None  # for models of files of earlier releases
 
     def __init__(
         self,
@@ -136,12 +141,14 @@ class TableRegressor(BaseEstimator):
         self.target_mean_ = mean_of_columns(Y)
         self.grid_ = self._grid(table) if self.curves else None
         self.offset_ = self._offset(Y)
-        self.estimator_ = clone(self.estimator)
+        fitted = clone(self.estimator)
         if self.curves:
-            self.estimator_.fit(X, Y, grid=self.grid_)
+            fitted.fit(X, Y, grid=self.grid_)
         else:
             centred = Y - self.offset_
-            self.estimator_.fit(X, centred[:, 0] if Y.shape[1] == 1 else centred)
+            fitted.fit(X, centred[:, 0] if Y.shape[1] == 1 else centred)
+        self.conformal_ = fitted if hasattr(fitted, "conformalize") else None
+        self.estimator_ = fitted if self.conformal_ is None else fitted.estimator_
         self._linear = linear_model(X, Y, self.target_mean_)
         self.train_scores_ = self._scores(X, Y)
         return self
@@ -161,6 +168,27 @@ class TableRegressor(BaseEstimator):
         """
         check_is_fitted(self)
         return self._predict(self.encode(as_table(table)))
+
+    def predict_interval(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of prediction intervals for the rows of a table that has the input columns.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            As for ``predict``.
+
+        Returns
+        -------
+        lower, upper : array of shape (m, n_targets)
+            The ends, with the coverage of the ``ConformalRegressor`` that the model was fitted with.
+        """
+        check_is_fitted(self)
+        if self.conformal_ is None:
+            raise ValueError("This model has no intervals. Fit TableRegressor(ConformalRegressor(...), ...).")
+        X = self.encode(as_table(table))
+        band = self.conformal_.predict_interval(X)
+        lower, upper = (host(end).reshape(len(X), -1) + self.offset_ for end in (band.lower, band.upper))
+        return lower, upper
 
     def score(self, table: Any, y: Any = None) -> float:
         """Return the coefficient of determination on the rows whose targets are known.
@@ -322,10 +350,10 @@ class TableRegressor(BaseEstimator):
         """Return which rows are neither fitted nor compared, by what they have."""
         missing = np.isnan(Y)
         without = missing.all(axis=1) if self.curves else missing.any(axis=1)
-        lacking = _lacking(table, inputs) if self.drop_missing else np.zeros_like(without)
+        is_lacking = lacking(table, inputs) if self.drop_missing else np.zeros_like(without)
         return {
             "no point of the curve" if self.curves else "a missing target": without,
-            "a missing input": lacking & ~without,
+            "a missing input": is_lacking & ~without,
         }
 
     def _learn(self, table: Table, inputs: Sequence[str]) -> None:
@@ -337,7 +365,7 @@ class TableRegressor(BaseEstimator):
         constant = [name for name, column in learned.items() if column is None]
         if constant:
             self.notes_.append(f"constant columns are left out: {', '.join(constant)}")
-        self.notes_ += _encoding_notes(self.columns_, table)
+        self.notes_ += encoding_notes(self.columns_, table)
         if not self.columns_:
             raise ValueError(f"{table.name} has no input column that varies beside the targets.")
 
@@ -379,18 +407,3 @@ def _points_in(names: Sequence[str]) -> np.ndarray | None:
         return None
     points = np.array([float(match[2]) for match in found if match is not None])
     return points if np.all(np.diff(points) > 0) else None
-
-
-def _encoding_notes(columns: Sequence[InputColumn], table: Table) -> list[str]:
-    """Return how columns are encoded, one line for each way."""
-    columns_of: dict[str, list[str]] = {}
-    for column in columns:
-        for way, detail in column.encoding(table):
-            columns_of.setdefault(way, []).append(f"{column.name} ({detail})")
-    return [f"{way}: {', '.join(details)}" for way, details in columns_of.items()]
-
-
-def _lacking(table: Table, names: Sequence[str]) -> np.ndarray:
-    """Return which rows have a missing entry in some columns."""
-    missing = [is_missing(table.columns[table.known(name, "inputs")]) for name in names]
-    return np.any(missing, axis=0) if missing else np.zeros(len(table), dtype=bool)
