@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel import FunctionalRegressor, FunctionalRegressorCV, surfaces
 from fenchel.datasets import as_curves, make_functional
-from fenchel.exceptions import IncompatibleError
+from fenchel.estimators import functional_cv
+from fenchel.exceptions import IncompatibleError, SlowFitWarning
 from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralLaplacian, Laplacian, Matrix, Part, Separable
 from fenchel.losses import EpsilonRidge, Huber
 from fenchel.representations import Eigen
@@ -458,3 +459,8 @@ class TestScattered:
         own = search.fit(X, Y).cv_errors_
         monkeypatch.setattr(surfaces, "compact", lambda problem: None)
         assert_allclose(own, search.fit(X, Y).cv_errors_, rtol=1e-4)
+
+    def test_a_long_search_is_announced(self, rng, monkeypatch):
+        monkeypatch.setattr(functional_cv, "_SECONDS", 1e9)
+        with pytest.warns(SlowFitWarning, match=r"observed at 30 points in all.*minutes or more\. Give output_kernel"):
+            FunctionalRegressorCV(lams=[1e-2, 1e-1, 1.0], losses=["square"], cv=2).fit(*self.ragged(10, 3, rng))

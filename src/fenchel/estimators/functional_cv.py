@@ -1,5 +1,6 @@
 """``FunctionalRegressor`` with kernels, loss and lam chosen by cross-validation."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,13 +18,16 @@ from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.scoring import Scoring
 from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
 from fenchel.estimators.training_set import TrainingSet
-from fenchel.estimators.validation import all_or_nothing
+from fenchel.estimators.validation import all_or_nothing, warn_user
+from fenchel.exceptions import SlowFitWarning
 from fenchel.kernels import Constant, Laplacian
 from fenchel.losses import Loss, Square
 from fenchel.representations import Spline
 
 __all__ = ["FunctionalRegressorCV"]
 
+_LOG = logging.getLogger("fenchel")
+_SECONDS = 15.0  # of the search on a union of 1000 points, which grow with the cube of their number
 _SHARES = (0.05, 0.1, 0.2, 0.5)  # lengths of the output kernel over that of the domain
 _FEWEST_POINTS = 3  # of curves in the search for the output kernel
 _MOST_SAMPLES = 2000  # above, the output kernel is not searched for
@@ -223,7 +227,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             search.folds(encoded.training_set)  # raises if there are too few samples
             return encoded
 
-        encode(False)
+        _warn_of_points(encode(False).training_set)
         input_grid = estimators[False]._input_grid
         choice = choose_kernel(encode, self.losses, input_grid is not None, input_grid, self.metric, search.groups)
         losses = choice.resolved_losses() if choice.is_robust else choice.losses
@@ -239,6 +243,9 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             encoded = self._encoded(candidate, X, y, sample_weight, grid)
             training_set = choice.cleaned(encoded.training_set) if choice.is_robust else encoded.training_set
             result = pilot(training_set, search.folds(training_set), squared_distance(training_set))
+            _LOG.info(
+                f"FunctionalRegressorCV: output kernel {len(trials) + 1} of {len(_SHARES)}, {candidate.output_kernel!r}"
+            )
             trials.append((float(np.min(result.cv_errors)), len(trials), candidate, encoded, result))
         if not trials:
             return estimator, self._encoded(estimator, X, y, sample_weight, grid), search, choice
@@ -289,6 +296,21 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         inner = self._estimator([Square()]).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
+
+
+def _warn_of_points(training_set: TrainingSet) -> None:
+    """Warn if curves were observed at so many points in all that the search takes more than a minute by estimate."""
+    representation: Any = training_set.representation
+    n_points = len(representation.grid_)
+    minutes = _SECONDS * (n_points / 1000) ** 3 / 60
+    if representation.observed_ is not None and minutes > 1:
+        warn_user(
+            f"The curves were observed at {n_points} points in all: the search takes {minutes:.1f} minutes or more. "
+            "Give output_kernel, which is then not searched for, or smooth the curves to a basis first (to_basis of "
+            "scikit-fda). The logger 'fenchel' tells how far it is.",
+            SlowFitWarning,
+            "slow-fit",
+        )
 
 
 def _laplacian(share: float, training_set: TrainingSet) -> Laplacian:
