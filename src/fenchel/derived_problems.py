@@ -85,15 +85,15 @@ class Compact:
 def compact(problem: DualProblem) -> Compact | None:
     """Return the problem of the values that are there, ``None`` if it would gain nothing or the loss looks at points.
 
-    Curves with points of their own have a few values on a long union of points. Their Gram matrix of all values is then
-    at most twice as wide as the output operator on the union, and replaces products with the latter for every sample.
+    Curves with points of their own have a few values on a long union of points. The Gram matrix of all values, whose
+    product takes (n q)^2 operations, then replaces the products with both sides of a Kronecker product, n p (n + p).
     """
     gram, targets = problem.gram, problem.targets
     if not has_gaps(problem) or problem.loss.profile is None or not is_numpy(targets):
         return None
     is_there, (n, p) = problem.mask > 0, targets.shape  # type: ignore[operator]  # there is a mask
     q = int(np.max(np.sum(is_there, axis=1)))
-    if n * q > min(2 * p, DENSE_LIMIT):
+    if n * q > DENSE_LIMIT or n * q**2 > p * (n + p):
         return None
     if not gram.terms or is_thin(gram) or gram.why_not_factorize is not None:
         return None
