@@ -275,6 +275,9 @@ def test_intervals_are_kept_and_written(fenchel, csv_file, columns, tmp_path):
     band = regressor.fit(X, Y - mean).predict_interval(X)
     np.testing.assert_allclose(found.to_numpy()[:, 2:], np.hstack([band.lower + mean, band.upper + mean]), atol=1e-9)
     assert fenchel(*words, "--test-size", "0.25", "--json").json["test_coverage"] <= 1
+    fenchel("predict", model, csv_file, "-o", tmp_path / "p.npz")
+    with np.load(tmp_path / "p.npz") as stored:
+        assert (stored["upper"] == found.to_numpy()[:, 4:]).all() and stored["names"].tolist() == ["y_a", "y_b"]
     assert fenchel("outliers", model, csv_file).code == 0
 
 

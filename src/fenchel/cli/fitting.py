@@ -212,13 +212,13 @@ def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
 
 
 def _intervals(model: TableRegressor, test: Table | None) -> dict[str, float | None]:
-    """Return the coverage that was asked for, and the share of the known test targets that lie in their intervals."""
+    """Return the coverage that was asked for, and the share of the test targets, or curves, that lie inside."""
     found: dict[str, float | None] = {"coverage": getattr(model.conformal_, "coverage", None), "test_coverage": None}
     if model.conformal_ is not None and test is not None:
         _, observed, numbers = model.sample(test)
         lower, upper = model.predict_interval(test.take(np.flatnonzero(np.isin(test.numbers, numbers))))
-        seen = ~np.isnan(observed)
-        found["test_coverage"] = float(np.mean(((lower <= observed) & (observed <= upper))[seen]))
+        is_inside = ~((observed < lower) | (observed > upper))  # what was not observed is not outside
+        found["test_coverage"] = float(np.mean(np.all(is_inside, axis=1) if model.curves else is_inside))
     return found
 
 
@@ -251,6 +251,7 @@ def _show(found: dict[str, Any]) -> None:
         "inputs": _names, "targets": _names, "lam": lambda v: f"{v:.4g}", "gap": lambda v: f"{max(v, 0):.1e}",
         "primal": lambda v: f"{v:.8g}", "dual": lambda v: f"{v:.8g}", "null_duals": lambda v: f"{v:.0%}",
         "cv_error": lambda v: f"{v:.4g}", "train_r2": lambda v: f"{v:.4f}", "test_r2": lambda v: f"{v:.4f}",
+        "test_coverage": lambda v: f"{v:.4g}",
     }  # fmt: skip
     last_score = "train_rmse" if found["test_rmse"] is None else "test_rmse"
     for name, value in found.items():

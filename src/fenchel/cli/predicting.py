@@ -29,7 +29,7 @@ def run(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
         names += [f"{name}_{end}" for end in ("lower", "upper") for name in regressor.target_names_]
         found |= {"columns": names, "coverage": regressor.conformal_.coverage}
     if output is not None:
-        write_whole(output, _content(output, predicted, names, regressor.grid_))
+        write_whole(output, _content(output, predicted, names, regressor))
     elif not as_json:
         click.echo(_csv(predicted, names).decode(), nl=False)
     if as_json:
@@ -50,9 +50,11 @@ def table_model(path: Path) -> TableRegressor:
     return model
 
 
-def _content(file: Path, predicted: np.ndarray, names: list[str], grid: np.ndarray | None) -> bytes:
+def _content(file: Path, predicted: np.ndarray, names: list[str], model: TableRegressor) -> bytes:
     """Return the bytes of a file of the kind that its suffix says."""
-    writers = {".csv": lambda: _csv(predicted, names), ".npz": lambda: _npz(predicted, names, grid),
+    n_targets = len(model.target_names_)
+    writers = {".csv": lambda: _csv(predicted, names),
+               ".npz": lambda: _npz(predicted, names, model.grid_, n_targets),
                ".parquet": lambda: _parquet(predicted, names)}  # fmt: skip
     writer = writers.get(file.suffix.lower())
     if writer is None:
@@ -66,10 +68,12 @@ def _csv(predicted: np.ndarray, names: list[str]) -> bytes:
     return ("\n".join(csv_line(row) for row in rows) + "\n").encode()
 
 
-def _npz(predicted: np.ndarray, names: list[str], grid: np.ndarray | None) -> bytes:
+def _npz(predicted: np.ndarray, names: list[str], grid: np.ndarray | None, n_targets: int) -> bytes:
     buffer = io.BytesIO()
     more: dict[str, Any] = {} if grid is None else {"grid": grid}
-    np.savez(buffer, Y=predicted, names=np.array(names), **more)
+    values, *ends = np.split(predicted, range(n_targets, predicted.shape[1], n_targets), axis=1)
+    more |= dict(zip(("lower", "upper"), ends, strict=False))
+    np.savez(buffer, Y=values, names=np.array(names[:n_targets]), **more)
     return buffer.getvalue()
 
 
