@@ -370,11 +370,11 @@ def test_bad_curves_are_named(cls):
     for empty in (X[:, :0], X[:, :, :0], X[:, :0, 0]):
         with pytest.raises(ValueError, match="curves of X must have at least one point and one channel"):
             cls()(empty)
-    with pytest.raises(ValueError, match=r"Z must have 5 points and 2 channels, as those of X\. Got 4 points and 2"):
+    with pytest.raises(ValueError, match=r"Z must have 5 points and 2 channels, like those of X\. Got 4 points and 2"):
         cls()(X, X[:, :4])
-    with pytest.raises(ValueError, match=r"Z must have 5 points and 2 channels, as those of X\. Got 10 points and 1"):
+    with pytest.raises(ValueError, match=r"Z must have 5 points and 2 channels, like those of X\. Got 10 points and 1"):
         cls()(X, X.reshape(6, 10))
-    with pytest.raises(ValueError, match=r"Z must have 5 points and 2 channels, as those of X\. Got 5 points and 1"):
+    with pytest.raises(ValueError, match=r"Z must have 5 points and 2 channels, like those of X\. Got 5 points and 1"):
         cls()(X, X[:, :, 0])
     with pytest.raises(TypeError, match="X must hold real numbers"):
         cls()(X.astype(complex))

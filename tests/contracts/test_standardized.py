@@ -88,7 +88,7 @@ def test_functional_linear_is_the_integral_of_the_product():
     assert_allclose(kernel(X, X[:2]), np.array(expected)[:, :2], rtol=1e-12)
     assert_allclose(kernel.features(X) @ kernel.features(X).T, expected, rtol=1e-12)
     assert_allclose(FunctionalLinear()(X), np.einsum("itc,jtc->ij", X, X) / 4, rtol=1e-12)
-    with pytest.raises(ValueError, match="must have 4 points and 2 channels, as those of X"):
+    with pytest.raises(ValueError, match="must have 4 points and 2 channels, like those of X"):
         kernel(X, X[:, :3])
 
 

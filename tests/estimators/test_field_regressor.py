@@ -102,7 +102,7 @@ def test_predictions_at_another_resolution():
     assert relative(at_fine, fine.Y[50:]) < 1.2 * relative(model.predict(coarse.X[50:]), coarse.Y[50:])
     with pytest.raises(ValueError, match="interpolation='cubic'"):
         FieldRegressor(model.estimator).fit(coarse.X, coarse.Y).predict(coarse.X, shape=(5, 5))
-    with pytest.raises(ValueError, match="each of 2 axes"):
+    with pytest.raises(ValueError, match="each of the 2 axes"):
         model.predict(coarse.X, shape=(5,))
     with pytest.raises(ValueError, match=r"shape \(9, 9\)"):
         model.predict(coarse.X[:, :, :, None])
