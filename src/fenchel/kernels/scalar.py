@@ -104,6 +104,11 @@ class Linear(_VectorKernel):
 
     .. math:: k(x, z) = \langle x, z \rangle.
 
+    Notes
+    -----
+    The model has no intercept, and ``center=True`` of an estimator centres the outputs only. Use
+    ``Standardized(Linear())`` for linear regression with an intercept: it centres the inputs, too.
+
     Examples
     --------
     >>> import numpy as np
