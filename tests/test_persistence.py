@@ -606,7 +606,7 @@ def test_pipelines_with_the_usual_steps(rng, tmp_path, step):
 @pytest.mark.parametrize("selected", [("number", "number"), (np.number, object)], ids=["names", "types"])
 def test_columns_selected_by_their_type(rng, tmp_path, selected):
     pandas = pytest.importorskip("pandas")
-    X = pandas.DataFrame({"x": rng.standard_normal(20), "name": np.array(["a", "b"] * 10, dtype=object)})
+    X = pandas.DataFrame({"x": rng.standard_normal(20), "name": pandas.Series(["a", "b"] * 10, dtype=object)})
     number, text = selected
     by_text = {"dtype_exclude": text} if text == "number" else {"dtype_include": text}
     prepared = make_column_transformer(

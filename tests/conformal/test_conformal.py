@@ -15,6 +15,9 @@ from fenchel import (
     PredictionBand,
     QuantileFunctionRegressor,
 )
+from fenchel.conformal.samples import Residuals
+from fenchel.conformal.widths import deviations
+from fenchel.datasets import make_functional
 from fenchel.exceptions import DataWarning
 from fenchel.losses import Huber
 
@@ -195,6 +198,30 @@ def test_curves_of_scikit_fda_stay_such():
     plain = ConformalRegressor(FunctionalRegressor(lam=1e-2), cv=3).fit(X, Y).predict_interval(X[:3])
     np.testing.assert_allclose(band.upper.data_matrix[..., 0], plain.upper, rtol=1e-10)
     np.testing.assert_array_equal(band.contains(skfda.FDataGrid(Y[:3], t)), plain.contains(Y[:3]))
+
+
+@pytest.mark.parametrize("method", ["split", "cv+"])
+def test_curves_with_points_of_their_own_are_covered(method):
+    """The width at a point of one curve was the residual there: less than half of the new curves were covered."""
+    shares = []
+    for seed in range(2):
+        data, rng = make_functional(120, 101, random_state=seed), np.random.default_rng(seed)
+        points = np.sort(rng.uniform(0, 1, (120, 6)), axis=1)
+        clean = [np.interp(at, data.t, curve) for at, curve in zip(points, data.truth, strict=True)]
+        pairs = [(at, y + 0.1 * rng.standard_normal(6)) for at, y in zip(points, clean, strict=True)]
+        model = ConformalRegressor(FunctionalRegressor(lam=1e-3), method=method).fit(data.X[:60], pairs[:60])
+        shares.append(model.predict_interval(data.X[60:]).contains(pairs[60:]).mean())
+    assert np.mean(shares) > 0.8  # 0.9, and four standard errors of 120 curves and 60 calibration samples
+
+
+def test_points_observed_in_few_curves_share_residuals():
+    values = np.full((40, 6), np.nan)
+    values[:, 0] = 2.0  # observed in every curve: nothing is shared
+    values[:10, 2], values[10:20, 3], values[20:30, 5] = 1.0, 3.0, 5.0
+    base = deviations(Residuals(values, np.arange(6.0), (6,)), contamination=0.0).base
+    last = np.sqrt((10 * 1.0 + 10 * 9.0 + 10 * 25.0) / 30)
+    np.testing.assert_allclose(base[[0, 3, 4, 5]], [2.0, last, last, last])
+    np.testing.assert_allclose(base[[1, 2]], [np.sqrt((10 * 1.0 + 40 * 4.0) / 50), np.sqrt((10 + 90 + 40 * 4.0) / 60)])
 
 
 @pytest.mark.parametrize("method", ["split", "cv+", "jackknife+"])

@@ -4,8 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-from fenchel import FunctionalRegressor, FunctionalRegressorCV, surfaces
+from fenchel import (
+    ConformalRegressor,
+    FunctionalRegressor,
+    FunctionalRegressorCV,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    QuantileFunctionRegressor,
+    surfaces,
+)
 from fenchel.datasets import as_curves, make_functional
 from fenchel.estimators import functional_cv
 from fenchel.exceptions import IncompatibleError, SlowFitWarning
@@ -199,6 +208,43 @@ class TestInputs:
             fitted.predict(frame[frame.columns[::-1]])
         with pytest.raises(ValueError, match="must hold names that occur once in X"):
             model(kernel=Part(Gaussian(), ["w"])).fit(frame, Y)
+
+
+class TestScalarOutputs:
+    """Estimators of vectors take functions as inputs: the values at the points of the training functions."""
+
+    def test_functions_are_vectors(self, rng, skfda):
+        X, y = rng.standard_normal((30, len(GRID))).cumsum(axis=1), rng.standard_normal(30)
+        functions = skfda.FDataGrid(X, GRID)
+        for estimator in (
+            OperatorKernelRegressor(FunctionalGaussian("median"), lam=1e-2),
+            OperatorKernelRegressorCV(losses=["square"]),
+            QuantileFunctionRegressor(lam=1e-1, tol=1e-3),
+            ConformalRegressor(OperatorKernelRegressor(lam=1e-2), cv=3),
+        ):
+            wanted = clone(estimator).fit(X, y).predict(X[:5])
+            fitted = clone(estimator).fit(functions, y)
+            assert_array_equal(fitted.predict(functions[:5]), wanted)
+
+    def test_other_points_and_bases(self, rng, skfda):
+        X, y = rng.standard_normal((20, len(GRID))), rng.standard_normal(20)
+        fitted = OperatorKernelRegressor(lam=1e-2).fit(skfda.FDataGrid(X, GRID), y)
+        middle = (GRID[1:] + GRID[:-1]) / 2
+        points = np.sort(np.concatenate([GRID, middle]))
+        finer = skfda.FDataGrid(skfda.FDataGrid(X, GRID)(points)[..., 0], points)
+        assert_allclose(fitted.predict(finer), fitted.predict(X), rtol=0, atol=SAME)
+        basis = skfda.FDataGrid(X, GRID).to_basis(skfda.representation.basis.BSplineBasis(n_basis=4))
+        assert OperatorKernelRegressor(lam=1e-2).fit(basis, y).predict(basis).shape == (20,)
+
+    def test_points_of_their_own(self, rng, skfda):
+        points = rng.uniform(size=(8, 3))
+        scattered = skfda.FDataIrregular(3 * np.arange(8), points.reshape(-1, 1), rng.standard_normal((24, 1)))
+        for estimator in (OperatorKernelRegressor(), FunctionalRegressor()):
+            y = rng.standard_normal((8, 4))
+            with pytest.raises(ValueError, match=r"Input curves must be observed at the same points\. Smooth"):
+                estimator.fit(scattered, y)
+        with pytest.raises(ValueError, match=r"observed at the same points: an array .* Got pairs \(points, values\)"):
+            FunctionalRegressor().fit([(at, at**2) for at in points], y)
 
 
 class TestTorch:

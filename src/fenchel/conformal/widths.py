@@ -23,6 +23,7 @@ _SIZE_LAMS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # for the model of the size of residu
 ENOUGH = 500  # samples for widths: the deviation of this many residuals has an error of 3 %
 _LEAST = 0.1  # smallest factor of an input, relative to the median
 _LEAST_OF_POINTS = 1e-3  # smallest width of a point of a curve, relative to the median
+_ENOUGH_VALUES = 30  # residuals from which the width of a point of a curve is estimated
 _ROUND_OFF = 1e-12  # the same for outputs with their own units
 
 
@@ -65,11 +66,11 @@ def without_each(widths: Widths, residuals: Residuals, X: Any) -> np.ndarray:
     A large residual increases its own width and so decreases its score: scores of samples used to estimate the widths
     would be smaller than those of new samples.
     """
-    values = residuals.values / widths.factors(X)[:, None]
-    counts, means = np.sum(~np.isnan(values), axis=0), _mean_squares(values)
-    left = np.where(np.isnan(values), means, (counts * means - values**2) / np.maximum(counts - 1, 1))
-    is_known = (counts > 1) & (means > 0)
-    ratios = np.sqrt(np.maximum(left, 0) / np.where(is_known, means, 1.0))
+    counts, squares = _pooled(residuals.values / widths.factors(X)[:, None], _windows(residuals))
+    count, total = counts.sum(axis=0), squares.sum(axis=0)
+    is_known = (count > counts) & (total > 0)
+    left = np.maximum(total - squares, 0) / np.maximum(count - counts, 1)
+    ratios = np.sqrt(left / np.where(is_known, total / np.maximum(count, 1), 1.0))
     return np.where(is_known, np.maximum(ratios, _LEAST), 1.0)
 
 
@@ -79,11 +80,15 @@ def constant(residuals: Residuals) -> Widths:
 
 
 def deviations(residuals: Residuals, contamination: float) -> Widths:
-    """Return the root mean square of the residuals at each output, excluding the samples with the largest ones."""
-    values = residuals.values
-    scale = np.sqrt(_mean_squares(values))
+    """Return the root mean square of the residuals at each output, excluding the samples with the largest ones.
+
+    A point at which few curves were observed shares the residuals of its neighbours: the width of a single residual
+    would be that residual, and says nothing about new curves.
+    """
+    values, windows = residuals.values, _windows(residuals)
+    scale = np.sqrt(_mean_squares(values, windows))
     sizes = largest(np.abs(values) / np.where(scale > 0, scale, 1.0))
-    base = np.sqrt(_mean_squares(values[sizes <= np.nanquantile(sizes, 1 - contamination)]))
+    base = np.sqrt(_mean_squares(values[sizes <= np.nanquantile(sizes, 1 - contamination)], windows))
     typical, share = _typical(base, residuals)
     base = np.where(np.isnan(base), typical, base)  # nothing is known about a point that was never observed
     return Widths(np.maximum(base, np.where(typical > 0, share * typical, 1.0)), residuals.grid, residuals.shape)
@@ -146,10 +151,45 @@ def _typical(base: np.ndarray, residuals: Residuals) -> tuple[np.ndarray, float]
     return np.broadcast_to(medians, channels.shape).ravel(), _LEAST_OF_POINTS
 
 
-def _mean_squares(values: np.ndarray) -> np.ndarray:
-    """Return the mean square of each column, NaN if nothing was observed."""
-    counts = np.sum(~np.isnan(values), axis=0)
-    return np.where(counts > 0, np.nansum(values**2, axis=0) / np.maximum(counts, 1), np.nan)
+def _windows(residuals: Residuals) -> np.ndarray:
+    """Return the first and one past the last point whose residuals each output shares, (2, m, c).
+
+    Neighbouring points are added until there are as many values as curves, or ``_ENOUGH_VALUES``. So outputs that are
+    observed in every sample share nothing.
+    """
+    n, q = residuals.values.shape
+    m = 1 if residuals.grid is None else len(residuals.grid)
+    counts = np.sum(~np.isnan(residuals.values), axis=0).reshape(m, q // m)
+    below = np.concatenate([np.zeros((1, q // m), dtype=int), np.cumsum(counts, axis=0)])
+    reach, places = np.zeros_like(counts), np.arange(m)[:, None]
+    while True:
+        first, last = np.maximum(places - reach, 0), np.minimum(places + reach + 1, m)
+        held = np.take_along_axis(below, last, axis=0) - np.take_along_axis(below, first, axis=0)
+        is_short = (held < np.minimum(min(n, _ENOUGH_VALUES), below[-1])) & (reach < m)
+        if not is_short.any():
+            return np.stack([first, last])
+        reach = reach + is_short
+
+
+def _pooled(values: np.ndarray, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each sample and output the number and the sum of squares of the residuals in its window, (n, q)."""
+    first, last = windows[:, None]
+
+    def summed(parts: np.ndarray) -> np.ndarray:
+        if np.all(last - first == 1):
+            return parts  # differences of sums would round off
+        below = np.cumsum(parts.reshape(len(parts), *windows.shape[1:]), axis=1)
+        below = np.concatenate([np.zeros_like(below[:, :1]), below], axis=1)
+        found = np.take_along_axis(below, last, axis=1) - np.take_along_axis(below, first, axis=1)
+        return np.asarray(found.reshape(parts.shape))
+
+    return summed(1.0 - np.isnan(values)), summed(np.nan_to_num(values) ** 2)
+
+
+def _mean_squares(values: np.ndarray, windows: np.ndarray) -> np.ndarray:
+    """Return the mean square of each output over its window, NaN if nothing was observed."""
+    counts, squares = (part.sum(axis=0) for part in _pooled(values, windows))
+    return np.where(counts > 0, squares / np.maximum(counts, 1), np.nan)
 
 
 @dataclass(frozen=True, eq=False)

@@ -372,6 +372,17 @@ def _places(points: np.ndarray, grid: np.ndarray, owner: np.ndarray, name: str) 
     return place
 
 
+def input_curves(X: Any, grid: np.ndarray | None) -> Curves:
+    """Return input functions of scikit-fda at the points of the training functions, or at their own if None."""
+    curves = as_curves(X, name="X") if grid is None else at_training_points(X, grid, "X")
+    if type(X).__name__ == "FDataIrregular" and np.isnan(curves.values).any():
+        raise ValueError(
+            "Input curves must be observed at the same points. Smooth them first, with a penalty if the points are "
+            "few: to_basis and BasisSmoother of scikit-fda."
+        )
+    return curves
+
+
 def at_training_points(fdata: Any, grid: np.ndarray, name: str) -> Curves:
     """Return functions of scikit-fda at the points of the training ones; scikit-fda interpolates those on a grid."""
     low, high = fdata.domain_range[0]

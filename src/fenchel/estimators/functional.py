@@ -13,7 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, is_host, is_numpy, namespace
 from fenchel._check import Options, check_array, check_memory, check_parameter, outputs_like
-from fenchel.datasets.functional import Curves, as_curves, at_training_points, function_names, is_fdata, to_fdata
+from fenchel.datasets.functional import (
+    Curves,
+    as_curves,
+    function_names,
+    input_curves,
+    is_fdata,
+    is_pairs,
+    to_fdata,
+)
 from fenchel.estimators.curve_center import CurveCenter, channel_scales
 from fenchel.estimators.curve_scores import curve_score
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
@@ -350,12 +358,15 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
 
     def _checked_inputs(self, X: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
         """Return inputs as an array of floats, (n, d) or (n, m, c), and their grid if they have one."""
+        grid = None
         if is_fdata(X):
-            points = None if reset else self._input_grid
-            curves = as_curves(X, name="X") if points is None else at_training_points(X, points, "X")
+            curves = input_curves(X, None if reset else self._input_grid)
             X, grid = curves.values, curves.grid
-        else:
-            grid = None
+        elif is_pairs(X) and all(isinstance(pair, tuple) for pair in X):  # lists may be nested arrays
+            raise ValueError(
+                "Input curves must be observed at the same points: an array (n, m) or (n, m, c). Got pairs (points, "
+                "values), which only outputs may be. Interpolate or smooth them to common points first."
+            )
         if is_host(X):
             X = validated(self, X, reset=reset, allow_nd=True)
         else:

@@ -23,6 +23,7 @@ from fenchel._check import Interval, Options, check_array, check_finite, check_p
 from fenchel._component import from_name
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.approximations import Approximation
+from fenchel.datasets.functional import input_curves, is_fdata
 from fenchel.exceptions import see
 from fenchel.kernels import OperatorKernel, ScalarKernel
 from fenchel.losses import Loss
@@ -167,6 +168,8 @@ def is_regular(y: Outputs) -> bool:
 
 def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
     """Return ``X``, or ``X`` and ``y``, checked by scikit-learn; errors name entries of ``X`` that are not finite."""
+    if is_fdata(data[0]):
+        data = (_function_values(estimator, data[0], bool(options.get("reset", True))), *data[1:])
     try:
         checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
     except ValueError as error:
@@ -178,6 +181,14 @@ def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
     X = as_rows(X) if is_sparse(X) else X
     X = _finite(estimator, X, check_finite)
     return (X, *rest) if rest else X
+
+
+def _function_values(estimator: Any, X: Any, reset: bool) -> np.ndarray:
+    """Return scikit-fda functions as vectors: their values at the points of the training functions."""
+    curves = input_curves(X, None if reset else getattr(estimator, "_function_points", None))
+    if reset:
+        estimator._function_points = curves.grid
+    return curves.values.reshape(len(curves.values), -1)
 
 
 def _advised(text: str, data: Sequence[Outputs]) -> str | None:
