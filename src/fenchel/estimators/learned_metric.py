@@ -70,7 +70,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     number of rounds is then repeated on the whole sample.
 
     If the regressor has chosen a robust loss, the gradients are those of robust fits, and held-out errors are clipped
-    at four robust deviations. For kernels with kinks, derivatives are taken beside the kinks.
+    at four robust deviations. For kernels with kinks, derivatives at a kink are the mean of both sides.
 
     References
     ----------

@@ -56,9 +56,9 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     aggregate : {"auto", "mean", "median", "trimmed_mean", "fold_median"}, default="auto"
         How held-out errors are aggregated. ``"mean"`` is the mean over folds of their mean errors. ``"median"`` is the
         median over all held-out samples, which a minority of outliers does not affect. ``"trimmed_mean"`` is the mean
-        of the smallest four fifths of all errors, for less than a fifth of outliers. ``"fold_median"`` is the median
-        over folds of their mean errors. ``"auto"`` is the mean; if ``losses="auto"`` selects a robust loss, errors are
-        clipped at four robust deviations.
+        of the smallest four fifths of all errors, for samples with fewer than a fifth of outliers. ``"fold_median"`` is
+        the median over folds of their mean errors. ``"auto"`` is the mean; if ``losses="auto"`` selects a robust loss,
+        errors are clipped at four robust deviations.
     tol, representation
         As for ``OperatorKernelRegressor``.
     n_jobs : int or None, default=None
@@ -168,8 +168,8 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         X, y, sample_weight : array
             As for ``OperatorKernelRegressor.fit``.
         groups : array of shape (n,) or None, default=None
-            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
-            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
+            Groups of samples that are held out together, such as replicates. They are passed to ``cv`` if it is a
+            splitter; a number of folds means ``GroupKFold``. The kernel search leaves out one group at a time.
 
         Returns
         -------
@@ -239,5 +239,5 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         tags = super().__sklearn_tags__()
         inner = OperatorKernelRegressor(self.kernel, self.operator).__sklearn_tags__()
         tags.input_tags.pairwise = inner.input_tags.pairwise
-        tags.input_tags.sparse = not is_auto(self.kernel)  # which is one of standardised inputs
+        tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
         return tags
