@@ -56,8 +56,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         ``"auto"`` searches for a kernel of the inputs, using at most 2000 samples; other values are as for
         ``FunctionalRegressor``.
     output_kernel : kernel, str, callable, list of these, or None, default=None
-        As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` is a Laplacian kernel whose length, 0.05, 0.1,
-        0.2 or 0.5 of the domain, is chosen by the held-out errors of the square loss, or of all losses if one of
+        As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` means a Laplacian kernel whose length, 0.05,
+        0.1, 0.2 or 0.5 of the domain, is chosen by the held-out errors of the square loss, or of all losses if one of
         them is robust.
     lams, losses
         As for ``OperatorKernelRegressorCV``.

@@ -36,7 +36,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : OperatorKernelRegressorCV, FunctionalRegressorCV or None, default=None
-        The regressor, with ``kernel="auto"``; ``None`` is ``OperatorKernelRegressorCV()``.
+        The regressor, with ``kernel="auto"``; ``None`` means ``OperatorKernelRegressorCV()``.
     metric : {"diagonal", "full"}, default="diagonal"
         Whether to learn a weight for each column, from the diagonal of M, or a full matrix.
     max_rounds : int, default=5

@@ -64,7 +64,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
     level_kernel : kernel, str, callable, None, or list of these, default=None
         Kernel of the levels, or a list to choose from.
     lams : sequence of float or None, default=None
-        Regularisation weights. ``None`` is 13 values from 1e-6 to 1; with a pilot, it is 1e15, which leaves the pilot
+        Regularisation weights. ``None`` means 13 values from 1e-6 to 1; with a pilot, 1e15, which leaves the pilot
         unchanged, and 9 values from 10 to 1e-3.
     levels, quadrature, intercept, coupling
         As for ``QuantileFunctionRegressor``.

@@ -41,8 +41,8 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         As for ``OperatorKernelRegressor``. Quantities that are estimated from the data (a median bandwidth, the
         covariance of the outputs) are computed once, from the whole sample.
     lams : sequence of float or None, default=None
-        Regularisation weights. ``None`` is two decades around the lam of the kernel search, or with a given kernel 13
-        values from 1e-6 to 1; the grid is extended beyond an end as long as the error decreases there.
+        Regularisation weights. ``None`` means two decades around the lam of the kernel search, or with a given kernel
+        13 values from 1e-6 to 1; the grid is extended beyond an end as long as the error decreases there.
     losses : sequence of Loss or str, or "auto", default="auto"
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]`` or ``["square", Huber("auto")]``. With
         ``kernel="auto"``, ``"auto"`` is ``Huber("auto")`` unless the variance of the leave-one-out errors of the square
@@ -73,7 +73,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         Criterion for the choice of loss and lam: a name such as ``"neg_mean_absolute_error"`` or ``"r2"``, or a scorer
         ``scorer(estimator, X, y)``, in which cases ``cv_errors_`` is the negative mean score over folds; or a function
         ``scoring(y, predicted)`` that returns the error of each sample, shape (n,), in the order of the sample.
-        ``None`` is the squared distance. Kernels are always compared by their squared errors.
+        ``None`` means the squared distance. Kernels are always compared by their squared errors.
     center, scale : bool, "robust" or "auto", default="auto"
         As for ``OperatorKernelRegressor``. ``"auto"`` centres the outputs with ``kernel="auto"``, robustly for a robust
         loss, and divides each by its scale unless a threshold of a loss is a number, an operator acts on the outputs or

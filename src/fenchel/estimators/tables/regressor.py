@@ -38,7 +38,7 @@ class TableRegressor(BaseEstimator):
     targets : sequence of str
         Output columns: names, ranges of names such as ``"y_1:y_9"``, or patterns such as ``"y_*"``.
     inputs : sequence of str or None, default=None
-        Input columns, selected as ``targets``; ``None`` is all other columns.
+        Input columns, selected as ``targets``; ``None`` means all other columns.
     drop : sequence of str, default=()
         Columns to leave out of the inputs.
     curves : bool, default=False
