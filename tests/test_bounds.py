@@ -135,3 +135,12 @@ def test_weights_are_refused_and_a_linear_kernel_takes_its_bound():
         generalization_bound(model, 0.1, MY)
     linear = fitted(Square(), kernel=Linear())[0]
     assert generalization_bound(linear, 0.1, MY, kernel_bound=4.0).stability > 0
+
+
+def test_a_kernel_that_depends_on_the_sample_in_columns_that_its_repr_leaves_out():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 9))
+    X[:, [0, -1]] = 1.0
+    model = OperatorKernelRegressor(Standardized(Gaussian(0.1)), loss=Huber(1.0)).fit(X, X[:, 1])
+    with pytest.raises(IncompatibleError, match="does not depend on the sample"):
+        generalization_bound(model, 0.05, 5.0)

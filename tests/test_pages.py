@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import doctest
 import io
 import pickle
 import re
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 
 import fenchel
-from fenchel import exceptions
+from fenchel import datasets, exceptions
 from fenchel.estimators.validation import warn_user
+from fenchel.testing import check_loss
 
 ROOT = Path(__file__).parents[1]
 FENCED = re.compile(r"^```python\n(.*?)^```\n\nprints\n\n^```\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
@@ -69,10 +71,32 @@ def names_after(name, blocks, names=None):
     return names
 
 
-def test_the_example_of_the_landing_page_runs():
+def sample():
+    """Return the data that pages without data of their own speak of."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(40, 2))
-    names = {"X": X, "Y": np.hstack([X, X**2]), "X_new": X[:2]}
+    X = rng.uniform(size=(24, 2))
+    return {"np": np, "X": X, "Y": np.hstack([X, X**2]) + 0.05 * rng.standard_normal((24, 4)), "X_new": X[:2]}
+
+
+def test_every_page_with_python_is_tested():
+    pages = [*(ROOT / "docs").glob("*.rst"), *(ROOT / "docs").glob("*.md")]
+    shown = {page.name for page in pages if re.search("code-block:: python|^```python", page.read_text("utf-8"), re.M)}
+    named = set(re.findall(r'blocks_of\("([\w.]+)"', Path(__file__).read_text(encoding="utf-8")))
+    named |= {"clusters.rst", *(f"coming_from_{library}.rst" for library in ("sklearn", "skfda", "r", "pls"))}
+    assert shown - named == ({"getting_started.md", "tour.md"} if pages else set())  # those of ``printing_blocks``
+
+
+@pytest.mark.parametrize("page", ["bands.rst", "outliers.rst"])
+def test_the_sessions_of_a_page_print_what_it_says(page):
+    path = ROOT / "docs" / page
+    if not path.exists():
+        pytest.skip("no pages beside the tests")
+    failed, attempted = doctest.testfile(str(path), module_relative=False, encoding="utf-8")
+    assert attempted >= 10 and failed == 0
+
+
+def test_the_example_of_the_landing_page_runs():
+    names = sample()
     with contextlib.redirect_stdout(io.StringIO()):
         names_after("index.rst", blocks_of("index.rst", 1), names)
     assert names["model"].duality_gap_ <= 1e-6
@@ -87,6 +111,62 @@ def test_the_pages_for_users_of_other_libraries_run(library, count):
 
 def test_the_page_on_approximations_runs():
     names_after("approximations.rst", blocks_of("approximations.rst", 2))
+
+
+def test_the_page_on_choosing_runs():
+    grid, search = blocks_of("choose.rst", 2)
+    imports = (
+        "from sklearn.model_selection import GridSearchCV\n"
+        "from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV\n"
+        "from fenchel.kernels import Gaussian\nfrom fenchel.losses import Huber"
+    )
+    names = names_after("choose.rst", [imports, grid, search], sample())
+    assert names["search"].fit(names["X"], names["Y"][:, 0]).best_params_.keys() == {
+        "kernel__gamma",
+        "lam",
+        "loss__kappa",
+    }
+    assert names["model"].best_lam_ in np.logspace(-6, 0, 7)
+
+
+def test_the_page_on_installation_runs(capsys):
+    blocks = blocks_of("install.rst", 1)
+    if not (datasets.data_folder() / "lip_emg").exists():
+        pytest.skip("the data of the page are not here")
+    names_after("install.rst", blocks)
+    assert "32" in capsys.readouterr().out
+
+
+def test_the_page_on_large_samples_runs():
+    names_after("large_samples.rst", blocks_of("large_samples.rst", 1))  # with its assertions
+
+
+def test_the_page_on_scale_runs():
+    names_after("scale.rst", blocks_of("scale.rst", 2))  # with their assertions
+
+
+def test_the_page_on_learned_metrics_runs():
+    pytest.importorskip("matplotlib")
+    names = sample() | {"t": np.linspace(0, 1, 5)}
+    names["curves"] = np.sin(names["X"] @ np.ones((2, 1)) * names["t"])
+    imports = "from fenchel import FunctionalRegressor, OperatorKernelRegressor"
+    names = names_after("learned_metric.rst", [imports, *blocks_of("learned_metric.rst", 2)], names)
+    assert names["model"].gradient(names["X_new"], almost_everywhere=True).shape == (2, 4, 2)
+    assert len(names["model"].history_) > names["model"].best_round_
+
+
+def test_the_page_on_learned_outputs_runs():
+    names = names_after("learned_output.rst", blocks_of("learned_output.rst", 1), sample())
+    operator = names["model"].share_ * np.eye(4) + names["model"].factor_ @ names["model"].factor_.T
+    assert np.allclose(names["model"].output_operator_, operator)  # as its comment says
+    assert (np.diff(names["model"].objectives_) <= 1e-12).all()
+
+
+def test_the_loss_of_its_page_runs_with_the_imports_of_the_page():
+    example = (ROOT / "examples/losses/plot_add_a_loss.py").read_text(encoding="utf-8")
+    (written,) = (node for node in ast.parse(example).body if isinstance(node, ast.ClassDef))
+    names = names_after("add_a_loss.rst", [*blocks_of("add_a_loss.rst", 1), ast.unparse(written)])
+    check_loss(names["Quantile"](level=0.2))
 
 
 def test_the_page_on_several_kernels_runs():

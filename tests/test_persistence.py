@@ -15,6 +15,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import loguniform
 from sklearn.base import clone
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import StackingRegressor, VotingRegressor
@@ -29,6 +30,7 @@ from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    OneHotEncoder,
     PolynomialFeatures,
     QuantileTransformer,
     SplineTransformer,
@@ -599,6 +601,20 @@ def test_pipelines_with_the_usual_steps(rng, tmp_path, step):
     model = make_pipeline(step, fenchel.OperatorKernelRegressor()).fit(X, X[:, 0])
     fenchel.save(model, tmp_path / "model")
     np.testing.assert_array_equal(fenchel.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("selected", [("number", "number"), (np.number, object)], ids=["names", "types"])
+def test_columns_selected_by_their_type(rng, tmp_path, selected):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"x": rng.standard_normal(20), "name": np.array(["a", "b"] * 10, dtype=object)})
+    number, text = selected
+    by_text = {"dtype_exclude": text} if text == "number" else {"dtype_include": text}
+    prepared = make_column_transformer(
+        (OneHotEncoder(), make_column_selector(**by_text)),
+        (SimpleImputer(), make_column_selector(dtype_include=number)),
+    )
+    model = make_pipeline(prepared, fenchel.OperatorKernelRegressor()).fit(X, X["x"])
+    assert_same_bits(through_file(model, tmp_path).predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("kind", [StackingRegressor, VotingRegressor])

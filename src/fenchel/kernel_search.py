@@ -358,7 +358,8 @@ class Ridge:
     def of(cls, matrix: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None) -> "Ridge":
         scale, root = float(np.average(np.diag(matrix), weights=weights)), np.sqrt(weights)
         values, vectors = eigh(matrix * root[:, None] * root, overwrite_a=True, check_finite=False)
-        places = () if groups is None else tuple(np.flatnonzero(groups == label) for label in np.unique(groups))
+        labels = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        places = () if labels is None else tuple(np.flatnonzero(labels == one) for one in range(labels.max() + 1))
         return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale, places)
 
     def best_lam(self, Y: np.ndarray, seen: np.ndarray | None = None) -> tuple[float, float]:

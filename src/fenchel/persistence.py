@@ -21,6 +21,7 @@ from scipy.sparse import csr_array
 from sklearn import feature_selection, gaussian_process, model_selection
 from sklearn import metrics as sklearn_metrics
 from sklearn.base import BaseEstimator
+from sklearn.compose import make_column_selector
 from sklearn.metrics.pairwise import kernel_metrics
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
@@ -381,6 +382,7 @@ def _trusted_names() -> frozenset[str]:
     names.add(_name_of(csr_array))  # for sparse inputs
     names.add(_name_of(np.dtype))  # stored by SimpleImputer
     names.add(_name_of(Bunch))  # named estimators of a stack
+    names |= {_name_of(one) for one in (make_column_selector, object, np.number)}  # columns by their dtype
     for module in (gaussian_process.kernels, model_selection):
         names |= {_name_of(one) for one in vars(module).values() if isclass(one) and _is_sklearn(one)}
     return frozenset(names)

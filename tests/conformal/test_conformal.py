@@ -3,6 +3,7 @@
 import matplotlib.figure
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -194,6 +195,19 @@ def test_curves_of_scikit_fda_stay_such():
     plain = ConformalRegressor(FunctionalRegressor(lam=1e-2), cv=3).fit(X, Y).predict_interval(X[:3])
     np.testing.assert_allclose(band.upper.data_matrix[..., 0], plain.upper, rtol=1e-10)
     np.testing.assert_array_equal(band.contains(skfda.FDataGrid(Y[:3], t)), plain.contains(Y[:3]))
+
+
+@pytest.mark.parametrize("method", ["split", "cv+", "jackknife+"])
+def test_functions_in_and_out(method):
+    skfda = pytest.importorskip("skfda")
+    _, Y = curves(40, np.random.default_rng(0))
+    t = np.linspace(0, 1, 21)
+    inputs, outputs = skfda.FDataGrid(Y[:, ::4], t[::4]), skfda.FDataGrid(Y, t)
+    make = ConformalRegressor(FunctionalRegressor(lam=1e-2), method=method, random_state=0)
+    band = clone(make).fit(inputs, outputs).predict_interval(inputs[:3])
+    assert isinstance(band.lower, skfda.FDataGrid)
+    plain = clone(make).fit(inputs, Y, grid=t).predict_interval(inputs[:3])
+    np.testing.assert_allclose(band.upper.data_matrix[..., 0], plain.upper, rtol=1e-8)
 
 
 def test_functions_keep_their_names_in_infinite_bands_around_a_regressor_of_scikit_fda():

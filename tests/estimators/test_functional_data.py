@@ -456,7 +456,10 @@ class TestScattered:
     def test_cross_validated_on_the_values_alone(self, rng, monkeypatch):
         X, Y = self.ragged(12, 4, rng)
         search = FunctionalRegressorCV(Gaussian(0.3), lams=[1e-3, 0.1], losses=["square", Huber(0.2)], cv=3, tol=1e-8)
+        compact, used = surfaces.compact, []
+        monkeypatch.setattr(surfaces, "compact", lambda problem: used.append(compact(problem)) or used[-1])
         own = search.fit(X, Y).cv_errors_
+        assert any(one is not None for one in used)
         monkeypatch.setattr(surfaces, "compact", lambda problem: None)
         assert_allclose(own, search.fit(X, Y).cv_errors_, rtol=1e-4)
 
@@ -464,3 +467,8 @@ class TestScattered:
         monkeypatch.setattr(functional_cv, "_SECONDS", 1e9)
         with pytest.warns(SlowFitWarning, match=r"observed at 30 points in all.*minutes or more\. Give output_kernel"):
             FunctionalRegressorCV(lams=[1e-2, 1e-1, 1.0], losses=["square"], cv=2).fit(*self.ragged(10, 3, rng))
+
+    def test_a_search_without_output_kernels_is_not(self, rng, monkeypatch):
+        monkeypatch.setattr(functional_cv, "_SECONDS", 1e9)
+        search = FunctionalRegressorCV(output_kernel=Laplacian(5.0), lams=[1e-2, 0.1], losses=["square"], cv=2)
+        search.fit(*self.ragged(10, 3, rng))

@@ -157,6 +157,9 @@ def test_kernels_are_compared_without_the_replicates_of_a_sample(rng):
     assert apart.cv_errors_.min() > 3 * leaking.cv_errors_.min()
     with pytest.raises(ValueError, match=r"groups must have shape \(150,\)"):
         search.fit(x, y, groups=groups[:-1])
+    for missing in (np.where(groups == 3, np.nan, groups), np.where(groups == 3, None, groups.astype(str))):
+        with pytest.raises(ValueError, match=r"a label for each sample\. That of sample 30 is missing"):
+            clone(search).set_params(cv=KFold(3)).fit(x, y, groups=missing)
     with pytest.raises(ValueError, match="use cv=LeaveOneGroupOut"):
         clone(search).set_params(cv="loo").fit(x, y, groups=groups)
 

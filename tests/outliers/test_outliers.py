@@ -3,6 +3,7 @@
 import matplotlib.figure
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import false_discovery_control, median_abs_deviation, rankdata
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
@@ -21,7 +22,8 @@ from fenchel import (
 )
 from fenchel.conformal.samples import Residuals
 from fenchel.datasets import make_functional, make_functional_outliers, make_multioutput
-from fenchel.losses import Huber
+from fenchel.kernels import Gaussian
+from fenchel.losses import EpsilonRidge, Huber
 from fenchel.outliers.held_out_residuals import held_out_residuals
 from fenchel.outliers.robust_refit import _last_that_is_better
 from fenchel.outliers.scatter import Bulk, Form
@@ -224,6 +226,26 @@ def test_the_output_that_is_wrong_is_named():
     assert "temperature, pressure" in repr(report)
     assert OutlierReport.of(model, X, Y).wrong_outputs()[15] == "output 0"
     assert OutlierReport.of_residuals(Residuals(Y[:, :1], None, ()), False).wrong_outputs() is None
+
+
+def test_of_many_wrong_outputs_the_most_deviating_are_named():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (60, 1))
+    Y = np.sin(X + np.linspace(0, 1, 200)) + 0.1 * rng.standard_normal((60, 200))
+    Y[5] += 3
+    Y[5, [7, 70]] += 30
+    report = OutlierReport.of(OperatorKernelRegressor(Gaussian(1.0)).fit(X, Y), X, Y)
+    named = report.wrong_outputs()[5]
+    assert "output 7, " in named and "output 70" in named and named.endswith(" and 195 more")
+    assert max(map(len, repr(report).splitlines())) < 300
+
+
+def test_sparse_inputs_of_a_model_without_support():
+    X = sparse.random_array((30, 4), density=0.5, random_state=0).tocsr()
+    y = np.asarray(X.sum(axis=1)).ravel()
+    model = OperatorKernelRegressor(Gaussian(0.3), loss=EpsilonRidge(100.0)).fit(X, y)
+    assert not len(model.support_)
+    assert len(OutlierReport.of(model, X, y)) == 30
 
 
 def test_what_is_wrong_is_named():

@@ -203,6 +203,8 @@ def fit_left_out(
     training_set, stacked, own = encoded.training_set, copy(machine), copy(machine)
     stacked._expansion = LeftOutExpansion(training_set.kernel, training_set.X, left_out)
     own._expansion = LeftOutExpansion(training_set.kernel, training_set.X, left_out, is_own=True)
+    if hasattr(machine, "_output_names"):
+        stacked._output_names = {}  # its curves are those of all left-out models, not one for each name of an input
     kept = np.arange(n) if training_set.index is None else training_set.index
     residuals, place = Residuals.of(own, X, take(y, kept)), np.zeros(n, dtype=int)
     values = np.full((n, residuals.values.shape[1]), np.nan)  # samples of weight zero have no residual

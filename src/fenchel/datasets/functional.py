@@ -366,7 +366,8 @@ def _places(points: np.ndarray, grid: np.ndarray, owner: np.ndarray, name: str) 
         k = off.argmax()
         raise ValueError(
             f"grid must contain every point at which a curve of {name} is observed. Curve {owner[k]} is observed at "
-            f"{points[k]}, which is not in it; leave grid=None to use the union of the points."
+            f"{points[k]}, which is not in it; leave grid=None in fit to use the union of the points, or "
+            "smooth the curves to a basis first (to_basis of scikit-fda)."
         )
     return place
 

@@ -227,7 +227,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             search.folds(encoded.training_set)  # raises if there are too few samples
             return encoded
 
-        _warn_of_points(encode(False).training_set)
+        if self._output_lengths(encode(False).training_set):
+            _warn_of_points(encode(False).training_set)
         input_grid = estimators[False]._input_grid
         choice = choose_kernel(encode, self.losses, input_grid is not None, input_grid, self.metric, search.groups)
         losses = choice.resolved_losses() if choice.is_robust else choice.losses

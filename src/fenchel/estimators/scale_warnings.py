@@ -68,7 +68,8 @@ def warn_of_clipping(loss: Loss, scores: Any) -> None:
     if share > _CLIPPED:
         warn_user(
             f"{loss!r} clips {share:.0%} of the samples: its threshold is small compared with the residuals, and "
-            "the loss is nearly the norm. Its parameter is in units of the outputs: raise it, or use 'auto'.",
+            "the loss is nearly the norm. Its parameter is in units of the outputs: raise it, or use 'auto'. If a search "
+            "chose it, look for nearly identical samples, and pass replicates as groups.",
             ScaleWarning,
             "clipped-samples",
         )

@@ -70,6 +70,15 @@ class PairErrors:
     gap: float  # largest relative gap of the folds
 
 
+def _checked_groups(groups: Any) -> np.ndarray:
+    """Return the labels of groups as an array; raise if one is missing."""
+    labels = np.asarray(groups)
+    missing = [place for place, label in enumerate(labels.ravel().tolist()) if label is None or label != label]
+    if missing:
+        raise ValueError(f"groups must have a label for each sample. That of sample {missing[0]} is missing.")
+    return labels
+
+
 @dataclass(frozen=True)
 class SearchResult:
     """Errors of every pair of a grid."""
@@ -155,7 +164,7 @@ class Search:
         checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
         aggregate = "mean" if estimator.aggregate == "auto" else estimator.aggregate
         optional = {key: parameters[key] for key in ("n_jobs", "checkpoint", "progress") if key in parameters}
-        optional["groups"] = None if groups is None else np.asarray(groups)
+        optional["groups"] = None if groups is None else _checked_groups(groups)
         return cls(
             name, checked, as_lams(lams), estimator.cv, aggregate, estimator.tol, estimator.lams is None, **optional
         )

@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like, host
+from fenchel._check import Options, check_parameter
 from fenchel.decoders.choice import are_label_sets, suitable_decoders
 from fenchel.estimators.decoder_choice import DecoderChoice
 from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
@@ -284,6 +285,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
 
     def _centers(self) -> tuple[bool, ...]:
         """Return whether to centre the outputs: both choices if the search decides."""
+        check_parameter(type(self).__name__, "center", self.center, Options((False, True, "auto")))
         if not isinstance(self.center, str):
             return (self.center,)
         return (True,) if is_auto(self.kernel) else (False, True)

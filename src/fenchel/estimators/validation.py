@@ -1,5 +1,6 @@
 """Checks of parameters and data shared by the estimators."""
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -193,7 +194,7 @@ def _advised(text: str, data: Sequence[Outputs]) -> str | None:
             "samples, or fit each output on those that have it. If the outputs of a sample are a curve, NaN is a gap "
             "that FunctionalRegressorCV takes."
         )
-    if text.startswith("Found array with dim"):
+    if text.startswith("Found array with dim") and np.ndim(data[0]) > 2:
         return (
             f"{text} For curves with channels, (n, m, c), use FunctionalRegressorCV, for fields on a rectangle "
             "FieldRegressor; X.reshape(len(X), -1) makes vectors."
@@ -209,7 +210,7 @@ def _text_columns(name: str, part: Outputs) -> str:
     for place, column in enumerate(part.columns):
         for value in part.iloc[:, place]:
             try:
-                float(value)
+                float(value if value is not None else math.nan)
             except (TypeError, ValueError):
                 examples[str(column)] = value
                 break

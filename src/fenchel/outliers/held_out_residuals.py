@@ -35,7 +35,7 @@ def are_training_inputs(model: Any, X: Any, fitted: np.ndarray) -> bool:
         return False
     given = inputs_for(machine, as_rows(X) if is_sparse(X) else X, rows[host(machine.support_)], rows)
     if is_sparse(known) and is_sparse(given) and given.shape == known.shape:
-        return bool(abs(given - known).max() <= _SAME * abs(known).max())
+        return not known.shape[0] or bool(abs(given - known).max() <= _SAME * abs(known).max())
     values, wanted = numbers(host(given) if is_sparse(given) else given), host(known)
     if values.size != wanted.size:  # samples of weight zero have no columns of a Gram matrix
         return True

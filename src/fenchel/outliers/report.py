@@ -20,6 +20,7 @@ __all__ = ["FEWEST", "OutlierReport"]
 
 FEWEST = 10
 _SHOWN = 5  # rows of the text representation
+_MOST_NAMES = 5  # of outputs of one sample
 _FDR = Interval(0, 1)
 
 
@@ -269,15 +270,21 @@ class OutlierReport:
         Returns
         -------
         names : ndarray of str, shape (n,), or None
-            Several names are separated by commas.
+            Several names are separated by commas; of more than five, the most deviating are named.
         """
         if self.output_names is None:
             return None
         deviates = np.nan_to_num(np.abs(self.outlyingness.at_points(self.residuals / self.expected_sizes[:, None])))
         is_wrong = self.flagged_points(fdr)
         is_wrong[np.arange(len(self)), np.argmax(deviates, axis=1)] = True
-        names = np.asarray(self.output_names)
-        return np.array([", ".join(names[row]) for row in is_wrong])
+        found = [np.flatnonzero(row) for row in is_wrong]
+        return np.array([self._listed(places, sizes[places]) for places, sizes in zip(found, deviates, strict=True)])
+
+    def _listed(self, places: np.ndarray, deviates: np.ndarray) -> str:
+        """Return the names of outputs, only the most deviating if there are many."""
+        kept = np.sort(places[np.argsort(-deviates, kind="stable")[:_MOST_NAMES]])
+        listed = ", ".join(str(self.output_names[place]) for place in kept)  # type: ignore[index]
+        return listed if len(kept) == len(places) else f"{listed} and {len(places) - len(kept)} more"
 
     def table(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
         """Return a table with one row for each sample, most outlying first.

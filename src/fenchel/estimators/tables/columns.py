@@ -329,13 +329,16 @@ def _spoiled_numbers(table: Table, name: str) -> str:
 
 
 def _refuse_row_names(table: Table, name: str, spoiled: str) -> None:
-    """Raise if most rows have a value that occurs only once."""
+    """Raise if all values differ, or most of those of a spoiled column of numbers; warn if most of them differ."""
     counts = Counter(table.columns[name].tolist())
     alone = sum(count == 1 for count in counts.values())
     if len(table) <= _ROW_NAMES or 2 * alone <= len(table):
         return
-    raise ValueError(
-        spoiled
-        or f"The text column {name!r} of {table.name} has a value of its own in {alone} of {len(table)} rows: it names "
-        "the rows. Leave it out (drop). If it holds dates, write them as 2026-01-31."
-    )
+    if spoiled:
+        raise ValueError(spoiled)
+    told = f"The text column {name!r} of {table.name} has a value of its own in {alone} of {len(table)} rows"
+    if alone == len(table):
+        raise ValueError(
+            f"{told}: it names the rows. Leave it out (drop). If it holds dates, write them as 2026-01-31."
+        )
+    warn_user(f"{told}. If it names the rows, leave it out (drop).", DataWarning, "row-names")
