@@ -2,7 +2,8 @@
 Codes as features, and outlying samples
 =======================================
 
-How to use the codes of an autoencoder as features of a classifier, and how to find samples that do not belong.
+How to use the codes of an autoencoder as features of a classifier, and how to find samples that do not belong to the
+rest.
 
 ``KernelAutoencoder`` is a scikit-learn transformer, so its codes can be features in a pipeline. The Huber loss bounds
 the influence of unusual samples on the codes, and ``outlier_score_`` points them out.
@@ -24,8 +25,8 @@ from fenchel.losses import Huber
 # Two codes per image
 # -------------------
 #
-# 400 images of digits with two codes each, which is little for ten classes. ``KernelPCA`` has the same kernel and
-# number of codes.
+# 400 images of digits are encoded by two numbers each, which is not much for ten classes. ``KernelPCA`` uses the same
+# kernel and number of codes.
 
 digits = load_digits()
 order = np.random.default_rng(0).permutation(len(digits.data))[:400]

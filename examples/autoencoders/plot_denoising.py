@@ -2,7 +2,7 @@
 Denoising and inpainting of digits
 ==================================
 
-How to remove noise from images, and how to fill in missing halves, with an autoencoder of clean images.
+How to remove noise from images, and how to fill in missing halves, with an autoencoder trained on clean images.
 
 An autoencoder trained on clean images reconstructs a noisy image as a clean one: the pre-image of its reconstruction.
 An image with a missing part is filled in iteratively: a first guess is encoded and decoded, the missing pixels are
@@ -21,8 +21,8 @@ from fenchel.kernels import Gaussian
 # Data
 # ----
 #
-# Images of 8 × 8 pixels from scikit-learn: 400 for training and 100 for testing, to which noise is added, or whose
-# lower half is removed.
+# Images of 8 × 8 pixels from scikit-learn: 400 for training and 100 for testing. Noise is added to the test images, or
+# their lower half is removed.
 
 X = load_digits().data / 16
 rng = np.random.default_rng(0)

@@ -4,8 +4,8 @@ Simultaneous prediction bands of curves
 
 How to put a band around a predicted curve that contains the whole true curve with a stated probability.
 
-A conformal band contains the whole true curve with the probability that you ask for, whatever the noise. A local width
-makes it narrow where predictions are good.
+The coverage of a conformal band holds whatever the noise. A local width makes the band narrow where predictions are
+good.
 """
 
 import matplotlib.pyplot as plt

@@ -4,8 +4,7 @@ Prediction sets of structured outputs
 
 How to predict a set of label sets that contains the true one with a stated probability.
 
-A conformal prediction set contains the true label set with the probability that you ask for. It is small where the
-answer is clear, and large where it is not.
+A conformal prediction set is small where the answer is clear, and large where it is not.
 """
 
 import matplotlib.pyplot as plt
@@ -34,8 +33,8 @@ print(f"{sets.contains(Y_new).mean():.1%} of the true label sets are inside, of 
 # Size of the prediction sets
 # ---------------------------
 #
-# The size of the sets over the inputs: one in the corners, two at the edges between two halves, up to four in the
-# middle.
+# The figure shows the size of the sets over the inputs: one in the corners, two near the edge between two halves, up to
+# four in the middle.
 
 fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
 points = ax.scatter(*X_new.T, c=sets.size, s=12, cmap="viridis")

@@ -2,7 +2,7 @@
 Comparison of kernel approximations
 ===================================
 
-Compare how many features the kernel approximations need for the same error.
+How many features each kernel approximation needs for the same error.
 
 Every approximation replaces the kernel by one with D features. The robust fits below use the same 4000 samples, a tenth
 of which have a wrong output. Features that depend on the sample need a smaller D than random frequencies for the same
@@ -33,7 +33,7 @@ y[::10] += 5
 X, X_new, y, truth_new = X[:4000], X[4000:], y[:4000], truth[4000:]
 
 # %%
-# Test error and seconds of a fit against the number of features.
+# Test error and fitting time against the number of features.
 
 kinds = {
     "Nystrom, rpcholesky": lambda D: Nystrom(D),
@@ -47,7 +47,7 @@ sizes = [16, 32, 64, 128, 256]
 
 
 def fitted(approximation):
-    """Return the model, its test error and the seconds of its fit."""
+    """Return the model, its test error and its fitting time in seconds."""
     start = perf_counter()
     model = OperatorKernelRegressor(Gaussian(0.5), loss=Huber(0.2), lam=1e-5, approximation=approximation).fit(X, y)
     seconds = perf_counter() - start
@@ -61,7 +61,7 @@ for name, kind in kinds.items():
     right.loglog(sizes, [seconds for _, _, seconds in runs], "o-", label=name)
 
 # %%
-# ``"auto"`` chooses the number of features, from the trace that they leave unexplained.
+# ``"auto"`` chooses the number of features from the part of the trace that they leave unexplained.
 
 model, error, seconds = fitted(Nystrom("auto"))
 D = model.approximation_.n_components

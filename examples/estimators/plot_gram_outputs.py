@@ -2,11 +2,11 @@
 Outputs known by a Gram matrix
 ==============================
 
-How to fit outputs of which only a Gram matrix is known.
+How to fit outputs when only their Gram matrix is known.
 
 Outputs need not be vectors: a positive semidefinite Gram matrix of the training outputs is enough. ``GramFactor``
-turns it into coordinates, and a prediction is the list of its inner products with the training outputs. Here the lower
-half of a digit is predicted from the upper half, with a Gaussian kernel on each side.
+turns it into coordinates, and a prediction is the vector of its inner products with the training outputs. Here the
+lower half of a digit is predicted from the upper half, with a Gaussian kernel on each side.
 """
 
 import matplotlib.pyplot as plt

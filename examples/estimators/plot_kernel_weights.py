@@ -2,10 +2,10 @@
 Weights of several data sources
 ===============================
 
-How to learn the weights of several data sources, some of which are missing for some samples.
+How to weight several data sources when some samples lack some of them.
 
 Grain is described by six sources: a near-infrared spectrum, an image, weather records and three sensors that only
-record noise. Two outputs, protein and moisture, depend on the first three. A tenth of the samples has no spectrum,
+record noise. Two outputs, protein and moisture, depend on the first three. A tenth of the samples have no spectrum, and
 another tenth no image. Each source has its own kernel, and ``learn_kernel_weights`` learns the weights of the kernels.
 """
 
@@ -81,8 +81,8 @@ print({name: round(float(error), 3) for name, error in errors.items()})
 # Results
 # -------
 #
-# Left: the sources of each sample. Middle: the weights. Right: errors on new samples, which lack sources like the
-# training samples.
+# Left: the sources of each sample. Middle: the weights. Right: errors on new samples, which lack sources as often as
+# the training samples do.
 
 fig, axes = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained", width_ratios=[1, 1, 1.2])
 observed = np.stack([~np.isnan(X[train][:, columns.start]) for columns in sources.values()])

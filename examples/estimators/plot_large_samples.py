@@ -5,7 +5,8 @@ Nyström landmarks for large samples
 How many landmarks a large sample needs, and how to choose them.
 
 With ``approximation=Nystrom(D)`` a fit never computes an n × n matrix. The test error falls with the number of
-landmarks until it reaches that of the kernel itself; pivoted landmarks need fewer than uniform ones.
+landmarks until it reaches that of the kernel itself; with pivoted landmarks this takes fewer of them than with uniform
+ones.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +32,8 @@ y[rng.random(len(X)) < 0.1] += 5
 test = rng.uniform(-2, 2, (1000, 2))
 
 # %%
-# Ten thousand samples, whose Gram matrix and factorisation would take 5.6 GB. Each fit is certified for its own kernel.
+# The Gram matrix of ten thousand samples and its factorisation would take 5.6 GB. Each fit is certified for its own
+# approximate kernel.
 sizes = [10, 20, 40, 80, 160]
 errors = {}
 for landmarks in ("uniform", "rpcholesky"):

@@ -6,7 +6,7 @@ How to learn which outputs are related, together with the model.
 
 ``LearnedOutputRegressor`` learns the output operator together with the model: a share of the identity, which keeps
 outputs separate, and a low-rank part that couples them. Here ten outputs follow two functions with noise, five outputs
-each, and a tenth of the samples is wrong.
+each, and a tenth of the samples are wrong.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +29,8 @@ train, test = np.arange(60), np.arange(60, 560)
 # Optimisation
 # ------------
 #
-# The model, by its dual problem, and the operator, in closed form, are minimised in turn. The objective falls in every
-# step, and the gap of the joint problem certifies that it reached the minimum.
+# The objective is minimised in turn over the model, through its dual problem, and over the operator, in closed form.
+# It falls in every step, and the gap of the joint problem certifies how close it is to the minimum.
 
 default = OperatorKernelRegressorCV(losses=[Huber("auto")]).fit(X[train], Y[train])
 model = LearnedOutputRegressor(default).fit(X[train], Y[train])
@@ -45,7 +45,7 @@ for name, one in (("identity", default), ("learned operator", model)):
 # Operator
 # --------
 #
-# The operator refers to outputs in units of their scales. It shows the two groups and the signs of the outputs.
+# The operator acts on outputs divided by their scales. It shows the two groups and the signs of the outputs.
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
 true = mixture.T @ mixture / np.outer(default.best_estimator_.scale_, default.best_estimator_.scale_)

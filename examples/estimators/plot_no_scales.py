@@ -2,11 +2,11 @@
 Fits without tuning
 ===================
 
-How to fit a table in any units, with wrong outputs, without choosing a single number.
+How to fit a table in any units, with some wrong outputs, without setting a single parameter.
 
 A kernel, a loss and a penalty all have a scale, and a table comes in whatever units it was written in. The classes with
 cross-validation find these scales from the data. Here the columns of a table are given in five random choices of units,
-and a tenth of its outputs is wrong.
+and a tenth of its outputs are wrong.
 """
 
 import warnings
@@ -31,7 +31,7 @@ dirty[wrong] += 10 * np.std(y)
 # -----
 #
 # A fit with the default bandwidth depends on the units, and warns if they make it useless. The automatic search does
-# not depend on them.
+# not depend on the units.
 
 named, found = [], []
 for _ in range(5):
@@ -58,7 +58,7 @@ print(f"{np.isin(np.arange(30), clipped).sum()} of the 30 wrong outputs are clip
 # ----------------
 #
 # ``search_`` has the leave-one-out errors of all kernels: three families, several bandwidths, and a linear part with
-# four weights. A part of the sample is enough to compare them.
+# four weights. Part of the sample is enough to compare them.
 
 trials = {name: np.array(values) for name, values in model.search_.items()}
 first = trials["robust"] & (trials["n_samples"] == trials["n_samples"].min())

@@ -5,7 +5,7 @@ Output operators for correlated outputs
 When it helps to couple the outputs of a model, and when it does not.
 
 An output operator couples the outputs. ``Covariance()`` estimates it from the training outputs, and ``Matrix(B)`` takes
-it from you. The example compares them with the identity for ten outputs: once these are mixtures of two functions, once
+it from you. The example compares both with the identity for ten outputs, which are either mixtures of two functions or
 ten unrelated functions.
 """
 

@@ -6,7 +6,7 @@ How to find out which columns of a table matter.
 
 By default a kernel gives every column of a table the same weight. ``LearnedMetricRegressor`` learns the weights from
 the gradients of its fits. Here a table has ten columns in ten different units, two outputs depend on three of them, and
-a tenth of the outputs is wrong.
+a tenth of the outputs are wrong.
 """
 
 import matplotlib.pyplot as plt
@@ -40,7 +40,7 @@ print("held-out errors of the rounds:", np.round(model.history_, 3), "kept:", mo
 # Relevances
 # ----------
 #
-# The share of each column in the squared gradients of the predictions, whatever the units of the columns.
+# A relevance is the share of a column in the squared gradients of the predictions. It does not depend on the units.
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 _ = plot_relevances(model, ax)
@@ -49,8 +49,8 @@ _ = plot_relevances(model, ax)
 # Gradients
 # ---------
 #
-# ``gradient`` returns the derivative of every prediction with respect to every column, in their units. Here that of the
-# first output with respect to the third column is compared with the true one.
+# ``gradient`` returns the derivative of every prediction with respect to every column, in their units. The figure
+# compares the derivative of the first output with respect to the third column with the true one.
 
 found = model.gradient(X[test], almost_everywhere=True)
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")

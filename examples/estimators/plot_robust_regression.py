@@ -2,7 +2,7 @@
 Outliers: Huber loss and square loss
 ====================================
 
-How the Huber loss resists wrong outputs, and how to read off which samples were wrong.
+How the Huber loss resists wrong outputs, and how its dual variables point to them.
 
 One output vector in seven is grossly wrong. The square loss follows the wrong ones; the Huber loss bounds the influence
 of each sample, and its dual variables show which samples were clipped.
@@ -32,7 +32,7 @@ Y[is_outlier] += rng.uniform(2, 6, (20, 2))
 # Two fits
 # --------
 #
-# Same kernel, same ``lam``. The test error is the mean squared distance to the noise-free outputs.
+# Both fits have the same kernel and ``lam``. The test error is the mean squared distance to the noise-free outputs.
 
 X_test = np.linspace(0, 5, 300)[:, None]
 models = {}

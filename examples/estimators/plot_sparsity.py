@@ -4,8 +4,8 @@ Sparsity and accuracy of ε-insensitive losses
 
 How many samples an ε-insensitive loss leaves out of the model, and what that costs.
 
-The ε-insensitive losses ignore residuals shorter than epsilon. The dual variables of those samples are zero, and the
-samples are not needed for prediction. So a larger epsilon gives a smaller model; its effect on the error depends on
+The ε-insensitive losses ignore residuals shorter than epsilon. Samples with such residuals have zero dual variables and
+are not needed for prediction. A larger epsilon therefore gives a smaller model; its effect on the error depends on
 ``lam``.
 """
 
@@ -43,7 +43,7 @@ for lam in (1e-3, 1e-6):
     results[lam] = np.array(rows)
 
 # %%
-# Sparsity sets in when epsilon comes near the norm of the noise. With the larger ``lam``, every epsilon above zero
+# Sparsity sets in as epsilon approaches the norm of the noise. With the larger ``lam``, every epsilon above zero
 # costs accuracy, little at first. With the smaller one, which is far too small for these data, epsilon takes over some
 # of the regularisation: the error falls before it rises, though not to the level of the larger ``lam``.
 

@@ -2,7 +2,7 @@
 Several channels and derivatives of curves
 ==========================================
 
-How to predict curves with several channels, at any points, and their derivatives.
+How to predict curves with several channels, and their derivatives, at any points.
 
 An output may have several channels, such as the coordinates of a moving point. A matrix between the channels couples
 them. Curves can be predicted at any points, and with a smooth output kernel their derivatives too.
@@ -46,7 +46,8 @@ print(f"outputs {Y.shape}, of the second channel {np.sum(~np.isnan(Y[:, :, 1]).a
 #
 # ``channels`` is a positive semidefinite matrix; the default, the identity, does not couple the channels. The output
 # kernel is Gaussian, and predictions are made on a finer grid than that of the training curves. The outputs are not
-# centred: the curves oscillate around zero, and the mean of the second channel would be that of only eight curves.
+# centred: the curves oscillate around zero, and the mean of the second channel would be estimated from only eight
+# curves.
 
 settings = {"kernel": Gaussian(1.0), "output_kernel": Gaussian(20.0), "lam": 1e-5, "center": False}
 matrices = {"apart": None, "coupled": np.array([[1.0, 0.9], [0.9, 1.0]])}

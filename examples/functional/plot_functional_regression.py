@@ -71,7 +71,7 @@ plot_point_scores(robust.point_outlier_score_[:40], ax, is_outlier=wrong.is_outl
 plt.show()
 
 # %%
-# Most of the wrong points are found. Those that are not were drawn close to the value that they replaced.
+# Most of the wrong points are found. The others happen to lie close to the value that they replaced.
 #
 # Outlying curves
 # ---------------

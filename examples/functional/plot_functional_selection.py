@@ -4,8 +4,8 @@ Model selection for curves
 
 How to choose loss and penalty for curves when held-out curves may be wrong too.
 
-``FunctionalRegressorCV`` cross-validates a grid of losses and ``lam`` on one factorisation. Held-out curves may be
-wrong too, so with outliers use the median of the errors instead of their mean.
+``FunctionalRegressorCV`` cross-validates a grid of losses and ``lam`` on one factorisation. With outliers, use the
+median of the held-out errors instead of their mean.
 """
 
 import matplotlib.pyplot as plt
@@ -32,9 +32,9 @@ losses = [Huber(kappa) for kappa in (0.05, 0.1, 0.3, 1.0)]
 # Mean and median errors
 # ----------------------
 #
-# One training curve in ten is of another kind, and large. No model predicts those curves, so they dominate the mean of
-# the held-out errors. The median measures how well an ordinary curve is predicted. The curves can also be centred by
-# their mean or their median.
+# One training curve in ten is of another kind, with large values. No model predicts those curves, so they dominate the
+# mean of the held-out errors. The median measures how well an ordinary curve is predicted. The curves can also be
+# centred by their mean or their median.
 
 models = {}
 for center in (True, "median"):
@@ -46,8 +46,8 @@ for center in (True, "median"):
         models[center, aggregate] = model
 
 # %%
-# With the mean curve as centre, which the wrong curves have shifted, the mean error chooses the largest ``lam`` of the
-# grid, and a useless model. The median error chooses well with either centre.
+# The wrong curves shift the mean curve. With that as the centre, the mean error selects the largest ``lam`` of the
+# grid, and so a useless model. The median error selects a good model with either centre.
 #
 # Errors over the grid
 # --------------------

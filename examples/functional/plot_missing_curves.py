@@ -2,7 +2,7 @@
 Sparsely observed curves
 ========================
 
-How to fit curves that were seen at a few points each, without interpolating them.
+How to fit curves that were each observed at only a few points, without interpolating them.
 
 Four points in five of the training outputs are removed at random, which leaves some twelve points per curve, at
 different places. ``FunctionalRegressor`` takes them as they are. A curve has dual variables only where it was observed,
@@ -51,7 +51,7 @@ print(f"the two fits differ by {difference:.0e}, relative gap {from_nan.duality_
 # -----------------------------
 #
 # The same model is fitted to the complete curves, to the observed points, and to curves completed by linear
-# interpolation (and constants beyond the observed points), as a method that needs complete curves would require.
+# interpolation (constant beyond the observed points), as a method that needs complete curves would require.
 
 filled = np.array([np.interp(t, points, values) for points, values in ragged])
 fits = {
@@ -63,8 +63,8 @@ for name, model in fits.items():
     print(f"{name:18} test error {np.mean(curve_errors(truth, model.predict(test.X))):.4f}")
 
 # %%
-# Four training curves with their observed points and the predictions. The second figure has two test curves as thin
-# lines.
+# The first figure shows four training curves with their observed points and the predictions; the second shows two test
+# curves as thin lines.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 plot_curves(sparse[:4], left, predicted=from_nan.predict(train.X[:4]), grid=t)

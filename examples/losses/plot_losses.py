@@ -31,7 +31,7 @@ duals = np.linspace(-2.5, 2.5, 501)[:, None]
 # Sparse and robust losses in one dimension
 # -----------------------------------------
 #
-# Residuals and duals are rows, here with one entry. The value is infinite where a curve ends.
+# Residuals and duals are rows, here with one entry each. The value is infinite beyond the end of a curve.
 
 
 def draw(losses):
@@ -60,8 +60,8 @@ draw([Norm(0.8), Power(3.0), Exponential(0.5), NormLog(0.8), Ball(0.7)])
 # ``NormLog`` is the convex envelope of t log t, constant up to 1/e. ``Ball`` is a constraint: zero inside, infinite
 # outside.
 #
-# ``MaxMargin`` depends on the inner product of prediction and target, so it needs the targets. Estimators bind them;
-# outside of an estimator call ``bind``. With the target 1 it is the hinge loss.
+# ``MaxMargin`` depends on the inner product of prediction and target, so it needs the targets. Estimators bind the
+# targets; outside an estimator, call ``bind``. With the target 1 it is the hinge loss.
 
 hinge = MaxMargin().bind(np.ones_like(residuals))
 print(hinge.value(residuals)[[0, 300, 400, 600]])  # at the residuals -3, 0, 1, 3
@@ -71,7 +71,7 @@ print(hinge.value(residuals)[[0, 300, 400, 600]])  # at the residuals -3, 0, 1, 
 # -----------------------
 #
 # By definition the conjugate at a is the supremum of a r - loss(r) over r. Computed on a fine grid, it agrees with the
-# formula up to the width of the grid.
+# formula up to the spacing of the grid.
 
 grid = np.linspace(-10, 10, 40001)[:, None]
 chosen = [

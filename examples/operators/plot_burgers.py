@@ -2,10 +2,10 @@
 Burgers' equation from 150 solutions
 ====================================
 
-How to learn the solution operator of an equation from a few solutions.
+How to learn the solution operator of a differential equation from a few solutions.
 
-The model maps an initial state to the state at time 1. Its kernel is equivariant, since a shifted state has a shifted
-solution, and learns which frequencies matter. A plain kernel needs many more solutions for the same error.
+The model maps an initial state to the state at time 1. Its kernel is equivariant, because a shifted state has a shifted
+solution, and its frequency weights are learned. A plain kernel has a much larger error on the same solutions.
 """
 
 import matplotlib.pyplot as plt

@@ -6,7 +6,7 @@ How to build the symmetries of a square into a kernel for fields.
 
 The model maps the coefficient of a porous square, which has two values, to the pressure of a fluid in it. If the
 coefficient is rotated or flipped, so is the pressure. A kernel with this symmetry learns as much from one pair as
-others from eight.
+another kernel from all eight images of it.
 """
 
 import matplotlib.pyplot as plt

@@ -1,12 +1,12 @@
 """
-Curves at the wrong input
-=========================
+Curves paired with the wrong input
+==================================
 
 How to find curves that look normal but belong to another input.
 
-A tenth of the output curves are swapped: each is an ordinary curve, at the input of another one. Detectors that only
-look at the curves cannot find them. A model of the other samples can, because it predicts what each curve should have
-been.
+A tenth of the output curves are swapped: each is an ordinary curve, paired with the input of another. Detectors that
+look only at the curves cannot find them. A model of the other samples can, because it predicts what each curve should
+be.
 """
 
 import matplotlib.pyplot as plt

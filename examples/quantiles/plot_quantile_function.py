@@ -4,7 +4,7 @@ All quantiles in one fit
 
 How to learn all quantiles of an output in one fit.
 
-``QuantileFunctionRegressor`` learns the quantiles of all levels at once. The fit is certified, and quantiles can be
+``QuantileFunctionRegressor`` treats a quantile as a function of its level. The fit is certified, and quantiles can be
 predicted at any level.
 """
 

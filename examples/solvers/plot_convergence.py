@@ -30,7 +30,8 @@ solvers = [
 ]
 
 # %%
-# A run that ends at ``max_iter`` warns, keeps its best point and says so in ``status_``, which is expected here.
+# A run that reaches ``max_iter`` warns, keeps its best point and says so in ``status_``. Some runs below do this on
+# purpose.
 
 fig, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", sharey=True)
 for ax, lam in zip(axes, (1e-2, 1e-5), strict=True):
@@ -56,7 +57,7 @@ plt.show()
 
 # %%
 # With the moderate ``lam`` all five converge. With the small one the proximal gradient method and block coordinate
-# descent are far from convergence when they are stopped. The accelerated method takes some thirty times as many
-# iterations as before, Douglas-Rachford splitting about five times as many, and Newton's method few in both cases.
-# Iterations do not cost the same: Newton's method solves linear systems in every step, and Douglas-Rachford splitting
-# makes one eigendecomposition before the first.
+# descent are far from convergence when they are stopped. The accelerated method takes about thirty times as many
+# iterations as before, Douglas-Rachford splitting about five times as many, and Newton's method needs few in both
+# cases. Iterations do not cost the same: Newton's method solves linear systems in every step, and Douglas-Rachford
+# splitting makes one eigendecomposition before the first.

@@ -30,15 +30,15 @@ y[rng.random(2000) < 0.1] += 2
 X = x[:, None]
 
 # %%
-# With 12 landmarks the approximate problem can be solved to any gap, but the exact problem is not solved; only its own
-# certificate shows this.
+# With 12 landmarks the approximate problem can be solved to any gap, but this does not solve the exact problem; only
+# the exact certificate shows it.
 
 settings = {"loss": Huber(0.2), "lam": 3e-5, "tol": 1e-5}
 thin = OperatorKernelRegressor(Laplacian(10.0), approximation=Nystrom(12), certificate="exact", **settings).fit(X, y)
 print(f"12 landmarks: gap {thin.history_[-1][1]:.1e} with its own kernel, {thin.duality_gap_:.1e} with the exact one")
 
 # %%
-# The exact fit starts with 6 √n landmarks of its own. At level INFO it logs the number of passes and the remaining
+# The exact fit starts from 6 √n landmarks of its own. At level INFO it logs the number of passes and the remaining
 # time.
 
 logging.getLogger("fenchel").setLevel(logging.INFO)

@@ -47,7 +47,7 @@ print(", ".join(f"{word} at {np.round(x, 1)}" for x, word in zip(X[:3], words[:3
 
 
 def counts(word):
-    """Return how often each letter and each pair of letters is in a word."""
+    """Return how often each letter and each pair of letters occurs in a word."""
     marked = f"^{word}$"
     return Counter(word) + Counter(a + b for a, b in pairwise(marked))
 
@@ -70,8 +70,8 @@ print(np.round(words_kernel(["baka", "bane", "lotu"], ["baka", "bane", "lotu"]),
 # Fit and predict
 # ---------------
 #
-# Outputs are passed as a list, and predictions are an array of objects. The default decoder returns the nearest
-# training word.
+# Outputs are passed as a list, and predictions are returned as an array of objects. The default decoder returns the
+# nearest training word.
 
 model = StructuredPredictor(Gaussian(1.0), output_kernel=words_kernel, loss=Huber(0.5), lam=1e-3).fit(X, words)
 found = model.predict(X_test)
@@ -105,10 +105,10 @@ for name, kernel in input_kernels.items():
 
 # %%
 # With the sum, three in four of the unseen words are found if they are among the candidates; with the kernel of both
-# dials hardly any.
+# dials, hardly any are.
 #
-# The squared distances between the candidates and the predictions of the sum for the 25 positions of the dials. A cross
-# marks the true word, in red if it was never seen.
+# The figure shows the squared distances between the candidates and the predictions of the sum, for the 25 positions of
+# the dials. A cross marks the true word, in red if it was never seen.
 
 places = np.array([[a, b] for a in range(5) for b in range(5)], dtype=float)
 distances = model.decision_scores(places, vocabulary)

@@ -6,7 +6,7 @@ How to rank a list of candidates for each sample, as in the identification of mo
 
 When molecules are identified from spectra, each spectrum comes with a list of candidate molecules. The model maps a
 spectrum into the feature space of a kernel on fingerprints, and the candidates are ranked by their distance to that
-point. Molecules and spectra are simulated here: bags of fragments.
+point. Here the molecules and spectra are simulated, as bags of fragments.
 """
 
 import matplotlib.pyplot as plt
@@ -54,8 +54,8 @@ train, test = molecules(400), molecules(200)
 X, Y, X_test = spectra(train), fingerprints(train), spectra(test)
 
 # %%
-# Each test molecule has a list of candidates: the molecule itself and similar ones, with one to three fragments more or
-# less. The lists have different lengths, and the fingerprints need not be in the training sample.
+# Each test molecule has a list of candidates: the molecule itself and similar ones, with one to three fragments added
+# or removed. The lists have different lengths, and the fingerprints need not be in the training sample.
 
 candidates, place = [], []
 for molecule in test:
@@ -100,9 +100,9 @@ for name, output_kernel in kernels.items():
 print(f"drawn at random        top 1 {np.mean([1 / size for size in sizes]):.2f}")
 
 # %%
-# The linear kernel is the best on these data, in which a spectrum is a sum over fragments; for other data choose on
-# held-out samples. The narrower the Gaussian, the worse the ranking: with ``gamma=3`` the first candidate is right no
-# more often than a random one.
+# The linear kernel is best on these data, where a spectrum is a sum over fragments; for other data, choose on held-out
+# samples. The narrower the Gaussian, the worse the ranking: with ``gamma=3`` the first candidate is right no more often
+# than a random one.
 #
 # The norm of a candidate
 # -----------------------
@@ -118,7 +118,7 @@ for name, rank in (("distance", found["linear"]), ("product alone", ranks(produc
     print(f"{name:14} top 1 {np.mean(rank < 1):.2f}, top 10 {np.mean(rank < 10):.2f}")
 
 # %%
-# The share of the test molecules whose true fingerprint is among the first k.
+# The figure shows the share of the test molecules whose true fingerprint is among the first k.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 k = np.arange(1, 31)

@@ -2,10 +2,10 @@
 Decisions with costs
 ====================
 
-How to make decisions with the smallest cost, with the option to ask an expert.
+How to make the decisions with the smallest expected cost, including the decision to ask an expert.
 
-A task loss is the cost of a decision. With the loss trick the decisions need not be the classes: one may also ask a
-doctor. The data are scikit-learn's diabetes records; patients with a disease progression above 150 count as ill.
+A task loss is the cost of a decision. With the loss trick the decisions need not be the classes: asking a doctor can be
+one of them. The data are scikit-learn's diabetes records; patients with a disease progression above 150 count as ill.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ from fenchel.task_losses import LossMatrix, ZeroOne
 # -------------------
 #
 # Rows are decisions, columns are classes. Missing an illness costs five times as much as a false alarm; in the third
-# case one may ask, for less than half the cost of a false alarm.
+# case it is also possible to ask, for less than half the cost of a false alarm.
 
 data = load_diabetes()
 labels = np.where(data.target > 150, "ill", "well")

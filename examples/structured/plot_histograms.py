@@ -2,7 +2,7 @@
 Histograms as outputs
 =====================
 
-How to predict histograms with a loss that fits them.
+How to predict histograms with a loss designed for them.
 
 The lower half of a digit is predicted from its upper half. An image is treated as a histogram of ink, and the loss is
 the squared Hellinger distance: its decoder has a closed form, and returns images that are not in the training sample.
@@ -30,7 +30,7 @@ X, X_test, Y, Y_test = train_test_split(upper, lower, train_size=600, test_size=
 # Three losses
 # ------------
 #
-# The loss of a Gaussian kernel is decoded among the training images, the two losses for histograms on the whole
+# The loss of a Gaussian kernel is decoded among the training images, the two losses for histograms over the whole
 # simplex.
 
 models = {}

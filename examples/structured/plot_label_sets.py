@@ -20,7 +20,7 @@ from fenchel.losses import Huber
 # Data
 # ----
 #
-# There are nine labels in three groups, with exactly one label per group. So 27 of the 512 sets are possible, and the
+# There are nine labels in three groups, with exactly one label per group. Only 27 of the 512 sets are possible, and the
 # model is not told which.
 
 rng = np.random.default_rng(0)
@@ -64,7 +64,7 @@ print(f"with the Gaussian kernel a prediction has {model.dual_coef_.shape[1]} co
 # Wrong sets
 # ----------
 #
-# Three training samples in ten are now given the same set, like a form that was sent with its default answers; for a
+# Three training samples in ten are now given the same set, as if a form had been sent with its default answers; for a
 # few of them it is the true set. The square loss and Huber losses with three thresholds are fitted to these data; the
 # test sample is clean.
 
@@ -78,9 +78,9 @@ for loss in ("square", Huber(0.4), Huber(0.2), Huber(0.1)):
     report(str(loss), models[str(loss)])
 
 # %%
-# The smaller ``kappa``, the less harm the wrong sets do. But outlier scores are most informative if ``kappa`` is above
-# the residuals of most samples: a score of 1 means that a sample was clipped, and with a small ``kappa`` many correct
-# samples are clipped too.
+# The smaller ``kappa`` is, the less harm the wrong sets do. But outlier scores are most informative if ``kappa`` is
+# above the residuals of most samples: a score of 1 means that a sample was clipped, and with a small ``kappa`` many
+# correct samples are clipped too.
 
 for name, model in list(models.items())[1:]:
     clipped = model.outlier_score_ > 0.999

@@ -20,7 +20,7 @@ from fenchel.kernels import Gaussian
 # Data
 # ----
 #
-# The outputs are noisy points of the plane on one of two branches, in two of three cases the upper one. The input
+# The outputs are noisy points in the plane on one of two branches, two times in three the upper one. The input
 # determines the position along the branch, but not the branch.
 
 
@@ -56,8 +56,8 @@ for name, model in models.items():
     print(f"{name:14} distance to the nearer branch: mean {errors.mean():.3f}, largest {errors.max():.3f}")
 
 # %%
-# The mean lies between the branches. The nearest training outputs are near the upper branch, except for their noise.
-# The pre-images are nearer, since they need not be training outputs.
+# The mean lies between the branches. The nearest training outputs lie on the upper branch up to their noise. The
+# pre-images are closer to it, since they need not be training outputs.
 
 fig, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained", sharex=True, sharey=True)
 for ax, (name, points) in zip(axes, found.items(), strict=True):

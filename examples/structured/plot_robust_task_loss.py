@@ -1,11 +1,11 @@
 """
-Robust task losses that are not convex
-======================================
+Non-convex robust task losses
+=============================
 
-How to fit a robust loss that is not convex.
+How to predict with a robust loss that is not convex.
 
 One output in six is wrong, and all wrong ones are on one side, which biases a convex loss. The Cauchy loss is not
-convex. The loss trick can still use it, since the loss is only minimised in prediction, over one number.
+convex. The loss trick can still use it, since the loss is minimised only at prediction time, over one number.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +30,7 @@ y[wrong] = rng.uniform(1.5, 3.5, 50)
 # Three losses
 # ------------
 #
-# ``lams`` is chosen by cross-validation on each loss. Least squares is kernel ridge regression.
+# ``lam`` is chosen from ``lams`` by cross-validation on each loss. Least squares is kernel ridge regression.
 
 grid = np.linspace(-1, 1, 300)
 models = {}
@@ -44,8 +44,9 @@ for loss in (LeastSquares(), Absolute(), Cauchy(0.1)):
 # Weighted loss of one input
 # --------------------------
 #
-# For one input, the weighted loss as a function of the prediction. The Cauchy loss decreases again near the outliers,
-# and has another minimum there if there are more of them. The search is global and finds the lowest minimum.
+# The figure shows the weighted loss of one input as a function of the prediction. The Cauchy loss decreases again near
+# the outliers, and would have another minimum there if there were more of them. The search is global and finds the
+# lowest minimum.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.scatter(x, y, s=8, color="0.7")

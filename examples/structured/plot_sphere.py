@@ -65,9 +65,9 @@ for name, loss in losses.items():
     print(f"{name:18} lam {models[name].lam_:.0e}, angle to the curve: median {np.median(errors[name]):4.1f} degrees")
 
 # %%
-# Means are drawn towards the stuck sensor: that of the squared angle, in which distant readings count most, even more
-# than that of the coordinates. The median, which minimises the angle itself, is robust. The diffusion distance ignores
-# the stuck readings.
+# Means are drawn towards the stuck sensor. The mean for the squared angle, in which distant readings count most, is
+# drawn even more than the mean of the coordinates. The median, which minimises the angle itself, is robust. The
+# diffusion distance ignores the stuck readings.
 
 sides = np.linspace(0, 2 * np.pi, 61)
 heights = np.linspace(0, np.pi, 31)
@@ -104,7 +104,7 @@ plt.show()
 # Weighted losses of one input
 # ----------------------------
 #
-# For one input, the weighted losses of all directions, as a map of longitude and latitude, dark where they are
+# For one input, the maps show the weighted losses of all directions by longitude and latitude, dark where they are
 # smallest. The diffusion distance has two minima, one at the stuck sensor, and the search finds the lower one. The
 # squared angle has a single minimum in between.
 

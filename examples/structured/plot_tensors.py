@@ -2,7 +2,7 @@
 Positive definite matrices as outputs
 =====================================
 
-How to predict positive definite matrices that stay positive definite.
+How to predict matrices that are guaranteed to be positive definite.
 
 A positive definite matrix can be drawn as an ellipse, such as the diffusion of water in tissue. Ridge regression of its
 entries predicts ellipses that are too thick, and matrices that may not be positive definite. This example compares
@@ -21,7 +21,7 @@ from fenchel.task_losses import AffineInvariant, LeastSquares, LogEuclidean
 # Data
 # ----
 #
-# A narrow ellipse turns by a right angle. Each reading is the covariance of twelve draws. In one reading of five the
+# A narrow ellipse turns by a right angle. Each reading is the covariance of twelve draws. In one reading in five the
 # sensor has failed and shows a large circle.
 
 
@@ -63,9 +63,9 @@ for name, loss in losses.items():
     print(f"{name:26} median error {np.median(errors):.2f}, area {np.median(areas):.1f} times the true one")
 
 # %%
-# Means of the entries are thick and round, and failed readings make this worse. The squared distances of matrices
+# Means of the entries are thick and round, and failed readings make this worse. The squared distances between matrices
 # average on the manifold, where failed readings count less, but still count. The median, which minimises the last loss,
-# ignores them.
+# hardly notices them.
 
 fig, axes = plt.subplots(len(found), 1, figsize=(10, 7), layout="constrained", sharex=True, sharey=True)
 for ax, (name, matrices) in zip(axes, found.items(), strict=True):

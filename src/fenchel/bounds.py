@@ -1,4 +1,4 @@
-"""Generalization bounds for fitted models, from algorithmic stability."""
+"""Generalisation bounds for fitted models, from algorithmic stability."""
 
 import math
 from dataclasses import dataclass

@@ -65,10 +65,10 @@ def rotated(problem: DualProblem) -> DualProblem:
 
 @dataclass(frozen=True)
 class Compact:
-    """A problem whose rows hold only the coordinates that are there, (n, q) with q the largest number of one sample."""
+    """A problem whose rows hold only observed coordinates, (n, q), where q is the largest number in a sample."""
 
     problem: DualProblem
-    columns: np.ndarray  # (n, q), where each of them was
+    columns: np.ndarray  # (n, q), original column of each coordinate
     n_columns: int
 
     def forward(self, rows: Array) -> Array:
@@ -76,17 +76,18 @@ class Compact:
         return np.take_along_axis(rows, self.columns, axis=1)
 
     def back(self, rows: Array) -> Array:
-        """Return rows in the original coordinates, zero where there was nothing."""
+        """Return rows in the original coordinates, zero where nothing was observed."""
         original = np.zeros((len(rows), self.n_columns), dtype=rows.dtype)
         np.put_along_axis(original, self.columns, rows, axis=1)
         return original
 
 
 def compact(problem: DualProblem) -> Compact | None:
-    """Return the problem of the values that are there, ``None`` if it would gain nothing or the loss looks at points.
+    """Return the problem of the observed values, ``None`` if that gains nothing or the loss acts on points.
 
-    Curves with points of their own have a few values on a long union of points. The Gram matrix of all values, whose
-    product takes (n q)^2 operations, then replaces the products with both sides of a Kronecker product, n p (n + p).
+    Curves that share no points have few values each, on a long union of points. The Gram matrix of all values, whose
+    product takes (n q)^2 operations, then replaces the products with both sides of a Kronecker product, which take n p
+    (n + p).
     """
     gram, targets = problem.gram, problem.targets
     if not has_gaps(problem) or problem.loss.profile is None or not is_numpy(targets):

@@ -78,4 +78,4 @@ class ScaleWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """Data about which a model can say little: contradictory outputs, text among numbers, inputs far from others."""
+    """The data allow no useful model or prediction: contradictory outputs, text among numbers, far inputs."""

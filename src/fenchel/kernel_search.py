@@ -352,7 +352,7 @@ class Ridge:
     vectors: np.ndarray
     weights: np.ndarray
     scale: float  # mean diagonal
-    groups: tuple[np.ndarray, ...] = ()  # places of samples that are left out together; none: each on its own
+    groups: tuple[np.ndarray, ...] = ()  # indices of samples left out together; empty if each is left out alone
 
     @classmethod
     def of(cls, matrix: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None) -> "Ridge":

@@ -44,8 +44,8 @@ def standardized_targets(
     by : {"column", "all"}, default="column"
         Whether every output has its own scale, or all share one, as the points of a curve do.
     robust : bool, default=False
-        Whether to use the median and the median absolute deviation instead of mean and standard deviation. For an
-        output of which more than half is one number, the median deviation is zero and the standard deviation is used.
+        Whether to use the median and the median absolute deviation instead of mean and standard deviation. If more than
+        half of the values of an output are equal, the median deviation is zero and the standard deviation is used.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The command line, one module for each command; the only package that prints."""
+"""The command line, with one module per command; the only package that prints."""
 
 from fenchel import __version__
 from fenchel.cli.groups import LazyGroup, click

@@ -1,4 +1,4 @@
-"""The work of ``fenchel datasets``."""
+"""Implementation of ``fenchel datasets``."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ __all__ = ["build_files", "check", "fetch_files", "list_files", "path", "source"
 
 
 def list_files(as_json: bool) -> None:
-    """Print each data set, its size and how many of its files are there."""
+    """Print each data set with its size and the number of its files that are present."""
     rows: dict[str, list[int]] = {}
     for known in known_files().values():
         is_there = (data_folder() / known.name).is_file()
@@ -63,7 +63,7 @@ def path(name: str | None) -> None:
 
 
 def check(names: tuple[str, ...], as_json: bool) -> None:
-    """Compare the files of some data sets, or of all, with their checksums; exit with 1 if one is damaged."""
+    """Compare the files of some or all data sets with their checksums; exit with status 1 if one is damaged."""
     _known(names)
     states = {known.name: _state(known, state) for known, state in check_files(list(names))}
     if as_json:
@@ -74,7 +74,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def _state(known: KnownFile, state: str) -> str:
-    """Return the state of a file; one that was built has other bytes than the known file and the same content."""
+    """Return the state of a file; a built file has the content of the known file, but other bytes."""
     if state != "damaged":
         return state
     try:
@@ -84,7 +84,7 @@ def _state(known: KnownFile, state: str) -> str:
 
 
 def fetch_files(names: tuple[str, ...], url: str | None) -> None:
-    """Download the absent and damaged files of some data sets."""
+    """Download the missing and damaged files of some data sets."""
     _known(names)
     with rich_progress.Progress(transient=True) as bar:
         for known, state in list(check_files(list(names))):

@@ -1,4 +1,4 @@
-"""``fenchel datasets``: its commands. The work is in ``data_files``, which is imported when one of them runs."""
+"""Commands of ``fenchel datasets``, implemented in ``data_files``, which is imported when one of them runs."""
 
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +14,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def datasets_command() -> None:
     """Data files that the experiments and the loaders of fenchel.datasets read.
 
-    They are looked for in the folder FENCHEL_DATA, ~/fenchel_data by default, and fetched from the address
-    FENCHEL_DATA_URL if it is set. Without a copy, most of them are built from public originals.
+    They are read from the folder FENCHEL_DATA, ~/fenchel_data by default, and fetched from the address FENCHEL_DATA_URL
+    if it is set. Without a copy, most of them can be built from public originals.
 
     \b
       fenchel datasets list
@@ -27,7 +27,7 @@ def datasets_command() -> None:
 @command("list")
 @_JSON
 def list_command(as_json: bool) -> None:
-    """List the data sets with their sizes and how many of their files are there.
+    """List the data sets with their sizes and the number of their files that are present.
 
     \b
       fenchel datasets list
@@ -52,7 +52,7 @@ def path_command(name: str | None) -> None:
 def check_command(names: tuple[str, ...], as_json: bool) -> None:
     """Compare files with their checksums.
 
-    Without NAMES, those of all data sets. The exit status is 1 if one is damaged; an absent file is not an error.
+    Without NAMES, check all data sets. The exit status is 1 if a file is damaged; a missing file is not an error.
 
     \b
       fenchel datasets check
@@ -79,8 +79,8 @@ def source_command(name: str) -> None:
 def build_command(names: tuple[str, ...], folder: Path) -> None:
     """Build data files from downloaded originals, and check them.
 
-    Shapes and sums of the result are compared with those of the known file; nothing is written if they differ.
-    "fenchel datasets source NAME" says which originals are needed and where they are.
+    The shapes and sums of the result are compared with those of the known file; nothing is written if they differ.
+    "fenchel datasets source NAME" says which originals are needed and where to get them.
 
     \b
       fenchel datasets build dti
@@ -93,7 +93,7 @@ def build_command(names: tuple[str, ...], folder: Path) -> None:
 @click.argument("names", nargs=-1, required=True)
 @click.option("--url", help="Where the files are.  [default: FENCHEL_DATA_URL]")
 def fetch_command(names: tuple[str, ...], url: str | None) -> None:
-    """Download absent and damaged files from a copy of the data folder.
+    """Download missing and damaged files from a copy of the data folder.
 
     \b
       fenchel datasets fetch dti --url https://example.org/fenchel_data

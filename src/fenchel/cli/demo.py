@@ -1,4 +1,4 @@
-"""``fenchel demo``: its options. The work is in ``demonstration``, which is imported when the command runs."""
+"""Options of ``fenchel demo``, implemented in ``demonstration``, which is imported when the command runs."""
 
 from importlib import import_module
 from pathlib import Path

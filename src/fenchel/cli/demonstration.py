@@ -1,4 +1,4 @@
-"""The work of ``fenchel demo``: fit, print, draw."""
+"""Implementation of ``fenchel demo``: fit, print and draw."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ __all__ = ["run"]
 
 
 def run(output: Path) -> None:
-    """Run the demonstration, print its table, write its picture and its page."""
+    """Run the demonstration, print its table, and write its picture and its page."""
     with rich_progress.Progress(transient=True) as bar:
         task = bar.add_task("models chosen and fitted", total=None)
         found = demo.run(lambda done, total: bar.update(task, completed=done, total=total))

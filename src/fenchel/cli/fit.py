@@ -1,4 +1,4 @@
-"""``fenchel fit``: its options. The work is in ``fitting``, which is imported when there is something to fit."""
+"""Options of ``fenchel fit``, implemented in ``fitting``, which is imported when the command runs."""
 
 from importlib import import_module
 from pathlib import Path
@@ -72,7 +72,7 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 def fit_command(data: Path, test_size: float, seed: int, model_file: Path | None, report_file: Path | None,
                 as_json: bool, **options: Any) -> None:  # fmt: skip
     """Fit a model to a table."""
-    for file in (model_file, report_file):  # before the work, not after it
+    for file in (model_file, report_file):  # fail before the fit, not after it
         if file is not None and not file.absolute().parent.is_dir():
             raise click.UsageError(f"There is no folder {file.parent} for {file.name}.")
     import_module("fenchel.cli.fitting").run(data, test_size, seed, model_file, report_file, as_json, options)

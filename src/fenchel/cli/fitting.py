@@ -1,4 +1,4 @@
-"""The work of ``fenchel fit``: read, fit, save, print."""
+"""Implementation of ``fenchel fit``: read, fit, save and print."""
 
 import json
 import math
@@ -32,10 +32,10 @@ from fenchel.solvers import watched
 
 __all__ = ["run"]
 
-_POOR = 0.1  # R² below which a loss that clips most rows is taken for one in the wrong units
-_MOST_TARGETS = 20  # whose errors are printed
-_JACKKNIFE = 2000  # most rows for which intervals leave out one row at a time: the model holds a square of them
-_NOT_CONVERGED = 3  # exit status of a fit that was kept, but is not within tol
+_POOR = 0.1  # R² below which a loss that clips most rows is taken to be in the wrong units
+_MOST_TARGETS = 20  # maximum number of targets whose errors are printed
+_JACKKNIFE = 2000  # maximum number of rows n for jackknife+, whose model holds n × n numbers
+_NOT_CONVERGED = 3  # exit status of a fit whose gap is above tol
 
 
 def run(
@@ -47,9 +47,9 @@ def run(
     as_json: bool,
     options: dict[str, Any],
 ) -> None:
-    """Fit the model that the options describe, and end the process with its status."""
+    """Fit the model that the options describe, and exit with its status."""
     if model_file is not None:
-        require("skops.io", extra="persist")  # before the work, not after it
+        require("skops.io", extra="persist")  # fail before the fit, not after it
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         regressor = _regressor(options)
@@ -67,7 +67,7 @@ def run(
         seconds = time.perf_counter() - start
         for one in (estimator, regressor.estimator_, getattr(regressor.conformal_, "estimator", estimator)):
             if hasattr(one, "progress"):
-                one.set_params(progress=None)  # the bar is no part of the model
+                one.set_params(progress=None)  # the progress bar is not part of the model
         found = _result(regressor, test, seconds)
     found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
     if model_file is not None:
@@ -97,7 +97,7 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
     if curves and center != "auto":
         settings["center"] = {"mean": True, "median": "median", "none": False}[center]
     elif center != "auto":
-        settings["center"] = False  # the table does it
+        settings["center"] = False  # TableRegressor centres the targets
     if is_one_fit:
         settings.update(loss=losses[0] if losses else "square", lam=1e-3 if lam is None else lam, max_iter=max_iter)
         estimator: Any = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
@@ -117,7 +117,7 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
 
 
 def _conformal(estimator: Any, options: dict[str, Any], n_rows: int) -> ConformalRegressor:
-    """Return a model with intervals: of each target on its own, of a curve at all points at once."""
+    """Return a model with intervals: one for each target, or one band for all points of a curve."""
     method = "jackknife+" if n_rows <= _JACKKNIFE else "cv+"
     return ConformalRegressor(estimator, options["coverage"], method=method, joint=options["curves"])
 
@@ -144,7 +144,7 @@ def _split(table: Table, share: float, seed: int) -> tuple[Table, Table | None]:
 
 @contextmanager
 def _progress(estimator: Any) -> Iterator[None]:
-    """Show a bar with the pairs of a cross-validation that are done, and the gap that the solver is at."""
+    """Show a progress bar with the finished pairs of a cross-validation, and the current gap of the solver."""
     columns = (
         rich_progress.SpinnerColumn(),
         rich_progress.TextColumn("{task.description}"),
@@ -163,7 +163,7 @@ def _progress(estimator: Any) -> Iterator[None]:
 
 
 def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[str, Any]:
-    """Return what is printed, as plain numbers and text."""
+    """Return the result to print, as plain numbers and text."""
     fitted = model.estimator_
     is_chosen = hasattr(fitted, "cv_errors_")
     tested = None if test is None else model.evaluate(test)
@@ -206,24 +206,24 @@ def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[s
 
 
 def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
-    """Return the scores of a part of the rows by name, None where there is no such part."""
+    """Return the scores of some rows by name, ``None`` if there are no such rows."""
     names = ("r2", "rmse", "rmse_of_mean", "rmse_of_linear")
     return {f"{part}_{name}": getattr(scores, name, None) for name in names}
 
 
 def _intervals(model: TableRegressor, test: Table | None) -> dict[str, float | None]:
-    """Return the coverage that was asked for, and the share of the test targets, or curves, that lie inside."""
+    """Return the requested coverage, and the share of the test targets, or curves, that lie inside."""
     found: dict[str, float | None] = {"coverage": getattr(model.conformal_, "coverage", None), "test_coverage": None}
     if model.conformal_ is not None and test is not None:
         _, observed, numbers = model.sample(test)
         lower, upper = model.predict_interval(test.take(np.flatnonzero(np.isin(test.numbers, numbers))))
-        is_inside = ~((observed < lower) | (observed > upper))  # what was not observed is not outside
+        is_inside = ~((observed < lower) | (observed > upper))  # missing values count as inside
         found["test_coverage"] = float(np.mean(np.all(is_inside, axis=1) if model.curves else is_inside))
     return found
 
 
 def _by_target(model: TableRegressor, parts: dict[str, Scores | None]) -> dict[str, dict[str, float | None]] | None:
-    """Return the scores of each of several targets, in units of its own; None for one target and for curves."""
+    """Return the scores of each of several targets, in its own units; ``None`` for one target and for curves."""
     if model.curves or len(model.target_names_) < 2:
         return None
     found: dict[str, dict[str, float | None]] = {name: {} for name in model.target_names_}
@@ -240,7 +240,7 @@ def _test_notes(model: TableRegressor, test: Table) -> list[str]:
 
 
 def _show(found: dict[str, Any]) -> None:
-    """Print the result for a reader."""
+    """Print the result as text."""
     found = dict(found)
     for part in ("train", "test"):
         mean, linear = found.pop(f"{part}_rmse_of_mean"), found.pop(f"{part}_rmse_of_linear")
@@ -269,7 +269,7 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _show_targets(by_target: dict[str, dict[str, float | None]]) -> None:
-    """Print the errors of each target; the numbers above are over all of them, whatever their units."""
+    """Print the errors of each target, since the overall numbers mix units."""
     for name, scores in list(by_target.items())[:_MOST_TARGETS]:
         told = [f"{key.replace('_', ' ')} {value:.4g}" for key, value in scores.items() if value is not None]
         click.echo(f"  {name:<10} {', '.join(told)}")

@@ -1,4 +1,4 @@
-"""Groups of commands: their errors are one line, and a command is imported when it is called."""
+"""Groups of commands, with one-line errors, and commands that are imported when they are called."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -20,13 +20,13 @@ else:
 
 __all__ = ["LazyGroup", "LazyType", "OneLineGroup", "ParamType", "click", "command", "shell_completion"]
 
-_DEBUG = "fenchel.debug"  # where a context keeps the flag
+_DEBUG = "fenchel.debug"  # key of the flag in a context
 
 
 class OneLineGroup(click.Group):
-    """A group of commands whose errors are one line on the error stream; with ``--debug``, the traceback too.
+    """A group of commands whose errors are one line on the error stream, with a traceback if ``--debug`` is set.
 
-    Exit status: 0 done, 1 an error, 2 a wrong call, and what a command ends with by itself.
+    Exit status: 0 success, 1 an error, 2 wrong usage, or the status that a command exits with.
     """
 
     def main(
@@ -37,7 +37,7 @@ class OneLineGroup(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command, and end the process if ``standalone_mode``."""
+        """Run a command, and exit if ``standalone_mode``."""
         run = partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
         if not standalone_mode:
             return run()
@@ -55,7 +55,7 @@ class OneLineGroup(click.Group):
         sys.exit(found if isinstance(found, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; any error of it becomes one line."""
+        """Run a command, and turn any error into one line."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
@@ -73,7 +73,7 @@ class LazyGroup(OneLineGroup):
     """
 
     def list_command(self, name: str, short_help: str) -> None:
-        """Add a command by its name and the line that the list of commands shows."""
+        """Add a command by its name and its line in the list of commands."""
         self.add_command(click.Command(name, short_help=short_help))
 
     def resolve_command(
@@ -93,11 +93,11 @@ class LazyType(ParamType):
         self.name = name
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return what the text means."""
+        """Return the value that the text stands for."""
         return self._loaded().convert(value, param, ctx)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
-        """Return the names that begin so."""
+        """Return the names that begin with the incomplete text."""
         completions: list[Any] = self._loaded().shell_complete(ctx, param, incomplete)
         return completions
 
@@ -106,7 +106,7 @@ class LazyType(ParamType):
 
 
 def command(name: str, **options: Any) -> Callable[[Callable[..., Any]], click.Command]:
-    """Return a decorator that makes a command of a function, with the option ``--debug``."""
+    """Return a decorator that turns a function into a command with the option ``--debug``."""
     make: Any = click.command(name, **options)
     debug = click.option(
         "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the traceback of an error."
@@ -123,7 +123,7 @@ def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> N
 
 
 def _described(error: Exception) -> str:
-    """Return an error in a line; one that is no clear message of ours keeps its class."""
+    """Return an error as one line, with the name of its class unless its message is meant for users."""
     text = _one_line(str(error))
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.strerror}: {error.filename}"

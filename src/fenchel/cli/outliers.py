@@ -1,4 +1,4 @@
-"""``fenchel outliers``: its options. The work is in ``suspecting``, which is imported when the command runs."""
+"""Options of ``fenchel outliers``, implemented in ``suspecting``, which is imported when the command runs."""
 
 from importlib import import_module
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Losses, kernels and grids in words: ``huber:kappa=0.5``, ``gaussian:gamma=median``, ``1e-6:1:13``."""
+"""Losses, kernels and grids given as text: ``huber:kappa=0.5``, ``gaussian:gamma=median``, ``1e-6:1:13``."""
 
 import ast
 from collections.abc import Callable
@@ -17,7 +17,7 @@ __all__ = ["GridType", "PartType", "grid_type", "kernel_type", "loss_type"]
 
 
 class PartType(ParamType):
-    """A part by its short name, with parameters: ``name`` or ``name:a=1,b=2``."""
+    """A part given by its short name and optional parameters: ``name`` or ``name:a=1,b=2``."""
 
     def __init__(self, what: str, rooms: tuple[Any, ...], by_name: Callable[[str], Any]) -> None:
         self.name = what
@@ -25,7 +25,7 @@ class PartType(ParamType):
         self.by_name = by_name
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the instance that the text means."""
+        """Return the instance that the text stands for."""
         if not isinstance(value, str):
             return value
         name, colon, rest = value.partition(":")
@@ -36,7 +36,7 @@ class PartType(ParamType):
             raise click.BadParameter(str(error), ctx=ctx, param=param) from error
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
-        """Return the names that begin so."""
+        """Return the names that begin with the incomplete text."""
         return [shell_completion.CompletionItem(name) for name in parts_of(self.rooms) if name.startswith(incomplete)]
 
     def _named(self, name: str, settings: dict[str, Any]) -> Any:
@@ -55,7 +55,7 @@ class PartType(ParamType):
 
 
 class GridType(ParamType):
-    """Numbers: ``1e-4,1e-2,1``, or from, to and how many in equal ratios, ``1e-6:1:13``."""
+    """Positive numbers: a list ``1e-4,1e-2,1``, or a geometric range ``from:to:count``, ``1e-6:1:13``."""
 
     name = "numbers"
 
@@ -66,7 +66,7 @@ class GridType(ParamType):
         try:
             if ":" in value:
                 low, high, count = value.split(":")
-                # twelve digits: 1e-05 and not 9.999999999999999e-06
+                # twelve digits: 1e-05 instead of 9.999999999999999e-06
                 numbers = [float(f"{x:.12g}") for x in np.geomspace(float(low), float(high), int(count))]
             else:
                 numbers = [float(part) for part in value.split(",")]
@@ -78,7 +78,7 @@ class GridType(ParamType):
 
 
 def _settings(text: str) -> dict[str, Any]:
-    """Return the parameters of ``a=1,b=x`` with numbers as numbers."""
+    """Parse parameters ``a=1,b=x``; values that are Python literals are converted."""
     found: dict[str, Any] = {}
     for piece in text.split(","):
         key, equals, value = piece.partition("=")

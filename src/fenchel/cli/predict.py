@@ -1,4 +1,4 @@
-"""``fenchel predict``: its options. The work is in ``predicting``, which is imported when the command runs."""
+"""Options of ``fenchel predict``, implemented in ``predicting``, which is imported when the command runs."""
 
 from importlib import import_module
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The work of ``fenchel predict``: read, predict, write."""
+"""Implementation of ``fenchel predict``: read, predict and write."""
 
 import io
 import json
@@ -41,7 +41,7 @@ def run(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
 
 
 def table_model(path: Path) -> TableRegressor:
-    """Return the model of a file, or raise if it is not one of a table."""
+    """Return the model of a file; raise if it is not a model of a table."""
     model = load(path)
     if not isinstance(model, TableRegressor):
         raise ValueError(
@@ -51,7 +51,7 @@ def table_model(path: Path) -> TableRegressor:
 
 
 def _content(file: Path, predicted: np.ndarray, names: list[str], model: TableRegressor) -> bytes:
-    """Return the bytes of a file of the kind that its suffix says."""
+    """Return the bytes of a file in the format given by its suffix."""
     n_targets = len(model.target_names_)
     writers = {".csv": lambda: _csv(predicted, names),
                ".npz": lambda: _npz(predicted, names, model.grid_, n_targets),
@@ -63,7 +63,7 @@ def _content(file: Path, predicted: np.ndarray, names: list[str], model: TableRe
 
 
 def _csv(predicted: np.ndarray, names: list[str]) -> bytes:
-    # repr gives the shortest text from which the same number is read again
+    # repr is the shortest text that reads back as the same number
     rows = [names, *([repr(value) for value in row] for row in predicted.tolist())]
     return ("\n".join(csv_line(row) for row in rows) + "\n").encode()
 

@@ -1,4 +1,4 @@
-"""``fenchel report``: its options. The work is in ``reporting``, which is imported when the command runs."""
+"""Options of ``fenchel report``, implemented in ``reporting``, which is imported when the command runs."""
 
 from importlib import import_module
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The work of ``fenchel report``: load the model, write its page."""
+"""Implementation of ``fenchel report``: load the model and write its page."""
 
 import json
 from pathlib import Path

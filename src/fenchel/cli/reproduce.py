@@ -1,4 +1,4 @@
-"""``fenchel reproduce``: its options. The work is in ``reproducing``, which is imported when the command runs."""
+"""Options of ``fenchel reproduce``, implemented in ``reproducing``, which is imported when the command runs."""
 
 from importlib import import_module
 from pathlib import Path
@@ -46,10 +46,10 @@ def reproduce_command(
     table: Path | None,
     as_json: bool,
 ) -> None:
-    """Recompute published numbers, print them beside ours, draw the figures and write a page.
+    """Recompute published numbers, print both side by side, draw the figures and write a page.
 
-    Without NAMES, all experiments whose data are there. Each part is kept in OUTPUT as soon as it is computed: an
-    interrupted run resumes where it stopped. The data are read from the folder FENCHEL_DATA; "fenchel datasets" tells
+    Without NAMES, all experiments whose data are present. Each part is stored in OUTPUT as soon as it is computed: an
+    interrupted run resumes where it stopped. The data are read from the folder FENCHEL_DATA; "fenchel datasets" says
     how to get them. The exit status is 1 if a number misses; a tie is not a miss.
 
     \b

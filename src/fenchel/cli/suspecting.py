@@ -1,4 +1,4 @@
-"""The work of ``fenchel outliers``: rank the rows of a table, print or write them."""
+"""Implementation of ``fenchel outliers``: rank the rows of a table, and print or write the ranking."""
 
 import json
 from pathlib import Path

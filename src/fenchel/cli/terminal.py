@@ -1,4 +1,4 @@
-"""What the commands print with: rich, tables, and click."""
+"""Output of the commands: rich, tables and click."""
 
 import re
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def names_rows(text: str) -> bool:
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], parted: bool = False) -> None:
-    """Print a table; if it is parted, with a line between rows that differ in the first column."""
+    """Print a table, optionally with a line between rows that differ in the first column."""
     table = rich_table.Table(title=title)
     for k, name in enumerate(header):
         table.add_column(name, justify="left" if k < 2 else "right", no_wrap=k > 1 and name != "note")

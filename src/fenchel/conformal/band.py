@@ -51,7 +51,7 @@ class PredictionBand:
     ellipsoid : Ellipsoid or None
         The ellipsoids of ``joint="ellipsoid"``, with ``volume``.
     prediction : array, FDataGrid or None
-        What the bands are around; ``None`` for a regressor that has intervals of its own.
+        The predictions that the bands surround; ``None`` for a regressor that has intervals of its own.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class PredictionBand:
 
         Parameters
         ----------
-        Y : array, or what else the regressor takes as outputs
+        Y : array, or any other outputs that the regressor takes
             One row for each row of the band. Values that were not observed (NaN) are ignored. Curves with their own
             points are compared there, with interpolated bounds.
 

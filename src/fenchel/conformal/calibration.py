@@ -71,7 +71,7 @@ class Calibration:
         return np.take_along_axis(ranked, place[None, :], axis=0)[0]
 
     def shortage(self, coverage: float, labels: np.ndarray) -> str | None:
-        """Return why bands are infinite, a group with too few samples for the coverage, or ``None`` if none is."""
+        """Return why bands are infinite: which group has too few samples; ``None`` if bands are finite."""
         wanted = math.ceil(coverage / (1 - coverage * (1 - self.contamination)) * (1 - _ROUND_OFF))
         for label in np.unique(labels):
             is_in = (self.labels == label) & (self.weights > 0) & np.any(~np.isnan(self.scores), axis=1)

@@ -72,8 +72,8 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
     coverage : float, default=0.9
         Probability that the set contains the output.
     measure : {"margin", "distance"}, default="margin"
-        ``"margin"``: how much farther than the nearest candidate, so that no set is empty. ``"distance"``: the distance
-        itself; an empty set means that no candidate is near.
+        ``"margin"``: how much farther a candidate is than the nearest one, so that no set is empty. ``"distance"``: the
+        distance itself; an empty set means that no candidate is near.
     contamination, calibration_size, random_state
         As for ``ConformalRegressor``.
 

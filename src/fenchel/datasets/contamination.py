@@ -42,7 +42,7 @@ def contaminate(
 
     Parameters
     ----------
-    Y : array of shape (n, m) or (n, m, c), or what else ``as_curves`` takes
+    Y : array of shape (n, m) or (n, m, c), or any other input of ``as_curves``
         Clean curves, with NaN where they are not observed. They are not modified.
     kind : {"label", "global", "local"}
         Type of the outliers.
@@ -117,7 +117,7 @@ def contaminate(
 
 
 def _count(share: float, n: int) -> int:
-    """Return the floor of a share of n despite round-off: 0.29 of 100 are 29, although 0.29 * 100 is a little less."""
+    """Return the floor of a share of n despite round-off: 0.29 of 100 is 29, although 0.29 * 100 is a little less."""
     return math.floor(share * n + 1e-9)
 
 

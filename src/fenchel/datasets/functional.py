@@ -173,7 +173,7 @@ def to_fdata(curves: Outputs, **names: Any) -> Any:
 
     Parameters
     ----------
-    curves : Curves, or what else ``as_curves`` takes
+    curves : Curves, or any other input of ``as_curves``
         Curves; channels become coordinates.
     **names : dict
         Further arguments of the scikit-fda object, such as ``argument_names``, ``coordinate_names`` and

@@ -104,7 +104,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         The relative duality gap to which the outer layer is solved. While the inner layers are being fitted,
         ``inner_tol`` is used instead if it is larger.
     max_iter : int or None, default=None
-        Maximum number of solver iterations in each solve of the outer layer; ``None`` is the solver's default.
+        Maximum number of solver iterations in each solve of the outer layer; ``None`` means the solver's default.
     inner_tol : float, default=1e-5
         L-BFGS stops when an iteration decreases the objective by less than this fraction of its initial value.
     max_inner_iter : int, default=30

@@ -61,7 +61,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
     kernel : kernel, str or callable, default="gaussian"
         Kernel :math:`k` of the inputs.
     level_kernel : kernel, str, callable or None, default=None
-        Kernel :math:`g` of the costs; ``None`` is ``Gaussian(10.0)``. A narrow kernel fits each cost separately.
+        Kernel :math:`g` of the costs; ``None`` means ``Gaussian(10.0)``. A narrow kernel fits each cost separately.
     lam : float, default=1e-3
         Weight of the squared norm.
     levels : int or array of shape (m,), default=20
@@ -76,7 +76,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
     tol : float, default=1e-6
         The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Maximum number of iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` means the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
@@ -210,7 +210,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         X, y
             A sample, as for ``fit``, that contains both classes.
         costs : array of shape (q,) or None, default=None
-            Costs; ``None`` is 0.01, 0.02, ..., 0.99.
+            Costs; ``None`` means 0.01, 0.02, ..., 0.99.
 
         Returns
         -------

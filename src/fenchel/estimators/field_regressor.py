@@ -37,8 +37,8 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator or None, default=None
-        A regressor for vectors, such as ``OperatorKernelRegressor``. ``None`` is kernel ridge regression with a Matérn
-        kernel of smoothness 5/2, whose width and lam minimise the leave-one-out error.
+        A regressor for vectors, such as ``OperatorKernelRegressor``. ``None`` means kernel ridge regression with a
+        Matérn kernel of smoothness 5/2, whose width and lam minimise the leave-one-out error.
     input_basis : {"points", "pca", "cosine", "fourier"}, default="pca"
         Coordinates of the inputs: their values, principal components after centring, or the lowest frequencies of a
         cosine series, or of a Fourier series for periodic functions.
@@ -140,8 +140,8 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X : array of shape (n, ...)
             Functions on the grid of the training inputs, or on any other grid if ``interpolation`` is set.
         shape : tuple of int or None, default=None
-            Number of grid points of the predictions along each axis, if ``interpolation`` is set; ``None`` is the grid
-            of the training outputs.
+            Number of grid points of the predictions along each axis, if ``interpolation`` is set; ``None`` means the
+            grid of the training outputs.
 
         Returns
         -------

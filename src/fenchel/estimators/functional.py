@@ -85,10 +85,10 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     Parameters
     ----------
     kernel : kernel, str, callable or None, default=None
-        Kernel of the inputs; ``None`` is ``FunctionalGaussian(gamma="median")``, for curves and for vectors, and
+        Kernel of the inputs; ``None`` means ``FunctionalGaussian(gamma="median")``, for curves and for vectors, and
         ``"auto"`` the same after inputs have been standardised: each column of (n, d), each channel of (n, m, c).
     output_kernel : kernel, str, callable, list of these, or None, default=None
-        Kernel of points of the domain; a list has one for each output channel. ``None`` is a Laplacian kernel whose
+        Kernel of points of the domain; a list has one for each output channel. ``None`` means a Laplacian kernel whose
         length is a tenth of the domain; a representation that has its own eigenvalues uses those instead.
     loss : Loss or str, default="square"
         ``"square"``, ``"huber"``, ``"epsilon_ridge"``, ``"epsilon_svr"``, ... or an instance such as
@@ -98,7 +98,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     representation : {"spline", "eigen", "fourier"} or CurveRepresentation, default="spline"
         How curves become coordinates. Only ``"spline"`` accepts curves with missing values.
     n_components : int, float or None, default=None
-        Number of components (or explained fraction) of a representation given by name; ``None`` is its default.
+        Number of components (or explained fraction) of a representation given by name; ``None`` means its default.
     center : bool or "median", default=True
         Whether to subtract the mean curve (or the pointwise median) from the outputs; it is added back to predictions.
         If values are missing, a smooth estimate from all curves is used.
@@ -109,7 +109,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     tol : float, default=1e-6
         The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Maximum number of iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` means the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features, without forming an n × n matrix.
     scale : bool or "robust", default=False
@@ -229,7 +229,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         X : array, DataFrame or scikit-fda object
             Inputs in the form of ``fit``.
         grid : array of shape (m,) or None, default=None
-            Increasing points; ``None`` is the grid of the training curves.
+            Increasing points; ``None`` means the grid of the training curves.
         derivative : bool, default=False
             Whether to return the first derivative of the prediction; the output kernel must be smooth.
 
@@ -260,7 +260,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         X : array of shape (m, d)
             Input vectors.
         grid : array of shape (points,) or None, default=None
-            Increasing points of the curves; ``None`` is the grid of the training curves.
+            Increasing points of the curves; ``None`` means the grid of the training curves.
         almost_everywhere : bool, default=False
             Whether to accept ``Laplacian`` and ``Matern(nu=0.5)``, whose derivative jumps at training inputs; there,
             the mean of both sides is returned. By default such a kernel raises an error, as does any other kernel

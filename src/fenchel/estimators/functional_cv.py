@@ -27,13 +27,13 @@ from fenchel.representations import Spline
 __all__ = ["FunctionalRegressorCV"]
 
 _LOG = logging.getLogger("fenchel")
-_SECONDS = 15.0  # of the search on a union of 1000 points, which grow with the cube of their number
-_SHARES = (0.05, 0.1, 0.2, 0.5)  # lengths of the output kernel over that of the domain
-_FEWEST_POINTS = 3  # of curves in the search for the output kernel
-_MOST_SAMPLES = 2000  # above, the output kernel is not searched for
+_SECONDS = 15.0  # time of the search on a union of 1000 points; it grows with the cube of their number
+_SHARES = (0.05, 0.1, 0.2, 0.5)  # lengths of the output kernel, as fractions of the domain
+_FEWEST_POINTS = 3  # with fewer points on the grid, the output kernel is not searched for
+_MOST_SAMPLES = 2000  # with more samples, the output kernel is not searched for
 _PILOT_TOL = 1e-4  # gap to which candidates for the output kernel are solved
 _DECADES = 10.0 ** np.arange(-4, 2)  # lam, relative to that of the kernel search without an output kernel
-_STEPS = 10.0 ** np.array([-0.5, 0.0, 0.5])  # lam, relative to the best of these
+_STEPS = 10.0 ** np.array([-0.5, 0.0, 0.5])  # lam, relative to the best of those
 _FITTED = ("grid_", "representation_error_")  # attributes of the best estimator besides the common ones
 
 
@@ -56,8 +56,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         ``"auto"`` searches for a kernel of the inputs, using at most 2000 samples; other values are as for
         ``FunctionalRegressor``.
     output_kernel : kernel, str, callable, list of these, or None, default=None
-        As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` is a Laplacian kernel whose length, 0.05, 0.1,
-        0.2 or 0.5 of the domain, is chosen by the held-out errors of the square loss, or of all losses if one of
+        As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` means a Laplacian kernel whose length, 0.05,
+        0.1, 0.2 or 0.5 of the domain, is chosen by the held-out errors of the square loss, or of all losses if one of
         them is robust.
     lams, losses
         As for ``OperatorKernelRegressorCV``.
@@ -174,8 +174,8 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         X, y, grid, sample_weight
             As for ``FunctionalRegressor.fit``.
         groups : array of shape (n,) or None, default=None
-            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
-            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
+            Groups of samples that are held out together, such as replicates. They are passed to ``cv`` if it is a
+            splitter; a number of folds means ``GroupKFold``. The kernel search leaves out one group at a time.
 
         Returns
         -------
@@ -300,7 +300,7 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
 
 
 def _warn_of_points(training_set: TrainingSet) -> None:
-    """Warn if curves were observed at so many points in all that the search takes more than a minute by estimate."""
+    """Warn if the curves have so many points in all that the search is estimated to take more than a minute."""
     representation: Any = training_set.representation
     n_points = len(representation.grid_)
     minutes = _SECONDS * (n_points / 1000) ** 3 / 60

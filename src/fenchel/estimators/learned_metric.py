@@ -36,7 +36,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : OperatorKernelRegressorCV, FunctionalRegressorCV or None, default=None
-        The regressor, with ``kernel="auto"``; ``None`` is ``OperatorKernelRegressorCV()``.
+        The regressor, with ``kernel="auto"``; ``None`` means ``OperatorKernelRegressorCV()``.
     metric : {"diagonal", "full"}, default="diagonal"
         Whether to learn a weight for each column, from the diagonal of M, or a full matrix.
     max_rounds : int, default=5
@@ -70,7 +70,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     number of rounds is then repeated on the whole sample.
 
     If the regressor has chosen a robust loss, the gradients are those of robust fits, and held-out errors are clipped
-    at four robust deviations. For kernels with kinks, derivatives are taken beside the kinks.
+    at four robust deviations. For kernels with kinks, derivatives at a kink are the mean of both sides.
 
     References
     ----------

@@ -44,7 +44,7 @@ class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ----------
     estimator : OperatorKernelRegressor, OperatorKernelRegressorCV or None, default=None
         The regressor with the identity operator, which determines the kernel, the loss, lam and the scaling of the
-        outputs; ``None`` is ``OperatorKernelRegressorCV()``.
+        outputs; ``None`` means ``OperatorKernelRegressorCV()``.
     shares : sequence of float, default=(1.0, 0.5, 0.2, 0.05)
         Shares to choose from, in (0, 1]; 1 is the identity.
     rank : int or None, default=None

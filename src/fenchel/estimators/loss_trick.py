@@ -88,7 +88,7 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
     decoder : Decoder or str, default="auto"
         ``"auto"`` is the decoder of the task loss. ``"training_set"`` and ``"candidates"`` work with every task loss.
     output_kernel : str, kernel, callable or None, default=None
-        Kernel of the outputs for a surrogate other than the square loss; ``None`` is the kernel of the task loss.
+        Kernel of the outputs for a surrogate other than the square loss; ``None`` means the kernel of the task loss.
     lams : sequence of float or None, default=None
         Regularisation weights to choose from by cross-validation on the task loss; all share one factorisation.
     cv, aggregate

@@ -17,7 +17,7 @@ from fenchel.losses.relative import RelativeSize
 __all__ = ["MetricData", "MetricRound", "held_out_rounds", "outer_product"]
 
 _MOST = 2000  # maximum number of samples over which gradients are averaged
-_SEARCHED = 1200  # samples on which rounds compare kernels; takes a fifth of the time of the 2000 of the final search
+_SEARCHED = 1200  # samples on which rounds compare kernels, in a fifth of the time of the final search on 2000
 _WRONG = 4.0  # robust deviations at which the errors of a robust fit are clipped
 _LEAST = 1e-4  # squared weight of a direction in which the fit is constant, relative to the largest
 

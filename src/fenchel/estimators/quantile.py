@@ -76,7 +76,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     kernel : kernel, str or callable, default="gaussian"
         Kernel :math:`k` of the inputs.
     level_kernel : kernel, str, callable or None, default=None
-        Kernel :math:`g` of the levels; ``None`` is ``Laplacian(2.0)``. A constant kernel shifts all quantiles by the
+        Kernel :math:`g` of the levels; ``None`` means ``Laplacian(2.0)``. A constant kernel shifts all quantiles by the
         same amount; a narrow one fits each level separately.
     lam : float, default=1e-3
         Weight of the squared norm. It depends on the scale of the outputs: if these are doubled, halve it.
@@ -97,7 +97,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     tol : float, default=1e-6
         The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Maximum number of iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` means the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     pilot : bool, default=False

@@ -64,7 +64,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
     level_kernel : kernel, str, callable, None, or list of these, default=None
         Kernel of the levels, or a list to choose from.
     lams : sequence of float or None, default=None
-        Regularisation weights. ``None`` is 13 values from 1e-6 to 1; with a pilot, it is 1e15, which leaves the pilot
+        Regularisation weights. ``None`` means 13 values from 1e-6 to 1; with a pilot, 1e15, which leaves the pilot
         unchanged, and 9 values from 10 to 1e-3.
     levels, quadrature, intercept, coupling
         As for ``QuantileFunctionRegressor``.
@@ -172,10 +172,10 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         X, y, sample_weight : array
             As for ``QuantileFunctionRegressor.fit``.
         groups : array of shape (n,) or None, default=None
-            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
-            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
-            The regressions of a pilot choose their lam by leaving out single samples; pass ``pilot=False`` if
-            replicates are many.
+            Groups of samples that are held out together, such as replicates. They are passed to ``cv`` if it is a
+            splitter; a number of folds means ``GroupKFold``. The kernel search leaves out one group at a time. The
+            regressions of a pilot choose their lam by leaving out single samples; pass ``pilot=False`` if there are
+            many replicates.
 
         Returns
         -------

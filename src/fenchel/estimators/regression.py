@@ -71,10 +71,10 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
     tol : float, default=1e-6
         The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Maximum number of iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` means the solver's default.
     representation : Representation, str or None, default=None
-        How outputs become coordinates; ``None`` is ``Euclidean()``. With ``GramFactor()``, ``y`` is the Gram matrix of
-        the outputs and predictions are inner products with the training outputs.
+        How outputs become coordinates; ``None`` means ``Euclidean()``. With ``GramFactor()``, ``y`` is the Gram matrix
+        of the outputs and predictions are inner products with the training outputs.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel by one with 500 features, without forming an n × n matrix.
     center : bool or "robust", default=False

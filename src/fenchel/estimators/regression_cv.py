@@ -41,8 +41,8 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         As for ``OperatorKernelRegressor``. Quantities that are estimated from the data (a median bandwidth, the
         covariance of the outputs) are computed once, from the whole sample.
     lams : sequence of float or None, default=None
-        Regularisation weights. ``None`` is two decades around the lam of the kernel search, or with a given kernel 13
-        values from 1e-6 to 1; the grid is extended beyond an end as long as the error decreases there.
+        Regularisation weights. ``None`` means two decades around the lam of the kernel search, or with a given kernel
+        13 values from 1e-6 to 1; the grid is extended beyond an end as long as the error decreases there.
     losses : sequence of Loss or str, or "auto", default="auto"
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]`` or ``["square", Huber("auto")]``. With
         ``kernel="auto"``, ``"auto"`` is ``Huber("auto")`` unless the variance of the leave-one-out errors of the square
@@ -56,9 +56,9 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
     aggregate : {"auto", "mean", "median", "trimmed_mean", "fold_median"}, default="auto"
         How held-out errors are aggregated. ``"mean"`` is the mean over folds of their mean errors. ``"median"`` is the
         median over all held-out samples, which a minority of outliers does not affect. ``"trimmed_mean"`` is the mean
-        of the smallest four fifths of all errors, for less than a fifth of outliers. ``"fold_median"`` is the median
-        over folds of their mean errors. ``"auto"`` is the mean; if ``losses="auto"`` selects a robust loss, errors are
-        clipped at four robust deviations.
+        of the smallest four fifths of all errors, for samples with fewer than a fifth of outliers. ``"fold_median"`` is
+        the median over folds of their mean errors. ``"auto"`` is the mean; if ``losses="auto"`` selects a robust loss,
+        errors are clipped at four robust deviations.
     tol, representation
         As for ``OperatorKernelRegressor``.
     n_jobs : int or None, default=None
@@ -73,7 +73,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         Criterion for the choice of loss and lam: a name such as ``"neg_mean_absolute_error"`` or ``"r2"``, or a scorer
         ``scorer(estimator, X, y)``, in which cases ``cv_errors_`` is the negative mean score over folds; or a function
         ``scoring(y, predicted)`` that returns the error of each sample, shape (n,), in the order of the sample.
-        ``None`` is the squared distance. Kernels are always compared by their squared errors.
+        ``None`` means the squared distance. Kernels are always compared by their squared errors.
     center, scale : bool, "robust" or "auto", default="auto"
         As for ``OperatorKernelRegressor``. ``"auto"`` centres the outputs with ``kernel="auto"``, robustly for a robust
         loss, and divides each by its scale unless a threshold of a loss is a number, an operator acts on the outputs or
@@ -168,8 +168,8 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         X, y, sample_weight : array
             As for ``OperatorKernelRegressor.fit``.
         groups : array of shape (n,) or None, default=None
-            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
-            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
+            Groups of samples that are held out together, such as replicates. They are passed to ``cv`` if it is a
+            splitter; a number of folds means ``GroupKFold``. The kernel search leaves out one group at a time.
 
         Returns
         -------
@@ -239,5 +239,5 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         tags = super().__sklearn_tags__()
         inner = OperatorKernelRegressor(self.kernel, self.operator).__sklearn_tags__()
         tags.input_tags.pairwise = inner.input_tags.pairwise
-        tags.input_tags.sparse = not is_auto(self.kernel)  # which is one of standardised inputs
+        tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
         return tags

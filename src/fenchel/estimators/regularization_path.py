@@ -90,7 +90,7 @@ def path(
     lams : sequence of float
         Regularisation weights.
     losses : sequence of Loss or None, default=None
-        Losses, such as ``[Huber(kappa) for kappa in kappas]``; ``None`` is the loss of the estimator.
+        Losses, such as ``[Huber(kappa) for kappa in kappas]``; ``None`` means the loss of the estimator.
     sample_weight : array of shape (n,) or None, default=None
         Sample weights; a sample of weight 2 counts twice.
     grid : array of shape (m,) or None, default=None

@@ -74,7 +74,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
     tol : float, default=1e-6
         The relative duality gap at which the solver stops.
     max_iter : int or None, default=None
-        Maximum number of iterations; ``None`` is the solver's default.
+        Maximum number of iterations; ``None`` means the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     output_approximation : Approximation or None, default=None

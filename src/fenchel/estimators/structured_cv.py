@@ -81,8 +81,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     tol
         As for ``StructuredPredictor``.
     n_jobs, checkpoint, progress
-        As for ``OperatorKernelRegressorCV``. Each output kernel and centre that is tried has a checkpoint of its own,
-        ``errors.npz``, ``errors-1.npz`` and so on, and ``progress`` begins again.
+        As for ``OperatorKernelRegressorCV``. Each combination of output kernel and centring that is tried has its own
+        checkpoint, ``errors.npz``, ``errors-1.npz`` and so on, and restarts ``progress``.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     scoring : str, callable or None, default=None
@@ -163,8 +163,8 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         X, y, sample_weight
             As for ``StructuredPredictor.fit``.
         groups : array of shape (n,) or None, default=None
-            Groups of samples that are held out together, such as replicates. A splitter ``cv`` is given them, a number
-            of folds means ``GroupKFold``, and the search for a kernel leaves out one group at a time.
+            Groups of samples that are held out together, such as replicates. They are passed to ``cv`` if it is a
+            splitter; a number of folds means ``GroupKFold``. The kernel search leaves out one group at a time.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         return ["linear", *(Gaussian(median / width**2) for width in _WIDTHS)]
 
     def _centers(self) -> tuple[bool, ...]:
-        """Return whether the outputs are centred, or both where the search decides."""
+        """Return whether to centre the outputs: both choices if the search decides."""
         check_parameter(type(self).__name__, "center", self.center, Options((False, True, "auto")))
         if not isinstance(self.center, str):
             return (self.center,)
@@ -313,7 +313,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         inner = self._estimator("square", 1.0).__sklearn_tags__()
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-        tags.input_tags.sparse = not is_auto(self.kernel)  # which is one of standardised inputs
+        tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
         return tags
 
 

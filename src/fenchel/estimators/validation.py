@@ -104,8 +104,8 @@ class DualSettings:
     solver: Solver
     tol: float
     approximation: Approximation | None
-    certificate: str  # of an approximate kernel: whether for the approximation or for the exact kernel
-    adjustable: tuple[str, ...]  # parameters that an error may suggest to change if memory is short
+    certificate: str  # with an approximation: whether the gap is that of the approximate or of the exact kernel
+    adjustable: tuple[str, ...]  # parameters that a memory error may suggest changing
 
     @classmethod
     def of(cls, estimator: Any, loss: Loss | str, argument: str = "loss") -> "DualSettings":
@@ -192,7 +192,7 @@ def _function_values(estimator: Any, X: Any, reset: bool) -> np.ndarray:
 
 
 def _advised(text: str, data: Sequence[Outputs]) -> str | None:
-    """Return an error of scikit-learn with what to do about it, ``None`` if its text says enough."""
+    """Return an error of scikit-learn with advice added, ``None`` if its text says enough."""
     names = ("X", "y")[: len(data)]
     if "could not convert" in text:
         found = [told for name, part in zip(names, data, strict=True) if (told := _text_columns(name, part))]
@@ -214,7 +214,7 @@ def _advised(text: str, data: Sequence[Outputs]) -> str | None:
 
 
 def _text_columns(name: str, part: Outputs) -> str:
-    """Return which columns of a data frame hold no numbers, nothing if there is none or it is no data frame."""
+    """Return a message that names the columns of a data frame that are not numbers; empty if there are none."""
     if not (hasattr(part, "iloc") and hasattr(part, "columns")):
         return ""
     examples = {}
@@ -271,7 +271,7 @@ def training_vectors(
         accepted = "csr" if takes_sparse else False
         X, y = validated(estimator, X, y, multi_output=True, y_numeric=True, accept_sparse=accepted)
         y = y if y.dtype.kind in "biuf" else _as_floats(y)
-        y = check_array(y, "y", ndim=(1, 2)) if y.dtype.kind == "f" else y  # None is NaN by now
+        y = check_array(y, "y", ndim=(1, 2)) if y.dtype.kind == "f" else y  # None has become NaN
         y = outputs_like(y, X.data if is_sparse(X) else X, "y")
     else:
         X, y = _finite(estimator, X, check_array), check_array(outputs_like(as_like(y, X), X, "y"), "y", ndim=(1, 2))

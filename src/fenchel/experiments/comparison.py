@@ -13,7 +13,7 @@ _WIDTH = 2  # standard errors on either side of the limit that count as a tie
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our result beside a published number, a bar or the result of a competing method.
+    """Our result compared with a published number, a bar or the result of a competing method.
 
     Parameters
     ----------

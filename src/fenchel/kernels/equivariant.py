@@ -30,9 +30,9 @@ class Equivariant(OperatorKernel):
 
     .. math:: \mathcal K(x, z) = \frac1p \sum_{g=0}^{p-1} k(x, T_g z) \, T_g, \qquad (T_g y)_t = y_{t-g} .
 
-    Training with this kernel is training on all shifts of every pair, at the cost of one n × n system per frequency:
-    the blocks are circulant, and the Fourier transform diagonalises them. With reflections, it is training on all
-    shifts of every pair and of its mirror image.
+    Training with this kernel is equivalent to training on all shifts of every pair, at the cost of one n × n system per
+    frequency: the blocks are circulant, and the Fourier transform diagonalises them. With reflections, it is equivalent
+    to training on all shifts of every pair and of its mirror image.
 
     Parameters
     ----------

@@ -17,8 +17,8 @@ _LARGEST_PART = 64.0  # largest squared norm for which differences keep six digi
 def fused_product(kernel: Any, X: Array, Z: Array | None, A: Array) -> Array | None:
     """Return k(X, Z) A with tiles in float32 and sums in the dtype of A, or ``None`` if it is not supported.
 
-    Supported are torch arrays on CUDA with Triton installed, for sums of Gaussian, Laplacian, Matérn (1/2, 3/2, 5/2)
-    and linear kernels on vectors.
+    It supports torch arrays on CUDA with Triton installed, and sums of Gaussian, Laplacian, Matérn (1/2, 3/2, 5/2) and
+    linear kernels on vectors.
     """
     if not is_torch(A) or A.device.type != "cuda" or X.ndim != 2 or find_spec("triton") is None:
         return None

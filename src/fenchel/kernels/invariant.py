@@ -24,7 +24,8 @@ class Invariant(ScalarKernel):
 
     .. math:: k(x, z) = \frac{1}{|G|} \sum_{g \in G} k_1(x, g z) .
 
-    Training with this kernel is training on all images of every input, at the cost of |G| kernels on the sample itself.
+    Training with this kernel is equivalent to training on all images of every input, at the cost of evaluating |G|
+    kernels on the sample itself.
 
     Parameters
     ----------

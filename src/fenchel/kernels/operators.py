@@ -228,7 +228,7 @@ class IntegralOperator(OutputOperator):
 
 
 def _slopes(kernel: ScalarKernel, points: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return the derivatives of k(t, s) in t, (points, grid), or say which output kernel has them."""
+    """Return the derivatives of k(t, s) in t, (points, grid); raise if the kernel has none."""
     try:
         return kernel.slope(points, grid)
     except IncompatibleError:

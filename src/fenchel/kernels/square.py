@@ -22,9 +22,9 @@ class SquareEquivariant(OperatorKernel):
 
     .. math:: \mathcal K(x, z) = \frac18 \sum_{g \in D_4} k(x, g z) \, \rho(g) .
 
-    Training with this kernel is training on all eight images of every pair. The outputs split into the four
-    one-dimensional representations of the group and the two-dimensional one: four n × n matrices and one of twice that
-    size replace one matrix of eight times the size.
+    Training with this kernel is equivalent to training on all eight images of every pair. The outputs split into the
+    four one-dimensional representations of the group and the two-dimensional one: four n × n matrices and one of twice
+    that size replace one matrix of eight times the size.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def residuals_of(model: Any, X: Any, y: Any, cv: int | None, fitted: np.ndarray)
 
 
 def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None) -> Residuals:
-    """Return the held-out residuals of samples; ``None`` is leave-one-out where that needs no solve.
+    """Return the held-out residuals of samples; ``None`` means leave-one-out where that needs no solve.
 
     For the kernel machines of this library, all folds share one factorisation of the Gram matrix: the square loss needs
     no solve at all, other losses are solved without each fold, all folds together. The centre and the scale of the

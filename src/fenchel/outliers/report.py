@@ -116,11 +116,11 @@ class OutlierReport:
         X, y : array, or any other input of the regressor
             Its training data, in the order of the fit.
         cv : int or None, default=None
-            Number of folds for the held-out residuals. ``None`` is leave-one-out where that needs no solve (the square
-            loss), else ten folds.
+            Number of folds for the held-out residuals. ``None`` means leave-one-out where that needs no solve (the
+            square loss), else ten folds.
         fitted : array of bool, shape (n,), or None, default=None
             Mask of the samples that the model was fitted to; the residuals of other samples are those of its
-            predictions. ``None`` is all samples.
+            predictions. ``None`` means all samples.
 
         Returns
         -------

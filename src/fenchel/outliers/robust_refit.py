@@ -50,9 +50,9 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : regressor or None, default=None
-        A robust regressor, used for all fits; ``None`` is ``OperatorKernelRegressorCV()``.
+        A robust regressor, used for all fits; ``None`` means ``OperatorKernelRegressorCV()``.
     final_estimator : regressor or None, default=None
-        Regressor for the fits that are compared; ``None`` is ``estimator``.
+        Regressor for the fits that are compared; ``None`` means ``estimator``.
     fdr : float, default=0.1
         False discovery rate at which samples are flagged.
     max_rounds : int, default=1

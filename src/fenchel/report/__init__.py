@@ -1,1 +1,1 @@
-"""Plots and pages."""
+"""Plots, and HTML pages about fitted models."""

@@ -1,8 +1,8 @@
-"""Style and script of the page of a model: plain CSS and JavaScript, a few lines of each."""
+"""CSS and JavaScript of the page about a model."""
 
 __all__ = ["SCRIPT", "STYLE"]
 
-# Okabe and Ito's colours, told apart by the colour-blind; lighter ones on a dark page
+# Okabe and Ito's palette, safe for colour-blind readers; lighter colours on a dark page
 STYLE = """
 :root { --ink: #1a1a1a; --soft: #555; --page: #fff; --panel: #fafafa; --line: #d4d4d4;
   --blue: #0072b2; --red: #c24e00; --grey: #8a8a8a; --good: #00694a; --bad: #a63f00; --cell: 0, 114, 178; }

@@ -1,4 +1,4 @@
-"""Small charts as inline SVG: their colours follow the page, light or dark, and their marks say what they are."""
+"""Small charts as inline SVG, with colours that follow the page, light or dark, and tooltips on the marks."""
 
 import math
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 
 __all__ = ["Axis", "Chart", "bar", "heatmap", "number"]
 
-WIDTH, HEIGHT = 480, 300  # units of the drawing; letters of 14 units stay readable on a phone
-_NAMES = 8  # most names below an axis
+WIDTH, HEIGHT = 480, 300  # units of the drawing; text of 14 units stays readable on a phone
+_NAMES = 8  # maximum number of names below an axis
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, 14, 16, 52
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear or logarithmic axis from ``low`` to ``high``, or one of a few names at 1, 2, 3, ..."""
+    """A linear or logarithmic axis from ``low`` to ``high``, or an axis with names at 1, 2, 3, ..."""
 
     low: float
     high: float
@@ -28,7 +28,7 @@ class Axis:
 
     @classmethod
     def of(cls, values: ArrayLike, label: str, is_log: bool = False) -> "Axis":
-        """Return the axis that shows all finite values, with a small margin."""
+        """Return an axis that covers all finite values, with a small margin."""
         numbers = np.asarray(values, dtype=np.float64)
         numbers = numbers[np.isfinite(numbers) & ((numbers > 0) | (not is_log))]
         if not len(numbers):
@@ -41,12 +41,12 @@ class Axis:
 
     @classmethod
     def of_names(cls, names: Sequence[str], label: str) -> "Axis":
-        """Return the axis of names; many names are numbered instead."""
+        """Return an axis of names; if there are many, numbers replace them."""
         shown = tuple(names) if len(names) <= _NAMES else ()
         return cls(0.5, len(names) + 0.5, label if shown else f"{label}, by number", False, shown)
 
     def share(self, value: float) -> float:
-        """Return where a value lies, 0 at the low end and 1 at the high end."""
+        """Return the relative position of a value: 0 at the low end, 1 at the high end."""
         if self.is_log:
             low, high = math.log(self.low), math.log(self.high)
             return (math.log(max(value, self.low)) - low) / (high - low)
@@ -68,7 +68,7 @@ class Axis:
         return [k * step_size for k in range(first, math.floor(self.high / step_size + 1e-9) + 1)]
 
     def text(self, tick: float) -> str:
-        """Return what stands at a tick."""
+        """Return the label of a tick."""
         if not self.names:
             return number(tick)
         name, room = self.names[round(tick) - 1], 44 // len(self.names)
@@ -84,7 +84,7 @@ class Chart:
     _marks: list[str] = field(default_factory=list)
 
     def line(self, xs: ArrayLike, ys: ArrayLike, kind: str = "line") -> None:
-        """Draw a line, broken where a value is not finite; ``kind`` is its class in the page's style."""
+        """Draw a line, with gaps where a value is not finite; ``kind`` is its CSS class."""
         runs: list[list[str]] = [[]]
         for x, y in zip(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float), strict=True):
             if math.isfinite(y):
@@ -96,7 +96,7 @@ class Chart:
     def dots(
         self, xs: ArrayLike, ys: ArrayLike, tips: Sequence[str], kind: str = "dot", shows: Sequence[str] | None = None
     ) -> None:
-        """Draw dots that say their tip when they are pointed at; one with something to show is a control."""
+        """Draw dots with tooltips; a dot with an entry in ``shows`` can be clicked to show a sample."""
         for k, (x, y) in enumerate(zip(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float), strict=True)):
             if not math.isfinite(y):
                 continue
@@ -112,7 +112,7 @@ class Chart:
             self._marks.append(f'<line class="{kind}" x1="{left - 11}" x2="{left + 11}" y1="{top}" y2="{top}"/>')
 
     def level(self, y: float, text: str, at_end: bool = False) -> None:
-        """Draw a horizontal line with a text above its left end, or its right one."""
+        """Draw a horizontal line with text above its left end, or above its right end with ``at_end``."""
         top = self._place(self.x.low, y)[1]
         place = f'x="{WIDTH - _RIGHT - 4}" text-anchor="end"' if at_end else f'x="{_LEFT + 6}"'
         self._marks.append(
@@ -121,7 +121,7 @@ class Chart:
         )
 
     def svg(self, title: str) -> str:
-        """Return the drawing."""
+        """Return the chart as SVG."""
         parts = []
         for tick in self.x.ticks():
             left = self._place(tick, self.y.low)[0]
@@ -148,7 +148,7 @@ class Chart:
 def heatmap(
     title: str, values: np.ndarray, columns: Sequence[str], rows: Sequence[str], labels: tuple[str, str], best: Any
 ) -> str:
-    """Return a map of positive numbers; the darker (on a dark page: the lighter), the smaller. ``best`` is framed."""
+    """Return a heatmap in which smaller numbers stand out more from the page; ``best`` is framed."""
     wide = max((len(name) for name in rows), default=0)
     left = min(_LEFT + 7 * max(0, wide - 4), WIDTH // 2)
     height = max(26, min(44, 200 // max(1, len(rows))))
@@ -181,7 +181,7 @@ def heatmap(
 
 
 def bar(title: str, shares: Sequence[tuple[str, float, str]]) -> str:
-    """Return one bar in parts: name, share and class of each; the names stand below."""
+    """Return a stacked bar with a legend below; each part has a name, a share and a CSS class."""
     parts, start, room = [], 4.0, WIDTH - 8
     for k, (name, share, kind) in enumerate(shares):
         text = escape(f"{name}: {share:.1%}")
@@ -195,7 +195,7 @@ def bar(title: str, shares: Sequence[tuple[str, float, str]]) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number for a tick."""
+    """Format a number for a tick."""
     if value == 0:
         return "0"
     if abs(value) >= 1e5 or abs(value) < 1e-3:

@@ -1,4 +1,4 @@
-"""What a page says about a fitted model, as plain numbers: certificate, history, scores, samples, surface."""
+"""Contents of the page about a fitted model, as plain numbers: certificate, history, scores, samples, surface."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +22,9 @@ __all__ = ["ModelFacts", "Pairs"]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Observed and predicted outputs of some samples, (k, p); NaN is not observed."""
+    """Observed and predicted outputs of some samples, (k, p); NaN means not observed."""
 
-    rows: np.ndarray  # what the samples are called
+    rows: np.ndarray  # labels of the samples
     observed: np.ndarray
     predicted: np.ndarray
     names: list[str]  # of the outputs
@@ -34,23 +34,23 @@ class Pairs:
 
     @property
     def errors(self) -> np.ndarray:
-        """Root mean squared error of each sample over what was observed."""
+        """Root mean squared error of each sample over the observed values."""
         seen = ~np.isnan(self.observed)
         squares = np.where(seen, self.observed - self.predicted, 0.0) ** 2
         return np.sqrt(squares.sum(axis=1) / np.maximum(seen.sum(axis=1), 1))
 
     def scores(self, mean: np.ndarray) -> Scores:
-        """Return the scores of the predictions, beside those of the mean of the training outputs."""
+        """Return the scores of the predictions, compared with those of the mean of the training outputs."""
         return Scores.of(self.observed, self.predicted, mean, self.grid, self.linear)
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A fitted model in numbers; what it does not have is ``None``."""
+    """Facts about a fitted model; ``None`` for those that it does not have."""
 
     estimator: Any  # with the certificate
     table: TableRegressor | None
-    rows: np.ndarray  # what the training samples are called, (n,)
+    rows: np.ndarray  # labels of the training samples, (n,)
     scores: np.ndarray | None  # outlier scores, (n,)
     duals: np.ndarray  # (n, p)
     errors: Surface | None
@@ -59,7 +59,7 @@ class ModelFacts:
 
     @classmethod
     def of(cls, model: Any) -> "ModelFacts":
-        """Return the facts of a fitted estimator, or of one on a table."""
+        """Return the facts about a fitted estimator or a fitted ``TableRegressor``."""
         check_is_fitted(model)
         table = model if isinstance(model, TableRegressor) else None
         estimator = model if table is None else table.estimator_
@@ -89,7 +89,7 @@ class ModelFacts:
         return bool(self.estimator.duality_gap_ <= self.estimator.tol)
 
     def kinds(self) -> dict[str, int]:
-        """Return how many samples have a null dual variable, one inside its bound and one on it."""
+        """Return the number of samples whose dual variable is zero, inside its bound, or on its bound."""
         null = np.all(self.duals == 0, axis=1)
         clipped = np.zeros(len(null), dtype=bool) if self.scores is None else (self.scores >= CLIPPED) & ~null
         found = {"null": int(null.sum()), "inside": int((~null & ~clipped).sum()), "on the bound": int(clipped.sum())}
@@ -98,7 +98,7 @@ class ModelFacts:
         return found
 
     def suspects(self) -> np.ndarray:
-        """Return the places of all samples, the highest score first; among clipped ones, the largest error first."""
+        """Return the indices of all samples, highest score first; clipped samples are ordered by their error."""
         scores = np.zeros(len(self.rows)) if self.scores is None else np.where(self.scores >= CLIPPED, 1.0, self.scores)
         errors = np.zeros(len(self.rows))
         if self.training is not None:
@@ -106,11 +106,11 @@ class ModelFacts:
         return np.lexsort((-errors, -scores))
 
     def outliers(self, data: Any) -> tuple[OutlierReport, np.ndarray] | None:
-        """Return the report on the rows of the table of the fit, and their numbers; ``None`` for another table."""
+        """Return the report on the rows of the training table, and their numbers; ``None`` for any other table."""
         return None if self.table is None or data is None else outliers_of_table(self.table, data)
 
     def settings(self) -> list[tuple[str, str]]:
-        """Return the parameters that differ from their defaults, and loss and lam as chosen."""
+        """Return the parameters that differ from their defaults."""
         default = type(self.estimator)().get_params(deep=False)
         found = []
         for name, value in self.estimator.get_params(deep=False).items():
@@ -120,7 +120,7 @@ class ModelFacts:
         return found
 
     def fit_quality(self, pairs: Pairs | None) -> list[tuple[str, Scores]]:
-        """Return scores on the training samples, and on the pairs if these are others."""
+        """Return the scores on the training samples and, if they are different samples, on the pairs."""
         if self.table is not None:
             quality = [(f"{self.table.train_scores_.n_rows} training rows", self.table.train_scores_)]
             mean = self.table.target_mean_
@@ -134,13 +134,13 @@ class ModelFacts:
         return quality
 
     def compared(self, data: Any) -> Pairs:
-        """Return observations and predictions of a table's rows."""
+        """Return the observed and predicted targets of the rows of a table."""
         if self.table is None:
             raise TypeError("Data are compared with a model of a table. This one knows no columns.")
         X, observed, rows = self.table.sample(data)
         predicted = host(self.estimator.predict(X)).reshape(len(X), -1) + self.table.offset_
         grid = _grid(self.estimator, observed.shape[1])
-        about = f"{len(rows)} rows of {Path(data.name).name}"  # a page is passed on, folders are nobody's business
+        about = f"{len(rows)} rows of {Path(data.name).name}"  # pages are shared: do not reveal folders
         linear = self.table.predict_linear(X)
         return Pairs(rows, observed, predicted, self.table.target_names_, grid, about, linear)
 
@@ -148,7 +148,7 @@ class ModelFacts:
 def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarray) -> Pairs | None:
     """Return the training samples that the model keeps, with its predictions, if its outputs are numbers.
 
-    A model keeps the inputs of its support only: every sample with an outlier score above zero is there.
+    A model keeps only the inputs of its support, which includes every sample with a positive outlier score.
     """
     representation = getattr(estimator, "representation_", None)
     if not is_regressor(estimator) or representation is None or len(representation.targets_) != len(rows):
@@ -182,6 +182,6 @@ def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarr
 
 
 def _grid(estimator: Any, size: int) -> np.ndarray | None:
-    """Return the points of curves of one channel, or None."""
+    """Return the points of single-channel curves, else ``None``."""
     grid = getattr(estimator, "grid_", None)
     return grid if grid is not None and len(grid) == size else None

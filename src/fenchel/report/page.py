@@ -1,4 +1,4 @@
-"""One self-contained HTML page: no request, and no script unless it is given one."""
+"""A self-contained HTML page, without requests, and without scripts unless one is passed."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ figcaption { color: #444; font-size: .9rem; }
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], n_texts: int = 2) -> str:
-    """Return an HTML table whose first columns are text; a line parts rows that differ in the first column."""
+    """Return an HTML table whose first columns are text; a line separates rows that differ in the first column."""
     kinds = [' class="text"' if k < n_texts else "" for k in range(len(header))]
     head = "".join(f"<th{kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, header, strict=True))
     body, last = "", None
@@ -50,10 +50,10 @@ def items(lines: Sequence[str]) -> str:
 
 
 def figures(drawings: Sequence[tuple[str, str]]) -> str:
-    """Return drawings, pairs of the text of an SVG file and a caption, side by side where there is room."""
+    """Return drawings, given as pairs of SVG text and caption, side by side if there is room."""
     parts = []
     for svg, caption in drawings:
-        # as an image, not inline: each file has its own names
+        # as an image, not inline, since ids may repeat between files
         source = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode("ascii")
         text = escape(caption)
         parts.append(f'<figure><img src="{source}" alt="{text}"><figcaption>{text}</figcaption></figure>')
@@ -61,7 +61,7 @@ def figures(drawings: Sequence[tuple[str, str]]) -> str:
 
 
 def page(title: str, intro: str, *blocks: str, style: str = "", script: str = "") -> str:
-    """Return the whole page; ``style`` and ``script`` are added to it. The browser is told to load nothing else."""
+    """Return the whole page with ``style`` and ``script``; its policy forbids loading anything else."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
     tail = f"<script>{script}</script>" if script else ""
     return (

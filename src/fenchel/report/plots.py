@@ -1,4 +1,4 @@
-"""Figures with matplotlib; each function draws on Axes (on new ones if they are ``None``) and returns them."""
+"""Figures with matplotlib; each function draws on the given Axes, or on new ones, and returns them."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,14 @@ __all__ = [
     "title_above",
 ]
 
-Axes = Any  # matplotlib's, which is loaded when a figure is drawn
+Axes = Any  # of matplotlib, which is imported when a figure is drawn
 Figure = Any
 
-# Okabe and Ito's colours, told apart by the colour-blind
+# Okabe and Ito's palette, safe for colour-blind readers
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 LEGEND_COLUMNS = 3
-CLIPPED = 1 - 1e-6  # an outlier score above it belongs to a dual variable on its bound
+CLIPPED = 1 - 1e-6  # outlier score above which a dual variable is on its bound
 
 
 def figure(columns: int = 1, width: float = 6.0, height: float = 4.0, rows: int = 1) -> tuple[Figure, np.ndarray]:
@@ -66,23 +66,23 @@ def figure(columns: int = 1, width: float = 6.0, height: float = 4.0, rows: int 
 def plot_errors(
     groups: Mapping[str, Sequence[float]], ax: Axes | None = None, *, names: Sequence[str], label: str
 ) -> Axes:
-    """Draw one line of dots for each name, one dot for each group, on a logarithmic axis.
+    """Draw one row of dots for each name, with one dot for each group, on a logarithmic axis.
 
     Parameters
     ----------
     groups : mapping of str to sequence of float
-        The places of the dots of each group, one for each name.
+        Values of each group, one for each name.
     ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
+        Axes to draw on; ``None`` creates a figure.
     names : sequence of str
-        What the lines stand for, from top to bottom.
+        Labels of the rows, from top to bottom.
     label : str
         Label of the axis.
 
     Returns
     -------
     ax : Axes
-        Where it was drawn.
+        The Axes with the plot.
     """
     ax, places = _axes(ax), np.arange(len(names))
     ax.hlines(places, 0, 1, transform=ax.get_yaxis_transform(), colors="0.85", linewidths=0.8, zorder=0)
@@ -98,21 +98,21 @@ def plot_errors(
 
 
 def plot_outlier_scores(scores: Any, ax: Axes | None = None, *, is_outlier: Any = None) -> Axes:
-    """Draw the sorted outlier scores; known outliers have another colour.
+    """Draw the sorted outlier scores, with known outliers in another colour.
 
     Parameters
     ----------
     scores : fitted estimator, or array of shape (n,)
         A model with ``outlier_score_``, or the scores themselves.
     ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
+        Axes to draw on; ``None`` creates a figure.
     is_outlier : array of bool of shape (n,) or None, default=None
-        Which samples are known to be outliers.
+        Mask of the samples that are known to be outliers.
 
     Returns
     -------
     ax : Axes
-        Where it was drawn.
+        The Axes with the plot.
     """
     ax, scores = _axes(ax), _numbers(_attribute(scores, "outlier_score_"))
     order = np.argsort(scores, kind="stable")
@@ -129,23 +129,23 @@ def plot_outlier_scores(scores: Any, ax: Axes | None = None, *, is_outlier: Any 
 
 
 def plot_lines(lines: Mapping[str, Any], ax: Axes | None = None, *, x: Any, x_label: str, y_label: str) -> Axes:
-    """Draw lines over a logarithmic axis.
+    """Draw lines over a logarithmic x axis.
 
     Parameters
     ----------
     lines : mapping of str to array of shape (k,)
-        The heights of each line.
+        Values of each line.
     ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
+        Axes to draw on; ``None`` creates a figure.
     x : array of shape (k,)
-        Positive places.
+        Positive x values.
     x_label, y_label : str
         Labels of the axes.
 
     Returns
     -------
     ax : Axes
-        Where it was drawn.
+        The Axes with the plot.
     """
     ax = _axes(ax)
     colours = require("matplotlib", extra="plot").colormaps["viridis"](np.linspace(0, 0.9, max(2, len(lines))))
@@ -170,28 +170,28 @@ def plot_curves(
 ) -> Axes:
     """Draw a few curves, each with its prediction in the same colour.
 
-    A curve that was observed at every point is a line, one with gaps is drawn point by point: nothing is joined that
-    was not observed. Predictions are dashed.
+    A complete curve is drawn as a line, a curve with gaps as points, so that nothing suggests values that were not
+    observed. Predictions are dashed.
 
     Parameters
     ----------
-    values : array of shape (m,) or (n, m), or what else ``fenchel.datasets.as_curves`` takes
-        The curves, of one channel; NaN is not observed.
+    values : array of shape (m,) or (n, m), or any other input of ``fenchel.datasets.as_curves``
+        Curves with one channel; NaN means not observed.
     ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
+        Axes to draw on; ``None`` creates a figure.
     predicted : array of shape (points,) or (n, points), FDataGrid, or None, default=None
         Their predictions.
     grid : array of shape (m,) or None, default=None
-        Points of the curves; ``None`` takes them from the curves, or [0, 1] in equal steps.
+        Points of the curves; ``None`` takes them from the curves, or equally spaced points in [0, 1].
     predicted_grid : array of shape (points,) or None, default=None
-        Points of the predictions; ``None``: those of the curves.
+        Points of the predictions; ``None`` means those of the curves.
     label, predicted_label : str
-        What the legend calls the curves and the predictions.
+        Labels of the curves and of the predictions in the legend.
 
     Returns
     -------
     ax : Axes
-        Where it was drawn.
+        The Axes with the plot.
     """
     ax = _axes(ax, "Predictions are given by name: plot_curves(Y, predicted=P)")
     curves = as_curves(_rows(values), grid, "values")
@@ -219,26 +219,26 @@ def plot_curves(
 
 
 def plot_surface(surface: Any, ax: Axes | None = None, *, values: Any = None, label: str | None = None) -> Axes:
-    """Draw a number over the (loss, lam) grid of a regularisation path or of a model selection.
+    """Draw a quantity over the (loss, lam) grid of a regularisation path or of a model selection.
 
     Parameters
     ----------
     surface : RegularizationPath, or a fitted estimator whose name ends in CV
-        What has the grid.
+        The path or the model selection.
     ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
+        Axes to draw on; ``None`` creates a figure.
     values : str, array of shape (n_losses, n_lams) or None, default=None
         What to draw. For a model selection ``"errors"`` (the default) or ``"gaps"``, for a path ``"gaps"`` (the
         default), ``"sparsity"``, ``"primal_objectives"``, ``"dual_objectives"`` or ``"n_iter"``. Or numbers of your
         own, such as test errors.
     label : str or None, default=None
-        What the numbers are; ``None`` takes it from ``values``.
+        Label of the quantity; ``None`` derives it from ``values``.
 
     Returns
     -------
     ax : Axes
-        Where it was drawn. Colours are logarithmic where positive numbers span more than a factor of ten; a star marks
-        the least error.
+        The Axes with the plot. Colours are logarithmic if the numbers are positive and span more than a factor of ten;
+        a star marks the smallest error.
 
     Notes
     -----
@@ -266,24 +266,24 @@ def plot_surface(surface: Any, ax: Axes | None = None, *, values: Any = None, la
 def plot_point_scores(
     scores: Any, ax: Axes | None = None, *, is_outlier: Any = None, grid: Array | None = None
 ) -> Axes:
-    """Draw the outlier score of each point of each curve as a map: one row for each curve.
+    """Draw the outlier score of each point of each curve as a heatmap with one row per curve.
 
     Parameters
     ----------
     scores : fitted estimator, or array of shape (n, m)
-        A model with ``point_outlier_score_``, which a loss of order 1 gives, or the scores themselves. NaN, a point
-        that was not observed, is grey.
+        A model with ``point_outlier_score_``, as given by losses with p = 1, or the scores themselves. Points that were
+        not observed (NaN) are grey.
     ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
+        Axes to draw on; ``None`` creates a figure.
     is_outlier : array of bool of shape (n, m) or None, default=None
-        Which points are known to be wrong; they are circled.
+        Mask of the points that are known to be wrong; they are circled.
     grid : array of shape (m,) or None, default=None
-        Points of the curves; ``None`` takes those of the model, or [0, 1] in equal steps.
+        Points of the curves; ``None`` takes those of the model, or equally spaced points in [0, 1].
 
     Returns
     -------
     ax : Axes
-        Where it was drawn.
+        The Axes with the plot.
     """
     grid = getattr(scores, "grid_", None) if grid is None else grid
     ax, scores = _axes(ax), _one_channel(_numbers(_attribute(scores, "point_outlier_score_")), "scores")
@@ -307,20 +307,20 @@ def plot_point_scores(
 
 
 def plot_sparsity(estimator: Any, ax: Axes | None = None) -> Axes:
-    """Draw which dual variables of a fitted model are null, which are not, and which are on their bound.
+    """Draw which dual variables of a fitted model are zero, non-zero, or on their bound.
 
     Parameters
     ----------
     estimator : fitted estimator, or array of shape (n, p)
         A model with ``dual_coef_``, or dual variables: one row for each sample and one column for each coordinate.
-        Bounds are those of ``point_outlier_score_`` where the model has it, else those of whole rows.
+        Bounds are those of ``point_outlier_score_`` if the model has it, else those of whole rows.
     ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
+        Axes to draw on; ``None`` creates a figure.
 
     Returns
     -------
     ax : Axes
-        Where it was drawn; the legend gives the share of each kind.
+        The Axes with the plot; the legend gives the share of each kind.
     """
     ax, duals = _axes(ax), _numbers(_attribute(estimator, "dual_coef_"))
     duals = duals.reshape(len(duals), -1)
@@ -355,16 +355,16 @@ def plot_relevances(model: Any, ax: Axes | None = None, *, names: Sequence[str] 
     model : fitted estimator, or array of shape (d,)
         A model with ``relevances_``, such as ``LearnedMetricRegressor``, or the relevances.
     ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
+        Axes to draw on; ``None`` creates a figure.
     names : sequence of str or None, default=None
-        Names of the inputs; ``None`` is those that the model was fitted with, or their numbers.
+        Names of the inputs; ``None`` means those that the model was fitted with, or their indices.
     most : int, default=20
-        Largest number of bars; the others are added up in one more.
+        Maximum number of bars; the remaining values are added up in one more.
 
     Returns
     -------
     ax : Axes
-        Where it was drawn.
+        The Axes with the plot.
     """
     ax, shares = _axes(ax), _numbers(_attribute(model, "relevances_"))
     if names is None:
@@ -382,18 +382,18 @@ def plot_kernel_weights(
     Parameters
     ----------
     found : KernelWeights, or array of shape (M,)
-        What ``learn_kernel_weights`` returns, or the weights.
+        The result of ``learn_kernel_weights``, or the weights.
     ax : Axes or None, default=None
-        Where to draw; ``None`` makes a figure.
+        Axes to draw on; ``None`` creates a figure.
     names : sequence of str or None, default=None
-        Names of the kernels; ``None`` is those of the groups, or their numbers.
+        Names of the kernels; ``None`` means those of the groups, or their indices.
     most : int, default=20
-        Largest number of bars; the others are added up in one more.
+        Maximum number of bars; the remaining values are added up in one more.
 
     Returns
     -------
     ax : Axes
-        Where it was drawn.
+        The Axes with the plot.
     """
     ax, shares = _axes(ax), _numbers(_attribute(found, "weights_"))
     if names is None:
@@ -404,7 +404,7 @@ def plot_kernel_weights(
 
 
 def _bars(ax: Axes, shares: np.ndarray, names: Sequence[str], most: int, label: str) -> Axes:
-    """Draw shares as bars, the largest first; those after the first ``most`` are one."""
+    """Draw shares as bars, largest first; those after the first ``most`` are added up in one bar."""
     order = np.argsort(-shares, kind="stable")
     bars = [(str(names[k]), float(shares[k])) for k in order[:most]]
     if len(order) > most:
@@ -418,7 +418,7 @@ def _bars(ax: Axes, shares: np.ndarray, names: Sequence[str], most: int, label: 
 
 
 def svg(fig: Figure) -> str:
-    """Return a figure as SVG text, the same for the same figure.
+    """Return a figure as SVG text, which is reproducible.
 
     Parameters
     ----------
@@ -437,7 +437,7 @@ def svg(fig: Figure) -> str:
 
 
 def _attribute(model: Any, name: str) -> Any:
-    """Return what a fitted model has under a name; data are returned as they are."""
+    """Return an attribute of a fitted model; data are returned unchanged."""
     if hasattr(model, name) or not hasattr(model, "get_params"):
         return getattr(model, name, model)
     raise ValueError(
@@ -447,14 +447,14 @@ def _attribute(model: Any, name: str) -> Any:
 
 
 def _axes(ax: Axes, advice: str = "All but the first argument and ax are given by name") -> Any:
-    """Return the Axes, or new ones, or raise if something else came in their place."""
+    """Return the Axes, or new ones for ``None``; raise for anything else."""
     if ax is not None and not hasattr(ax, "set_xlabel"):
         raise TypeError(f"ax must be Axes of matplotlib or None. Got a {type(ax).__name__}. {advice}.")
     return new_axes() if ax is None else ax
 
 
 def legend_above(ax: Axes) -> None:
-    """Put the legend above the Axes, where it hides nothing.
+    """Put the legend above the Axes, where it does not cover the plot.
 
     Parameters
     ----------
@@ -467,12 +467,12 @@ def legend_above(ax: Axes) -> None:
 
 
 def title_above(ax: Axes, title: str) -> None:
-    """Put a title above the Axes, and above the legend that ``legend_above`` has put there.
+    """Put a title above the Axes and above a legend placed by ``legend_above``.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
-        The Axes, with everything that its legend names.
+        The Axes, with all labelled artists already drawn.
     title : str
         The title.
     """
@@ -481,12 +481,12 @@ def title_above(ax: Axes, title: str) -> None:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    """Return an array of any library as NumPy's."""
+    """Return an array of any library as a NumPy array."""
     return np.asarray(values) if is_host(values) else host(values)
 
 
 def _rows(values: Any) -> Any:
-    """Return one curve as a sample of one."""
+    """Return curves as rows; a single curve becomes one row."""
     return values[None, :] if getattr(values, "ndim", 2) == 1 and not is_fdata(values) else values
 
 
@@ -502,7 +502,7 @@ def _one_channel(values: Array, name: str) -> np.ndarray:
 
 
 def _edges(points: np.ndarray) -> np.ndarray:
-    """Return the ends of the cells around increasing points."""
+    """Return the edges of the cells around increasing points."""
     trapezoid_weights(points)  # checks them
     if len(points) == 1:
         return np.array([points[0] - 0.5, points[0] + 0.5])

@@ -19,11 +19,11 @@ from fenchel.report.surface import Surface
 
 __all__ = ["kernel_text", "model_page"]
 
-_WORST = 12  # samples that are drawn, one at a time
-_DOTS = 1500  # most dots of a drawing; its data have all
+_WORST = 12  # number of samples that can be shown, one at a time
+_DOTS = 1500  # maximum number of dots in a chart; its data have all of them
 _CURVE_KEYS = '<span class="key">observed</span><span class="key dashed">predicted</span>'
 _POINT_KEYS = '<span class="key spot">observed</span><span class="key short">predicted</span>'
-_FLOOR = 1e-17  # a gap below is round-off, and may be negative
+_FLOOR = 1e-17  # a gap below this is round-off, and may be negative
 
 
 def model_page(model: Any, data: Any = None, source: str = "", versions: dict[str, Any] | None = None) -> str:
@@ -34,7 +34,7 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
     model : estimator
         A fitted estimator of this library with a certificate, or a ``TableRegressor``.
     data : Table, DataFrame or None, default=None
-        A table with inputs and targets whose predictions are drawn against observations; for a ``TableRegressor``.
+        For a ``TableRegressor``, a table with inputs and targets, whose predictions are drawn against observations.
         ``None`` takes the training samples that the model keeps, if its outputs are numbers.
     source : str, default=""
         Where the model comes from, for the title.
@@ -161,7 +161,7 @@ def _fit_by_target(quality: Sequence[tuple[str, Scores]], names: Sequence[str]) 
 def _certificate(facts: ModelFacts) -> str:
     fitted = facts.estimator
     is_chosen = hasattr(fitted, "best_lam_")
-    parameters = fitted.get_params(deep=False)  # the loss trick calls its loss a surrogate
+    parameters = fitted.get_params(deep=False)  # the loss of LossTrickPredictor is called surrogate
     loss = fitted.best_loss_ if is_chosen else parameters.get("loss", parameters.get("surrogate", "built in"))
     rows = [
         ("primal objective", f"{fitted.primal_objective_:.10g}"),
@@ -225,7 +225,7 @@ def _outliers(facts: ModelFacts) -> str:
 
 
 def _held_out(facts: ModelFacts, table: Any) -> str:
-    """Return the rows that a model of the others predicts badly, if the table is that of the fit."""
+    """Return the rows that a model of the other rows predicts badly, if the table is the training table."""
     found = facts.outliers(table)
     if found is None:
         return ""
@@ -250,7 +250,7 @@ def _held_out(facts: ModelFacts, table: Any) -> str:
 
 
 def _drawable(facts: ModelFacts, order: np.ndarray) -> dict[int, int]:
-    """Return, for the worst samples that can be drawn, their places among the pairs."""
+    """Return the indices among the pairs of the worst samples that can be drawn."""
     if facts.training is None or facts.training.observed.shape[1] < 2:
         return {}
     place = {row: k for k, row in enumerate(facts.training.rows.tolist())}
@@ -343,7 +343,7 @@ def _predictions(pairs: Pairs | None) -> str:
 
 
 def _error_figure(pairs: Pairs) -> str:
-    """Return the errors of the samples, sorted."""
+    """Return a chart of the sorted errors of the samples."""
     errors = np.sort(pairs.errors)[::-1]
     names = pairs.rows[np.argsort(-pairs.errors, kind="stable")]
     drawn = _thinned(len(errors), _DOTS)
@@ -367,10 +367,10 @@ def _scatter(pairs: Pairs, k: int) -> str:
 
 
 def _sample_chart(pairs: Pairs, k: int) -> str:
-    """Return the observed outputs of a sample with the predicted ones, over the grid or one after the other."""
+    """Return a chart of the observed and predicted outputs of a sample, over the grid or side by side."""
     observed, predicted = pairs.observed[k], pairs.predicted[k]
     y = Axis.of([*observed, *predicted], "value")
-    if pairs.grid is None:  # single outputs: nothing joins them
+    if pairs.grid is None:  # separate outputs are not joined by a line
         places, names = np.arange(1, len(observed) + 1), pairs.names
         chart = Chart(Axis.of_names(names, "output"), y)
         chart.strokes(places, predicted)
@@ -408,7 +408,7 @@ def _figures(*figures: str) -> str:
 
 
 def _figure(drawing: str, caption: str, name: str, table: Sequence[Sequence[str]], controls: str = "") -> str:
-    """Return a drawing with its caption and a link that saves its data."""
+    """Return a chart with its caption and a link to save its data."""
     text = "\n".join(csv_line(row) for row in table) + "\n"
     link = f"data:text/csv;base64,{b64encode(text.encode()).decode('ascii')}"
     save = f'<a download="{escape(name)}.csv" href="{link}">data (CSV)</a>'
@@ -424,7 +424,7 @@ def _viewer(
     file: str,
     table: Sequence[Sequence[str]],
 ) -> str:
-    """Return a figure of several drawings (key, title, drawing), of which one is shown and chosen."""
+    """Return a viewer of several charts (key, title, chart) that shows one at a time."""
     options = "".join(f'<option value="{escape(key)}">{escape(title)}</option>' for key, title, _ in panels)
     controls = (
         f'<div class="controls"><label>{escape(what)} <select aria-label="{escape(what)}">{options}</select></label>'
@@ -449,7 +449,7 @@ def _pairs_csv(pairs: Pairs, chosen: Sequence[int]) -> list[list[str]]:
 
 
 def _thinned(count: int, most: int) -> np.ndarray:
-    """Return the first half of the places that may be drawn, and evenly spaced ones of the rest."""
+    """Return the indices to draw: the first half of the maximum number, and evenly spaced ones of the rest."""
     if count <= most:
         return np.arange(count)
     head = most // 2

@@ -1,4 +1,4 @@
-"""A number over a (loss, lam) grid, taken from what has the grid."""
+"""Quantities over the (loss, lam) grid of a path or of a model selection."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +10,13 @@ from fenchel.losses import Loss
 
 __all__ = ["Surface"]
 
-_FLOOR = 1e-17  # a gap below is round-off, and may be negative
+_FLOOR = 1e-17  # a gap below this is round-off, and may be negative
 _TEXTS = {"errors": "error of held-out samples", "gaps": "relative duality gap", "sparsity": "share of null duals"}
 
 
 @dataclass(frozen=True)
 class Surface:
-    """Numbers over a grid: values (n_losses, n_lams), what they are, and whether less is better."""
+    """Values (n_losses, n_lams) over a grid, their label, and whether smaller is better."""
 
     losses: list[Loss]
     lams: list[float]
@@ -26,7 +26,7 @@ class Surface:
 
     @classmethod
     def of(cls, source: Any, values: Any = None) -> "Surface":
-        """Return the surface of a path or of a fitted model selection, by name or from numbers that are given."""
+        """Return a surface of a path or of a fitted model selection, by name or from given numbers."""
         if isinstance(source, RegularizationPath):
             losses, lams = source.losses, source.lams
             named = {name: name for name in ("gaps", "sparsity", "primal_objectives", "dual_objectives", "n_iter")}
@@ -52,7 +52,7 @@ class Surface:
         return cls(losses, lams, numbers, text, is_error)
 
     def loss_names(self) -> tuple[str, list[str]]:
-        """Return what the losses differ in, and a name for each.
+        """Return a label for the losses, and a name for each of them.
 
         Losses of one class that differ in one parameter are named by its values, others by their ``repr``.
         """

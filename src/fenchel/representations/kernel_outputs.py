@@ -37,8 +37,8 @@ _LEFT = 1e-6  # relative residual allowed between a positive semidefinite matrix
 class _Pivots:
     """A Gram matrix through a pivoted Cholesky factor: every element of the span is a combination of the pivots.
 
-    An order of magnitude cheaper than an eigendecomposition, and of the rank of the matrix: duplicate outputs share
-    one pivot.
+    It is an order of magnitude cheaper than an eigendecomposition, and has the rank of the matrix, since duplicate
+    outputs share one pivot.
     """
 
     def __init__(self, K: np.ndarray, rtol: float | None) -> None:

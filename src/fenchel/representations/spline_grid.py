@@ -46,8 +46,8 @@ class Spline(CurveRepresentation):
 
     References
     ----------
-    [Lambert2022]_, section 3.1. In these coordinates no power of the number of points appears in a threshold, where the
-    printed algorithm has the wrong ones.
+    [Lambert2022]_, section 3.1. In these coordinates no power of the number of points appears in a threshold; the
+    powers in the printed algorithm are wrong.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Regression on tables: named columns become inputs and outputs, and the way they do is part of the model."""
+"""Regression on tables: named columns are encoded as inputs and outputs, and the encoding is part of the model."""
 
 from fenchel.estimators.tables.regressor import TableRegressor
 

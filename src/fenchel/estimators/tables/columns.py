@@ -1,4 +1,4 @@
-"""Input columns of a table: what each becomes in the matrix that an estimator sees, and what is noted about it."""
+"""Input columns of a table: how each is encoded as features, and notes on what was assumed."""
 
 import re
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ __all__ = [
     "numbers_of",
 ]
 
-_ROW_NAMES = 20  # a text column of more rows than these, most of them different, names the rows
+_ROW_NAMES = 20  # a text column with more rows than this and mostly distinct values is taken to name the rows
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 _DAY = np.timedelta64(1, "D")
 _FILLED = "missing values are replaced by the median, and a 0/1 column says where"
@@ -34,33 +34,33 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 
 
 class InputColumn(ABC):
-    """An input column as the training rows define it."""
+    """An input column with the encoding learned from the training rows."""
 
     name: str
 
     @property
     @abstractmethod
     def feature_names(self) -> list[str]:
-        """Names of the columns of the matrix."""
+        """Names of the features."""
 
     @abstractmethod
     def encode(self, table: Table) -> np.ndarray:
-        """Return the columns of the matrix, (m, k)."""
+        """Return the features, (m, k)."""
 
     @abstractmethod
     def encoding(self, table: Table) -> list[tuple[str, str]]:
-        """Return each way in which training rows are changed, and its detail for this column."""
+        """Return the kinds of encoding that are used, each with its details for this column."""
 
     @abstractmethod
     def notes(self, table: Table) -> list[str]:
-        """Return what had to be assumed about rows that the model was not fitted to."""
+        """Return what was assumed about rows that the model was not fitted to."""
 
 
 @dataclass(frozen=True)
 class NumberColumn(InputColumn):
-    """A column of numbers: standardised; a missing value becomes the median, and a column of 0 and 1 says where.
+    """A column of numbers, optionally standardised, with missing values replaced by the median.
 
-    That second column is there if a training row had a missing value.
+    If a training row has a missing value, a second feature is 1 where values are missing and 0 elsewhere.
     """
 
     name: str
@@ -71,7 +71,7 @@ class NumberColumn(InputColumn):
 
     @classmethod
     def learn(cls, name: str, values: np.ndarray, scale: bool) -> "NumberColumn":
-        """Return the column that training values define."""
+        """Learn the encoding from training values."""
         missing = np.isnan(values)
         median = float(np.median(values[~missing]))
         filled = np.where(missing, median, values).astype(np.float64)
@@ -80,27 +80,27 @@ class NumberColumn(InputColumn):
 
     @property
     def feature_names(self) -> list[str]:
-        """The name, and that of the column that says where a value is missing."""
+        """The name and, if there is one, that of the indicator of missing values."""
         return [self.name, f"{self.name} is missing"] if self.has_indicator else [self.name]
 
     def encode(self, table: Table) -> np.ndarray:
-        """Return the numbers, standardised if the model does so, and where they were missing."""
+        """Return the numbers and, if there is one, the indicator of missing values."""
         return self.encode_numbers(numbers_of(table, self.name))
 
     def encode_numbers(self, values: np.ndarray) -> np.ndarray:
-        """Return the features of numbers that are read already."""
+        """Return the features of numbers that have been read."""
         missing = np.isnan(values)
         filled = (np.where(missing, self.median, values) - self.shift) / self.width
         features = np.column_stack([filled, missing]) if self.has_indicator else filled[:, None]
         return features.astype(values.dtype)
 
     def encoding(self, table: Table) -> list[tuple[str, str]]:
-        """Return how many values are missing, if any is."""
+        """Return the number of missing values, if any."""
         count = _count_missing(table, self.name)
         return [(_FILLED, f"{count} missing")] if count else []
 
     def notes(self, table: Table) -> list[str]:
-        """Return how many values are missing, if any is."""
+        """Note the rows with missing values, if any."""
         places = np.flatnonzero(is_missing(table.columns[table.known(self.name, "inputs")]))
         where = _rows(table, places)
         return [f"{self.name}: missing in {where}; the median of the training rows stands in"] if len(places) else []
@@ -108,14 +108,14 @@ class NumberColumn(InputColumn):
 
 @dataclass(frozen=True)
 class DateColumn(InputColumn):
-    """A column of dates or times: days since the first of the training rows, then as numbers."""
+    """A column of dates or times, encoded as days since the earliest training row."""
 
     origin: str
     days: NumberColumn
 
     @classmethod
     def learn(cls, name: str, values: np.ndarray, scale: bool) -> "DateColumn":
-        """Return the column that training dates define."""
+        """Learn the encoding from training dates."""
         origin = np.nanmin(values)
         return cls(str(origin), NumberColumn.learn(name, (values - origin) / _DAY, scale))
 
@@ -126,28 +126,28 @@ class DateColumn(InputColumn):
 
     @property
     def feature_names(self) -> list[str]:
-        """Those of the days."""
+        """Names of the features of the days."""
         return self.days.feature_names
 
     def encode(self, table: Table) -> np.ndarray:
-        """Return the days as numbers, and where they were missing."""
+        """Return the days and, if there is one, the indicator of missing values."""
         return self.days.encode_numbers((_dates_of(table, self.name) - np.datetime64(self.origin)) / _DAY)
 
     def encoding(self, table: Table) -> list[tuple[str, str]]:
-        """Return the first date, and how many are missing."""
+        """Return the first date, and the number of missing dates, if any."""
         first = self.origin.removesuffix(".000000").removesuffix("T00:00:00")
         return [("dates are counted in days since the first one", first), *self.days.encoding(table)]
 
     def notes(self, table: Table) -> list[str]:
-        """Return how many dates are missing, if any is."""
+        """Note the rows with missing dates, if any."""
         return self.days.notes(table)
 
 
 @dataclass(frozen=True)
 class TextColumn(InputColumn):
-    """A text column: a column of 0 and 1 for each value; a missing value is one of them if a training row has one.
+    """A text column, one-hot encoded; a missing value is a level of its own if a training row has one.
 
-    A value that no training row has is 0 in all of them.
+    A value that no training row has is 0 in all features.
     """
 
     name: str
@@ -155,16 +155,16 @@ class TextColumn(InputColumn):
 
     @classmethod
     def learn(cls, name: str, values: list[str | None]) -> "TextColumn":
-        """Return the column that training values define."""
+        """Learn the encoding from training values."""
         return cls(name, sorted(set(values), key=lambda value: (value is None, str(value))))
 
     @property
     def feature_names(self) -> list[str]:
-        """One for each value."""
+        """One name for each level."""
         return [f"{self.name} is missing" if level is None else f"{self.name}={level}" for level in self.levels]
 
     def encode(self, table: Table) -> np.ndarray:
-        """Return zeros and ones."""
+        """Return the one-hot encoding."""
         places = self._places(table)
         known = np.flatnonzero(places >= 0)
         features = np.zeros((len(places), len(self.levels)), dtype=np.uint8)
@@ -172,13 +172,13 @@ class TextColumn(InputColumn):
         return features
 
     def encoding(self, table: Table) -> list[tuple[str, str]]:
-        """Return how many values there are, and how many are missing."""
+        """Return the number of levels, and the number of missing values, if any."""
         ways = [("text columns are encoded, one 0/1 column for each value", f"{len(self.levels)} values")]
         count = _count_missing(table, self.name)
         return [*ways, ("missing text is a value of its own", f"{count} missing")] if count else ways
 
     def notes(self, table: Table) -> list[str]:
-        """Return the values that no training row has."""
+        """Note the values that no training row has."""
         new = np.flatnonzero(self._places(table) < 0)
         if not len(new):
             return []
@@ -187,18 +187,18 @@ class TextColumn(InputColumn):
         return [f"{self.name}: no training row has the value in {_rows(table, new)}; it counts as other ({shown})"]
 
     def _places(self, table: Table) -> np.ndarray:
-        """Return the place of each value among the levels, -1 for a value that is not there."""
+        """Return the index of each value among the levels, -1 for an unknown value."""
         column = table.columns[table.known(self.name, "inputs")]
         place: dict[object, int] = {level: k for k, level in enumerate(self.levels)}
         values = column.tolist()
-        if column.dtype != object:  # every value of this table is a number, as some of the levels are
+        if column.dtype != object:  # this table has only numbers: compare them with the levels that are numbers
             place = {_as_number(level): k for k, level in enumerate(self.levels)}
             values = [None if gone else value for value, gone in zip(values, is_missing(column), strict=True)]
         return np.array([place.get(value, -1) for value in values], dtype=int)
 
 
 def learn_column(table: Table, name: str, scale: bool) -> InputColumn | None:
-    """Return the column of that name as training rows define it, or None if it does not vary."""
+    """Learn the encoding of a column from the training rows; return ``None`` if the column is constant."""
     column = table.columns[name]
     missing = is_missing(column)
     if missing.all() or (not missing.any() and len(set(column.tolist())) == 1):
@@ -215,7 +215,7 @@ def learn_column(table: Table, name: str, scale: bool) -> InputColumn | None:
 
 
 def numbers_of(table: Table, name: str) -> np.ndarray:
-    """Return a column of finite numbers, NaN where they are missing, or raise with the first entry that is none."""
+    """Return a column of finite numbers, NaN where missing; raise at the first entry that is not a number."""
     column = table.columns[table.known(name, "inputs")]
     if column.dtype.kind == "m":
         return np.asarray(column / _DAY)
@@ -239,7 +239,7 @@ def numbers_of(table: Table, name: str) -> np.ndarray:
 
 
 def encoding_notes(columns: Sequence[InputColumn], table: Table) -> list[str]:
-    """Return how columns are encoded, one line for each way."""
+    """Return how columns are encoded, one line for each kind of encoding."""
     columns_of: dict[str, list[str]] = {}
     for column in columns:
         for way, detail in column.encoding(table):
@@ -248,13 +248,13 @@ def encoding_notes(columns: Sequence[InputColumn], table: Table) -> list[str]:
 
 
 def lacking(table: Table, names: Sequence[str]) -> np.ndarray:
-    """Return which rows have a missing entry in some columns."""
+    """Return a mask of the rows with a missing entry in any of the columns."""
     missing = [is_missing(table.columns[table.known(name, "inputs")]) for name in names]
     return np.any(missing, axis=0) if missing else np.zeros(len(table), dtype=bool)
 
 
 def is_missing(column: np.ndarray) -> np.ndarray:
-    """Return which entries of a column are missing."""
+    """Return a mask of the missing entries of a column."""
     if column.dtype == object:
         return np.array([value is None for value in column], dtype=bool)
     return np.asarray(np.isnat(column) if column.dtype.kind in "Mm" else np.isnan(column))
@@ -265,13 +265,13 @@ def _count_missing(table: Table, name: str) -> int:
 
 
 def _rows(table: Table, places: np.ndarray) -> str:
-    """Return which rows these are: the one, or how many and the first."""
+    """Describe rows by number: a single row, or the count and the first row."""
     numbers = table.numbers[places]
     return f"{len(numbers)} rows, the first {numbers[0]}" if len(numbers) > 1 else f"row {''.join(map(str, numbers))}"
 
 
 def _dates_of(table: Table, name: str) -> np.ndarray:
-    """Return a column of dates and times to the microsecond, NaT where they are missing, or raise."""
+    """Return a column of dates and times in microseconds, NaT where missing; raise if an entry is not a date."""
     column = table.columns[table.known(name, "inputs")]
     if column.dtype.kind == "M":
         return column.astype("datetime64[us]")
@@ -287,7 +287,7 @@ def _dates_of(table: Table, name: str) -> np.ndarray:
 
 
 def _date(text: str) -> datetime:
-    """Return the time that an ISO text means; one with an offset in universal time."""
+    """Parse an ISO date or time; a time with an offset is converted to UTC."""
     time = datetime.fromisoformat(text)
     return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
 
@@ -308,14 +308,14 @@ def _is_number(value: SupportsFloat | str) -> bool:
 
 
 def _as_number(level: str | None) -> float | str | None:
-    """Return the number that a level means if a table has nothing but numbers there, else the level."""
+    """Return the number or truth value that a level stands for, else the level itself."""
     if level is None:
         return None
     return float(level) if _is_number(level) else _TRUTH.get(level.lower(), level)
 
 
 def _spoiled_numbers(table: Table, name: str) -> str:
-    """Return what is wrong with a text column if most of its cells are numbers, else nothing."""
+    """Return what is wrong with a text column if most of its cells are numbers, else an empty string."""
     column = table.columns[name]
     known = np.flatnonzero(~is_missing(column))
     others = [i for i in known if not _is_number(column[i])]
@@ -329,7 +329,7 @@ def _spoiled_numbers(table: Table, name: str) -> str:
 
 
 def _refuse_row_names(table: Table, name: str, spoiled: str) -> None:
-    """Raise if all rows have a value that no other row has, or most of a column of numbers; warn if most have."""
+    """Raise if all values differ, or most of those of a spoiled column of numbers; warn if most of them differ."""
     counts = Counter(table.columns[name].tolist())
     alone = sum(count == 1 for count in counts.values())
     if len(table) <= _ROW_NAMES or 2 * alone <= len(table):

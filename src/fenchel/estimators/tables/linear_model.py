@@ -1,4 +1,4 @@
-"""A linear model to compare with."""
+"""A linear model as a baseline."""
 
 import numpy as np
 from sklearn.linear_model import RidgeCV
@@ -7,7 +7,7 @@ __all__ = ["linear_model"]
 
 
 def linear_model(X: np.ndarray, Y: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the coefficients (d, p) and the intercept (p,) of a ridge regression; its penalty by leave-one-out."""
+    """Return the coefficients (d, p) and intercept (p,) of a ridge regression tuned by leave-one-out."""
     X = X.astype(np.float64)
     center, scale = X.mean(axis=0), X.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)

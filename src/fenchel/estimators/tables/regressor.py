@@ -1,4 +1,4 @@
-"""The estimator on the columns of a table."""
+"""Regression on the columns of a table."""
 
 import re
 from collections.abc import Sequence
@@ -18,60 +18,60 @@ from fenchel.metrics.scores import Scores, mean_of_columns
 
 __all__ = ["TableRegressor"]
 
-_POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
+_POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name that ends with a point
 
 
 class TableRegressor(BaseEstimator):
-    """An estimator on the columns of a table.
+    """Regression on the columns of a table, which are encoded as part of the model.
 
-    Text columns are encoded with one column of zeros and ones for each value, dates become days since the first,
-    columns that are constant are left out, numbers are brought to mean 0 and standard deviation 1. A missing number or
-    date becomes the median of its column, and if training rows lack it, a column of zeros and ones says where; missing
-    text is a value of its own. A text value that no training row has is zero in all columns. All this is learned by
-    ``fit`` and kept, so that ``predict`` takes a raw table with the same columns.
+    Text is one-hot encoded, dates become days since the earliest one, numbers are scaled to mean 0 and standard
+    deviation 1, and constant columns are left out. A missing number or date is replaced by the median of its column; if
+    any training row lacks it, an indicator column is added. Missing text is a category of its own, and text that no
+    training row has is zero in all columns. ``fit`` learns and stores the encoding, so ``predict`` takes a raw table
+    with the same columns.
 
     Parameters
     ----------
     estimator : estimator
-        ``OperatorKernelRegressor``, ``FunctionalRegressor``, or their versions with cross-validation; or a
+        ``OperatorKernelRegressor``, ``FunctionalRegressor`` or their ``CV`` classes; or a
         ``ConformalRegressor`` around one of them, for ``predict_interval``.
     targets : sequence of str
-        Output columns: names, ranges of names ``"y_1:y_9"``, patterns ``"y_*"``.
+        Output columns: names, ranges of names such as ``"y_1:y_9"``, or patterns such as ``"y_*"``.
     inputs : sequence of str or None, default=None
-        Input columns, as ``targets``; ``None`` is all others.
+        Input columns, selected as ``targets``; ``None`` means all other columns.
     drop : sequence of str, default=()
         Columns to leave out of the inputs.
     curves : bool, default=False
-        Whether the targets of a row are one curve, its missing values being points that were not observed. Else rows
-        with a missing target are left out.
+        Whether the targets of a row are one curve, whose missing values are points that were not observed. Otherwise
+        rows with a missing target are left out.
     center : {"mean", "median", "none"}, default="mean"
-        What is subtracted from the targets before the fit and added to predictions. Curves are centred by their
+        What is subtracted from the targets before the fit and added back to predictions. Curves are centred by their
         estimator instead.
     scale : bool, default=True
-        Whether input numbers are standardised.
+        Whether to standardise numeric inputs and dates.
     drop_missing : bool, default=False
-        Whether ``fit`` and the scores leave out rows with a missing input. ``predict`` answers for every row.
+        Whether ``fit`` and the scores leave out rows with a missing input. ``predict`` predicts every row.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted one, which has the certificate.
+        The fitted estimator, with its certificate.
     conformal_ : ConformalRegressor or None
-        The fitted model of the intervals, if ``estimator`` is one.
+        The fitted ``ConformalRegressor``, if ``estimator`` is one.
     target_names_, input_names_ : list of str
-        The columns that are used.
+        The target and input columns that are used.
     columns_ : list of InputColumn
         How each input column is encoded.
     feature_names_ : list of str
-        The columns of the matrix that the estimator sees.
+        Names of the features that the estimator is fitted on.
     grid_ : array of shape (m,) or None
-        Points of the curves: from the table, from numbers in the names of the columns, else [0, 1] in equal steps.
+        Points of the curves: those of the table, or numbers in the column names, or ``None`` for equal steps in [0, 1].
     rows_ : array of int
-        Rows of the table that were fitted, the first being 1.
+        Numbers of the rows that were fitted, counting from 1.
     train_scores_ : Scores
-        Scores on the rows that were fitted.
+        Scores on these rows.
     notes_ : list of str
-        What was left out, encoded or taken for granted.
+        What was left out, encoded or assumed.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class TableRegressor(BaseEstimator):
     (1, 1)
     """
 
-    conformal_: Any = None  # for models of files of earlier releases
+    conformal_: Any = None  # for models saved by earlier releases
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class TableRegressor(BaseEstimator):
         table : Table, DataFrame or mapping of names to columns
             Inputs and targets.
         y : None
-            Not used: the targets are columns.
+            Ignored: the targets are columns of the table.
 
         Returns
         -------
@@ -154,12 +154,12 @@ class TableRegressor(BaseEstimator):
         return self
 
     def predict(self, table: Any) -> np.ndarray:
-        """Predict the targets of the rows of a table that has the input columns.
+        """Predict the targets of the rows of a table.
 
         Parameters
         ----------
         table : Table, DataFrame or mapping of names to columns
-            The input columns, in any order, with others or without.
+            A table with the input columns, in any order; other columns are ignored.
 
         Returns
         -------
@@ -170,7 +170,7 @@ class TableRegressor(BaseEstimator):
         return self._predict(self.encode(as_table(table)))
 
     def predict_interval(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends of prediction intervals for the rows of a table that has the input columns.
+        """Return prediction intervals for the rows of a table.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class TableRegressor(BaseEstimator):
         Returns
         -------
         lower, upper : array of shape (m, n_targets)
-            The ends, with the coverage of the ``ConformalRegressor`` that the model was fitted with.
+            The lower and upper ends, with the coverage of the fitted ``ConformalRegressor``.
         """
         check_is_fitted(self)
         if self.conformal_ is None:
@@ -198,7 +198,7 @@ class TableRegressor(BaseEstimator):
         table : Table, DataFrame or mapping of names to columns
             Inputs and targets.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
@@ -208,7 +208,7 @@ class TableRegressor(BaseEstimator):
         return self.evaluate(table).r2
 
     def evaluate(self, table: Any) -> Scores:
-        """Return the scores on the rows whose targets are known, beside those of the mean.
+        """Return the scores on the rows whose targets are known, compared with those of the mean.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class TableRegressor(BaseEstimator):
         return self._scores(X, Y)
 
     def predict_linear(self, X: np.ndarray) -> np.ndarray:
-        """Return the predictions of a ridge regression of the training rows, to compare with.
+        """Return the predictions of a ridge regression on the training rows, as a baseline.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class TableRegressor(BaseEstimator):
         return np.asarray(X @ coef + intercept)
 
     def sample(self, table: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return encoded inputs, targets and row numbers of the rows of a table that can be compared.
+        """Return the encoded inputs, the targets and the row numbers of the rows of a table that can be scored.
 
         Parameters
         ----------
@@ -250,11 +250,11 @@ class TableRegressor(BaseEstimator):
         Returns
         -------
         X : array of shape (m, d)
-            What the estimator sees.
+            Encoded inputs.
         Y : array of shape (m, n_targets)
             The targets.
         rows : array of int of shape (m,)
-            Rows of the table, the first being 1.
+            Row numbers, counting from 1.
         """
         check_is_fitted(self)
         table = as_table(table)
@@ -265,7 +265,7 @@ class TableRegressor(BaseEstimator):
         return self.encode(table.take(kept)), Y[kept], table.numbers[kept]
 
     def encode(self, table: Any) -> np.ndarray:
-        """Return the matrix that the estimator sees, (m, d).
+        """Return the encoded inputs, (m, d).
 
         Parameters
         ----------
@@ -275,14 +275,14 @@ class TableRegressor(BaseEstimator):
         Returns
         -------
         X : array of shape (m, d)
-            Numbers, standardised if ``scale``, and zeros and ones.
+            Numbers, standardised if ``scale=True``, and zeros and ones.
         """
         table = as_table(table)
         X = np.hstack([column.encode(table) for column in self.columns_])
         return X if X.dtype.kind == "f" else X.astype(np.float64)
 
     def input_notes(self, table: Any) -> list[str]:
-        """Return what ``encode`` assumes about a table: missing values, text that no training row has.
+        """Return what ``encode`` assumes about a table: missing values, and text that no training row has.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class TableRegressor(BaseEstimator):
         return [note for column in self.columns_ for note in column.notes(table)]
 
     def comparison_notes(self, table: Any) -> list[str]:
-        """Return which rows of a table ``sample`` leaves out, and what ``encode`` assumes about the others.
+        """Return the rows that ``sample`` leaves out, and what ``encode`` assumes about the others.
 
         Parameters
         ----------
@@ -338,7 +338,7 @@ class TableRegressor(BaseEstimator):
         return [name for name in named if name not in away]
 
     def _kept(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> np.ndarray:
-        """Return which rows are fitted, and note how many are not."""
+        """Return a mask of the rows to fit, and note how many are left out."""
         left_out, missing = self._left_out(table, inputs, Y), np.isnan(Y)
         self.notes_ += _left_out_notes(left_out)
         seen = ~missing.all(axis=1)
@@ -347,7 +347,7 @@ class TableRegressor(BaseEstimator):
         return _usable(left_out)
 
     def _left_out(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> dict[str, np.ndarray]:
-        """Return which rows are neither fitted nor compared, by what they have."""
+        """Return masks of the rows that are neither fitted nor scored, by reason."""
         missing = np.isnan(Y)
         without = missing.all(axis=1) if self.curves else missing.any(axis=1)
         is_lacking = lacking(table, inputs) if self.drop_missing else np.zeros_like(without)
@@ -357,7 +357,7 @@ class TableRegressor(BaseEstimator):
         }
 
     def _learn(self, table: Table, inputs: Sequence[str]) -> None:
-        """Learn how the columns that vary are encoded."""
+        """Learn the encoding of the columns that are not constant."""
         learned = {name: learn_column(table, name, self.scale) for name in inputs}
         self.columns_ = [column for column in learned.values() if column is not None]
         self.input_names_ = [column.name for column in self.columns_]
@@ -376,7 +376,7 @@ class TableRegressor(BaseEstimator):
         return np.mean(Y, axis=0) if self.center == "mean" else np.median(Y, axis=0)
 
     def _grid(self, table: Table) -> np.ndarray | None:
-        """Return the points of the curves, or None for equal steps."""
+        """Return the points of the curves, ``None`` for equal steps."""
         names = self.target_names_
         if table.grid is not None and len(table.grid) == len(names):
             return table.grid
@@ -389,7 +389,7 @@ class TableRegressor(BaseEstimator):
 
 
 def _usable(left_out: dict[str, np.ndarray]) -> np.ndarray:
-    """Return which rows are not left out."""
+    """Return a mask of the rows that are not left out."""
     usable: np.ndarray = ~np.any(list(left_out.values()), axis=0)
     return usable
 
@@ -400,7 +400,7 @@ def _left_out_notes(left_out: dict[str, np.ndarray]) -> list[str]:
 
 
 def _points_in(names: Sequence[str]) -> np.ndarray | None:
-    """Return increasing numbers that end the names, after one common beginning or alone, or None."""
+    """Return the numbers at the end of names with a common prefix, ``None`` unless they increase."""
     found = [_POINT.fullmatch(name) for name in names]
     beginnings = {match[1] for match in found if match is not None}
     if None in found or len(beginnings) != 1 or len(names) < 2:
