@@ -188,6 +188,11 @@ def write_empty_gallery() -> None:
         (folder / "index.rst").write_text("Examples\n========\n\nThere are none yet.\n", encoding="utf-8")
 
 
+def write_thumbnails(app: Any) -> None:
+    """Write readable thumbnails once the examples have run."""
+    importlib.import_module("gallery_style").write_thumbnails(app)
+
+
 def keep_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Let a docstring write a norm as ``|r|``, which reStructuredText would take for a substitution."""
     text = NOT_PROSE_OR_BAR.sub(lambda match: "\\|" if match[0] == "|" else match[0], "\n".join(lines))
@@ -232,6 +237,7 @@ def setup(app: Any) -> None:
     register_plugin("pybtex.style.formatting", "by_key", ByKeyStyle)
     write_api_pages()
     write_empty_gallery()
+    app.connect("builder-inited", write_thumbnails, priority=900)  # after the gallery has run
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", keep_bars, priority=400)  # before numpydoc
     app.connect("missing-reference", resolve_citation)
