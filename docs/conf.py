@@ -206,6 +206,12 @@ def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
     return True if isinstance(origin, str) and origin.partition(".")[0] != "fenchel" else None
 
 
+def hide_private_bases(app: Any, name: str, obj: Any, options: Any, bases: list[Any]) -> None:
+    """Name the nearest public classes where a class derives from a private one."""
+    while any(one.__name__.startswith("_") for one in bases):
+        bases[:] = [up for one in bases for up in (one.__bases__ if one.__name__.startswith("_") else (one,))]
+
+
 def resolve_citation(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     """Lead ``[Laforgue2020]_`` in a docstring to the entry of that key in ``references.bib``."""
     if node.get("refdomain") != "citation":
@@ -239,5 +245,6 @@ def setup(app: Any) -> None:
     write_empty_gallery()
     app.connect("builder-inited", write_thumbnails, priority=900)  # after the gallery has run
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("autodoc-process-bases", hide_private_bases)
     app.connect("autodoc-process-docstring", keep_bars, priority=400)  # before numpydoc
     app.connect("missing-reference", resolve_citation)
