@@ -120,6 +120,8 @@ if rooms_with_examples := {path.parent for path in EXAMPLES.rglob("plot_*.py")}:
     sphinx_gallery_conf = {
         "examples_dirs": str(EXAMPLES),
         "gallery_dirs": "auto_examples",
+        "backreferences_dir": "auto_examples/backreferences",
+        "doc_module": ("fenchel",),
         "filename_pattern": r"plot_",
         "abort_on_example_error": True,
         "download_all_examples": False,
