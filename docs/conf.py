@@ -120,6 +120,8 @@ if rooms_with_examples := {path.parent for path in EXAMPLES.rglob("plot_*.py")}:
     sphinx_gallery_conf = {
         "examples_dirs": str(EXAMPLES),
         "gallery_dirs": "auto_examples",
+        "backreferences_dir": "auto_examples/backreferences",
+        "doc_module": ("fenchel",),
         "filename_pattern": r"plot_",
         "abort_on_example_error": True,
         "download_all_examples": False,
@@ -188,6 +190,11 @@ def write_empty_gallery() -> None:
         (folder / "index.rst").write_text("Examples\n========\n\nThere are none yet.\n", encoding="utf-8")
 
 
+def write_thumbnails(app: Any) -> None:
+    """Write readable thumbnails once the examples have run."""
+    importlib.import_module("gallery_style").write_thumbnails(app)
+
+
 def keep_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Let a docstring write a norm as ``|r|``, which reStructuredText would take for a substitution."""
     text = NOT_PROSE_OR_BAR.sub(lambda match: "\\|" if match[0] == "|" else match[0], "\n".join(lines))
@@ -199,6 +206,12 @@ def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
     owner = getattr(obj, "__objclass__", None) or getattr(obj, "fget", None) or obj
     origin = getattr(owner, "__module__", None)
     return True if isinstance(origin, str) and origin.partition(".")[0] != "fenchel" else None
+
+
+def hide_private_bases(app: Any, name: str, obj: Any, options: Any, bases: list[Any]) -> None:
+    """Name the nearest public classes where a class derives from a private one."""
+    while any(one.__name__.startswith("_") for one in bases):
+        bases[:] = [up for one in bases for up in (one.__bases__ if one.__name__.startswith("_") else (one,))]
 
 
 def resolve_citation(app: Any, env: Any, node: Any, contnode: Any) -> Any:
@@ -232,6 +245,8 @@ def setup(app: Any) -> None:
     register_plugin("pybtex.style.formatting", "by_key", ByKeyStyle)
     write_api_pages()
     write_empty_gallery()
+    app.connect("builder-inited", write_thumbnails, priority=900)  # after the gallery has run
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("autodoc-process-bases", hide_private_bases)
     app.connect("autodoc-process-docstring", keep_bars, priority=400)  # before numpydoc
     app.connect("missing-reference", resolve_citation)

@@ -52,6 +52,7 @@ for ax, index, name in zip(axes, (quiet, noisy), ("quiet input", "noisy input"),
         ax.fill_between(t, band.lower[index], band.upper[index], alpha=0.3, label=f"{modulation} width")
     ax.plot(t, Y_new[index], "k", label="true curve")
     ax.set(title=name, xlabel="t")
+axes[0].set_ylabel("y(t)")
 axes[0].legend()
 plt.show()
 
@@ -70,6 +71,6 @@ for method in ("split", "jackknife+"):
     print(f"{method}: covers {band.contains(Y_new).mean():.1%} of new curves, mean width {band.width.mean():.2f}")
     ax.fill_between(t, band.lower[0], band.upper[0], alpha=0.3, label=method)
 ax.plot(t, Y_new[0], "k", label="true curve")
-ax.set(title="One new curve, 60 for fit and calibration", xlabel="t")
+ax.set(title="One new curve, 60 for fit and calibration", xlabel="t", ylabel="y(t)")
 ax.legend()
 plt.show()

@@ -54,26 +54,24 @@ def fitted(approximation):
     return model, np.sqrt(np.mean((model.predict(X_new) - truth_new) ** 2)), seconds
 
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
-for name, kind in kinds.items():
-    runs = [fitted(kind(D)) for D in sizes]
-    left.loglog(sizes, [error for _, error, _ in runs], "o-", label=name)
-    right.loglog(sizes, [seconds for _, _, seconds in runs], "o-", label=name)
+runs = {name: [fitted(kind(D)) for D in sizes] for name, kind in kinds.items()}
 
 # %%
 # ``"auto"`` chooses the number of features from the part of the trace that they leave unexplained.
 
 model, error, seconds = fitted(Nystrom("auto"))
 D = model.approximation_.n_components
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+for name, fits in runs.items():
+    left.loglog(sizes, [error for _, error, _ in fits], "o-", label=name)
+    right.loglog(sizes, [seconds for _, _, seconds in fits], "o-", label=name)
 left.loglog(D, error, "k*", markersize=14, label=f"Nystrom('auto'): D = {D}")
 right.loglog(D, seconds, "k*", markersize=14)
-left.set_xlabel("features D")
-left.set_ylabel("test error (RMSE against the truth)")
-right.set_xlabel("features D")
-right.set_ylabel("seconds of a fit")
+left.set(title="Test error", xlabel="features D", ylabel="RMSE against the truth")
+right.set(title="Time of a fit", xlabel="features D", ylabel="seconds")
 for ax in (left, right):
     ax.set_xticks([*sizes, 512], [*sizes, 512])
     ax.minorticks_off()
 left.legend(fontsize="small")
-fig.tight_layout()
 plt.show()

@@ -63,13 +63,15 @@ for name, guess in guesses.items():
     print(f"{name}: {np.mean(np.sum((guess - Y_test) ** 2, axis=1)):.2f}")
 
 # %%
-# Upper row: the test digits. Lower row: their upper halves, completed.
+# Ten test digits, and their upper halves with the decoded lower halves.
 
-fig, axes = plt.subplots(2, 10, figsize=(10, 2.2), layout="constrained")
+fig, axes = plt.subplots(2, 10, figsize=(10, 2.4), layout="constrained")
 for k, (top, bottom) in enumerate(axes.T):
     top.imshow(np.concatenate([X_test[k], Y_test[k]]).reshape(8, 8), cmap="gray_r")
     bottom.imshow(np.concatenate([X_test[k], found[k]]).reshape(8, 8), cmap="gray_r")
     bottom.axhline(3.5, color="tab:red", lw=1)
-    top.axis("off")
-    bottom.axis("off")
+    for ax in (top, bottom):
+        ax.set(xticks=[], yticks=[])
+axes[0, 0].set_ylabel("truth")
+axes[1, 0].set_ylabel("predicted")
 plt.show()

@@ -55,4 +55,4 @@ for ax, (title, matrix) in zip(axes, panels.items(), strict=False):
     ax.set(title=title, xlabel="output", ylabel="output")
 fig.colorbar(image, ax=axes[:2])
 axes[2].plot(np.arange(len(model.objectives_)) / 2, model.objectives_, "o-")
-_ = axes[2].set(title="objective after each block", xlabel="round")
+_ = axes[2].set(title="objective after each block", xlabel="round", ylabel="objective")

@@ -75,7 +75,8 @@ for family, marker in zip(np.unique(trials["family"]), "osD", strict=True):
         trials["width"][at], trials["error"][at], s=15 + 15 * trials["linear"][at], marker=marker, label=family
     )
 right.set(xscale="log", xlabel="bandwidth, in median distances", ylabel="leave-one-out error")
-right.set_xticks(np.unique(trials["width"]), [f"{width:g}" for width in np.unique(trials["width"])])
+widths = np.unique(trials["width"].round(2))
+right.set_xticks(widths, [f"{width:g}" for width in widths], rotation=45)
 right.xaxis.minorticks_off()
 right.set_title("Kernels tried (large: with a linear part)")
 _ = right.legend()

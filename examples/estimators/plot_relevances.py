@@ -43,7 +43,7 @@ print("held-out errors of the rounds:", np.round(model.history_, 3), "kept:", mo
 # A relevance is the share of a column in the squared gradients of the predictions. It does not depend on the units.
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-_ = plot_relevances(model, ax)
+_ = plot_relevances(model, ax).set_title("Relevance of each column")
 
 # %%
 # Gradients
@@ -56,6 +56,5 @@ found = model.gradient(X[test], almost_everywhere=True)
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 ax.plot(X[test, 2], 4 * np.cos(4 * X[test, 2] / units[2]) / units[2], ".", label="true")
 ax.plot(X[test, 2], found[:, 0, 2], ".", label="of the fit")
-ax.set_xlabel("third column")
-ax.set_ylabel("derivative of the first output")
+ax.set(title="Derivative by the third column", xlabel="third column", ylabel="derivative of the first output")
 _ = ax.legend()

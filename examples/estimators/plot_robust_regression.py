@@ -44,12 +44,13 @@ for loss in ("square", Huber(0.3)):
 
 fig, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 for k, ax in enumerate(axes):
-    ax.scatter(X, Y[:, k], s=10, c=np.where(is_outlier, "tab:red", "0.6"))
+    ax.plot(X[~is_outlier], Y[~is_outlier, k], ".", color="0.6", label="samples")
+    ax.plot(X[is_outlier], Y[is_outlier, k], ".", color="C3", label="outliers")
     ax.plot(X_test, truth(X_test)[:, k], "k--", lw=1, label="truth")
     for name, model in models.items():
         ax.plot(X_test, model.predict(X_test)[:, k], label=name)
-    ax.set(title=f"output {k}", xlabel="input")
-axes[0].legend()
+    ax.set(title=f"output {k}", xlabel="input", ylabel="output")
+axes[1].legend(fontsize="small")
 
 # %%
 # Clipped samples
@@ -64,6 +65,8 @@ print(f"clipped: {np.sum(is_clipped & is_outlier)} of {is_outlier.sum()} outlier
 print(f"clipped: {np.sum(is_clipped & ~is_outlier)} of {np.sum(~is_outlier)} other samples")
 
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
-ax.scatter(X, scores, s=12, c=np.where(is_outlier, "tab:red", "0.6"))
-ax.set(xlabel="input", ylabel="outlier_score_", title="red: the outliers")
+ax.plot(X[~is_outlier], scores[~is_outlier], ".", color="0.6", label="samples")
+ax.plot(X[is_outlier], scores[is_outlier], ".", color="C3", label="outliers")
+ax.set(title="Outlier scores", xlabel="input", ylabel="outlier_score_")
+ax.legend(loc="lower right", frameon=True)
 plt.show()

@@ -14,7 +14,7 @@ import numpy as np
 from fenchel import FunctionalRegressor
 from fenchel.kernels import Gaussian
 from fenchel.metrics import curve_errors
-from fenchel.report.plots import plot_curves
+from fenchel.report.plots import plot_curves, title_above
 
 # %%
 # Data
@@ -65,7 +65,8 @@ for name, matrix in matrices.items():
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     found = model.predict(X_test[:3], grid=t_fine)[:, :, 1]
-    plot_curves(truth[:3, :, 1], ax, predicted=found, grid=t_fine, label="true second channel", predicted_label=name)
+    plot_curves(truth[:3, :, 1], ax, predicted=found, grid=t_fine, label="true", predicted_label="predicted")
+    title_above(ax, f"Second channel, channels {name}")
 plt.show()
 
 # %%
@@ -84,5 +85,6 @@ print(f"distance to the differences of the prediction: {np.max(np.abs(found - by
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 plot_curves(slopes[:3, :, 0], ax, predicted=found[:3, :, 0], grid=t_fine, label="true derivative")
-ax.set_ylabel("y'(t), first channel")
+ax.set_ylabel("y'(t)")
+title_above(ax, "Derivative of the first channel")
 plt.show()

@@ -9,6 +9,7 @@ loss follows the wrong points; the Huber loss with p = 1 bounds the influence of
 which points were clipped.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -16,7 +17,7 @@ from fenchel import FunctionalRegressor
 from fenchel.datasets import contaminate, make_functional
 from fenchel.losses import Huber
 from fenchel.metrics import curve_errors
-from fenchel.report.plots import plot_curves, plot_outlier_scores, plot_point_scores
+from fenchel.report.plots import plot_curves, plot_outlier_scores, plot_point_scores, title_above
 
 train = make_functional(100, 50, "nonlinear", noise=0.05, random_state=0)
 test = make_functional(300, 50, "nonlinear", random_state=1)
@@ -48,7 +49,8 @@ rows = np.flatnonzero(wrong.is_outlier)[[0, 2]]
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     curves = model.predict(train.X[rows])
-    plot_curves(wrong.Y[rows], ax, predicted=curves, grid=train.t, label="given", predicted_label=name)
+    plot_curves(wrong.Y[rows], ax, predicted=curves, grid=train.t, label="given", predicted_label="predicted")
+    title_above(ax, name)
 plt.show()
 
 # %%
@@ -68,6 +70,7 @@ print(f"largest shift of a wrong point: {sizes[missed].max():.2f} where not clip
 
 fig, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 plot_point_scores(robust.point_outlier_score_[:40], ax, is_outlier=wrong.is_outlier_point[:40], grid=train.t)
+title_above(ax, "Outlier scores of the points")
 plt.show()
 
 # %%
@@ -87,4 +90,5 @@ for name, fitted in {"square": square, "Huber, p = 2": model}.items():
 
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
 plot_outlier_scores(model, ax, is_outlier=strange.is_outlier)
+title_above(ax, "Outlier scores of the curves")
 plt.show()

@@ -18,7 +18,7 @@ from fenchel.datasets import contaminate, make_functional
 from fenchel.kernels import FunctionalGaussian, Laplacian
 from fenchel.losses import Huber
 from fenchel.metrics import curve_errors, curve_scorer
-from fenchel.report.plots import plot_surface
+from fenchel.report.plots import plot_surface, title_above
 
 train = make_functional(80, 40, "nonlinear", noise=0.05, random_state=0)
 test = make_functional(300, 40, "nonlinear", random_state=1)
@@ -59,10 +59,12 @@ predictions = fenchel.path(FunctionalRegressor(), X, Y, lams, losses).predict(te
 errors = np.array([[np.mean(curve_errors(test.truth, one)) for one in row] for row in predictions])
 print(f"least test error of the grid: {errors.min():.4f}; largest gap of the folds: {tested.cv_gaps_.max():.0e}")
 
-fig, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
 plot_surface(models[True, "mean"], axes[0], label="mean held-out error")
 plot_surface(tested, axes[1], label="median held-out error")
 plot_surface(tested, axes[2], values=errors, label="test error")
+for ax, name in zip(axes, ("Mean of the folds", "Median of the folds", "New curves"), strict=True):
+    title_above(ax, name)
 plt.show()
 
 # %%

@@ -16,7 +16,7 @@ from fenchel import FunctionalRegressor
 from fenchel.datasets import make_functional
 from fenchel.losses import Huber
 from fenchel.metrics import curve_errors
-from fenchel.report.plots import plot_curves
+from fenchel.report.plots import plot_curves, title_above
 
 rng = np.random.default_rng(0)
 train = make_functional(150, 60, noise=0.05, random_state=0)
@@ -63,8 +63,7 @@ for name, model in fits.items():
     print(f"{name:18} test error {np.mean(curve_errors(truth, model.predict(test.X))):.4f}")
 
 # %%
-# The first figure shows four training curves with their observed points and the predictions; the second shows two test
-# curves as thin lines.
+# Four training curves with their observed points and the predictions, and two test curves with those of two models.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 plot_curves(sparse[:4], left, predicted=from_nan.predict(train.X[:4]), grid=t)
@@ -73,6 +72,8 @@ plot_curves(truth[:2], right, predicted=curves, grid=t, label="true", predicted_
 right.plot(t, fits["interpolated first"].predict(test.X[:2]).T, ":", color="0.4", label="interpolated first")
 handles, labels = right.get_legend_handles_labels()
 right.legend(handles[:3], labels[:3])
+title_above(left, "Four training curves")
+right.set_title("Two test curves")
 plt.show()
 
 # %%
@@ -92,6 +93,6 @@ fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
 ax.plot(t, raw, "o", markersize=3, color="0.6", label="mean of what was seen at each point")
 ax.plot(t, from_nan.center_(t)[:, 0], label="centre of the model")
 ax.plot(t, Y.mean(axis=0), "k--", lw=1, label="mean of the complete curves")
-ax.set_xlabel("t")
+ax.set(title="Estimates of the mean curve", xlabel="t", ylabel="y(t)")
 ax.legend()
 plt.show()

@@ -17,7 +17,7 @@ from fenchel.datasets import make_functional
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
 from fenchel.metrics import curve_errors
-from fenchel.report.plots import plot_curves
+from fenchel.report.plots import plot_curves, title_above
 from fenchel.representations import Basis
 
 train = make_functional(150, 200, noise=0.05, random_state=0)
@@ -87,9 +87,10 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name, counts, rows in (("eigen", sizes, eigen), ("fourier", odd_sizes, fourier)):
     left.plot(counts, [lost for _, lost, _ in rows], "o-", label=f"{name}: lost")
     left.plot(counts, [error for *_, error in rows], "s--", color=left.lines[-1].get_color(), label=f"{name}: error")
-left.set(xlabel="coordinates", yscale="log")
+left.set(title="Accuracy and size", xlabel="coordinates", ylabel="share lost, test error", yscale="log")
 left.legend()
 few = eigen[1][0]
 curves = few.predict(test.X[:2])
-plot_curves(test.truth[:2], right, predicted=curves, grid=test.t, label="true", predicted_label="5 eigenfunctions")
+plot_curves(test.truth[:2], right, predicted=curves, grid=test.t, label="true", predicted_label="predicted")
+title_above(right, "Five eigenfunctions")
 plt.show()

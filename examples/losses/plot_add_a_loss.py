@@ -83,5 +83,6 @@ for level in (0.1, 0.5, 0.9):
     below = np.mean(y < model.predict(X))
     print(f"level {level}: {below:.0%} of the outputs lie below, relative gap {model.duality_gap_:.1e}")
     ax.plot(line, model.predict(line), label=f"level {level}")
+ax.set(title="Three quantiles", xlabel="input", ylabel="output")
 ax.legend()
 plt.show()

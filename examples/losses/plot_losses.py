@@ -104,5 +104,5 @@ for ax, p in zip(axes, (1, 2, np.inf), strict=True):
     clipped = loss.saturation(points).reshape(121, 121, -1).max(axis=2)
     ax.contour(axis, axis, values, levels=np.arange(0.25, 4, 0.5))
     ax.contour(axis, axis, clipped, levels=[1.0], colors="k", linestyles="dashed")
-    ax.set(title=f"Huber, p = {p}", aspect="equal")
+    ax.set(title=f"Huber, p = {p}", xlabel="first residual", ylabel="second residual", aspect="equal")
 plt.show()

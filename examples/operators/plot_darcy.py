@@ -46,8 +46,9 @@ sample = int(np.argsort(errors)[len(errors) // 2])
 panels = {"coefficient": data.X[new][sample], "pressure": Y[new][sample], "prediction": predicted[sample]}
 panels |= {f"error, {name}": predicted[sample] - Y[new][sample] for name, predicted in predictions.items()}
 largest = max(np.abs(field).max() for name, field in panels.items() if name.startswith("error"))
-fig, axes = plt.subplots(1, 5, figsize=(16, 3.2), layout="constrained")
-for ax, (name, field) in zip(axes, panels.items(), strict=True):
+fig, axes = plt.subplots(2, 3, figsize=(10, 6), layout="constrained")
+axes[1, 2].set_axis_off()
+for ax, (name, field) in zip(axes.flat, panels.items(), strict=False):
     limits = {"vmin": -largest, "vmax": largest, "cmap": "RdBu"} if name.startswith("error") else {}
     fig.colorbar(ax.imshow(field, origin="lower", **limits), ax=ax, shrink=0.8)
     ax.set_title(name, fontsize="medium")

@@ -37,9 +37,10 @@ print(f"mean CRPS: {crps(y, model.predict(X, model.levels_), model.levels_, mode
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
 axes[0].plot(X, y, ".", color="0.7")
 axes[0].plot(grid, bands, color="C0")
-axes[0].set_title("quantiles 5, 25, 50, 75 and 95 %")
+axes[0].set(title="Quantiles 5, 25, 50, 75 and 95 %", xlabel="input", ylabel="output")
 axes[1].plot(X, y, ".", color="0.7", label="data")
 axes[1].plot(grid, draws, ".", color="C1", label="drawn from the model")
+axes[1].set(title="Draws from the quantile function", xlabel="input", ylabel="output")
 axes[1].legend()
 plt.show()
 

@@ -126,8 +126,7 @@ for name, rank in found.items():
     ax.plot(k, [np.mean(rank < one) for one in k], label=name)
 ax.plot(k, [np.mean(ranks(products_only) < one) for one in k], "k:", label="linear, product alone")
 ax.plot(k, [np.mean(np.minimum(one / np.array(sizes), 1)) for one in k], color="0.6", ls="--", label="at random")
-ax.set_xlabel("k")
-ax.set_ylabel("top-k accuracy")
+ax.set(title="True fingerprint among the first k", xlabel="k", ylabel="top-k accuracy")
 ax.legend()
 plt.show()
 

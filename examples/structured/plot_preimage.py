@@ -65,7 +65,8 @@ for ax, (name, points) in zip(axes, found.items(), strict=True):
     for one in branches:
         ax.plot(*one.T, "k--", lw=1)
     ax.plot(*points.T, ".", color="tab:red", label="predictions")
-    ax.set_title(name)
+    ax.set(title=name, xlabel="first output")
+axes[0].set_ylabel("second output")
 axes[-1].legend(loc="center")
 plt.show()
 
