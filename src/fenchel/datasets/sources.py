@@ -17,7 +17,7 @@ _MULAN_TARGETS = {"atp1d": 6, "edm": 2, "oes97": 16, "osales": 12, "sf1": 3, "sl
 
 @dataclass(frozen=True)
 class Recipe:
-    """Recipe of one file: the names of the originals, and a function of their paths."""
+    """Recipe of one file: the names of the originals, or patterns such as ``*.wav``, and a function of their paths."""
 
     file: str
     originals: tuple[str, ...]
@@ -37,8 +37,8 @@ class Source:
 
     @property
     def originals(self) -> tuple[str, ...]:
-        """Names of all originals."""
-        return tuple(name for recipe in self.recipes for name in recipe.originals)
+        """Names of all originals, each once."""
+        return tuple(dict.fromkeys(name for recipe in self.recipes for name in recipe.originals))
 
 
 SOURCES = {
