@@ -148,7 +148,9 @@ SOURCES = {
         "https://github.com/BoucheDimitri/pyfunreg/tree/master/datasets/dataspeech",
         "none stated; ask the authors before passing it on",
         'V. Mitra et al., "From acoustics to vocal tract time functions", ICASSP 2009.',
-        note="The cepstral coefficients need python_speech_features: fetch the files from a copy.",
+        (Recipe("speech_ext.npz", ("*.wav", "*.csv"), recipes.speech),),
+        "The originals are the 416 sounds and 416 curves in the subfolder raw. The file of unprocessed words, "
+        "speech_raw.npz, is not used by any loader and not built.",
     ),
     "usps": Source(
         "USPS handwritten digits",
