@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from fenchel.datasets import building, recipes
+from fenchel.datasets import building, nci_recipes, recipes
 from fenchel.datasets.arff import read_arff
 from fenchel.datasets.building import build, differences, read_columns, summary
 from fenchel.datasets.cepstra import mel_cepstra
@@ -259,6 +259,81 @@ def test_speech_from_the_words_of_the_data(data_folder, tmp_path):
     np.testing.assert_array_equal(found["tv_names"], known["tv_names"])
 
 
+def test_nci_cancer(write):
+    chem = pytest.importorskip("rdkit.Chem")
+    lines = write("cancer_label.txt", "1\tNCI-H23\thuman\tLung\n25\tM14\thuman\tMelanoma\n")
+    molecules = write("cancer_labels.3", "NSC_740\nNSC_5\nNSC_17\nNSC_8\nNSC_1\n")
+    subsets = write("cancer_labels.1", "NSC_17\n"), write("cancer_labels.2", "NSC_5\nNSC_17\n")
+    scores = write("cancer_targets.3", "40 41\n61 40\n70 75\n17 147\n40 40\n")
+    header = '""\t"NSC"\t"NAME"\t"SMILES"\t"CONFIDENTIAL_FLAG"\n'
+    newest = write(
+        "new.txt",
+        header + '"5"\t5\t"5\\"-name, 7\\""\t"C(O)C"\t0\n"17"\t17\t"b"\t"Cl\\C=C\\Cl"\t0\n'
+        '"8"\t8\tNA\tNA\t0\n"740"\t740\t"metal"\t"C[R](C)C"\t0\n"99"\t99\t"é"\t"C"\t0\n',
+        "latin-1",
+    )
+    oldest = write("old.txt", header + '"5"\t"5"\t"a"\t"CCCC"\t0\n"8"\t"8"\t""\t"c1ccccc1O"\t0\n')
+    found = nci_recipes.nci_table(lines, scores, molecules, *subsets, newest, oldest)
+    assert {name: column.tolist() for name, column in found.items()} == {
+        "NSC": ["740", "5", "17", "8", "1"],
+        "smiles": ["", "CCO", "Cl/C=C/Cl", "Oc1ccccc1", ""],
+        "no_zero_active": ["0", "1", "1", "0", "0"],
+        "middle_active": ["0", "0", "1", "0", "0"],
+        "NCI-H23": ["40", "61", "70", "17", "40"],
+        "M14": ["41", "40", "75", "147", "40"],
+    }
+    swapped = nci_recipes.nci_table(lines, scores, molecules, *reversed(subsets), newest, oldest)
+    np.testing.assert_array_equal(swapped["middle_active"], found["middle_active"])
+    bits = nci_recipes.nci_fingerprints(molecules, newest, oldest)
+    structures = [chem.MolFromSmiles(text) for text in ("OCC", "Cl/C=C/Cl", "c1ccccc1O")]
+    assert bits["NSC"].tolist() == [5, 17, 8] and bits["NSC"].dtype == np.int64
+    paths = [list(chem.RDKFingerprint(one, fpSize=2048)) for one in structures]
+    np.testing.assert_array_equal(np.unpackbits(bits["rdkit_path_2048_packed"], axis=1), paths)
+    assert bits["morgan2_2048_packed"].shape == (3, 256)
+    assert nci_recipes.nci_cell_lines(lines)["pubchem_aid"].tolist() == ["1", "25"]
+    with pytest.raises(ValueError, match=r"cancer_targets\.3 has 5 rows for 1 molecules of cancer_labels\.1"):
+        nci_recipes.nci_table(lines, scores, subsets[0], *subsets, newest)
+
+
+def test_nci_cancer_from_the_molecules_of_the_data(data_folder, write):
+    pytest.importorskip("rdkit")
+    names = ("cell_lines.csv.gz", "nci_cancer.csv.gz", "fingerprints.npz")
+    lines, table, bits = (read_columns(data_folder / "nci_cancer" / name) for name in names)
+    known = {name: column[::45] for name, column in table.items()}
+
+    def labels(name, is_there):
+        return write(name, "".join(f"NSC_{number}\n" for number in known["NSC"][is_there]))
+
+    label = write(
+        "cancer_label.txt",
+        "".join(f"{aid}\t{line}\thuman\t{tissue}\n" for line, tissue, aid in zip(*lines.values(), strict=True)),
+    )
+    rows = zip(*(known[line] for line in lines["cell_line"]), strict=True)
+    scores = write("cancer_targets.3", "".join(" ".join(row) + "\n" for row in rows))
+    molecules = labels("cancer_labels.3", slice(None))
+    subsets = [
+        labels(f"cancer_labels.{k}", known[name] == "1")
+        for k, name in enumerate(("middle_active", "no_zero_active"), 1)
+    ]
+    pairs = [(number, text) for number, text in zip(known["NSC"], known["smiles"], strict=True) if text]
+    drugs = write(
+        "new.txt",
+        '""\t"NSC"\t"NAME"\t"SMILES"\n' + "".join(f'"{number}"\t{number}\t""\t"{text}"\n' for number, text in pairs),
+    )
+    assert len(known["NSC"]) > len(pairs) > 50
+    for name, column in nci_recipes.nci_cell_lines(label).items():
+        np.testing.assert_array_equal(column, lines[name])
+    found = nci_recipes.nci_table(label, scores, molecules, *subsets, drugs)
+    assert list(found) == list(known)
+    for name in set(known) - {"smiles"}:
+        np.testing.assert_array_equal(found[name], known[name], err_msg=name)
+    np.testing.assert_array_equal(found["smiles"] == "", known["smiles"] == "")  # its text differs with RDKit's release
+    found = nci_recipes.nci_fingerprints(molecules, drugs)
+    is_there = np.isin(bits["NSC"], found["NSC"])
+    for name in bits:
+        np.testing.assert_array_equal(found[name], bits[name][is_there], err_msg=name)
+
+
 class TestBuild:
     HOURS = "a,b,note\n1,0.5,x\n2,0.25,y\n"
 
@@ -306,8 +381,8 @@ class TestBuild:
             build("bike_sharing", folder)
 
     def test_a_set_that_cannot_be_built(self, folder):
-        with pytest.raises(ValueError, match=r"nci_cancer cannot be built.*fetch the files from a copy"):
-            build("nci_cancer", folder)
+        with pytest.raises(ValueError, match=r"massbank_msms cannot be built.*fetch the files from a copy"):
+            build("massbank_msms", folder)
 
     def test_originals_by_pattern_deep_in_a_repository(self, folder, monkeypatch):
         raw = folder / "repository" / "datasets" / "speech" / "raw"
@@ -321,8 +396,19 @@ class TestBuild:
         assert built == [folder / "data" / "speech_tada" / "speech_ext.npz"] and absent == []
         assert read_columns(built[0])["words"].tolist() == ["a", "b"]
 
+    def test_files_whose_originals_are_there(self, folder, monkeypatch):
+        """The lines of cells need one original; the other files need structures, named once each."""
+        (folder / "cancer_label.txt").write_text("1\tNCI-H23\thuman\tLung\n")
+        columns = nci_recipes.nci_cell_lines(folder / "cancer_label.txt")
+        known = {"nci_cancer/cell_lines.csv.gz": json.loads(json.dumps(summary(columns)))}
+        monkeypatch.setattr(building, "_contents", lambda: known)
+        built, absent = build("nci_cancer", folder)
+        assert [path.name for path in built] == ["cell_lines.csv.gz"]
+        assert len(absent) == len(set(absent)) == 13 and "public_drug_info_v2_12.txt" in absent
+
 
 def test_the_local_copy_has_the_known_contents(data_folder):
+    nci = [f"nci_cancer/{file}" for file in ("cell_lines.csv.gz", "nci_cancer.csv.gz", "fingerprints.npz")]
     others = ["dti/dti_ms_first_visit.npz", "movielens100k/users.csv.gz", "mulan_mtr/sf1.npz"]
-    for name in (*others, "speech_tada/speech_ext.npz"):
+    for name in (*others, *nci, "speech_tada/speech_ext.npz"):
         assert differences(name, read_columns(data_folder / name)) == []

@@ -6,12 +6,17 @@ from functools import partial
 
 import numpy as np
 
-from fenchel.datasets import recipes
+from fenchel.datasets import nci_recipes, recipes
 
 __all__ = ["SOURCES", "Recipe", "Source"]
 
 _MULAN = "https://github.com/tsoumakas/mulan/tree/master/data"
 _NO_TERMS = "none stated for the data; customary research use"
+_NCI_LABELS = ("cancer_labels.3", "cancer_labels.1", "cancer_labels.2")
+_NCI_DRUGS = tuple(
+    f"public_drug_info_{version}.txt"
+    for version in ("2_14", "2_13", "v2_12", "v2_11", "v2_10", "v2_9", "v2_8_1", "v2.7_correct", "v2.5_correct")
+)
 _MULAN_TARGETS = {"atp1d": 6, "edm": 2, "oes97": 16, "osales": 12, "sf1": 3, "slump": 3, "wq": 14}
 
 
@@ -141,7 +146,19 @@ SOURCES = {
         "https://github.com/hongyusu/Master_thesis",
         "none stated; the facts are public-domain results of the NCI screen. SMILES: LGPL 3, rcellminerData",
         'H. Su, M. Heinonen and J. Rousu, "Structured output prediction of anti-cancer drug activity", PRIB 2010.',
-        note="Scores and structures come from two sources that are joined with RDKit: fetch the files from a copy.",
+        (
+            Recipe("cell_lines.csv.gz", ("cancer_label.txt",), nci_recipes.nci_cell_lines),
+            Recipe(
+                "nci_cancer.csv.gz",
+                ("cancer_label.txt", "cancer_targets.3", *_NCI_LABELS, *_NCI_DRUGS),
+                nci_recipes.nci_table,
+            ),
+            Recipe("fingerprints.npz", (_NCI_LABELS[0], *_NCI_DRUGS), nci_recipes.nci_fingerprints),
+        ),
+        "The structures, public_drug_info_*.txt, are in inst/extdata of https://github.com/CBIIT/rcellminerData, "
+        "commit 7eabea8. All nine tables are needed: the newest one that lists a molecule gives its structure. Needs "
+        "RDKit 2024.9 or newer: pip install 'fenchel[chem]'. The text of SMILES depends on the release of RDKit and is "
+        "not compared; the fingerprints are.",
     ),
     "speech_tada": Source(
         "Sound and vocal-tract functions of 416 synthetic words",
