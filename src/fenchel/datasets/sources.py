@@ -85,7 +85,9 @@ SOURCES = {
         "https://github.com/MassBank/MassBank-data/releases/tag/2025.05.1",
         "CC BY-SA; each record has a licence of its own, listed in accessions.csv.gz",
         "MassBank-data 2025.05.1.",
-        note="Selecting and merging 49909 records with RDKit is not part of this package: fetch the files from a copy.",
+        note="There is no recipe: the originals are 49909 records of this release, listed in accessions.csv.gz. The "
+        "page on data sets describes how they were selected and merged, and where the candidates come from. No public "
+        "copy of the merged files exists; if you have access to one, set FENCHEL_DATA_URL to its address.",
     ),
     "metabolite_fp490": Source(
         "A kernel between 490 tandem mass spectra, and molecular fingerprints",
