@@ -1,6 +1,7 @@
 """Building data files from downloaded originals, and checking them against what the loaders expect."""
 
 import csv
+import fnmatch
 import functools
 import gzip
 import io
@@ -19,7 +20,7 @@ __all__ = ["build", "differences", "read_columns", "summary"]
 
 _ACCURACY = 1e-9  # of sums, since originals are rounded text and are interpolated
 _GOLDEN = (5**0.5 - 1) / 2
-_DEPTH = ("*", "*/*", "*/*/*")  # archives unpack into folders
+_DEPTH = ("*", "*/*", "*/*/*", "*/*/*/*", "*/*/*/*/*")  # archives unpack into folders, repositories into deep ones
 
 Columns = Mapping[str, np.ndarray]
 
@@ -44,9 +45,10 @@ def build(data_set: str, folder: Path) -> tuple[list[Path], list[str]]:
     source = SOURCES[data_set]
     if not source.recipes:
         raise ValueError(f"{data_set} cannot be built. {source.note}")
-    originals = {path.name: path for depth in reversed(_DEPTH) for path in folder.glob(depth) if path.is_file()}
-    ready = [recipe for recipe in source.recipes if all(name in originals for name in recipe.originals)]
-    absent = [name for name in source.originals if name not in originals]
+    there = {path.name: path for depth in reversed(_DEPTH) for path in folder.glob(depth) if path.is_file()}
+    originals = {name: [there[match] for match in sorted(fnmatch.filter(there, name))] for name in source.originals}
+    ready = [recipe for recipe in source.recipes if all(originals[name] for name in recipe.originals)]
+    absent = [name for name in source.originals if not originals[name]]
     if not ready:
         raise FileNotFoundError(f"There is no {', '.join(absent)} in {folder}. {_advice(source)}")
     return [_build_file(data_set, recipe, originals) for recipe in ready], absent
@@ -56,8 +58,8 @@ def _advice(source: Source) -> str:
     return " ".join([f"Download from {source.url} (licence: {source.licence}) and unpack.", source.note]).strip()
 
 
-def _build_file(data_set: str, recipe: Recipe, originals: dict[str, Path]) -> Path:
-    columns = recipe.make(*(originals[name] for name in recipe.originals))
+def _build_file(data_set: str, recipe: Recipe, originals: dict[str, list[Path]]) -> Path:
+    columns = recipe.make(*(path for name in recipe.originals for path in originals[name]))
     wrong = differences(f"{data_set}/{recipe.file}", columns)
     if wrong:
         raise ValueError(

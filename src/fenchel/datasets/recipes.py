@@ -6,8 +6,10 @@ import io
 from pathlib import Path
 
 import numpy as np
+from scipy.io import wavfile
 
 from fenchel.datasets.arff import Relation, read_arff
+from fenchel.datasets.cepstra import mel_cepstra
 
 __all__ = [
     "air_quality",
@@ -21,6 +23,7 @@ __all__ = [
     "multi_label",
     "multi_target",
     "river_flow",
+    "speech",
     "usps",
 ]
 
@@ -39,6 +42,19 @@ _SENSORS = {
 }
 _FAILED = -200  # code for a failed sensor
 _RIVER_FLOW_TRAINING = 4108
+_TRACTS = (
+    "LP",
+    "LA",
+    "TBCL",
+    "TBCD",
+    "JAW",
+    "VEL",
+    "GLO",
+    "TTCL",
+    "TTCD",
+    "TTCR",
+)  # the four further rows are constant
+_TRACT_STEP = 0.005  # seconds between the points of a curve
 
 
 def bike_sharing(hours: Path) -> Columns:
@@ -143,6 +159,35 @@ def river_flow(whole: Path) -> Columns:
     return parts | {name: found[name] for name in ("feature_names", "target_names")}
 
 
+def speech(*files: Path) -> Columns:
+    """Return cepstra and vocal-tract curves of the words that have a ``.wav`` and a ``.csv``, extended to the longest.
+
+    Sounds and curves are extended by reflection. ``keep413`` leaves out copies of an earlier word.
+    """
+    by_name = {path.name: path for path in files}
+    words = sorted(path.stem for path in files if path.suffix == ".wav" and f"{path.stem}.csv" in by_name)
+    if not words:
+        raise ValueError("No word has both a .wav and a .csv file.")
+    rates, sounds = zip(*(wavfile.read(by_name[f"{word}.wav"]) for word in words), strict=True)
+    curves = [np.loadtxt(by_name[f"{word}.csv"], delimiter=",", ndmin=2)[: len(_TRACTS)] for word in words]
+    n_samples, n_points = max(map(len, sounds)), max(curve.shape[1] for curve in curves)
+    duration = n_samples / rates[0] - _TRACT_STEP
+    seen = [sound.tobytes() + curve.tobytes() for sound, curve in zip(sounds, curves, strict=True)]
+    cepstra = [
+        mel_cepstra(_reflected(sound, n_samples), rate, 2 * _TRACT_STEP, _TRACT_STEP)
+        for rate, sound in zip(rates, sounds, strict=True)
+    ]
+    return {
+        "words": np.array(words),
+        "keep413": np.array([seen.index(one) == place for place, one in enumerate(seen)]),
+        "mfcc": np.stack(cepstra).astype(np.float32),
+        "tv": np.stack([_reflected(curve, n_points) for curve in curves]).astype(np.float32),
+        "t": np.arange(n_points) * _TRACT_STEP / duration,
+        "valid_len": np.array([curve.shape[1] for curve in curves]),
+        "tv_names": np.array(_TRACTS),
+    }
+
+
 def usps(train: Path, test: Path) -> Columns:
     """Return the images and digits of ``zip.train`` and ``zip.test``."""
     found: Columns = {}
@@ -182,6 +227,11 @@ def _interpolated(curve: np.ndarray) -> np.ndarray:
     """Fill the gaps of a curve by linear interpolation over the index, constant at the ends."""
     places = np.flatnonzero(~np.isnan(curve))
     return np.interp(np.arange(len(curve)), places, curve[places])
+
+
+def _reflected(values: np.ndarray, length: int) -> np.ndarray:
+    """Extend the last axis by reflection, as often as it takes; the last value is repeated."""
+    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, length - values.shape[-1])], mode="symmetric")
 
 
 def _iso(day: str) -> str:

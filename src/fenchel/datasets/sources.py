@@ -6,18 +6,23 @@ from functools import partial
 
 import numpy as np
 
-from fenchel.datasets import recipes
+from fenchel.datasets import nci_recipes, recipes
 
 __all__ = ["SOURCES", "Recipe", "Source"]
 
 _MULAN = "https://github.com/tsoumakas/mulan/tree/master/data"
 _NO_TERMS = "none stated for the data; customary research use"
+_NCI_LABELS = ("cancer_labels.3", "cancer_labels.1", "cancer_labels.2")
+_NCI_DRUGS = tuple(
+    f"public_drug_info_{version}.txt"
+    for version in ("2_14", "2_13", "v2_12", "v2_11", "v2_10", "v2_9", "v2_8_1", "v2.7_correct", "v2.5_correct")
+)
 _MULAN_TARGETS = {"atp1d": 6, "edm": 2, "oes97": 16, "osales": 12, "sf1": 3, "slump": 3, "wq": 14}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Recipe of one file: the names of the originals, and a function of their paths."""
+    """Recipe of one file: the names of the originals, or patterns such as ``*.wav``, and a function of their paths."""
 
     file: str
     originals: tuple[str, ...]
@@ -37,8 +42,8 @@ class Source:
 
     @property
     def originals(self) -> tuple[str, ...]:
-        """Names of all originals."""
-        return tuple(name for recipe in self.recipes for name in recipe.originals)
+        """Names of all originals, each once."""
+        return tuple(dict.fromkeys(name for recipe in self.recipes for name in recipe.originals))
 
 
 SOURCES = {
@@ -80,7 +85,9 @@ SOURCES = {
         "https://github.com/MassBank/MassBank-data/releases/tag/2025.05.1",
         "CC BY-SA; each record has a licence of its own, listed in accessions.csv.gz",
         "MassBank-data 2025.05.1.",
-        note="Selecting and merging 49909 records with RDKit is not part of this package: fetch the files from a copy.",
+        note="There is no recipe: the originals are 49909 records of this release, listed in accessions.csv.gz. The "
+        "page on data sets describes how they were selected and merged, and where the candidates come from. No public "
+        "copy of the merged files exists; if you have access to one, set FENCHEL_DATA_URL to its address.",
     ),
     "metabolite_fp490": Source(
         "A kernel between 490 tandem mass spectra, and molecular fingerprints",
@@ -141,14 +148,28 @@ SOURCES = {
         "https://github.com/hongyusu/Master_thesis",
         "none stated; the facts are public-domain results of the NCI screen. SMILES: LGPL 3, rcellminerData",
         'H. Su, M. Heinonen and J. Rousu, "Structured output prediction of anti-cancer drug activity", PRIB 2010.',
-        note="Scores and structures come from two sources that are joined with RDKit: fetch the files from a copy.",
+        (
+            Recipe("cell_lines.csv.gz", ("cancer_label.txt",), nci_recipes.nci_cell_lines),
+            Recipe(
+                "nci_cancer.csv.gz",
+                ("cancer_label.txt", "cancer_targets.3", *_NCI_LABELS, *_NCI_DRUGS),
+                nci_recipes.nci_table,
+            ),
+            Recipe("fingerprints.npz", (_NCI_LABELS[0], *_NCI_DRUGS), nci_recipes.nci_fingerprints),
+        ),
+        "The structures, public_drug_info_*.txt, are in inst/extdata of https://github.com/CBIIT/rcellminerData, "
+        "commit 7eabea8. All nine tables are needed: the newest one that lists a molecule gives its structure. Needs "
+        "RDKit 2024.9 or newer: pip install 'fenchel[chem]'. The text of SMILES depends on the release of RDKit and is "
+        "not compared; the fingerprints are.",
     ),
     "speech_tada": Source(
         "Sound and vocal-tract functions of 416 synthetic words",
         "https://github.com/BoucheDimitri/pyfunreg/tree/master/datasets/dataspeech",
         "none stated; ask the authors before passing it on",
         'V. Mitra et al., "From acoustics to vocal tract time functions", ICASSP 2009.',
-        note="The cepstral coefficients need python_speech_features: fetch the files from a copy.",
+        (Recipe("speech_ext.npz", ("*.wav", "*.csv"), recipes.speech),),
+        "The originals are the 416 sounds and 416 curves in the subfolder raw. The file of unprocessed words, "
+        "speech_raw.npz, is not used by any loader and not built.",
     ),
     "usps": Source(
         "USPS handwritten digits",
