@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 
-__all__ = ["Component", "ShortReprMixin", "from_name", "parts_of"]
+__all__ = ["Component", "ShortReprMixin", "from_name", "parts_of", "state_of"]
 
 
 class ShortReprMixin:
@@ -56,6 +57,19 @@ class Component(ShortReprMixin, BaseEstimator):
     def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls()]
+
+
+def state_of(value: Any) -> object:
+    """Return a component's parameters as values that can be compared, with all entries of arrays, unlike its repr."""
+    if isinstance(value, BaseEstimator):
+        parameters = value.get_params(deep=False).items()
+        return type(value).__qualname__, tuple((name, state_of(part)) for name, part in parameters)
+    if isinstance(value, list | tuple):
+        return tuple(map(state_of, value))
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        array = np.asarray(host(value))
+        return array.shape, str(array.dtype), array.tobytes()
+    return repr(value)
 
 
 def from_name(value: Any, room: ModuleType | tuple[ModuleType, ...], argument: str) -> Any:

@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, host
 from fenchel._check import Interval, check_parameter
+from fenchel._component import state_of
 from fenchel.exceptions import IncompatibleError
 from fenchel.held_out import held_out
 from fenchel.kernels import ScalarKernel
@@ -187,7 +187,7 @@ def _depends_on_sample(estimator: Any) -> bool:
     X = estimator.X_fit_
     if not isinstance(estimator.kernel, ScalarKernel) or estimator.kernel.is_pairwise or X.shape[0] < 4:
         return False
-    parts = [joblib.hash(estimator.kernel.resolve(part)) for part in (X, X[: X.shape[0] // 2, ...])]
+    parts = [state_of(estimator.kernel.resolve(part)) for part in (X, X[: X.shape[0] // 2, ...])]
     return parts[0] != parts[1]  # their reprs show only the ends of long arrays
 
 

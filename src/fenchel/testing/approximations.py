@@ -1,11 +1,11 @@
 """Contract checks for approximations of kernels."""
 
-import joblib
 import numpy as np
 from numpy.testing import assert_array_equal
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from fenchel._component import state_of
 from fenchel.approximations import Approximation
 from fenchel.kernels import Gaussian, ScalarKernel
 from fenchel.testing._checks import expect, register, run
@@ -66,11 +66,11 @@ def check_approximation_is_repeatable(
     """The same seed gives the same kernel bit for bit; inputs and parameters are not modified."""
     kernel, X = _sample(kernel, X)
     before, text, weights = X.copy(), repr(approximation), np.linspace(0.5, 2, len(X))
-    state = joblib.hash(approximation)
+    state = state_of(approximation)
     first, second = (one.approximate(kernel, X, weights, 1e-2)(X) for one in (approximation, clone(approximation)))
     assert_array_equal(first, second, err_msg=f"{approximation!r}: two draws.")
     assert_array_equal(X, before, err_msg=f"{approximation!r}: inputs are modified.")
-    expect(joblib.hash(approximation) == state, f"{approximation!r}: a parameter is changed; it was {text}.")
+    expect(state_of(approximation) == state, f"{approximation!r}: a parameter is changed; it was {text}.")
 
 
 def check_approximation_gets_better(

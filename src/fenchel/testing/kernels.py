@@ -1,11 +1,11 @@
 """Contract checks for scalar kernels and output operators."""
 
-import joblib
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from fenchel._component import state_of
 from fenchel.datasets import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OutputOperator, ScalarKernel
@@ -96,12 +96,12 @@ def check_kernel_dtype_and_arguments(kernel: ScalarKernel, X: ArrayLike | None =
 
 def check_clone_and_resolve(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     """A clone and a resolved kernel have the same values; ``resolve`` changes no parameter."""
-    X, before, state = _sample(kernel, X), repr(kernel), joblib.hash(kernel)
+    X, before, state = _sample(kernel, X), repr(kernel), state_of(kernel)
     K, resolved = kernel(X), kernel.resolve(X)
     expect(type(resolved) is type(kernel), f"{kernel!r}: resolve returns a {type(resolved).__name__}.")
     assert_array_equal(clone(kernel)(X), K, err_msg=f"{kernel!r}: clone.")
     assert_array_equal(resolved(X), K, err_msg=f"{kernel!r}: resolve.")
-    expect(joblib.hash(kernel) == state, f"{kernel!r}: resolve changes a parameter; it was {before}.")
+    expect(state_of(kernel) == state, f"{kernel!r}: resolve changes a parameter; it was {before}.")
 
 
 def check_output_operator(operator: OutputOperator, representation: Representation | None = None) -> None:
@@ -139,11 +139,11 @@ def check_operator_is_positive(operator: OutputOperator, representation: Represe
 def check_operator_is_unchanged(operator: OutputOperator, representation: Representation | None = None) -> None:
     """A clone gives the same matrix, and parameters are not modified."""
     representation, before = representation or _fitting(operator), repr(operator)
-    state = joblib.hash(operator)
+    state = state_of(operator)
     first, second = operator.matrix(representation), clone(operator).matrix(representation)
     if first is not None:
         assert_array_equal(first, second, err_msg=f"{operator!r}: clone.")
-    expect(joblib.hash(operator) == state, f"{operator!r}: a parameter is changed; it was {before}.")
+    expect(state_of(operator) == state, f"{operator!r}: a parameter is changed; it was {before}.")
 
 
 def _fitting(operator: OutputOperator) -> Representation:
