@@ -88,6 +88,7 @@ exclude_patterns = ["_build", "_templates", "sg_execution_times.rst", "**/sg_exe
 templates_path = ["_templates"]
 myst_heading_anchors = 3
 default_role = "code"
+toc_object_entries_show_parents = "hide"  # fit(), not OperatorKernelRegressorCV.fit()
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"fenchel {release}"

@@ -1,6 +1,7 @@
 """The style that the figures of the gallery share, and their thumbnails."""
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from cycler import cycler
 from PIL import Image, ImageOps
 
+from fenchel.exceptions import ScaleWarning
 from fenchel.report.plots import COLOURS
 
 BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, BLACK = COLOURS
@@ -19,6 +21,7 @@ NUMBER = re.compile(r"^# sphinx_gallery_thumbnail_number = (\d+)", flags=re.MULT
 
 def reset(gallery_conf: dict[str, Any], name: str) -> None:
     """Set the style before each example: the colours of ``fenchel.report.plots``, open Axes, a light grid."""
+    warnings.simplefilter("default", ScaleWarning)  # the example before may have turned it off
     plt.rcParams.update(
         {
             "axes.prop_cycle": cycler(color=(BLUE, ORANGE, GREEN, VERMILION, SKY, PINK, BLACK)),  # C3: the red one

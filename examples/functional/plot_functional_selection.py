@@ -8,6 +8,8 @@ How to choose loss and penalty for curves when held-out curves may be wrong too.
 median of the held-out errors instead of their mean.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GridSearchCV
@@ -15,10 +17,13 @@ from sklearn.model_selection import GridSearchCV
 import fenchel
 from fenchel import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.datasets import contaminate, make_functional
+from fenchel.exceptions import ScaleWarning
 from fenchel.kernels import FunctionalGaussian, Laplacian
 from fenchel.losses import Huber
 from fenchel.metrics import curve_errors, curve_scorer
 from fenchel.report.plots import plot_surface, title_above
+
+warnings.simplefilter("ignore", ScaleWarning)  # the grid is small, and its ends are chosen
 
 train = make_functional(80, 40, "nonlinear", noise=0.05, random_state=0)
 test = make_functional(300, 40, "nonlinear", random_state=1)

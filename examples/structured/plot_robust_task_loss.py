@@ -8,12 +8,17 @@ One output in six is wrong, and all wrong ones are on one side, which biases a c
 convex. The loss trick can still use it, since the loss is minimised only at prediction time, over one number.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
 from fenchel import LossTrickPredictor
+from fenchel.exceptions import ScaleWarning
 from fenchel.kernels import Gaussian
 from fenchel.task_losses import Absolute, Cauchy, LeastSquares
+
+warnings.simplefilter("ignore", ScaleWarning)  # the smallest lam of the grid is chosen
 
 # %%
 # Data
