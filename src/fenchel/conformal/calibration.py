@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._check import shown
 from fenchel.conformal.samples import numbers
 
 __all__: list[str] = []
@@ -113,8 +114,9 @@ def calibration_number(n: int, share: float, coverage: float) -> int:
 
 def checked_weights(weights: np.ndarray) -> np.ndarray:
     """Return the weights of the calibration sample, which must be non-negative and not all zero."""
-    if not np.all((weights >= 0) & np.isfinite(weights)):
-        raise ValueError(f"sample_weight must be non-negative finite numbers. Got {weights!r}.")
+    is_valid = (weights >= 0) & np.isfinite(weights)
+    if not is_valid.all():
+        raise ValueError(f"sample_weight must be non-negative finite numbers. Got {shown(weights[~is_valid][0])}.")
     if not np.any(weights > 0):
         raise ValueError("sample_weight must have a positive entry among the calibration samples. Got zeros only.")
     return weights
@@ -130,7 +132,7 @@ def _replicates_of_each(replicates: np.ndarray, labels: np.ndarray) -> np.ndarra
 def labels_of(groups: Any, n: int, is_grouped: bool) -> np.ndarray:
     """Return the label of each sample, the same for all if there are no groups."""
     if (groups is not None) != is_grouped:
-        raise ValueError(f"groups must be {'given, as in fit' if is_grouped else 'None, as in fit'}. Got {groups!r}.")
+        raise ValueError(f"groups must be {'given' if is_grouped else 'None'}, as in fit. Got {shown(groups)}.")
     labels = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"groups must be {n} labels, one for each sample. Got shape {labels.shape}.")
