@@ -223,7 +223,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         except (NotFittedError, TypeError):
             raise NotFittedError(
                 f"The 'estimator' parameter of ConformalRegressor must be fitted before conformalize. Got "
-                f"{self.estimator!r}. Use fit, which fits it and calibrates."
+                f"{type(self.estimator).__name__}. Use fit, which fits it and calibrates."
             ) from None
         X, y = indexable(X), indexable(y)
         n = checked_length(X, y, "ConformalRegressor")
