@@ -1,5 +1,6 @@
 """Conformal prediction around any regressor."""
 
+import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -31,7 +32,7 @@ from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, devia
 from fenchel.datasets.functional import as_curves, function_names, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.validation import all_or_nothing, warn_user
-from fenchel.exceptions import DataWarning
+from fenchel.exceptions import DataWarning, ScaleWarning
 
 __all__ = ["ConformalRegressor"]
 
@@ -319,7 +320,10 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         is_pairwise = get_tags(self.estimator_).input_tags.pairwise
         is_named = isinstance(self.modulation, str)
         model = size_model(is_pairwise, replicates is not None) if is_named else self.modulation
-        return local(residuals, model, X, self.contamination, shape, replicates)
+        with warnings.catch_warnings():
+            if is_named:
+                warnings.simplefilter("ignore", ScaleWarning)  # about a model that the user cannot set
+            return local(residuals, model, X, self.contamination, shape, replicates)
 
     def _remember_inputs(self, train: np.ndarray | None = None, n: int | None = None) -> Self:
         """Store the features and, for Gram matrices between new inputs and the sample, the regressor's columns."""
