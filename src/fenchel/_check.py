@@ -24,8 +24,10 @@ __all__ = [
     "free_memory",
     "outputs_like",
     "require",
+    "shown",
 ]
 
+_LONGEST = 80  # characters of a value in a message
 _MOST = 1e150  # largest number whose square is finite in float64
 
 
@@ -80,7 +82,15 @@ def check_parameter(owner: str, name: str, value: object, wanted: Interval | Opt
         return
     is_bad_value = isinstance(wanted, Options) or isinstance(value, Real | str)
     error = ValueError if is_bad_value else TypeError
-    raise error(f"The {name!r} parameter of {owner} must be {wanted}. Got {value!r} instead.")
+    raise error(f"The {name!r} parameter of {owner} must be {wanted}. Got {shown(value)} instead.")
+
+
+def shown(value: object) -> str:
+    """Return what came, for a message: the representation, shortened to one line, or the shape of an array."""
+    if getattr(value, "shape", ()):
+        return f"an array of shape {tuple(value.shape)}"  # type: ignore[attr-defined]
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({type(value).__name__})"
 
 
 def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2, takes_sparse: bool = False) -> Array:

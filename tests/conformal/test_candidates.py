@@ -97,3 +97,36 @@ def test_numbers_are_referred_to_the_regressor():
     sets = ConformalPredictor(LogisticRegression()).fit(X, X[:, 0] > 0).predict_set(X)
     with pytest.raises(ValueError, match="one output for each of the 40 sets"):
         sets.contains([True])
+
+
+def test_each_sample_may_have_its_own_candidates():
+    rng = np.random.default_rng(0)
+    (X, Y), (X_new, Y_new) = label_sets(116, rng), label_sets(6, rng)
+    own, new = ([LABEL_SETS[LABEL_SETS[:, 0] == y[0]] for y in outputs] for outputs in (Y, Y_new))
+    model = ConformalPredictor(StructuredPredictor(Gaussian(0.5), lam=1e-2)).fit(X, Y, candidates=own)
+    sets, threshold = model.predict_set(X_new, candidates=new), np.sort(model.scores_)[26]  # the 27th of 29
+    for i, coordinates in enumerate(model.estimator_.embed(X_new)):
+        distances = np.sum((new[i] - coordinates) ** 2, axis=1)
+        inside = np.flatnonzero(distances - distances.min() <= threshold)
+        np.testing.assert_array_equal(sets.places[i], inside[np.argsort(distances[inside])])
+        np.testing.assert_array_equal(sets.outputs[i], new[i][sets.places[i]])
+    whole = ConformalPredictor(StructuredPredictor(Gaussian(0.5), lam=1e-2)).fit(X, Y, candidates=LABEL_SETS)
+    assert np.all(model.scores_ <= whole.scores_ + 1e-12)  # the nearest of fewer candidates is not nearer
+    with pytest.raises(ValueError, match="Pass a list with a set for each new sample"):
+        model.predict_set(X_new)
+    with pytest.raises(ValueError, match=r"a list of 6 sets, one for each sample. Got 5"):
+        model.predict_set(X_new, candidates=new[:5])
+    with pytest.raises(TypeError, match=r"must be a float in \(0, 1\). Got .{1,120} instead") as error:
+        model.predict_set(X_new, new)  # the second argument is the coverage
+    assert "\n" not in str(error.value)
+
+
+def test_sets_of_replicates_are_calibrated_by_labels():
+    rng = np.random.default_rng(0)
+    X, Y = label_sets(40, rng)
+    sample = np.repeat(np.arange(40), 3)
+    model = ConformalPredictor(StructuredPredictor(Gaussian(0.5), lam=1e-2)).fit(
+        X[sample], Y[sample], replicates=sample
+    )
+    assert model._calibration.weights.sum() == pytest.approx(10)
+    assert set(np.unique(model.scores_, return_counts=True)[1] % 3) == {0}

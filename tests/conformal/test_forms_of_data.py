@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from fenchel import ConformalRegressor, FunctionalRegressor, OperatorKernelRegressor, load, save
+from fenchel.exceptions import IncompatibleError
 
 
 def sample(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -149,3 +153,16 @@ def test_one_output_may_be_a_column():
     flat = ConformalRegressor(Ridge()).fit(X, Y[:, 0]).predict_interval(X)
     np.testing.assert_allclose(np.ravel(column.upper), flat.upper, rtol=1e-10)
     np.testing.assert_array_equal(flat.contains(Y[:, :1]), flat.contains(Y[:, 0]))
+
+
+def test_local_widths_of_text_need_a_model_that_takes_it():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame({"x": rng.standard_normal(80), "site": np.where(rng.uniform(size=80) < 0.5, "a", "b")})
+    y = X["x"].to_numpy() + (X["site"] == "b") * rng.standard_normal(80)
+    columns = make_column_transformer((OneHotEncoder(), ["site"]), remainder="passthrough")
+    model = ConformalRegressor(make_pipeline(columns, Ridge()), modulation="local")
+    with pytest.raises(IncompatibleError, match=r"needs inputs that are numbers.* use modulation='std'"):
+        model.fit(X, y)
+    width = model.set_params(modulation=make_pipeline(columns, Ridge())).fit(X, y).predict_interval(X).width
+    assert width[X["site"] == "b"].mean() > 1.5 * width[X["site"] == "a"].mean()

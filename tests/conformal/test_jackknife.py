@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import ConformalRegressor, FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor, load, save
@@ -109,6 +111,8 @@ def test_what_a_search_chooses_is_kept(tmp_path):
 def test_other_regressors_are_referred_to_folds():
     with pytest.raises(IncompatibleError, match=r"Use method='cv\+'"):
         ConformalRegressor(Ridge(), method="jackknife+").fit(*sample("one output"))
+    with pytest.raises(IncompatibleError, match=r"Got Pipeline\. Use method='cv\+'"):
+        ConformalRegressor(make_pipeline(StandardScaler(), Ridge()), method="jackknife+").fit(*sample("one output"))
 
 
 def test_too_few_samples_are_said():

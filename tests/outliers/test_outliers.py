@@ -15,6 +15,7 @@ from fenchel import (
     FunctionalRegressor,
     FunctionalRegressorCV,
     OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
     OutlierReport,
     RobustRefit,
     load,
@@ -376,3 +377,49 @@ def test_a_second_fit_is_saved_with_its_report(tmp_path):
     loaded = load(tmp_path / "m")
     assert np.array_equal(loaded.predict(X), model.predict(X))
     assert np.array_equal(loaded.report_.of_new(X, np.sin(X)).scores, model.report_.of_new(X, np.sin(X)).scores)
+
+
+def scans_of_samples(seed, n_samples=40, n_scans=3):
+    """Return scans of samples, two with a wrong reference value, the label of each scan, and which are wrong."""
+    rng = np.random.default_rng(seed)
+    latent, sample = rng.uniform(-2, 2, (n_samples, 3)), np.repeat(np.arange(n_samples), n_scans)
+    y = latent[:, 0] + 0.5 * latent[:, 1] + 0.05 * rng.standard_normal(n_samples)
+    y[[5, 20]] += [1.5, -1.5]
+    return latent[sample] + 0.01 * rng.standard_normal((len(sample), 3)), y[sample], sample, np.isin(sample, [5, 20])
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_replicates_do_not_vouch_for_each_other(seed):
+    X, y, sample, is_wrong = scans_of_samples(seed)
+    order = np.random.default_rng(0).permutation(len(y))  # replicates need not be neighbours
+    X, y, is_wrong, names = X[order], y[order], is_wrong[order], np.array([f"sample {k}" for k in sample[order]])
+    plain, grouped = OperatorKernelRegressorCV().fit(X, y), OperatorKernelRegressorCV().fit(X, y, groups=names)
+    assert OutlierReport.of(plain, X, y).flagged(0.1)[is_wrong].sum() <= 1
+    flagged = OutlierReport.of(grouped, X, y, groups=names).flagged(0.1)
+    assert flagged[is_wrong].all() and flagged[~is_wrong].mean() < 0.05
+    local = OperatorKernelRegressorCV(Gaussian(0.05), losses=["square"]).fit(X, y, groups=names)
+    assert OutlierReport.of(local, X, y).flagged(0.1)[is_wrong].sum() <= 3  # groups in the search are not enough
+    assert OutlierReport.of(local, X, y, groups=names).flagged(0.1)[is_wrong].all()
+
+
+def test_residuals_of_groups_are_those_of_refits_without_them():
+    X, y, sample, _ = scans_of_samples(1)
+    model = OperatorKernelRegressor(Gaussian(0.05), lam=1e-3, center=False).fit(X, y)
+    report = OutlierReport.of(model, X, y, groups=sample)
+    for label in (0, 5, 39):
+        is_in, count = sample == label, np.sum(sample != label)
+        other = OperatorKernelRegressor(Gaussian(0.05), lam=1e-3, center=False).fit(X[~is_in], y[~is_in])
+        assert len(other.dual_coef_) == count
+        np.testing.assert_allclose(report.residuals[is_in].ravel(), y[is_in] - other.predict(X[is_in]), atol=1e-8)
+    plain = OutlierReport.of(Ridge(1e-3).fit(X, y), X, y, cv=4, groups=sample)  # refitted without whole groups
+    assert np.isfinite(plain.residuals).all()
+    with pytest.raises(ValueError, match=r"groups must have shape \(120,\), one label for each sample. Got \(40,\)"):
+        OutlierReport.of(model, X, y, groups=sample[:40])
+
+
+def test_a_second_fit_leaves_out_wrong_replicates():
+    X, y, sample, is_wrong = scans_of_samples(0)
+    search = OperatorKernelRegressorCV(Gaussian(0.05), losses=["square"])
+    model = RobustRefit(search, trim=None).fit(X, y, groups=sample)
+    assert model.is_outlier_[is_wrong].all()
+    assert not RobustRefit(search, trim=None).fit(X, y).is_outlier_[is_wrong].any()

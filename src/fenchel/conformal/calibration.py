@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._check import shown
 from fenchel.conformal.samples import numbers
 
 __all__: list[str] = []
@@ -22,13 +23,22 @@ class Calibration:
     weights: np.ndarray  # (m,)
     contamination: float
     is_grouped: bool
+    new_weight: float | None = None  # of a new sample; None: the largest of the weights that count
 
     @classmethod
-    def of(cls, scores: np.ndarray, groups: Any, weights: Any, contamination: float) -> "Calibration":
-        """Return the calibration from scores; groups and weights come from ``checked_part``."""
-        n = len(scores)
-        counts = np.ones(n) if weights is None else weights
-        return cls(scores, labels_of(groups, n, groups is not None), counts, contamination, groups is not None)
+    def of(
+        cls, scores: np.ndarray, groups: Any, weights: Any, contamination: float, replicates: np.ndarray | None = None
+    ) -> "Calibration":
+        """Return the calibration from scores; groups and weights come from ``checked_part``.
+
+        Replicates (labels as numbers) share the weight of one sample: a new sample is exchangeable with the labels.
+        """
+        n, is_grouped, new_weight = len(scores), groups is not None, None
+        counts, labels = np.ones(n) if weights is None else weights, labels_of(groups, n, is_grouped)
+        if replicates is not None:
+            new_weight = float(counts.max())
+            counts = counts / _replicates_of_each(replicates, labels)
+        return cls(scores, labels, counts, contamination, is_grouped, new_weight)
 
     def quantiles(self, coverage: float, labels: np.ndarray, new: np.ndarray | None = None) -> np.ndarray:
         """Return the quantile of each new sample, (n, q); infinity if its group is too small.
@@ -52,8 +62,9 @@ class Calibration:
         """Return the smallest score with the required share at or below it, counting a new sample as infinite, (q,).
 
         NaN scores are ignored. ``new`` is the weight of the new sample, one number or one per column; ``None`` means
-        the largest of the weights that count.
+        the largest of the weights that count, or ``new_weight``.
         """
+        new = self.new_weight if new is None else new
         counts = np.where(np.isnan(scores), 0.0, weights[:, None])
         largest = counts.max(axis=0, initial=0.0)
         correct = (1 - self.contamination) * counts.sum(axis=0)  # the remaining weight belongs to wrong samples
@@ -75,10 +86,11 @@ class Calibration:
         wanted = math.ceil(coverage / (1 - coverage * (1 - self.contamination)) * (1 - _ROUND_OFF))
         for label in np.unique(labels):
             is_in = (self.labels == label) & (self.weights > 0) & np.any(~np.isnan(self.scores), axis=1)
-            largest = self.weights.max(initial=0.0, where=is_in)
-            if (count := self.weights.sum(where=is_in) / largest if largest > 0 else 0) < wanted:
-                where = f" of group {label!s}" if self.is_grouped else ""
-                where += " of equal weight" if np.ptp(self.weights) > 0 else ""
+            largest = self.weights.max(initial=0.0, where=is_in) if self.new_weight is None else self.new_weight
+            if (count := self.weights.sum(where=is_in) / largest if largest > 0 else 0) < wanted * (1 - _ROUND_OFF):
+                where = " with different labels of replicates" if self.new_weight is not None else ""
+                where += f" of group {label!s}" if self.is_grouped else ""
+                where += " of equal weight" if self.new_weight is None and np.ptp(self.weights) > 0 else ""
                 advice = "Calibrate on more samples, or ask for a smaller coverage."
                 return (
                     f"Bands are infinite: a coverage of {coverage:g} requires at least {wanted} calibration samples"
@@ -102,17 +114,25 @@ def calibration_number(n: int, share: float, coverage: float) -> int:
 
 def checked_weights(weights: np.ndarray) -> np.ndarray:
     """Return the weights of the calibration sample, which must be non-negative and not all zero."""
-    if not np.all((weights >= 0) & np.isfinite(weights)):
-        raise ValueError(f"sample_weight must be non-negative finite numbers. Got {weights!r}.")
+    is_valid = (weights >= 0) & np.isfinite(weights)
+    if not is_valid.all():
+        raise ValueError(f"sample_weight must be non-negative finite numbers. Got {shown(weights[~is_valid][0])}.")
     if not np.any(weights > 0):
         raise ValueError("sample_weight must have a positive entry among the calibration samples. Got zeros only.")
     return weights
 
 
+def _replicates_of_each(replicates: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the number of samples with the label of each sample, within its group."""
+    _, groups = np.unique(labels, return_inverse=True)
+    _, place, counts = np.unique(np.stack([replicates, groups]), axis=1, return_inverse=True, return_counts=True)
+    return np.asarray(counts[place.ravel()])
+
+
 def labels_of(groups: Any, n: int, is_grouped: bool) -> np.ndarray:
     """Return the label of each sample, the same for all if there are no groups."""
     if (groups is not None) != is_grouped:
-        raise ValueError(f"groups must be {'given, as in fit' if is_grouped else 'None, as in fit'}. Got {groups!r}.")
+        raise ValueError(f"groups must be {'given' if is_grouped else 'None'}, as in fit. Got {shown(groups)}.")
     labels = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"groups must be {n} labels, one for each sample. Got shape {labels.shape}.")

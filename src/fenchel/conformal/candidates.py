@@ -5,13 +5,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.model_selection import train_test_split
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
+from fenchel.conformal.replicates import grouped, label_codes, split_whole
 from fenchel.conformal.samples import checked_length, columns_for, indexable, inputs_for, length, numbers, take
 from fenchel.estimators.validation import all_or_nothing, warn_user
 from fenchel.exceptions import DataWarning, IncompatibleError
@@ -125,7 +125,15 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, candidates: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        sample_weight: Any = None,
+        candidates: Any = None,
+        replicates: Any = None,
+    ) -> Self:
         """Fit the predictor on one part of the sample, and calibrate it on the other.
 
         Parameters
@@ -134,9 +142,11 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
             The sample, as for the predictor.
         groups, sample_weight : array of shape (n,) or None, default=None
             As for ``ConformalRegressor.fit``; the weights are not passed to the predictor.
-        candidates : array or None, default=None
-            Candidates for every sample; ``None`` means those of the decoder, by default the training outputs, or the
-            classes.
+        candidates : array, list of arrays or None, default=None
+            Candidates for every sample, or a list with a set for each sample; then ``predict_set`` needs such a list
+            too. ``None`` means those of the decoder, by default the training outputs, or the classes.
+        replicates : array of shape (n,) or None, default=None
+            As for ``ConformalRegressor.fit``.
 
         Returns
         -------
@@ -146,17 +156,29 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         self._validate()
         X, y = indexable(X), _objects(y)
         n = checked_length(X, y, "ConformalPredictor")
-        size = calibration_number(n, self.calibration_size, self.coverage)
-        train, rest = train_test_split(np.arange(n), test_size=size, random_state=self.random_state)
+        replicated = label_codes(replicates, n, "replicates")
+        codes = np.arange(n) if replicated is None else replicated
+        size = calibration_number(int(codes.max()) + 1, self.calibration_size, self.coverage)
+        train, rest = split_whole(codes, size, self.random_state)
         model = clone(self.estimator)
-        self.estimator_ = model.fit(inputs_for(model, X, train, train), take(y, train))
+        own = grouped(model, replicated, train)
+        self.estimator_ = model.fit(inputs_for(model, X, train, train), take(y, train), **own)
         self._columns = train if get_tags(model).input_tags.pairwise else None
         labels, weights = checked_part(groups, rest, n, "groups"), checked_part(sample_weight, rest, n, "sample_weight")
-        return self._calibrated(inputs_for(model, X, rest, train), take(y, rest), labels, weights, candidates)
+        inputs, outputs = inputs_for(model, X, rest, train), take(y, rest)
+        candidates = _sets_of(candidates, rest, n, model)
+        same = None if replicated is None else replicated[rest]
+        return self._calibrated(inputs, outputs, labels, weights, candidates, same)
 
     @all_or_nothing
     def conformalize(
-        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, candidates: Any = None
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        sample_weight: Any = None,
+        candidates: Any = None,
+        replicates: Any = None,
     ) -> Self:
         """Calibrate a predictor that is already fitted, on samples that it has not seen; arguments as for ``fit``."""
         self._validate()
@@ -166,7 +188,8 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         everyone = np.arange(n)
         labels = checked_part(groups, everyone, n, "groups")
         weights = checked_part(sample_weight, everyone, n, "sample_weight")
-        return self._calibrated(X, y, labels, weights, candidates)
+        candidates = _sets_of(candidates, everyone, n, self.estimator_)
+        return self._calibrated(X, y, labels, weights, candidates, label_codes(replicates, n, "replicates"))
 
     def predict(self, X: Any) -> Any:
         """Return the predictions of the predictor."""
@@ -186,8 +209,8 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
             Coverage to use instead of that of the model.
         groups : array of shape (n,) or None, default=None
             Labels of the inputs, for a model calibrated by groups.
-        candidates : array or None, default=None
-            Candidates to use instead of those passed to ``fit``.
+        candidates : array, list of arrays or None, default=None
+            Candidates to use instead of those passed to ``fit``: for every sample, or a list with a set for each.
 
         Returns
         -------
@@ -198,30 +221,38 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         coverage = self.coverage if coverage is None else coverage
         check_parameter("ConformalPredictor.predict_set", "coverage", coverage, self._limits["coverage"])
-        X, candidates = columns_for(indexable(X), self._columns), self._candidates if candidates is None else candidates
-        labels = labels_of(groups, length(X), self._calibration.is_grouped)
+        X = columns_for(indexable(X), self._columns)
+        n, candidates = length(X), self._candidates if candidates is None else candidates
+        if candidates is self._candidates and _is_list_of_sets(candidates, self.estimator_):
+            raise ValueError("The samples of fit had their own candidates. Pass a list with a set for each new sample.")
+        candidates = _sets_of(candidates, np.arange(n), n, self.estimator_)
+        labels = labels_of(groups, n, self._calibration.is_grouped)
         thresholds = self._calibration.quantiles(coverage, labels)
         if (shortage := self._calibration.shortage(coverage, labels)) is not None:
             shortage = shortage.replace("Bands are infinite", "Sets hold all candidates")
             warn_user(shortage, DataWarning, "few-calibration-samples")
         scores = _candidate_scores(self.estimator_, X, candidates)
-        if self.measure == "margin":
-            scores = scores - scores.min(axis=1, keepdims=True)
-        order = np.argsort(scores, axis=1, kind="stable")
-        places = [row[values[row] <= q] for row, values, q in zip(order, scores, thresholds[:, 0], strict=True)]
+        places = []
+        for row, threshold in zip(scores, thresholds[:, 0], strict=True):
+            values = row - row.min() if self.measure == "margin" else row
+            order = np.argsort(values, kind="stable")
+            places.append(order[values[order] <= threshold])
         known = _known_candidates(self.estimator_, candidates)
-        return PredictionSet([take(known, place) for place in places], places, coverage)
+        sets = known if _is_list_of_sets(candidates, self.estimator_) else [known] * n
+        outputs = [_chosen(candidate_set, place) for candidate_set, place in zip(sets, places, strict=True)]
+        return PredictionSet(outputs, places, coverage)
 
     def _validate(self) -> None:
         for name, limit in self._limits.items():
             check_parameter("ConformalPredictor", name, getattr(self, name), limit)
 
-    def _calibrated(self, X: Any, y: Any, groups: Any, weights: Any, candidates: Any) -> Self:
+    def _calibrated(self, X: Any, y: Any, groups: Any, weights: Any, candidates: Any, replicates: Any) -> Self:
         self._candidates = candidates
         scores = _own_scores(self.estimator_, X, y)
         if self.measure == "margin":
-            scores = scores - np.minimum(scores, _candidate_scores(self.estimator_, X, candidates).min(axis=1))
-        self._calibration = Calibration.of(scores[:, None], groups, weights, self.contamination)
+            nearest = np.array([row.min() for row in _candidate_scores(self.estimator_, X, candidates)])
+            scores = scores - np.minimum(scores, nearest)
+        self._calibration = Calibration.of(scores[:, None], groups, weights, self.contamination, replicates)
         self.scores_ = scores
         if hasattr(self.estimator_, "n_features_in_"):
             self.n_features_in_ = self.estimator_.n_features_in_
@@ -238,13 +269,39 @@ def _objects(y: Any) -> Any:
     return np.asarray(y) if hasattr(y, "iloc") else indexable(y)
 
 
-def _candidate_scores(model: Any, X: Any, candidates: Any) -> np.ndarray:
-    """Return the score of each candidate for each sample, (n, C); lower is better."""
+def _is_list_of_sets(candidates: Any, model: Any) -> bool:
+    """Whether candidates are a list with a set for each sample: arrays, lists or, for a precomputed kernel, pairs."""
+    if not isinstance(candidates, list) or not candidates or not hasattr(model, "decision_scores"):
+        return False
+    first = candidates[0]
+    is_pair = isinstance(first, tuple) and len(first) == 2 and hasattr(first[0], "shape")
+    return is_pair or isinstance(first, list) or hasattr(first, "shape")
+
+
+def _sets_of(candidates: Any, index: np.ndarray, n: int, model: Any) -> Any:
+    """Return the candidates of the selected samples; one set for all is returned unchanged."""
+    if not _is_list_of_sets(candidates, model):
+        return candidates
+    if len(candidates) != n:
+        raise ValueError(
+            f"candidates must be one set, or a list of {n} sets, one for each sample. Got {len(candidates)}."
+        )
+    return take(candidates, index)
+
+
+def _chosen(candidate_set: Any, place: np.ndarray) -> Any:
+    """Return the chosen candidates; those of a precomputed kernel, given as a pair, have no form but their place."""
+    return place if isinstance(candidate_set, tuple) else take(candidate_set, place)
+
+
+def _candidate_scores(model: Any, X: Any, candidates: Any) -> Any:
+    """Return the score of each candidate for each sample, (n, C) or a list of n arrays; lower is better."""
     if hasattr(model, "decision_scores"):
-        return numbers(host(model.decision_scores(X, candidates)))
+        scores = model.decision_scores(X, candidates)
+        return [numbers(host(row)) for row in scores] if isinstance(scores, list) else numbers(host(scores))
     if not is_classifier(model):
         raise IncompatibleError(
-            f"ConformalPredictor needs a predictor with decision_scores, or a classifier. Got {model!r}. "
+            f"ConformalPredictor needs a predictor with decision_scores, or a classifier. Got {type(model).__name__}. "
             "For numbers and curves use ConformalRegressor."
         )
     values = numbers(model.predict_proba(X) if hasattr(model, "predict_proba") else model.decision_function(X))

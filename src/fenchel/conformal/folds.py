@@ -1,5 +1,7 @@
 """Models fitted without some samples, and the resulting cross-conformal bands."""
 
+import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -12,6 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from fenchel.conformal.calibration import Calibration, checked_part
 from fenchel.conformal.jackknife import fit_left_out, has_closed_form
+from fenchel.conformal.replicates import grouped, rows_with
 from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, take
 from fenchel.conformal.widths import Widths
 from fenchel.exceptions import IncompatibleError
@@ -58,11 +61,12 @@ class Trainer:
     y: Any
     weights: Any = None  # (n,), for a regressor that takes sample weights
     arguments: dict[str, Any] = field(default_factory=dict)  # passed to its fit
+    replicates: np.ndarray | None = None  # (n,), labels from 0 of samples that are never separated
 
     def fit_on(self, index: np.ndarray) -> Any:
         """Return the regressor fitted on the selected samples."""
         model = clone(self.estimator)
-        arguments = dict(self.arguments)
+        arguments = self.arguments | grouped(model, self.replicates, index)
         if self.weights is not None and has_fit_parameter(model, "sample_weight"):
             arguments["sample_weight"] = checked_part(self.weights, index, length(self.X), "sample_weight")
         return model.fit(inputs_for(model, self.X, index, index), take(self.y, index), **arguments)
@@ -71,7 +75,7 @@ class Trainer:
         """Return out-of-sample residuals on the training part of a model; choices made by a search are kept."""
         estimator = getattr(model, "best_estimator_", self.estimator)
         fixed = replace(self, estimator=clone(estimator))
-        if has_closed_form(estimator) and self.weights is None:
+        if has_closed_form(estimator) and self.weights is None and self.replicates is None:
             inputs, outputs = inputs_for(model, self.X, train, train), take(self.y, train)
             with suppress(IncompatibleError):  # curves with gaps have no closed form
                 return fit_left_out(fixed.estimator, inputs, outputs, only_closed=True, **self.arguments)[1].residuals
@@ -80,7 +84,7 @@ class Trainer:
     def fit_folds(self, train: np.ndarray, cv: Any, random_state: Any) -> FoldModels:
         """Return the models of the folds of the training part."""
         models, place, parts = [], np.zeros(len(train), dtype=int), []
-        for k, (inside, outside) in enumerate(_splitter(cv, len(train), random_state).split(train)):
+        for k, (inside, outside) in enumerate(self._folds(train, cv, random_state)):
             models.append(self.fit_on(train[inside]))
             inputs = inputs_for(models[-1], self.X, train[outside], train[inside])
             parts.append((outside, Residuals.of(models[-1], inputs, take(self.y, train[outside]))))
@@ -90,6 +94,28 @@ class Trainer:
         for outside, residuals in parts:
             values[outside] = residuals.values
         return FoldModels(models, Residuals(values, first.grid, first.shape), place)
+
+    def _folds(self, train: np.ndarray, cv: Any, random_state: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield both parts of each fold, as places in the training part; replicates stay together."""
+        if self.replicates is None:
+            yield from _splitter(cv, len(train), random_state).split(train)
+            return
+        _, codes = np.unique(self.replicates[train], return_inverse=True)
+        if isinstance(cv, int | np.integer):
+            n_labels = int(codes.max()) + 1
+            for inside, outside in _splitter(cv, n_labels, random_state).split(np.arange(n_labels)):
+                yield rows_with(codes, inside), rows_with(codes, outside)
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of splitters that ignore groups, which may be suitable
+            folds = list(check_cv(cv).split(train, groups=codes))
+        for inside, outside in folds:
+            if np.isin(codes[inside], codes[outside]).any():
+                raise ValueError(
+                    "The folds of cv separate samples with the same label of replicates. Use a number of folds, or a "
+                    "splitter that takes groups, such as GroupKFold()."
+                )
+            yield inside, outside
 
 
 def cross_ends(

@@ -191,7 +191,8 @@ def fit_left_out(
     machine = estimator if search is None else clone(getattr(search, "best_estimator_", search))
     if not _is_machine(machine):
         raise IncompatibleError(
-            f"method='jackknife+' needs a kernel machine of this library. Got {machine!r}. Use method='cv+'."
+            f"method='jackknife+' needs a kernel machine of this library. Got {type(machine).__name__}. "
+            "Use method='cv+'."
         )
     settings = machine._settings()
     encoded = machine._encode(X, y, sample_weight, settings, double=True, **fit_arguments)

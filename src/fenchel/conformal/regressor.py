@@ -1,12 +1,12 @@
 """Conformal prediction around any regressor."""
 
+import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import train_test_split
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +15,7 @@ from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
 from fenchel.conformal.jackknife import fit_left_out
+from fenchel.conformal.replicates import label_codes, split_whole
 from fenchel.conformal.samples import (
     Residuals,
     checked_length,
@@ -31,7 +32,7 @@ from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, devia
 from fenchel.datasets.functional import as_curves, function_names, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.validation import all_or_nothing, warn_user
-from fenchel.exceptions import DataWarning
+from fenchel.exceptions import DataWarning, ScaleWarning
 
 __all__ = ["ConformalRegressor"]
 
@@ -139,7 +140,16 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, /, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self,
+        /,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        sample_weight: Any = None,
+        replicates: Any = None,
+        **fit_params: Any,
+    ) -> Self:
         """Fit the regressor on one part of the sample, and calibrate it on the other.
 
         Parameters
@@ -147,10 +157,15 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         X, y
             The sample, as for the regressor.
         groups : array of shape (n,) or None, default=None
-            Group labels; each group is calibrated separately, so that the coverage holds within each.
+            Group labels; each group is calibrated separately, so that the coverage holds within each. Not for
+            replicates.
         sample_weight : array of shape (n,) or None, default=None
             Sample weights, for the calibration and, if the regressor supports them, its fit. For a covariate shift, use
             the ratio of the density of new inputs to that of the sample.
+        replicates : array of shape (n,) or None, default=None
+            Labels of samples that were measured several times, such as the scans of one specimen. Those with the same
+            label stay on one side of every split, also of the regressor's own search if its ``fit`` takes ``groups``,
+            and together count as one calibration sample. Without it the bands of replicated samples are far too narrow.
         **fit_params : dict
             Further arguments passed to the regressor's ``fit``, such as ``grid``.
 
@@ -162,33 +177,38 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self._validate()
         X, y = indexable(X), indexable(y)
         n = checked_length(X, y, "ConformalRegressor")
-        everyone, y = np.arange(n), on_one_grid(y)
+        y, labels = on_one_grid(y), label_codes(replicates, n, "replicates")
         estimator = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
-        trainer = Trainer(estimator, X, y, sample_weight, fit_params)
+        trainer = Trainer(estimator, X, y, sample_weight, fit_params, labels)
         if self.method != "split":
             return self._fit_held_out(trainer, groups)
-        size = calibration_number(n, self.calibration_size, self.coverage)
-        train, rest = train_test_split(everyone, test_size=size, random_state=self.random_state)
+        codes = np.arange(n) if labels is None else labels
+        size = calibration_number(int(codes.max()) + 1, self.calibration_size, self.coverage)
+        train, rest = split_whole(codes, size, self.random_state)
         self.estimator_, widths = trainer.fit_on(train), None
         if self._needs_widths and len(rest) > 2 * ENOUGH:
-            part, rest = rest[:ENOUGH], rest[ENOUGH:]
+            is_first = np.isin(codes[rest], codes[rest[:ENOUGH]])
+            part, rest = rest[is_first], rest[~is_first]
             inputs = inputs_for(self.estimator_, X, part, train)
-            widths = self._widths(Residuals.of(self.estimator_, inputs, take(y, part)), inputs)
+            residuals = Residuals.of(self.estimator_, inputs, take(y, part))
+            widths = self._widths(residuals, inputs, _chosen(labels, part))
         elif self._needs_widths:
             residuals = trainer.out_of_sample(self.estimator_, train, self.cv, self.random_state)
-            widths = self._widths(residuals, inputs_for(self.estimator_, X, train, train))
+            widths = self._widths(residuals, inputs_for(self.estimator_, X, train, train), _chosen(labels, train))
         calibration = inputs_for(self.estimator_, X, rest, train), take(y, rest)
-        labels, weights = _parts(groups, sample_weight, rest, n)
-        self._keep(self._scores(self.estimator_, *calibration, widths), widths, labels, weights)
+        scores = self._scores(self.estimator_, *calibration, widths)
+        self._keep(scores, widths, *_parts(groups, sample_weight, rest, n), _chosen(labels, rest))
         return self._remember_inputs(train, n)
 
     @all_or_nothing
-    def conformalize(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
+    def conformalize(
+        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, replicates: Any = None
+    ) -> Self:
         """Calibrate a regressor that is already fitted, on samples that it has not seen.
 
         Parameters
         ----------
-        X, y, groups, sample_weight
+        X, y, groups, sample_weight, replicates
             The calibration sample, as for ``fit``. Non-constant widths are estimated on half of it.
 
         Returns
@@ -204,17 +224,19 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         except (NotFittedError, TypeError):
             raise NotFittedError(
                 f"The 'estimator' parameter of ConformalRegressor must be fitted before conformalize. Got "
-                f"{self.estimator!r}. Use fit, which fits it and calibrates."
+                f"{type(self.estimator).__name__}. Use fit, which fits it and calibrates."
             ) from None
         X, y = indexable(X), indexable(y)
         n = checked_length(X, y, "ConformalRegressor")
         self.estimator_, widths, rest, y = self.estimator, None, np.arange(n), on_one_grid(y)
+        labels = label_codes(replicates, n, "replicates")
         if self._needs_widths:
-            part, rest = train_test_split(rest, test_size=0.5, random_state=self.random_state)
+            part, rest = split_whole(rest if labels is None else labels, 0.5, self.random_state)
             inputs = take(X, part)
-            widths = self._widths(Residuals.of(self.estimator_, inputs, take(y, part)), inputs)
-        labels, weights = _parts(groups, sample_weight, rest, n)
-        self._keep(self._scores(self.estimator_, take(X, rest), take(y, rest), widths), widths, labels, weights)
+            residuals = Residuals.of(self.estimator_, inputs, take(y, part))
+            widths = self._widths(residuals, inputs, _chosen(labels, part))
+        scores = self._scores(self.estimator_, take(X, rest), take(y, rest), widths)
+        self._keep(scores, widths, *_parts(groups, sample_weight, rest, n), _chosen(labels, rest))
         return self._remember_inputs()
 
     def predict(self, X: Any) -> Any:
@@ -290,14 +312,18 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         is_constant = isinstance(self.modulation, str) and self.modulation == "constant"
         return not is_constant and not self._has_intervals
 
-    def _widths(self, residuals: Residuals, X: Any) -> Widths:
+    def _widths(self, residuals: Residuals, X: Any, replicates: np.ndarray | None = None) -> Widths:
         """Return the widths given by ``modulation``."""
         shape = correlated if self._is_ellipsoid else deviations
         if isinstance(self.modulation, str) and self.modulation == "std":
             return shape(residuals, self.contamination)
         is_pairwise = get_tags(self.estimator_).input_tags.pairwise
-        model = size_model(is_pairwise) if isinstance(self.modulation, str) else self.modulation
-        return local(residuals, model, X, self.contamination, shape)
+        is_named = isinstance(self.modulation, str)
+        model = size_model(is_pairwise, replicates is not None) if is_named else self.modulation
+        with warnings.catch_warnings():
+            if is_named:
+                warnings.simplefilter("ignore", ScaleWarning)  # about a model that the user cannot set
+            return local(residuals, model, X, self.contamination, shape, replicates)
 
     def _remember_inputs(self, train: np.ndarray | None = None, n: int | None = None) -> Self:
         """Store the features and, for Gram matrices between new inputs and the sample, the regressor's columns."""
@@ -326,9 +352,10 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         widths: Widths | None,
         groups: Any,
         weights: Any,
+        replicates: np.ndarray | None,
         models: HeldOutModels | None = None,
     ) -> None:
-        self._calibration = Calibration.of(scores, groups, weights, self.contamination)
+        self._calibration = Calibration.of(scores, groups, weights, self.contamination, replicates)
         self._calibration_widths, self._models = widths, models
         self.scores_ = scores[:, 0] if self.joint else scores
 
@@ -338,6 +365,11 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         labels, weights = _parts(groups, trainer.weights, np.arange(n), n)
         models: HeldOutModels
         if self.method == "jackknife+":
+            if trainer.replicates is not None:
+                raise ValueError(
+                    "method='jackknife+' leaves out single samples, not all replicates of one. Use method='cv+', with "
+                    "cv=LeaveOneGroupOut() for one fold for each label."
+                )
             self.estimator_, models = fit_left_out(
                 clone(trainer.estimator), X, trainer.y, trainer.weights, **trainer.arguments
             )
@@ -351,11 +383,11 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         residuals = models.residuals
         widths, ratios = constant(residuals), np.ones((1, 1))
         if self._needs_widths:
-            widths = self._widths(residuals, X)
-            ratios = without_each(widths, residuals, X)
+            widths = self._widths(residuals, X, trainer.replicates)
+            ratios = without_each(widths, residuals, X, trainer.replicates)
         even = replace(residuals, values=residuals.values / ratios)
         scores = widths.scores(even, X, bool(self.joint))
-        self._keep(scores, widths, labels, weights, models)
+        self._keep(scores, widths, labels, weights, trainer.replicates, models)
         self._calibration = replace(self._calibration, scores=scores * ratios)  # relative to the widths of all samples
         return self._remember_inputs()
 
@@ -391,6 +423,11 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         inner = get_tags(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
+
+
+def _chosen(labels: np.ndarray | None, index: np.ndarray) -> np.ndarray | None:
+    """Return the labels of the selected samples, ``None`` if there are none."""
+    return None if labels is None else labels[index]
 
 
 def _parts(groups: Any, weights: Any, index: np.ndarray, n: int) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ from sklearn.utils import get_tags
 from fenchel._array import host
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.datasets.functional import as_curves, brings_points, is_fdata, is_pairs
+from fenchel.exceptions import IncompatibleError
 
 __all__: list[str] = []
 
@@ -83,7 +84,14 @@ def of_shape(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def vectors(X: Any) -> np.ndarray:
     """Return inputs as vectors, (n, d)."""
-    values = numbers(dense(X) if is_sparse(X) else X)
+    try:
+        values = numbers(dense(X) if is_sparse(X) else X)
+    except (TypeError, ValueError):
+        raise IncompatibleError(
+            "modulation='local' needs inputs that are numbers, since its model of the widths does not see the steps of "
+            "a pipeline. Transform the inputs first, use modulation='std', or pass a pipeline with the same "
+            "transformers and a regressor as modulation."
+        ) from None
     return values.reshape(len(values), -1)
 
 

@@ -8,10 +8,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.base import clone
 from sklearn.covariance import ledoit_wolf
+from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from fenchel.conformal.replicates import grouped
 from fenchel.conformal.samples import Residuals, at_points, columns_for, inputs_for, largest, length, numbers, vectors
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError
@@ -60,14 +62,18 @@ class Widths:
 Shape = Callable[[Residuals, float], Widths]
 
 
-def without_each(widths: Widths, residuals: Residuals, X: Any) -> np.ndarray:
+def without_each(widths: Widths, residuals: Residuals, X: Any, replicates: np.ndarray | None = None) -> np.ndarray:
     """Return the factors by which the widths change if each sample is excluded from their estimation, (n, q).
+
+    Its replicates (labels as numbers) are excluded with it.
 
     A large residual increases its own width and so decreases its score: scores of samples used to estimate the widths
     would be smaller than those of new samples.
     """
     counts, squares = _pooled(residuals.values / widths.factors(X)[:, None], _windows(residuals))
     count, total = counts.sum(axis=0), squares.sum(axis=0)
+    if replicates is not None:
+        counts, squares = _sums(counts, replicates), _sums(squares, replicates)
     is_known = (count > counts) & (total > 0)
     left = np.maximum(total - squares, 0) / np.maximum(count - counts, 1)
     ratios = np.sqrt(left / np.where(is_known, total / np.maximum(count, 1), 1.0))
@@ -107,25 +113,40 @@ def correlated(residuals: Residuals, contamination: float) -> Widths:
     return replace(widths, base=base, whitening=solve_triangular(factor, np.eye(len(base)), lower=True))
 
 
-def size_model(is_pairwise: bool) -> Any:
+def size_model(is_pairwise: bool, has_replicates: bool = False) -> Any:
     """Return the model of the size of residuals, a kernel machine on standardised input vectors."""
+    cv = LeaveOneGroupOut() if has_replicates else "loo"
     kernel = "precomputed" if is_pairwise else Standardized(Gaussian("median"))
-    machine = OperatorKernelRegressorCV(kernel, lams=_SIZE_LAMS, losses=["square"], cv="loo")
+    machine = OperatorKernelRegressorCV(kernel, lams=_SIZE_LAMS, losses=["square"], cv=cv)
     return machine if is_pairwise else make_pipeline(FunctionTransformer(vectors), machine)
 
 
-def local(residuals: Residuals, model: Any, X: Any, contamination: float, shape: Shape) -> Widths:
+def local(
+    residuals: Residuals,
+    model: Any,
+    X: Any,
+    contamination: float,
+    shape: Shape,
+    replicates: np.ndarray | None = None,
+) -> Widths:
     """Return widths with a factor for each input and the deviations of the residuals divided by their factors.
 
     Deviations of the residuals themselves would be dominated by inputs with large ones. ``shape`` is ``deviations``, or
     ``correlated`` for an ellipsoid.
     """
-    uneven = _with_factors(shape(residuals, contamination), residuals, model, X, contamination)
+    uneven = _with_factors(shape(residuals, contamination), residuals, model, X, contamination, replicates)
     even = replace(residuals, values=residuals.values / uneven.factors(X)[:, None])
-    return _with_factors(shape(even, contamination), residuals, model, X, contamination)
+    return _with_factors(shape(even, contamination), residuals, model, X, contamination, replicates)
 
 
-def _with_factors(widths: Widths, residuals: Residuals, model: Any, X: Any, contamination: float) -> Widths:
+def _with_factors(
+    widths: Widths,
+    residuals: Residuals,
+    model: Any,
+    X: Any,
+    contamination: float,
+    replicates: np.ndarray | None,
+) -> Widths:
     """Return widths with a factor for each input, from a model of the logarithms of the largest residuals."""
     sizes = widths.scores(residuals, X)[:, 0]
     sizes = np.maximum(sizes, _LEAST * np.nanmedian(sizes))
@@ -133,7 +154,8 @@ def _with_factors(widths: Widths, residuals: Residuals, model: Any, X: Any, cont
     kept = kept[np.linspace(0, len(kept) - 1, min(ENOUGH, len(kept))).astype(int)]
     logs = np.log(sizes[kept])
     mean = float(logs.mean())
-    fitted = clone(model).fit(inputs_for(model, X, kept, kept), logs - mean)
+    labels = grouped(model, replicates, kept)
+    fitted = clone(model).fit(inputs_for(model, X, kept, kept), logs - mean, **labels)
     columns = kept if get_tags(model).input_tags.pairwise else None
     return replace(widths, local=LogFactors(fitted, mean, columns))
 
@@ -149,6 +171,13 @@ def _typical(base: np.ndarray, residuals: Residuals) -> tuple[np.ndarray, float]
     channels = base.reshape(len(residuals.grid), -1)
     medians = [np.nanmedian(one if np.any(~np.isnan(one)) else base) for one in channels.T]
     return np.broadcast_to(medians, channels.shape).ravel(), _LEAST_OF_POINTS
+
+
+def _sums(values: np.ndarray, replicates: np.ndarray) -> np.ndarray:
+    """Return the sum over the replicates of each sample, (n, q)."""
+    sums = np.zeros((replicates.max() + 1, values.shape[1]))
+    np.add.at(sums, replicates, values)
+    return sums[replicates]
 
 
 def _windows(residuals: Residuals) -> np.ndarray:

@@ -8,6 +8,7 @@ from sklearn.model_selection import KFold
 
 from fenchel._array import as_like, host
 from fenchel._sparse import as_rows, is_sparse
+from fenchel.conformal.replicates import grouped, rows_with
 from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, on_one_grid, take
 from fenchel.datasets.functional import brings_points
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor
@@ -42,20 +43,28 @@ def are_training_inputs(model: Any, X: Any, fitted: np.ndarray) -> bool:
     return np.allclose(values.reshape(wanted.shape), wanted, rtol=_SAME, atol=0.0, equal_nan=True)
 
 
-def residuals_of(model: Any, X: Any, y: Any, cv: int | None, fitted: np.ndarray) -> Residuals:
-    """Return held-out residuals of the training samples of a model, and plain residuals of other samples."""
+def residuals_of(
+    model: Any, X: Any, y: Any, cv: int | None, fitted: np.ndarray, groups: np.ndarray | None = None
+) -> Residuals:
+    """Return held-out residuals of the training samples of a model, and plain residuals of other samples.
+
+    Samples of one group (labels as numbers) are held out together.
+    """
     if fitted.all():
-        return held_out_residuals(model, X, y, cv)
+        return held_out_residuals(model, X, y, cv, groups)
     y, inside, outside = on_one_grid(y), np.flatnonzero(fitted), np.flatnonzero(~fitted)
-    held = held_out_residuals(model, inputs_for(model, X, inside, inside), take(y, inside), cv)
+    labels = None if groups is None else groups[inside]
+    held = held_out_residuals(model, inputs_for(model, X, inside, inside), take(y, inside), cv, labels)
     others = Residuals.of(model, inputs_for(model, X, outside, inside), take(y, outside))
     values = np.empty((len(fitted), held.values.shape[1]))
     values[inside], values[outside] = held.values, others.values
     return Residuals(values, held.grid, held.shape)
 
 
-def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None) -> Residuals:
+def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None, groups: np.ndarray | None = None) -> Residuals:
     """Return the held-out residuals of samples; ``None`` means leave-one-out where that needs no solve.
+
+    Folds consist of whole groups (labels as numbers), and leave-one-out is that of one group.
 
     For the kernel machines of this library, all folds share one factorisation of the Gram matrix: the square loss needs
     no solve at all, other losses are solved without each fold, all folds together. The centre and the scale of the
@@ -65,11 +74,11 @@ def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None) -> Residuals:
     machine = getattr(model, "best_estimator_", model)
     is_ours = isinstance(machine, OperatorKernelRegressor | FunctionalRegressor)
     if is_ours and machine.approximation is None and length(X) <= MOST_SAMPLES:
-        return _on_one_factorisation(machine, X, y, cv)
-    return _refitted(machine, X, on_one_grid(y), _FOLDS if cv is None else cv)
+        return _on_one_factorisation(machine, X, y, cv, groups)
+    return _refitted(machine, X, on_one_grid(y), _FOLDS if cv is None else cv, groups)
 
 
-def _on_one_factorisation(machine: Any, X: Any, y: Any, cv: int | None) -> Residuals:
+def _on_one_factorisation(machine: Any, X: Any, y: Any, cv: int | None, groups: np.ndarray | None) -> Residuals:
     fresh = clone(machine)
     settings, loss = fresh._settings(), machine.loss_
     is_functional = isinstance(machine, FunctionalRegressor)
@@ -77,10 +86,8 @@ def _on_one_factorisation(machine: Any, X: Any, y: Any, cv: int | None) -> Resid
     encoded = fresh._encode(X, y, None, settings, double=True, **grid)
     training_set = encoded.training_set
     n = training_set.n_samples
-    if cv is None and isinstance(loss, Square):
-        folds = [np.array([i]) for i in range(n)]
-    else:
-        folds = _folds(n, _FOLDS if cv is None else cv)
+    is_closed = cv is None and isinstance(loss, Square)
+    folds = _folds(n, n if is_closed else _FOLDS if cv is None else cv, groups)
     problem = training_set.problem(loss, float(machine.lam))
     (found,) = held_out(problem, [loss], [float(machine.lam)], folds, settings.tol)
     predictions = host(found.predictions)
@@ -103,12 +110,12 @@ def _of_curves(encoded: Any, predictions: np.ndarray) -> Residuals:
     return Residuals((given - values - center).reshape(len(given), -1), representation.grid_, given.shape[1:])
 
 
-def _refitted(model: Any, X: Any, y: Any, cv: int) -> Residuals:
+def _refitted(model: Any, X: Any, y: Any, cv: int, groups: np.ndarray | None) -> Residuals:
     n = length(y)
     everyone, parts = np.arange(n), []
-    for fold in _folds(n, cv):
+    for fold in _folds(n, cv, groups):
         rest = np.setdiff1d(everyone, fold)
-        fitted = clone(model).fit(inputs_for(model, X, rest, rest), take(y, rest))
+        fitted = clone(model).fit(inputs_for(model, X, rest, rest), take(y, rest), **grouped(model, groups, rest))
         parts.append((fold, Residuals.of(fitted, inputs_for(model, X, fold, rest), take(y, fold))))
     first = parts[0][1]
     values = np.empty((n, first.values.shape[1]))
@@ -117,6 +124,11 @@ def _refitted(model: Any, X: Any, y: Any, cv: int) -> Residuals:
     return Residuals(values, first.grid, first.shape)
 
 
-def _folds(n: int, cv: int) -> list[np.ndarray]:
-    splitter = KFold(min(cv, n), shuffle=True, random_state=0)
-    return [test for _, test in splitter.split(np.zeros((n, 1)))]
+def _folds(n: int, cv: int, groups: np.ndarray | None) -> list[np.ndarray]:
+    """Return the test parts of so many folds of whole groups; without groups each sample is one."""
+    labels = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    n_labels = int(labels.max()) + 1
+    if cv >= n_labels:
+        return [rows_with(labels, np.array([k])) for k in range(n_labels)]
+    splitter = KFold(cv, shuffle=True, random_state=0)
+    return [rows_with(labels, test) for _, test in splitter.split(np.zeros((n_labels, 1)))]

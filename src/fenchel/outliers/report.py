@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import host
 from fenchel._check import Interval, check_parameter
 from fenchel._optional import new_axes, require
+from fenchel.conformal.replicates import label_codes
 from fenchel.conformal.samples import Residuals, length
 from fenchel.datasets.functional import as_curves
 from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
@@ -106,7 +107,9 @@ class OutlierReport:
     output_names: list[str] | None = None
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, cv: int | None = None, fitted: Any = None) -> "OutlierReport":
+    def of(
+        cls, model: Any, X: Any, y: Any, cv: int | None = None, fitted: Any = None, groups: Any = None
+    ) -> "OutlierReport":
         """Rank the training samples of a model, optionally together with other samples.
 
         Parameters
@@ -121,6 +124,9 @@ class OutlierReport:
         fitted : array of bool, shape (n,), or None, default=None
             Mask of the samples that the model was fitted to; the residuals of other samples are those of its
             predictions. ``None`` means all samples.
+        groups : array of shape (n,) or None, default=None
+            Labels of samples that are held out together, such as replicates: otherwise wrong replicates confirm each
+            other, and none is flagged.
 
         Returns
         -------
@@ -141,8 +147,9 @@ class OutlierReport:
                 "X must hold the samples that the model was fitted to, in their order. Mark these by fitted= where "
                 "there are others too, and use of_new of the report for new ones."
             )
-        residuals = residuals_of(model, X, y, cv, is_fitted)
-        sizes = Sizes.of(model, X, residuals)
+        codes = label_codes(groups, length(y), "groups")
+        residuals = residuals_of(model, X, y, cv, is_fitted, codes)
+        sizes = Sizes.of(model, X, residuals, codes)
         report = cls.of_residuals(residuals, False, None if sizes is None else sizes.held_out)
         names = _output_names(y, report)
         return replace(report, **_duals(model, is_fitted), model=model, sizes=sizes, output_names=names)

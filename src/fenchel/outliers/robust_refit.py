@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, check_parameter
 from fenchel._sparse import as_rows, is_sparse
-from fenchel.conformal.samples import Residuals, columns_for, inputs_for, numbers, on_one_grid, take
+from fenchel.conformal.replicates import grouped, label_codes
+from fenchel.conformal.samples import Residuals, columns_for, inputs_for, length, numbers, on_one_grid, take
 from fenchel.datasets.functional import Curves, as_curves, brings_points, is_fdata, is_pairs
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.losses.relative import RelativeSize
@@ -117,7 +118,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.trim = trim
 
-    def fit(self, X: Any, y: Any, grid: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, grid: Any = None, groups: Any = None) -> Self:
         """Fit to all samples and then without outliers, and keep the better fit.
 
         Parameters
@@ -126,6 +127,8 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             Training data.
         grid : array of shape (m,) or None, default=None
             Points of curves given as an array, for a regressor of curves.
+        groups : array of shape (n,) or None, default=None
+            Labels of samples that are held out together, such as replicates, also in the searches of the estimators.
 
         Returns
         -------
@@ -140,16 +143,17 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         first = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
         X, y = _as_samples(X), _as_samples(on_one_grid(y if grid is None else as_curves(y, grid)))
         final = first if self.final_estimator is None else self.final_estimator
+        codes = label_codes(groups, length(y), "groups")
 
         def refit(kept: np.ndarray) -> Any:
             index = np.flatnonzero(kept)
-            return clone(final).fit(inputs_for(final, X, index, index), take(y, index))
+            return clone(final).fit(inputs_for(final, X, index, index), take(y, index), **grouped(final, codes, index))
 
         def fitted(kept: np.ndarray, estimator: Any = None) -> _Fit:
-            return _Fit.of(refit(kept) if estimator is None else estimator, X, y, self.cv, kept)
+            return _Fit.of(refit(kept) if estimator is None else estimator, X, y, self.cv, kept, codes)
 
-        self.first_estimator_ = clone(first).fit(X, y)
-        unflagged = self._without_flagged(refit, X, y)
+        self.first_estimator_ = clone(first).fit(X, y, **grouped(first, codes, np.arange(length(y))))
+        unflagged = self._without_flagged(refit, X, y, codes)
         everyone = np.ones(len(self.report_), dtype=bool)
         fits = {"all": fitted(everyone, self.first_estimator_ if self.final_estimator is None else None)}
         if unflagged is not None:
@@ -162,9 +166,9 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_features_in_ = self.first_estimator_.n_features_in_
         return self
 
-    def _without_flagged(self, refit: Callable[[np.ndarray], Any], X: Any, y: Any) -> Any:
+    def _without_flagged(self, refit: Callable[[np.ndarray], Any], X: Any, y: Any, groups: Any) -> Any:
         """Return the fit without the flagged samples, ``None`` if there are none; set the report and the flags."""
-        self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv)
+        self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv, groups=groups)
         is_unlike = _unlike_others(y, self.report_, self.fdr / 2)
         for done in range(self.max_rounds):
             self.is_outlier_ = self._flags(is_unlike)
@@ -173,7 +177,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             estimator = refit(~self.is_outlier_)
             if done + 1 == self.max_rounds:
                 break
-            self.report_ = OutlierReport.of(estimator, X, y, self.cv, ~self.is_outlier_)
+            self.report_ = OutlierReport.of(estimator, X, y, self.cv, ~self.is_outlier_, groups)
             if np.array_equal(self._flags(is_unlike), self.is_outlier_):
                 break
         return estimator
@@ -215,9 +219,11 @@ class _Fit:
     sizes: np.ndarray  # (n,): root mean squares of residuals at samples that were held out
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, cv: int | None, kept: np.ndarray) -> "_Fit":
+    def of(
+        cls, estimator: Any, X: Any, y: Any, cv: int | None, kept: np.ndarray, groups: np.ndarray | None = None
+    ) -> "_Fit":
         """Return a fit with held-out residuals at its samples, and plain residuals at the samples that it left out."""
-        residuals = residuals_of(estimator, X, y, _FOLDS if cv is None else cv, kept).values
+        residuals = residuals_of(estimator, X, y, _FOLDS if cv is None else cv, kept, groups).values
         return cls(estimator, kept, np.sqrt(np.nanmean(residuals**2, axis=1)))
 
     def smallest(self, share: float) -> np.ndarray:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.utils import get_tags
 
 from fenchel._array import host
@@ -31,8 +32,11 @@ class Sizes:
     held_out: np.ndarray  # (n,): expected size of the residuals of each sample, predicted without it
 
     @classmethod
-    def of(cls, model: Any, X: Any, residuals: Residuals) -> "Sizes | None":
-        """Fit the model of the sizes of residuals; ``None`` for a regressor whose kernel is not known."""
+    def of(cls, model: Any, X: Any, residuals: Residuals, groups: np.ndarray | None = None) -> "Sizes | None":
+        """Fit the model of the sizes of residuals; ``None`` for a regressor whose kernel is not known.
+
+        Groups are left out together: otherwise wrong replicates would make each other's large residuals expected.
+        """
         machine = getattr(model, "best_estimator_", model)
         if (
             not isinstance(machine, OperatorKernelRegressor | FunctionalRegressor)
@@ -45,8 +49,9 @@ class Sizes:
             return None
         sizes = np.sqrt(np.nanmean(residuals.values**2, axis=1))
         logs = np.log(np.maximum(sizes / (float(np.median(sizes)) or 1.0), _LEAST))
-        fitted = OperatorKernelRegressorCV("precomputed", losses=["square"], cv="loo").fit(gram, logs)
-        held_out = logs - held_out_residuals(fitted, gram, logs, None).values[:, 0]
+        cv = "loo" if groups is None else LeaveOneGroupOut()
+        fitted = OperatorKernelRegressorCV("precomputed", losses=["square"], cv=cv).fit(gram, logs, groups=groups)
+        held_out = logs - held_out_residuals(fitted, gram, logs, None, groups).values[:, 0]
         return cls(machine, X, fitted, _size(held_out))
 
     def at(self, X: Any) -> np.ndarray:
