@@ -42,6 +42,8 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
               help="Output columns: a name, a range a:b, a pattern such as 'y_*'; repeatable.  [required]")  # fmt: skip
 @click.option("--inputs", multiple=True, metavar="COLUMNS", help="Input columns; by default all others.")
 @click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out of the inputs.")
+@click.option("--groups", metavar="COLUMN",
+              help="Rows with the same value, such as replicates, are held out together; not an input.")  # fmt: skip
 @click.option("--curves", is_flag=True, help="The targets of a row are one curve; a missing value is not observed.")
 @click.option("--loss", "losses", type=LazyType("loss"), multiple=True,
               metavar="LOSS", help="square, huber:kappa=0.5, huber:kappa=auto, ...  [default: found]")  # fmt: skip

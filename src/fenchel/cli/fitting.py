@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel._files import write_whole
 from fenchel._optional import require
@@ -58,12 +59,12 @@ def run(
             raise click.UsageError(
                 f"Name the columns to predict with --target. {data} has {_names(list(table.columns))}."
             )
-        train, test = _split(table, test_size, seed)
+        train, test = _split(table, test_size, seed, options["groups"])
         start, estimator = time.perf_counter(), regressor.estimator
         with _progress(estimator):
             if options["coverage"] is not None:
                 regressor.set_params(estimator=_conformal(estimator, options, len(train)))
-            regressor.fit(train)
+            regressor.fit(train, groups=options["groups"])
         seconds = time.perf_counter() - start
         for one in (estimator, regressor.estimator_, getattr(regressor.conformal_, "estimator", estimator)):
             if hasattr(one, "progress"):
@@ -102,7 +103,12 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
         settings.update(loss=losses[0] if losses else "square", lam=1e-3 if lam is None else lam, max_iter=max_iter)
         estimator: Any = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
     else:
-        settings.update(losses=losses or "auto", lams=lams, cv=_folds(options["cv"]), aggregate=options["aggregate"])
+        settings.update(
+            losses=losses or "auto",
+            lams=lams,
+            cv=_folds(options["cv"], options["groups"]),
+            aggregate=options["aggregate"],
+        )
         estimator = (FunctionalRegressorCV if curves else OperatorKernelRegressorCV)(**settings)
     return TableRegressor(
         estimator,
@@ -122,24 +128,30 @@ def _conformal(estimator: Any, options: dict[str, Any], n_rows: int) -> Conforma
     return ConformalRegressor(estimator, options["coverage"], method=method, joint=options["curves"])
 
 
-def _folds(text: str) -> int | str:
+def _folds(text: str, groups: str | None) -> Any:
+    """Return the folds of the search: a number, or leave one row or one group out."""
     if text == "loo":
-        return text
+        return text if groups is None else LeaveOneGroupOut()
     try:
         return int(text)
     except ValueError:
         raise click.BadParameter(f"{text!r} is neither a number of folds nor 'loo'", param_hint="--cv") from None
 
 
-def _split(table: Table, share: float, seed: int) -> tuple[Table, Table | None]:
-    """Return the rows to fit and the rows to test."""
+def _split(table: Table, share: float, seed: int, groups: str | None) -> tuple[Table, Table | None]:
+    """Return the rows to fit and the rows to test; groups of rows are not divided."""
     if share == 0:
         return table, None
-    count = math.ceil(share * len(table))
-    if count >= len(table):
-        raise ValueError(f"--test-size {share:g} leaves none of the {len(table)} rows of {table.name} to fit.")
-    order = np.random.default_rng(seed).permutation(len(table))
-    return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
+    labels = np.arange(len(table))
+    if groups is not None:
+        labels = np.unique(table.columns[table.known(groups, "groups")].astype(str), return_inverse=True)[1]
+    units = int(labels.max()) + 1
+    count = math.ceil(share * units)
+    if count >= units:
+        what = "rows" if groups is None else "groups"
+        raise ValueError(f"--test-size {share:g} leaves none of the {units} {what} of {table.name} to fit.")
+    is_test = np.isin(labels, np.random.default_rng(seed).permutation(units)[:count])
+    return table.take(np.flatnonzero(~is_test)), table.take(np.flatnonzero(is_test))
 
 
 @contextmanager
