@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import r2_score, root_mean_squared_error
+from sklearn.metrics import median_absolute_error, r2_score, root_mean_squared_error
 
 import fenchel as library
 from fenchel.estimators import TableRegressor
+from fenchel.estimators.tables.linear_model import linear_model
 from fenchel.losses import Huber
 from tests.cli.conftest import write_csv
 
@@ -255,9 +256,51 @@ def test_errors_of_each_target_in_its_own_units(fenchel, csv_file, columns, tmp_
     for k, name in enumerate(("y_a", "y_b")):
         y = np.array(columns[name])
         rmse, r2 = root_mean_squared_error(y, predicted[:, k]), r2_score(y, predicted[:, k])
-        assert found["by_target"][name] == pytest.approx({"train_rmse": rmse, "train_r2": r2}, rel=1e-9)
-        assert f"  {name:<10} train rmse {rmse:.4g}, train r2 {r2:.4g}" in printed
+        scores, median = found["by_target"][name], median_absolute_error(y, predicted[:, k])
+        assert scores["train_rmse"] == pytest.approx(rmse, rel=1e-9)
+        assert scores["train_r2"] == pytest.approx(r2, rel=1e-9)
+        assert scores["train_median_error"] == pytest.approx(median, rel=1e-9)
+        assert scores["train_rmse_of_mean"] == pytest.approx(np.std(y), rel=1e-9)
+        assert scores["train_rmse"] < scores["train_rmse_of_linear"] < scores["train_rmse_of_mean"]
+        line = next(line for line in printed.splitlines() if line.startswith(f"  {name:<10} rmse {rmse:.4g} (mean "))
+        assert f", r2 {r2:.4g} (linear " in line and f", median error {median:.4g} (mean " in line
         assert f"<td>{r2:.4f}</td><td>{rmse:.4g}</td>" in text
+    assert "train rmse" not in printed  # of both targets, it would mix units
+
+
+def test_a_wrong_row_does_not_hide_the_errors_of_the_others(fenchel, columns, tmp_path):
+    columns["y_a"][5] = 1e6
+    file = write_csv(tmp_path / "wrong.csv", columns)
+    words = (
+        "fit",
+        file,
+        "-t",
+        "y_a",
+        "--drop",
+        "y_b",
+        "--loss",
+        "huber:kappa=0.5",
+        "--lam",
+        "1e-4",
+        "--center",
+        "median",
+    )
+    found = fenchel(*words, "--json").json
+    assert found["train_rmse"] > 1e5
+    assert found["train_median_error"] < 1 < found["train_median_error_of_mean"]
+    printed = fenchel(*words).out
+    assert f"train median error {found['train_median_error']:.4g} (of the mean: " in printed
+    assert (
+        f"r2 and rmse include the rows that the loss clips as outliers (clipped: {found['clipped']} of 40)" in printed
+    )
+
+
+def test_the_linear_model_of_a_target_does_not_depend_on_another(rng):
+    X = rng.normal(size=(60, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.01 * rng.normal(size=60)
+    wrong = np.where(np.arange(60) == 7, 1e6, y)
+    coef, _ = linear_model(X, np.column_stack([y, wrong]), np.zeros(2))
+    np.testing.assert_allclose(coef[:, 0], [1.0, -2.0, 0.5], atol=0.01)
 
 
 def test_intervals_are_kept_and_written(fenchel, csv_file, columns, tmp_path):
