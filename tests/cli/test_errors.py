@@ -115,7 +115,10 @@ def test_predict_says_what_is_wrong_with_a_table(fenchel, model_file, columns, t
     line = fenchel("predict", model_file, write_csv(tmp_path / "new.csv", renamed)).line
     assert "has no column 'z'. Did you mean 'zz'?" in line
     columns["x"][2] = "many"
-    assert "Row 3 has 'many'" in fenchel("predict", model_file, write_csv(tmp_path / "new.csv", columns)).line
+    assert (
+        "1 cell of text: 'many' in row 3. Write a number there, or leave the cell empty."
+        in fenchel("predict", model_file, write_csv(tmp_path / "new.csv", columns)).line
+    )
 
 
 def test_predict_says_what_is_wrong_with_a_model(fenchel, model_file, csv_file, tmp_path):

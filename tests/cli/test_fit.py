@@ -77,6 +77,15 @@ def test_a_saved_model_predicts_the_raw_table(fenchel, csv_file, columns, tmp_pa
     assert fenchel("predict", tmp_path / "m.fenchel", tmp_path / "moved.csv").out == printed.out
 
 
+def test_a_saved_model_predicts_the_file_as_pandas_reads_it(fenchel, columns, tmp_path):
+    columns["open"] = ["yes" if x > 0 else "no" for x in columns["x"]]
+    file = write_csv(tmp_path / "data.csv", columns)
+    assert fenchel("fit", file, "-t", "y_a", "--drop", "y_b", "--lam", "1e-3", "--model", tmp_path / "m").code == 0
+    predicted = library.load(tmp_path / "m").predict(pandas.read_csv(file))
+    printed = fenchel("predict", tmp_path / "m", file).out.splitlines()[1:]
+    assert predicted[:, 0].tolist() == [float(line) for line in printed]
+
+
 def test_names_of_columns_are_no_formulas_in_a_spreadsheet(fenchel, columns, tmp_path):
     names = {"y_a": '=HYPERLINK("http://example.org";"y")', "y_b": "-0.5"}  # the second is a number and stays
     file = write_csv(tmp_path / "data.csv", {names.get(name, name): values for name, values in columns.items()}, "\t")
@@ -159,10 +168,10 @@ def test_test_rows_that_are_left_out_are_counted_and_not_said_to_be_filled(fench
             for note in found["notes"]
         ]
         assert sum(int(count[2]) for count in counts if count) == total
-    assert not any("the median of the training rows stands in" in note for note in found["notes"])
+    assert not any("replaced by the training median" in note for note in found["notes"])
     text = page.read_text(encoding="utf-8")
     assert re.search(r"note on the compared rows</th><td>\d of 20 rows have a missing target and are left out", text)
-    assert "the median of the training rows stands in" not in text
+    assert "replaced by the training median" not in text
 
 
 @pytest.fixture

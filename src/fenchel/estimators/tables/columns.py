@@ -29,8 +29,9 @@ __all__ = [
 _ROW_NAMES = 20  # a text column of more rows than these, most of them different, names the rows
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 _DAY = np.timedelta64(1, "D")
+_TRUTH_READ = "true and false, yes and no are read as 1 and 0"
 _FILLED = "missing values are replaced by the median, and a 0/1 column says where"
-_TRUTH = {"true": 1.0, "false": 0.0}
+_TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
 class InputColumn(ABC):
@@ -96,14 +97,16 @@ class NumberColumn(InputColumn):
 
     def encoding(self, table: Table) -> list[tuple[str, str]]:
         """Return how many values are missing, if any is."""
-        count = _count_missing(table, self.name)
-        return [(_FILLED, f"{count} missing")] if count else []
+        column = table.columns[table.known(self.name, "inputs")]
+        truth = [(_TRUTH_READ, "text")] if _is_truth(column) else []
+        count = int(is_missing(column).sum())
+        return [*truth, (_FILLED, f"{count} missing")] if count else truth
 
     def notes(self, table: Table) -> list[str]:
-        """Return how many values are missing, if any is."""
+        """Return which values are missing, if any is."""
         places = np.flatnonzero(is_missing(table.columns[table.known(self.name, "inputs")]))
         where = _rows(table, places)
-        return [f"{self.name}: missing in {where}; the median of the training rows stands in"] if len(places) else []
+        return [f"{self.name}: missing in {where}; replaced by the training median"] if len(places) else []
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,11 @@ class TextColumn(InputColumn):
             return []
         counts = Counter("missing" if v is None else repr(str(v)) for v in table.columns[self.name][new])
         shown = ", ".join(value for value, _ in counts.most_common(5)) + (", ..." if len(counts) > 5 else "")
-        return [f"{self.name}: no training row has the value in {_rows(table, new)}; it counts as other ({shown})"]
+        first = f"{shown}, first in row {table.numbers[new[0]]}"
+        who = f"{len(new)} rows have" if len(new) > 1 else f"row {table.numbers[new[0]]} has"
+        return [
+            f"{self.name}: {who} a value not seen in training ({first if len(new) > 1 else shown}); treated as 'other'"
+        ]
 
     def _places(self, table: Table) -> np.ndarray:
         """Return the place of each value among the levels, -1 for a value that is not there."""
@@ -205,7 +212,7 @@ def learn_column(table: Table, name: str, scale: bool) -> InputColumn | None:
         return None
     if column.dtype.kind == "M" or (column.dtype == object and all(map(_is_date, column[~missing]))):
         return DateColumn.learn(name, _dates_of(table, name), scale)
-    if column.dtype == object and not all(map(_is_number, column[~missing])):
+    if column.dtype == object and not _is_truth(column) and not all(map(_is_number, column[~missing])):
         spoiled = _spoiled_numbers(table, name)
         _refuse_row_names(table, name, spoiled)
         if spoiled:
@@ -221,12 +228,13 @@ def numbers_of(table: Table, name: str) -> np.ndarray:
         return np.asarray(column / _DAY)
     if column.dtype.kind == "M":
         raise ValueError(f"The column {name!r} of {table.name} must hold numbers. It holds dates.")
+    if _is_truth(column):
+        return np.array([np.nan if value is None else _TRUTH[value.lower()] for value in column])
     if column.dtype == object:
         bad = np.flatnonzero([value is not None and not _is_number(value) for value in column])
         if len(bad):
             raise ValueError(
-                f"The column {name!r} of {table.name} must hold numbers. Row {table.numbers[bad[0]]} has "
-                f"{column[bad[0]]!r}."
+                f"The column {name!r} of {table.name} must hold numbers. It has {_cells(table, name, bad)}"
             )
         column = np.array([np.nan if value is None else float(value) for value in column])
     infinite = np.flatnonzero(np.isinf(column))
@@ -267,7 +275,18 @@ def _count_missing(table: Table, name: str) -> int:
 def _rows(table: Table, places: np.ndarray) -> str:
     """Return which rows these are: the one, or how many and the first."""
     numbers = table.numbers[places]
-    return f"{len(numbers)} rows, the first {numbers[0]}" if len(numbers) > 1 else f"row {''.join(map(str, numbers))}"
+    return (
+        f"{len(numbers)} rows (first in row {numbers[0]})" if len(numbers) > 1 else f"row {''.join(map(str, numbers))}"
+    )
+
+
+def _cells(table: Table, name: str, places: np.ndarray) -> str:
+    """Return how many cells of a column are text, the first two of them, and what to do."""
+    named = [f"{table.columns[name][i]!r} in row {table.numbers[i]}" for i in places[:2]]
+    if len(places) == 1:
+        return f"1 cell of text: {named[0]}. Write a number there, or leave the cell empty."
+    more = ", ..." if len(places) > 2 else ""
+    return f"{len(places)} cells of text: {', '.join(named)}{more}. Write numbers there, or leave the cells empty."
 
 
 def _dates_of(table: Table, name: str) -> np.ndarray:
@@ -307,6 +326,12 @@ def _is_number(value: SupportsFloat | str) -> bool:
     return True
 
 
+def _is_truth(column: np.ndarray) -> bool:
+    """Whether every cell of a text column is true, false, yes or no, in any case."""
+    known = column[~is_missing(column)]
+    return column.dtype == object and len(known) > 0 and all(str(value).lower() in _TRUTH for value in known)
+
+
 def _as_number(level: str | None) -> float | str | None:
     """Return the number that a level means if a table has nothing but numbers there, else the level."""
     if level is None:
@@ -318,14 +343,11 @@ def _spoiled_numbers(table: Table, name: str) -> str:
     """Return what is wrong with a text column if most of its cells are numbers, else nothing."""
     column = table.columns[name]
     known = np.flatnonzero(~is_missing(column))
-    others = [i for i in known if not _is_number(column[i])]
+    others = np.array([i for i in known if not _is_number(column[i])])
     if 2 * len(others) >= len(known):
         return ""
-    cells = f"{len(others)} other cell{'s' if len(others) > 1 else ''}"
-    return (
-        f"The column {name!r} of {table.name} has {len(known) - len(others)} numbers and {cells}, such as "
-        f"{column[others[0]]!r} in row {table.numbers[others[0]]}. Write a number there, or leave the cell empty."
-    )
+    count = len(known) - len(others)
+    return f"The column {name!r} of {table.name} has {count} numbers and {_cells(table, name, others)}"
 
 
 def _refuse_row_names(table: Table, name: str, spoiled: str) -> None:
