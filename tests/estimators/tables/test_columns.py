@@ -6,6 +6,7 @@ import pytest
 import fenchel
 from fenchel.datasets.tables import read_table
 from fenchel.estimators import TableRegressor
+from fenchel.exceptions import DataWarning
 from fenchel.losses import Huber
 
 pandas = pytest.importorskip("pandas")
@@ -92,6 +93,26 @@ def test_dates_with_repeats_become_days_since_the_first(rng):
     np.testing.assert_array_equal(model.encode({"day": ["2025-12-30", "2026-12-31"]})[:, 0], [-1, 365])
     with pytest.raises(ValueError, match=r"must hold dates such as .* Row 2 has 'soon'"):
         model.predict({"day": ["2026-01-01", "soon"]})
+
+
+@pytest.mark.parametrize("form", ["16/03/2025", "3/16/25", "16.03.2025", "2025/03/16", "16-03-2025 12:30"])
+def test_dates_in_another_form_are_named(form, rng):
+    days = [form.replace("16", str(10 + i % 12)) for i in range(30)]
+    with pytest.warns(DataWarning, match="'day' of the table looks like dates: row 1 has .* such as 2025-03-16"):
+        fitted({"day": days, "y": rng.normal(size=30)})
+    alone = [form.replace("16", str(10 + i % 12)).replace("25", str(i)) for i in range(10, 34)]
+    with pytest.raises(ValueError, match=r"looks like dates: .* Write dates as year-month-day"):
+        fitted({"day": alone, "y": rng.normal(size=24)})
+
+
+def test_numbers_and_dates_outside_the_training_range(rng):
+    days = [f"2026-01-{1 + i:02d}" for i in range(10)]
+    model = fitted({"x": np.arange(10.0), "side": ["a", "b"] * 5, "day": days, "y": rng.normal(size=10)})
+    new = {"x": [-1.0, 9.0, 9.5, np.nan], "side": list("abca"), "day": [*days[:3], "2025-12-31"]}
+    assert model.range_notes(new) == [
+        "outside the range of the training rows: x in 2 rows (first in row 1), day in row 4"
+    ]
+    assert model.range_notes({"x": [0.0, 9.0], "side": ["a", "c"], "day": days[:2]}) == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from fenchel._array import host
 from fenchel._check import Options, check_parameter
 from fenchel.datasets.tables import Table, as_table
-from fenchel.estimators.tables.columns import encoding_notes, is_missing, lacking, learn_column, numbers_of
+from fenchel.estimators.tables.cells import is_missing
+from fenchel.estimators.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
 from fenchel.estimators.tables.linear_model import linear_model
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.metrics.scores import Scores, mean_of_columns
@@ -296,6 +297,21 @@ class TableRegressor(BaseEstimator):
         """
         table = as_table(table)
         return [note for column in self.columns_ for note in column.notes(table)]
+
+    def range_notes(self, table: Any) -> list[str]:
+        """Return which numbers and dates of a table lie outside the range of the training rows.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            The input columns.
+
+        Returns
+        -------
+        notes : list of str
+            One line that names columns and rows, or nothing.
+        """
+        return range_notes(self.columns_, as_table(table))
 
     def comparison_notes(self, table: Any) -> list[str]:
         """Return which rows of a table ``sample`` leaves out, and what ``encode`` assumes about the others.
