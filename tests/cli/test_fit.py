@@ -86,6 +86,33 @@ def test_a_saved_model_predicts_the_file_as_pandas_reads_it(fenchel, columns, tm
     assert predicted[:, 0].tolist() == [float(line) for line in printed]
 
 
+def test_predict_copies_columns_and_names_what_is_outside_the_training_range(fenchel, columns, tmp_path):
+    model, new = tmp_path / "m", tmp_path / "new.csv"
+    file = write_csv(tmp_path / "data.csv", columns)
+    assert fenchel("fit", file, "-t", "y_a", "--inputs", "x,z", "--lam", "1e-3", "--model", model).code == 0
+    columns |= {"number": list(range(1, 41)), "code": ["a,b", None] * 20}
+    columns["x"][4] = columns["z"][6] = columns["z"][7] = 99.0
+    write_csv(new, columns | {"code": ['"a,b"', None] * 20})
+    result = fenchel("predict", model, new, "--keep", "number", "--keep", "code")
+    assert result.out.splitlines()[0] == "number,code,y_a"
+    assert [line.rpartition(",")[0] for line in result.out.splitlines()[1:3]] == ['1,"a,b"', "2,"]
+    said = "note         outside the range of the training rows: x in row 5, z in 2 rows (first in row 7)\n"
+    assert said in result.err and result.err.count("note") == 2
+    for suffix in ("csv", "npz", "parquet"):
+        output = tmp_path / f"predicted.{suffix}"
+        assert fenchel("predict", model, new, "--keep", "number,code", "-o", output).code == 0
+    days = pandas.read_csv(new).assign(day=pandas.Timestamp("2026-01-31"))
+    days.to_parquet(tmp_path / "new.parquet")
+    dated = fenchel("predict", model, tmp_path / "new.parquet", "--keep", "day").out.splitlines()[1]
+    assert dated.startswith("2026-01-31 00:00:00,")
+    assert list(pandas.read_parquet(tmp_path / "predicted.parquet")) == ["number", "code", "y_a"]
+    with np.load(tmp_path / "predicted.npz") as stored:
+        assert stored["number"].tolist() == columns["number"] and stored["code"][0] == "a,b"
+    assert fenchel("predict", model, new, "--keep", "number", "--json").json["kept"]["number"][:2] == ["1", "2"]
+    assert "--keep y_a: the predictions have that name" in fenchel("predict", model, new, "--keep", "y_a").line
+    assert "has no column 'numbr'. Did you mean 'number'?" in fenchel("predict", model, new, "--keep", "numbr").line
+
+
 def test_names_of_columns_are_no_formulas_in_a_spreadsheet(fenchel, columns, tmp_path):
     names = {"y_a": '=HYPERLINK("http://example.org";"y")', "y_b": "-0.5"}  # the second is a number and stays
     file = write_csv(tmp_path / "data.csv", {names.get(name, name): values for name, values in columns.items()}, "\t")
@@ -320,16 +347,18 @@ def test_intervals_are_kept_and_written(fenchel, csv_file, columns, tmp_path):
     assert fenchel(*words, "--model", model, "--json").json["coverage"] == 0.8
     assert fenchel("predict", model, csv_file, "-o", output).code == 0
     found = pandas.read_csv(output)
-    assert list(found) == ["y_a", "y_b", "y_a_lower", "y_b_lower", "y_a_upper", "y_b_upper"]
+    assert list(found) == ["y_a", "y_a_lower", "y_a_upper", "y_b", "y_b_lower", "y_b_upper"]
     X, Y = by_hand(columns)
     mean = Y.mean(axis=0)
     regressor = library.ConformalRegressor(library.OperatorKernelRegressor(), 0.8, method="jackknife+", joint=False)
     band = regressor.fit(X, Y - mean).predict_interval(X)
-    np.testing.assert_allclose(found.to_numpy()[:, 2:], np.hstack([band.lower + mean, band.upper + mean]), atol=1e-9)
+    lower, upper = (found[[f"y_a_{end}", f"y_b_{end}"]].to_numpy() for end in ("lower", "upper"))
+    np.testing.assert_allclose(lower, band.lower + mean, atol=1e-9)
+    np.testing.assert_allclose(upper, band.upper + mean, atol=1e-9)
     assert fenchel(*words, "--test-size", "0.25", "--json").json["test_coverage"] <= 1
     fenchel("predict", model, csv_file, "-o", tmp_path / "p.npz")
     with np.load(tmp_path / "p.npz") as stored:
-        assert (stored["upper"] == found.to_numpy()[:, 4:]).all() and stored["names"].tolist() == ["y_a", "y_b"]
+        assert (stored["upper"] == upper).all() and stored["names"].tolist() == ["y_a", "y_b"]
     assert fenchel("outliers", model, csv_file).code == 0
 
 
