@@ -104,6 +104,11 @@ def test_groups_that_cannot_be_used(change, said, replicates):
         TableRegressor(library.OperatorKernelRegressorCV(), targets=["y"]).fit(replicates, groups="specimen")
 
 
+def test_more_folds_than_groups(fenchel, file):
+    said = "cv=25 needs at least 25 groups. "
+    assert said in fenchel("fit", file, "-t", "y", "--groups", "specimen", "--cv", "25").line
+
+
 def test_the_name_of_a_column_that_is_not_there(fenchel, file):
     assert "groups: " in fenchel("fit", file, "-t", "y", "--groups", "specimens").line
     assert "Did you mean 'specimen'?" in fenchel("fit", file, "-t", "y", "--groups", "specimens").line

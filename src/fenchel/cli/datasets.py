@@ -15,7 +15,8 @@ def datasets_command() -> None:
     """Data files that the experiments and the loaders of fenchel.datasets read.
 
     They are looked for in the folder FENCHEL_DATA, ~/fenchel_data by default, and fetched from the address
-    FENCHEL_DATA_URL if it is set. Without a copy, most of them are built from public originals.
+    FENCHEL_DATA_URL if it is set. Most of them can be built from public originals; for the others, "source" says where
+    the data come from.
 
     \b
       fenchel datasets list
@@ -52,7 +53,7 @@ def path_command(name: str | None) -> None:
 def check_command(names: tuple[str, ...], as_json: bool) -> None:
     """Compare files with their checksums.
 
-    Without NAMES, those of all data sets. The exit status is 1 if one is damaged; an absent file is not an error.
+    Without NAMES, those of all data sets. The exit status is 1 if a file is damaged or absent.
 
     \b
       fenchel datasets check
@@ -91,7 +92,7 @@ def build_command(names: tuple[str, ...], folder: Path) -> None:
 
 @command("fetch")
 @click.argument("names", nargs=-1, required=True)
-@click.option("--url", help="Where the files are.  [default: FENCHEL_DATA_URL]")
+@click.option("--url", help="Address of a copy of the data folder.  [default: FENCHEL_DATA_URL]")
 def fetch_command(names: tuple[str, ...], url: str | None) -> None:
     """Download absent and damaged files from a copy of the data folder.
 

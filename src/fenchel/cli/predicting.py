@@ -70,7 +70,7 @@ def _kept(table: Table, keep: tuple[str, ...], columns: Columns) -> Columns:
 
 
 def _copied(column: np.ndarray) -> np.ndarray:
-    """Return whole numbers, such as identifiers, as integers and dates to the microsecond; other columns as they are."""
+    """Return whole numbers, such as identifiers, as integers, and dates to the microsecond."""
     if column.dtype.kind == "M":
         return column.astype("datetime64[us]")  # nanoseconds have no equivalent in Python
     is_whole = column.dtype.kind == "f" and np.all(np.isfinite(column)) and np.all(column == np.round(column))

@@ -80,7 +80,7 @@ SOURCES = {
         "https://github.com/MassBank/MassBank-data/releases/tag/2025.05.1",
         "CC BY-SA; each record has a licence of its own, listed in accessions.csv.gz",
         "MassBank-data 2025.05.1.",
-        note="Selecting and merging 49909 records with RDKit is not part of this package: fetch the files from a copy.",
+        note="Our files merge 49909 records with RDKit, which is not part of this package; they have no public copy.",
     ),
     "metabolite_fp490": Source(
         "A kernel between 490 tandem mass spectra, and molecular fingerprints",
@@ -141,14 +141,14 @@ SOURCES = {
         "https://github.com/hongyusu/Master_thesis",
         "none stated; the facts are public-domain results of the NCI screen. SMILES: LGPL 3, rcellminerData",
         'H. Su, M. Heinonen and J. Rousu, "Structured output prediction of anti-cancer drug activity", PRIB 2010.',
-        note="Scores and structures come from two sources that are joined with RDKit: fetch the files from a copy.",
+        note="Our files join scores and structures of two sources with RDKit; they have no public copy.",
     ),
     "speech_tada": Source(
         "Sound and vocal-tract functions of 416 synthetic words",
         "https://github.com/BoucheDimitri/pyfunreg/tree/master/datasets/dataspeech",
         "none stated; ask the authors before passing it on",
         'V. Mitra et al., "From acoustics to vocal tract time functions", ICASSP 2009.',
-        note="The cepstral coefficients need python_speech_features: fetch the files from a copy.",
+        note="Our files hold cepstral coefficients, which need python_speech_features; they have no public copy.",
     ),
     "usps": Source(
         "USPS handwritten digits",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -142,6 +143,7 @@ class TableRegressor(BaseEstimator):
         self.rows_ = table.numbers[kept]
         if len(self.rows_) < 2:
             raise ValueError(f"{table.name} has {len(self.rows_)} usable rows; at least 2 are needed.")
+        self._check_folds(table, self.rows_ if labels is None else np.unique(labels[kept]), labels is not None)
         used, Y = table.take(np.flatnonzero(kept)), Y[kept]
         self._learn(used, inputs)
         X = self.encode(used)
@@ -351,6 +353,16 @@ class TableRegressor(BaseEstimator):
             estimator=getattr(estimator, "best_estimator_", estimator), method="cv+", cv=_group_folds(labels)
         )
         return estimator, conformal.fit(X, targets, **arguments)
+
+    def _check_folds(self, table: Table, units: np.ndarray, is_grouped: bool) -> None:
+        """Raise if a search has more folds than there are rows, or groups, to hold out."""
+        n_folds = getattr(getattr(self.estimator, "estimator", self.estimator), "cv", None)
+        if isinstance(n_folds, Integral) and n_folds > len(units):
+            what = "groups" if is_grouped else "usable rows"
+            raise ValueError(
+                f"cv={n_folds} needs at least {n_folds} {what}. {table.name} has {len(units)}. Use a smaller cv "
+                "(--cv on the command line)."
+            )
 
     def _labels(self, table: Table, groups: Any) -> np.ndarray:
         """Return the group of each row as an integer."""
