@@ -157,3 +157,13 @@ def test_help_and_version(fenchel):
     assert "fenchel fit houses.csv --target price" in text
     assert "--lams 1e-6:1:13" in text
     assert library.__version__ in fenchel("--version").out
+
+
+def test_the_help_says_how_choices_are_made(fenchel):
+    text = " ".join(fenchel("fit", "--help").out.split())
+    assert (
+        "Kernel, loss and lam are chosen by cross-validation unless you set them. With --lam there is a single" in text
+    )
+    assert text.count("[default: chosen by cross-validation]") == 3
+    assert "Random seed of the test split." in text
+    assert "labelled as such" in " ".join(fenchel("reproduce", "--help").out.split())

@@ -28,7 +28,7 @@ def datasets_command() -> None:
 @command("list")
 @_JSON
 def list_command(as_json: bool) -> None:
-    """List the data sets with their sizes and how many of their files are there.
+    """List the data sets with their sizes and how many of their files you have.
 
     \b
       fenchel datasets list
