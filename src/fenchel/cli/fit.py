@@ -48,7 +48,7 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 @click.option("--inputs", multiple=True, metavar="COLUMNS", help="Input columns; by default all others.")
 @click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out of the inputs.")
 @click.option("--groups", metavar="COLUMN",
-              help="Column such as a specimen: rows with the same value are held out together. Not an input.")  # fmt: skip
+              help="Column of groups: rows with the same value are held out together. It is not an input.")  # fmt: skip
 @click.option(
     "--curves",
     is_flag=True,

@@ -61,9 +61,10 @@ def check_text(table: Table, name: str) -> None:
     """Warn about a text column that was probably meant to be something else, or raise if it is of no use as text."""
     spoiled, dates = _spoiled_numbers(table, name), _other_dates(table, name)
     _refuse_row_names(table, name, spoiled, dates)
-    for wrong, entry in ((spoiled, "numbers-and-text"), (dates, "other-dates")):
-        if wrong:
-            warn_user(f"{wrong} Until then it is encoded as text.", DataWarning, entry)
+    if spoiled:
+        warn_user(f"{spoiled} Until then it is encoded as text.", DataWarning, "numbers-and-text")
+    if dates:
+        warn_user(f"{dates} Until then it is encoded as text.", DataWarning, "other-dates")
 
 
 def _spoiled_numbers(table: Table, name: str) -> str:

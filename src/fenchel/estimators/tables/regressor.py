@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -357,7 +356,7 @@ class TableRegressor(BaseEstimator):
     def _check_folds(self, table: Table, units: np.ndarray, is_grouped: bool) -> None:
         """Raise if a search has more folds than there are rows, or groups, to hold out."""
         n_folds = getattr(getattr(self.estimator, "estimator", self.estimator), "cv", None)
-        if isinstance(n_folds, Integral) and n_folds > len(units):
+        if isinstance(n_folds, int | np.integer) and n_folds > len(units):
             what = "groups" if is_grouped else "usable rows"
             raise ValueError(
                 f"cv={n_folds} needs at least {n_folds} {what}. {table.name} has {len(units)}. Use a smaller cv "
