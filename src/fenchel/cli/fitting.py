@@ -209,7 +209,7 @@ def _result(model: TableRegressor, train: Table, test: Table | None, seconds: fl
         if found["clipped"]:
             found["notes"].append(
                 f"r2 and rmse include the rows that the loss clips as outliers (clipped: {found['clipped']} of "
-                f"{len(model.rows_)}); the median error hardly depends on them"
+                f"{len(model.rows_)}); the median error is less affected"
             )
         if found["clipped"] > len(model.rows_) / 2 and found["train_r2"] < _POOR:
             found["notes"].append(

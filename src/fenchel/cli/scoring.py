@@ -57,7 +57,9 @@ def scores_by_target(model: TableRegressor, parts: dict[str, Table | None]) -> d
 
 def show_targets(by_target: dict[str, dict[str, Any]], part: str) -> None:
     """Print the scores of each target on a part of the rows."""
-    click.echo(f"{part + ' scores':<12} of each target in its own units (mean: of the mean, linear: of a linear model)")
+    click.echo(
+        f"{part + ' scores':<12} of each target in its own units, next to those of the mean and of a linear model"
+    )
     for name, scores in list(by_target.items())[:_MOST_TARGETS]:
         told = ", ".join(_told(scores, f"{part}_{score}", score) for score in ("rmse", "r2", "median_error"))
         click.echo(f"  {name:<10} {told}")
