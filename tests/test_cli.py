@@ -72,5 +72,7 @@ def test_missing_data_is_one_clear_line(tmp_path, monkeypatch):
     monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
     result = click_testing.CliRunner().invoke(main, ["reproduce", "lip", "--output", str(tmp_path / "out")])
     assert result.exit_code == 1
-    assert "has no lip_emg/lip_emg.npz. `fenchel datasets source NAME` says how to get the data" in result.output
+    assert result.output.strip().endswith(
+        "has no lip_emg/lip_emg.npz. To see how to get the data, run: fenchel datasets source lip_emg"
+    )
     assert "Traceback" not in result.output

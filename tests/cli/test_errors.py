@@ -19,7 +19,9 @@ pandas = pytest.importorskip("pandas")
         (["-t", "side"], "The column 'side' of"),
         (["-t", "y_a", "--inputs", "y_*"], "The column 'y_a' is an input and a target."),
         (["-t", "y_a", "--inputs", "unit"], "has no input column that varies"),
-        (["-t", "y_a", "--loss", "hubert"], "Unknown loss 'hubert'. Known names: 'ball'"),
+        (["-t", "y_a", "--loss", "hubert"], "Unknown loss 'hubert'. Did you mean 'huber'? Known names: ball, "),
+        (["-t", "y_a", "--loss", "hubr:kappa=1"], "Unknown loss 'hubr'. Did you mean 'huber'?"),
+        (["-t", "y_a", "--cv", "41"], "data.csv has 40. Use a smaller cv (--cv on the command line)."),
         (["-t", "y_a", "--loss", "huber:kapa=1"], "Huber has no parameter 'kapa'. Did you mean 'kappa'?"),
         (["-t", "y_a", "--loss", "huber:kappa"], "'kappa' is no parameter"),
         (["-t", "y_a", "--loss", "huber:kappa=-1"], "must be a float in (0, inf). Got -1 instead."),
@@ -76,15 +78,19 @@ def test_a_missing_file_and_a_folder(fenchel, tmp_path):
 def test_text_that_names_the_rows(fenchel, columns, tmp_path):
     columns["id"] = [f"row{k}" for k in range(40)]
     file = write_csv(tmp_path / "data.csv", columns)
-    assert "it names the rows. Leave it out" in fenchel("fit", file, "-t", "y_a").line
+    assert (
+        "it names the rows. Leave it out (drop=['id'], on the command line --drop id)."
+        in fenchel("fit", file, "-t", "y_a").line
+    )
     assert fenchel("fit", file, "-t", "y_a", "--drop", "id").code == 0
 
 
 def test_text_that_names_most_rows(fenchel, columns, tmp_path):
     columns["city"] = [f"row{max(k, 9)}" for k in range(40)]  # ten rows have the same one
-    done = fenchel("fit", write_csv(tmp_path / "data.csv", columns), "-t", "y_a")
-    assert done.code == 0
-    assert "has a value of its own in 30 of 40 rows. If it names the rows, leave" in done.out
+    file = write_csv(tmp_path / "data.csv", columns)
+    result = fenchel("fit", file, "-t", "y_a")
+    assert result.code == 0
+    assert "has a value of its own in 30 of 40 rows. If it names the rows, leave it out" in result.out
 
 
 def test_a_target_of_dates(fenchel, columns, tmp_path):
@@ -112,7 +118,10 @@ def test_predict_says_what_is_wrong_with_a_table(fenchel, model_file, columns, t
     line = fenchel("predict", model_file, write_csv(tmp_path / "new.csv", renamed)).line
     assert "has no column 'z'. Did you mean 'zz'?" in line
     columns["x"][2] = "many"
-    assert "Row 3 has 'many'" in fenchel("predict", model_file, write_csv(tmp_path / "new.csv", columns)).line
+    assert (
+        "1 cell of text: 'many' in row 3. Write a number there, or leave the cell empty."
+        in fenchel("predict", model_file, write_csv(tmp_path / "new.csv", columns)).line
+    )
 
 
 def test_predict_says_what_is_wrong_with_a_model(fenchel, model_file, csv_file, tmp_path):
@@ -148,3 +157,13 @@ def test_help_and_version(fenchel):
     assert "fenchel fit houses.csv --target price" in text
     assert "--lams 1e-6:1:13" in text
     assert library.__version__ in fenchel("--version").out
+
+
+def test_the_help_says_how_choices_are_made(fenchel):
+    text = " ".join(fenchel("fit", "--help").out.split())
+    assert (
+        "Kernel, loss and lam are chosen by cross-validation unless you set them. With --lam there is a single" in text
+    )
+    assert text.count("[default: chosen by cross-validation]") == 3
+    assert "Random seed of the test split." in text
+    assert "labelled as such" in " ".join(fenchel("reproduce", "--help").out.split())

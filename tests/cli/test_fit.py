@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import r2_score, root_mean_squared_error
+from sklearn.metrics import median_absolute_error, r2_score, root_mean_squared_error
 
 import fenchel as library
 from fenchel.estimators import TableRegressor
+from fenchel.estimators.tables.linear_model import linear_model
 from fenchel.losses import Huber
 from tests.cli.conftest import write_csv
 
@@ -74,6 +75,42 @@ def test_a_saved_model_predicts_the_raw_table(fenchel, csv_file, columns, tmp_pa
     moved = {name: columns[name] for name in reversed(columns) if not name.startswith("y")} | {"more": ["?"] * 40}
     write_csv(tmp_path / "moved.csv", moved)
     assert fenchel("predict", tmp_path / "m.fenchel", tmp_path / "moved.csv").out == printed.out
+
+
+def test_a_saved_model_predicts_the_file_as_pandas_reads_it(fenchel, columns, tmp_path):
+    columns["open"] = ["yes" if x > 0 else "no" for x in columns["x"]]
+    file = write_csv(tmp_path / "data.csv", columns)
+    assert fenchel("fit", file, "-t", "y_a", "--drop", "y_b", "--lam", "1e-3", "--model", tmp_path / "m").code == 0
+    predicted = library.load(tmp_path / "m").predict(pandas.read_csv(file))
+    printed = fenchel("predict", tmp_path / "m", file).out.splitlines()[1:]
+    assert predicted[:, 0].tolist() == [float(line) for line in printed]
+
+
+def test_predict_copies_columns_and_names_what_is_outside_the_training_range(fenchel, columns, tmp_path):
+    model, new = tmp_path / "m", tmp_path / "new.csv"
+    file = write_csv(tmp_path / "data.csv", columns)
+    assert fenchel("fit", file, "-t", "y_a", "--inputs", "x,z", "--lam", "1e-3", "--model", model).code == 0
+    columns |= {"number": list(range(1, 41)), "code": ["a,b", None] * 20}
+    columns["x"][4] = columns["z"][6] = columns["z"][7] = 99.0
+    write_csv(new, columns | {"code": ['"a,b"', None] * 20})
+    result = fenchel("predict", model, new, "--keep", "number", "--keep", "code")
+    assert result.out.splitlines()[0] == "number,code,y_a"
+    assert [line.rpartition(",")[0] for line in result.out.splitlines()[1:3]] == ['1,"a,b"', "2,"]
+    said = "note         outside the range of the training rows: x in row 5, z in 2 rows (first in row 7)\n"
+    assert said in result.err and result.err.count("note") == 2
+    for suffix in ("csv", "npz", "parquet"):
+        output = tmp_path / f"predicted.{suffix}"
+        assert fenchel("predict", model, new, "--keep", "number,code", "-o", output).code == 0
+    days = pandas.read_csv(new).assign(day=pandas.Timestamp("2026-01-31"))
+    days.to_parquet(tmp_path / "new.parquet")
+    dated = fenchel("predict", model, tmp_path / "new.parquet", "--keep", "day").out.splitlines()[1]
+    assert dated.startswith("2026-01-31 00:00:00,")
+    assert list(pandas.read_parquet(tmp_path / "predicted.parquet")) == ["number", "code", "y_a"]
+    with np.load(tmp_path / "predicted.npz") as stored:
+        assert stored["number"].tolist() == columns["number"] and stored["code"][0] == "a,b"
+    assert fenchel("predict", model, new, "--keep", "number", "--json").json["kept"]["number"][:2] == ["1", "2"]
+    assert "--keep y_a: the predictions have that name" in fenchel("predict", model, new, "--keep", "y_a").line
+    assert "has no column 'numbr'. Did you mean 'number'?" in fenchel("predict", model, new, "--keep", "numbr").line
 
 
 def test_names_of_columns_are_no_formulas_in_a_spreadsheet(fenchel, columns, tmp_path):
@@ -158,10 +195,10 @@ def test_test_rows_that_are_left_out_are_counted_and_not_said_to_be_filled(fench
             for note in found["notes"]
         ]
         assert sum(int(count[2]) for count in counts if count) == total
-    assert not any("the median of the training rows stands in" in note for note in found["notes"])
+    assert not any("replaced by the training median" in note for note in found["notes"])
     text = page.read_text(encoding="utf-8")
     assert re.search(r"note on the compared rows</th><td>\d of 20 rows have a missing target and are left out", text)
-    assert "the median of the training rows stands in" not in text
+    assert "replaced by the training median" not in text
 
 
 @pytest.fixture
@@ -255,9 +292,51 @@ def test_errors_of_each_target_in_its_own_units(fenchel, csv_file, columns, tmp_
     for k, name in enumerate(("y_a", "y_b")):
         y = np.array(columns[name])
         rmse, r2 = root_mean_squared_error(y, predicted[:, k]), r2_score(y, predicted[:, k])
-        assert found["by_target"][name] == pytest.approx({"train_rmse": rmse, "train_r2": r2}, rel=1e-9)
-        assert f"  {name:<10} train rmse {rmse:.4g}, train r2 {r2:.4g}" in printed
+        scores, median = found["by_target"][name], median_absolute_error(y, predicted[:, k])
+        assert scores["train_rmse"] == pytest.approx(rmse, rel=1e-9)
+        assert scores["train_r2"] == pytest.approx(r2, rel=1e-9)
+        assert scores["train_median_error"] == pytest.approx(median, rel=1e-9)
+        assert scores["train_rmse_of_mean"] == pytest.approx(np.std(y), rel=1e-9)
+        assert scores["train_rmse"] < scores["train_rmse_of_linear"] < scores["train_rmse_of_mean"]
+        line = next(line for line in printed.splitlines() if line.startswith(f"  {name:<10} rmse {rmse:.4g} (mean "))
+        assert f", r2 {r2:.4g} (linear " in line and f", median error {median:.4g} (mean " in line
         assert f"<td>{r2:.4f}</td><td>{rmse:.4g}</td>" in text
+    assert "train rmse" not in printed  # of both targets, it would mix units
+
+
+def test_a_wrong_row_does_not_hide_the_errors_of_the_others(fenchel, columns, tmp_path):
+    columns["y_a"][5] = 1e6
+    file = write_csv(tmp_path / "wrong.csv", columns)
+    words = (
+        "fit",
+        file,
+        "-t",
+        "y_a",
+        "--drop",
+        "y_b",
+        "--loss",
+        "huber:kappa=0.5",
+        "--lam",
+        "1e-4",
+        "--center",
+        "median",
+    )
+    found = fenchel(*words, "--json").json
+    assert found["train_rmse"] > 1e5
+    assert found["train_median_error"] < 1 < found["train_median_error_of_mean"]
+    printed = fenchel(*words).out
+    assert f"train median error {found['train_median_error']:.4g} (of the mean: " in printed
+    assert (
+        f"r2 and rmse include the rows that the loss clips as outliers (clipped: {found['clipped']} of 40)" in printed
+    )
+
+
+def test_the_linear_model_of_a_target_does_not_depend_on_another(rng):
+    X = rng.normal(size=(60, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.01 * rng.normal(size=60)
+    wrong = np.where(np.arange(60) == 7, 1e6, y)
+    coef, _ = linear_model(X, np.column_stack([y, wrong]), np.zeros(2))
+    np.testing.assert_allclose(coef[:, 0], [1.0, -2.0, 0.5], atol=0.01)
 
 
 def test_intervals_are_kept_and_written(fenchel, csv_file, columns, tmp_path):
@@ -268,16 +347,18 @@ def test_intervals_are_kept_and_written(fenchel, csv_file, columns, tmp_path):
     assert fenchel(*words, "--model", model, "--json").json["coverage"] == 0.8
     assert fenchel("predict", model, csv_file, "-o", output).code == 0
     found = pandas.read_csv(output)
-    assert list(found) == ["y_a", "y_b", "y_a_lower", "y_b_lower", "y_a_upper", "y_b_upper"]
+    assert list(found) == ["y_a", "y_a_lower", "y_a_upper", "y_b", "y_b_lower", "y_b_upper"]
     X, Y = by_hand(columns)
     mean = Y.mean(axis=0)
     regressor = library.ConformalRegressor(library.OperatorKernelRegressor(), 0.8, method="jackknife+", joint=False)
     band = regressor.fit(X, Y - mean).predict_interval(X)
-    np.testing.assert_allclose(found.to_numpy()[:, 2:], np.hstack([band.lower + mean, band.upper + mean]), atol=1e-9)
+    lower, upper = (found[[f"y_a_{end}", f"y_b_{end}"]].to_numpy() for end in ("lower", "upper"))
+    np.testing.assert_allclose(lower, band.lower + mean, atol=1e-9)
+    np.testing.assert_allclose(upper, band.upper + mean, atol=1e-9)
     assert fenchel(*words, "--test-size", "0.25", "--json").json["test_coverage"] <= 1
     fenchel("predict", model, csv_file, "-o", tmp_path / "p.npz")
     with np.load(tmp_path / "p.npz") as stored:
-        assert (stored["upper"] == found.to_numpy()[:, 4:]).all() and stored["names"].tolist() == ["y_a", "y_b"]
+        assert (stored["upper"] == upper).all() and stored["names"].tolist() == ["y_a", "y_b"]
     assert fenchel("outliers", model, csv_file).code == 0
 
 

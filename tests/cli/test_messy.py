@@ -59,8 +59,8 @@ def test_from_the_file_to_the_page(fenchel, house_file, tmp_path, rng):
     predicted = [float(row["price"]) for row in csv.DictReader(io.StringIO(result.out))]
     assert len(predicted) == 9
     assert np.isfinite(predicted).all()
-    assert "area: missing in row 1; the median of the training rows stands in" in result.err
-    assert re.search(r"kind: no training row has the value in .*\(.*'boat'.*\)", result.err)
+    assert "area: missing in row 1; replaced by the training median" in result.err
+    assert re.search(r"kind: .* a value not seen in training \(.*'boat'.*\); treated as 'other'", result.err)
     assert fenchel("report", tmp_path / "m", "--data", house_file).code == 0
     page = (tmp_path / "m.html").read_text(encoding="utf-8")
     assert f"<td>{found['train_r2']:.4f}</td>" in page
@@ -75,7 +75,7 @@ def test_a_rare_category_in_the_test_rows_only(fenchel, house_file):
         words = ("-t", "price", "--drop", "sold", "--test-size", "0.5", "--seed", seed)
         notes = fenchel("fit", house_file, *words, "--json").json["notes"]
         counted += any(
-            "kind: no training row has the value in row 8; it counts as other ('castle')" in n for n in notes
+            "kind: row 8 has a value not seen in training ('castle'); treated as 'other'" in n for n in notes
         )
     assert 0 < counted < 6
 
@@ -102,7 +102,7 @@ def test_a_number_with_its_unit_is_named(column, cell, fenchel, tmp_path, rng):
     rows[4][column] = cell
     name, known = ("area", "rooms")[column], sum(row[column] not in "?" and row[4] != "null" for row in rows) - 1
     result = fenchel("fit", written(tmp_path / "houses.csv", rows), "-t", "price", "--drop", "sold", "--lam", "1e-3")
-    said = f"has {known} numbers and 1 other cell, such as {cell!r} in row 5."
+    said = f"has {known} numbers and 1 cell of text: {cell!r} in row 5. Write a number there"
     if column == 0:
         assert f"The column '{name}'" in result.line and said in result.line
     else:

@@ -32,7 +32,10 @@ def test_the_wrong_row_comes_first(fenchel, spoiled, tmp_path):
     assert found["rows"] == 60 and found["fdr"] == 0.05 and 7 in found["flagged"]
     assert dict(zip(found["flagged"], found["targets"], strict=True))[7] == "y_1, y_2"
     assert fenchel("report", model, "--data", spoiled, "-o", tmp_path / "page.html").code == 0
-    assert "Outliers by held-out residuals" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 0 < page.index("Outliers by held-out residuals") < page.index("<h2>Clipped samples</h2>")
+    assert "their influence is capped" in page
+    assert "Hover over a point to see its value" in page
 
 
 def test_it_is_the_table_of_the_fit_that_is_looked_at(fenchel, spoiled, tmp_path):

@@ -261,7 +261,8 @@ class TestDatasets:
             "made/one.npz": "ok",
             "other/two.npz": "absent",
         }
-        assert call("datasets", "check").exit_code == 0
+        assert call("datasets", "check").exit_code == 1  # a file is absent
+        assert call("datasets", "check", "made").exit_code == 0
         (folder.path / "made" / "one.npz").write_bytes(b"some nombers")
         result = call("datasets", "check", "made")
         assert result.exit_code == 1 and "damaged" in result.output
@@ -273,14 +274,30 @@ class TestDatasets:
         text = call("datasets", "source", "dti").output
         assert "cran.r-project.org" in text and "GPL" in text and "DTI.csv" in text
         result = call("datasets", "build", "dti", "--from", tmp_path)
-        assert result.exit_code == 1 and result.output.startswith("Error: There is no DTI.csv in ")
+        assert result.exit_code == 1 and result.output.startswith(
+            f"Error: There is no DTI.csv in {tmp_path}. Download it "
+        )
+        assert result.output.strip().endswith(f"fenchel datasets build dti --from {tmp_path}")
+        monkeypatch.chdir(tmp_path)
+        assert f"There is no DTI.csv in {tmp_path}. " in call("datasets", "build", "dti").output
         assert "build" in call("datasets", "list").output
 
     def test_fetch_without_an_address(self, folder, monkeypatch):
         monkeypatch.delenv("FENCHEL_DATA_URL", raising=False)
         assert "complete" in call("datasets", "fetch", "made").output  # nothing to do
         result = call("datasets", "fetch", "other")
-        assert result.exit_code == 1 and result.output.strip().startswith("Error: There is no address to download from")
+        assert result.exit_code == 1 and result.output.strip().startswith(
+            "Error: There is no address to download other from"
+        )
+        assert "no public copy of the prepared files" in result.output and str(folder.path / "other") in result.output
+
+    def test_fetch_without_an_address_says_how_to_get_the_data(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
+        monkeypatch.delenv("FENCHEL_DATA_URL", raising=False)
+        assert call("datasets", "fetch", "dti").output.strip().endswith("fenchel datasets source dti")
+        assert "The data come from https://github.com/hongyusu" in call("datasets", "fetch", "nci_cancer").output
+        monkeypatch.setenv("COLUMNS", "200")
+        assert "no public copy; see source nci_cancer" in call("datasets", "list").output
 
 
 def test_experiments_without_their_data(cubes, tmp_path, monkeypatch):

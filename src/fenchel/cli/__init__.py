@@ -11,8 +11,8 @@ _COMMANDS = {
     "fit": "Fit a model to a table.",
     "outliers": "Find the wrong rows of a table.",
     "predict": "Predict with a saved model.",
-    "report": "Write a page about a saved model.",
-    "reproduce": "Recompute published numbers and print them beside ours.",
+    "report": "Write an HTML report on a saved model.",
+    "reproduce": "Recompute published numbers and print them next to ours.",
 }
 
 

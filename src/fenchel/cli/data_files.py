@@ -1,6 +1,7 @@
 """Implementation of ``fenchel datasets``."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def list_files(as_json: bool) -> None:
 
 
 def _how_to_get(name: str) -> str:
-    return "build" if name in SOURCES and SOURCES[name].recipes else "fetch"
+    return f"build {name}" if name in SOURCES and SOURCES[name].recipes else f"no public copy; see source {name}"
 
 
 def source(name: str) -> None:
@@ -63,14 +64,14 @@ def path(name: str | None) -> None:
 
 
 def check(names: tuple[str, ...], as_json: bool) -> None:
-    """Compare the files of some or all data sets with their checksums; exit with status 1 if one is damaged."""
+    """Compare the files of some data sets, or of all, with their checksums; exit with 1 if one differs or is absent."""
     _known(names)
     states = {known.name: _state(known, state) for known, state in check_files(list(names))}
     if as_json:
         click.echo(json.dumps(states))
     else:
         print_table(str(data_folder()), ["file", "state"], [[name, state] for name, state in states.items()])
-    raise SystemExit(1 if "damaged" in states.values() else 0)
+    raise SystemExit(1 if {"damaged", "absent"} & set(states.values()) else 0)
 
 
 def _state(known: KnownFile, state: str) -> str:
@@ -86,11 +87,28 @@ def _state(known: KnownFile, state: str) -> str:
 def fetch_files(names: tuple[str, ...], url: str | None) -> None:
     """Download the missing and damaged files of some data sets."""
     _known(names)
+    wrong = [known for known, state in check_files(list(names)) if _state(known, state) not in ("ok", "built")]
+    if wrong and not (url or os.environ.get("FENCHEL_DATA_URL")):
+        raise ValueError(_without_address(wrong[0].data_set))
     with rich_progress.Progress(transient=True) as bar:
-        for known, state in list(check_files(list(names))):
-            if _state(known, state) not in ("ok", "built"):
-                _fetch_one(known.name, known.size, url, bar)
+        for known in wrong:
+            _fetch_one(known.name, known.size, url, bar)
     click.echo(f"{', '.join(names)}: complete in {data_folder()}")
+
+
+def _without_address(name: str) -> str:
+    """Return what to do about files that have no address."""
+    source = SOURCES.get(name)
+    if source is not None and source.recipes:
+        return (
+            f"There is no address to download {name} from. Build it from public originals, as shown by: fenchel "
+            f"datasets source {name}"
+        )
+    origin = "" if source is None else f" The data come from {source.url}."
+    return (
+        f"There is no address to download {name} from, and no public copy of the prepared files.{origin} If somebody "
+        f"gives you the files, put them into {data_folder() / name}, or give the address of their folder with --url."
+    )
 
 
 def _fetch_one(name: str, size: int, url: str | None, bar: Any) -> None:

@@ -14,8 +14,9 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def datasets_command() -> None:
     """Data files that the experiments and the loaders of fenchel.datasets read.
 
-    They are read from the folder FENCHEL_DATA, ~/fenchel_data by default, and fetched from the address FENCHEL_DATA_URL
-    if it is set. Without a copy, most of them can be built from public originals.
+    They are looked for in the folder FENCHEL_DATA, ~/fenchel_data by default, and fetched from the address
+    FENCHEL_DATA_URL if it is set. Most of them can be built from public originals; for the others, "source" says where
+    the data come from.
 
     \b
       fenchel datasets list
@@ -27,7 +28,7 @@ def datasets_command() -> None:
 @command("list")
 @_JSON
 def list_command(as_json: bool) -> None:
-    """List the data sets with their sizes and the number of their files that are present.
+    """List the data sets with their sizes and how many of their files you have.
 
     \b
       fenchel datasets list
@@ -52,7 +53,7 @@ def path_command(name: str | None) -> None:
 def check_command(names: tuple[str, ...], as_json: bool) -> None:
     """Compare files with their checksums.
 
-    Without NAMES, check all data sets. The exit status is 1 if a file is damaged; a missing file is not an error.
+    Without NAMES, those of all data sets. The exit status is 1 if a file is damaged or absent.
 
     \b
       fenchel datasets check
@@ -91,7 +92,7 @@ def build_command(names: tuple[str, ...], folder: Path) -> None:
 
 @command("fetch")
 @click.argument("names", nargs=-1, required=True)
-@click.option("--url", help="Where the files are.  [default: FENCHEL_DATA_URL]")
+@click.option("--url", help="Address of a copy of the data folder.  [default: FENCHEL_DATA_URL]")
 def fetch_command(names: tuple[str, ...], url: str | None) -> None:
     """Download missing and damaged files from a copy of the data folder.
 

@@ -6,14 +6,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel._files import write_whole
 from fenchel._optional import require
+from fenchel.cli.scoring import scores_by_target, scores_of, show_targets
 from fenchel.cli.terminal import ROWS, click, names_rows, rich_console, rich_progress
 from fenchel.conformal import ConformalRegressor
 from fenchel.datasets.tables import Table, read_table
@@ -24,7 +27,6 @@ from fenchel.estimators import (
     OperatorKernelRegressorCV,
     TableRegressor,
 )
-from fenchel.metrics import Scores
 from fenchel.persistence import save, versions
 from fenchel.report.plots import CLIPPED
 from fenchel.report.summary import kernel_text, model_page
@@ -32,10 +34,9 @@ from fenchel.solvers import watched
 
 __all__ = ["run"]
 
-_POOR = 0.1  # R² below which a loss that clips most rows is taken to be in the wrong units
-_MOST_TARGETS = 20  # maximum number of targets whose errors are printed
-_JACKKNIFE = 2000  # maximum number of rows n for jackknife+, whose model holds n × n numbers
-_NOT_CONVERGED = 3  # exit status of a fit whose gap is above tol
+_POOR = 0.1  # R² below which a loss that clips most rows is taken for one in the wrong units
+_JACKKNIFE = 2000  # most rows for which intervals leave out one row at a time: the model holds a square of them
+_NOT_CONVERGED = 3  # exit status of a fit that was kept, but is not within tol
 
 
 def run(
@@ -58,17 +59,17 @@ def run(
             raise click.UsageError(
                 f"Name the columns to predict with --target. {data} has {_names(list(table.columns))}."
             )
-        train, test = _split(table, test_size, seed)
+        train, test = _split(table, test_size, seed, options["groups"])
         start, estimator = time.perf_counter(), regressor.estimator
         with _progress(estimator):
             if options["coverage"] is not None:
                 regressor.set_params(estimator=_conformal(estimator, options, len(train)))
-            regressor.fit(train)
+            regressor.fit(train, groups=options["groups"])
         seconds = time.perf_counter() - start
         for one in (estimator, regressor.estimator_, getattr(regressor.conformal_, "estimator", estimator)):
             if hasattr(one, "progress"):
-                one.set_params(progress=None)  # the progress bar is not part of the model
-        found = _result(regressor, test, seconds)
+                one.set_params(progress=None)  # the bar is no part of the model
+        found = _result(regressor, train, test, seconds)
     found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
     if model_file is not None:
         save(regressor, model_file)
@@ -102,7 +103,12 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
         settings.update(loss=losses[0] if losses else "square", lam=1e-3 if lam is None else lam, max_iter=max_iter)
         estimator: Any = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
     else:
-        settings.update(losses=losses or "auto", lams=lams, cv=_folds(options["cv"]), aggregate=options["aggregate"])
+        settings.update(
+            losses=losses or "auto",
+            lams=lams,
+            cv=_folds(options["cv"], options["groups"]),
+            aggregate=options["aggregate"],
+        )
         estimator = (FunctionalRegressorCV if curves else OperatorKernelRegressorCV)(**settings)
     return TableRegressor(
         estimator,
@@ -122,24 +128,30 @@ def _conformal(estimator: Any, options: dict[str, Any], n_rows: int) -> Conforma
     return ConformalRegressor(estimator, options["coverage"], method=method, joint=options["curves"])
 
 
-def _folds(text: str) -> int | str:
+def _folds(text: str, groups: str | None) -> Any:
+    """Return the folds of the search: a number, or leave one row or one group out."""
     if text == "loo":
-        return text
+        return text if groups is None else LeaveOneGroupOut()
     try:
         return int(text)
     except ValueError:
         raise click.BadParameter(f"{text!r} is neither a number of folds nor 'loo'", param_hint="--cv") from None
 
 
-def _split(table: Table, share: float, seed: int) -> tuple[Table, Table | None]:
-    """Return the rows to fit and the rows to test."""
+def _split(table: Table, share: float, seed: int, groups: str | None) -> tuple[Table, Table | None]:
+    """Return the rows to fit and the rows to test; groups of rows are not divided."""
     if share == 0:
         return table, None
-    count = math.ceil(share * len(table))
-    if count >= len(table):
-        raise ValueError(f"--test-size {share:g} leaves none of the {len(table)} rows of {table.name} to fit.")
-    order = np.random.default_rng(seed).permutation(len(table))
-    return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
+    labels = np.arange(len(table))
+    if groups is not None:
+        labels = np.unique(table.columns[table.known(groups, "groups")].astype(str), return_inverse=True)[1]
+    units = int(labels.max()) + 1
+    count = math.ceil(share * units)
+    if count >= units:
+        what = "rows" if groups is None else "groups"
+        raise ValueError(f"--test-size {share:g} leaves none of the {units} {what} of {table.name} to fit.")
+    is_test = np.isin(labels, np.random.default_rng(seed).permutation(units)[:count])
+    return table.take(np.flatnonzero(~is_test)), table.take(np.flatnonzero(is_test))
 
 
 @contextmanager
@@ -162,11 +174,10 @@ def _progress(estimator: Any) -> Iterator[None]:
             yield
 
 
-def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[str, Any]:
-    """Return the result to print, as plain numbers and text."""
+def _result(model: TableRegressor, train: Table, test: Table | None, seconds: float) -> dict[str, Any]:
+    """Return what is printed, as plain numbers and text."""
     fitted = model.estimator_
     is_chosen = hasattr(fitted, "cv_errors_")
-    tested = None if test is None else model.evaluate(test)
     found: dict[str, Any] = {
         "estimator": type(fitted).__name__,
         "rows": len(model.rows_),
@@ -185,16 +196,21 @@ def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[s
         "null_duals": float(fitted.sparsity_),
         "clipped": None,
         "cv_error": float(np.min(fitted.cv_errors_)) if is_chosen else None,
-        **_scores("train", model.train_scores_),
-        "test_rows": None if tested is None else tested.n_rows,
-        **_scores("test", tested),
-        "by_target": _by_target(model, {"train": model.train_scores_, "test": tested}),
+        **scores_of("train", model, train),
+        "test_rows": None if test is None else len(model.sample(test)[2]),
+        **scores_of("test", model, test),
+        "by_target": scores_by_target(model, {"train": train, "test": test}),
         **_intervals(model, test),
         "seconds": round(seconds, 3),
         "notes": [*model.notes_, *([] if test is None else _test_notes(model, test))],
     }
     if hasattr(fitted, "outlier_score_"):
         found["clipped"] = int(np.sum(fitted.outlier_score_ >= CLIPPED))
+        if found["clipped"]:
+            found["notes"].append(
+                f"r2 and rmse include the rows that the loss clips as outliers (clipped: {found['clipped']} of "
+                f"{len(model.rows_)}); the median error is less affected"
+            )
         if found["clipped"] > len(model.rows_) / 2 and found["train_r2"] < _POOR:
             found["notes"].append(
                 f"{found['clipped']} of {len(model.rows_)} rows are clipped like outliers and the fit explains little: "
@@ -203,12 +219,6 @@ def _result(model: TableRegressor, test: Table | None, seconds: float) -> dict[s
             )
     numbers = [name for name, value in found.items() if isinstance(value, float)]
     return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
-
-
-def _scores(part: str, scores: Scores | None) -> dict[str, Any]:
-    """Return the scores of some rows by name, ``None`` if there are no such rows."""
-    names = ("r2", "rmse", "rmse_of_mean", "rmse_of_linear")
-    return {f"{part}_{name}": getattr(scores, name, None) for name in names}
 
 
 def _intervals(model: TableRegressor, test: Table | None) -> dict[str, float | None]:
@@ -222,19 +232,6 @@ def _intervals(model: TableRegressor, test: Table | None) -> dict[str, float | N
     return found
 
 
-def _by_target(model: TableRegressor, parts: dict[str, Scores | None]) -> dict[str, dict[str, float | None]] | None:
-    """Return the scores of each of several targets, in its own units; ``None`` for one target and for curves."""
-    if model.curves or len(model.target_names_) < 2:
-        return None
-    found: dict[str, dict[str, float | None]] = {name: {} for name in model.target_names_}
-    for part, scores in parts.items():
-        if scores is None or scores.output_rmse is None or scores.output_r2 is None:
-            continue
-        for name, rmse, r2 in zip(found, scores.output_rmse, scores.output_r2, strict=True):
-            found[name] |= {f"{part}_rmse": rmse, f"{part}_r2": r2 if math.isfinite(r2) else None}
-    return found
-
-
 def _test_notes(model: TableRegressor, test: Table) -> list[str]:
     return [f"test rows, {note}" for note in model.comparison_notes(test)]
 
@@ -242,39 +239,31 @@ def _test_notes(model: TableRegressor, test: Table) -> list[str]:
 def _show(found: dict[str, Any]) -> None:
     """Print the result as text."""
     found = dict(found)
-    for part in ("train", "test"):
-        mean, linear = found.pop(f"{part}_rmse_of_mean"), found.pop(f"{part}_rmse_of_linear")
-        if mean is not None:
-            others = f"of the mean: {mean:.4g}" + ("" if linear is None else f", of a linear model: {linear:.4g}")
-            found[f"{part}_rmse"] = f"{found[f'{part}_rmse']:.4g} ({others})"
+    for part, score in product(("train", "test"), ("rmse", "median_error")):
+        key = f"{part}_{score}"
+        mean, linear = found.pop(f"{key}_of_mean"), found.pop(f"{key}_of_linear")
+        if found["by_target"] is not None:
+            found[key] = None  # it would mix the units of the targets
+        elif found[key] is not None:
+            found[key] = f"{found[key]:.4g} (of the mean: {mean:.4g}, of a linear model: {linear:.4g})"
     formats: dict[str, Callable[[Any], str]] = {
         "inputs": _names, "targets": _names, "lam": lambda v: f"{v:.4g}", "gap": lambda v: f"{max(v, 0):.1e}",
         "primal": lambda v: f"{v:.8g}", "dual": lambda v: f"{v:.8g}", "null_duals": lambda v: f"{v:.0%}",
         "cv_error": lambda v: f"{v:.4g}", "train_r2": lambda v: f"{v:.4f}", "test_r2": lambda v: f"{v:.4f}",
         "test_coverage": lambda v: f"{v:.4g}",
     }  # fmt: skip
-    last_score = "train_rmse" if found["test_rmse"] is None else "test_rmse"
     for name, value in found.items():
         if value is None or name in ("notes", "warnings", "by_target"):
             continue
         click.echo(f"{name.replace('_', ' '):<12} {formats.get(name, str)(value)}")
-        if name == last_score and found["by_target"] is not None:
-            _show_targets(found["by_target"])
+        if name in ("train_r2", "test_r2") and found["by_target"] is not None:
+            show_targets(found["by_target"], name.removesuffix("_r2"))
     for note in found["notes"]:
         click.echo(f"note         {note}")
     if any(names_rows(text) for text in [*found["notes"], *found["warnings"]]):
         click.echo(f"note         {ROWS}")
     for warning in found["warnings"]:
         click.echo(f"{click.style('warning', fg='yellow')}      {warning}")
-
-
-def _show_targets(by_target: dict[str, dict[str, float | None]]) -> None:
-    """Print the errors of each target, since the overall numbers mix units."""
-    for name, scores in list(by_target.items())[:_MOST_TARGETS]:
-        told = [f"{key.replace('_', ' ')} {value:.4g}" for key, value in scores.items() if value is not None]
-        click.echo(f"  {name:<10} {', '.join(told)}")
-    if len(by_target) > _MOST_TARGETS:
-        click.echo(f"  ...        {len(by_target) - _MOST_TARGETS} more targets, all with --json")
 
 
 def _names(names: list[str], most: int = 6) -> str:

@@ -14,7 +14,9 @@ __all__ = ["outliers_command"]
 @click.option("--fdr", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.1, show_default=True,
               help="False discovery rate of the rows that are flagged.")  # fmt: skip
 @click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True, help="Number of rows to print.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A .csv file with all rows.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write all rows to this .csv file."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the flagged rows as JSON.")
 def outliers_command(model: Path, data: Path, fdr: float, rows: int, output: Path | None, as_json: bool) -> None:
     """Find the wrong rows of a table with a model that "fenchel fit --model" saved.

@@ -41,8 +41,8 @@ class PartType(ParamType):
 
     def _named(self, name: str, settings: dict[str, Any]) -> Any:
         if not settings:
-            return self.by_name(name)
-        kind = parts_of(self.rooms).get(name) or type(self.by_name(name))
+            return self._default(name)
+        kind = parts_of(self.rooms).get(name) or type(self._default(name))
         known = sorted(set(signature(kind).parameters))
         for key in settings:
             if key not in known:
@@ -52,6 +52,19 @@ class PartType(ParamType):
                     f"{kind.__name__} has no parameter {key!r}.{hint} It has {', '.join(known) or 'none'}."
                 )
         return kind(**settings)
+
+    def _default(self, name: str) -> Any:
+        """Return the part of that name with its default parameters, or raise with the nearest name."""
+        parts = parts_of(self.rooms)
+        try:
+            return self.by_name(name)
+        except ValueError as error:
+            near = get_close_matches(name, parts, n=1)
+            if name in parts or not near:
+                raise
+            raise ValueError(
+                f"Unknown {self.name} {name!r}. Did you mean {near[0]!r}? Known names: {', '.join(parts)}."
+            ) from error
 
 
 class GridType(ParamType):

@@ -10,30 +10,40 @@ import numpy as np
 from fenchel._check import require
 from fenchel._files import csv_line, write_whole
 from fenchel.cli.terminal import ROWS, click, names_rows
-from fenchel.datasets.tables import read_table
+from fenchel.datasets.tables import Table, read_table
 from fenchel.estimators import TableRegressor
 from fenchel.persistence import load
 
 __all__ = ["run", "table_model"]
 
+Columns = dict[str, np.ndarray]
 
-def run(model: Path, data: Path, output: Path | None, as_json: bool) -> None:
+
+def run(model: Path, data: Path, output: Path | None, keep: tuple[str, ...], as_json: bool) -> None:
     """Predict the targets of a table, and write or print them."""
     regressor = table_model(model)
     table = read_table(data)
-    predicted = regressor.predict(table)
-    names, notes = list(regressor.target_names_), regressor.input_notes(table)
-    found: dict[str, Any] = {"rows": len(predicted), "targets": regressor.target_names_, "notes": notes}
+    predicted = {"": regressor.predict(table)}
+    notes = [*regressor.input_notes(table), *regressor.range_notes(table)]
+    found: dict[str, Any] = {"rows": len(table), "targets": regressor.target_names_, "notes": notes}
     if regressor.conformal_ is not None:
-        predicted = np.hstack([predicted, *regressor.predict_interval(table)])
-        names += [f"{name}_{end}" for end in ("lower", "upper") for name in regressor.target_names_]
-        found |= {"columns": names, "coverage": regressor.conformal_.coverage}
+        predicted |= dict(zip(("_lower", "_upper"), regressor.predict_interval(table), strict=True))
+    columns = {
+        f"{name}{end}": values[:, k]
+        for k, name in enumerate(regressor.target_names_)
+        for end, values in predicted.items()
+    }
+    if regressor.conformal_ is not None:
+        found |= {"columns": list(columns), "coverage": regressor.conformal_.coverage}
+    kept = _kept(table, keep, columns)
     if output is not None:
-        write_whole(output, _content(output, predicted, names, regressor))
+        write_whole(output, _content(output, kept, columns, predicted, regressor))
     elif not as_json:
-        click.echo(_csv(predicted, names).decode(), nl=False)
+        click.echo(_csv(kept | columns).decode(), nl=False)
     if as_json:
-        found |= {"predictions": predicted.tolist()} if output is None else {"output": str(output)}
+        found |= {"kept": {name: [_cell(value) for value in values] for name, values in kept.items()}} if kept else {}
+        rows = np.column_stack(list(columns.values())).tolist()
+        found |= {"predictions": rows} if output is None else {"output": str(output)}
         click.echo(json.dumps(found))
     notes = [*notes, ROWS] if any(map(names_rows, notes)) else notes
     for note in [] if as_json else notes:
@@ -50,36 +60,57 @@ def table_model(path: Path) -> TableRegressor:
     return model
 
 
-def _content(file: Path, predicted: np.ndarray, names: list[str], model: TableRegressor) -> bytes:
-    """Return the bytes of a file in the format given by its suffix."""
-    n_targets = len(model.target_names_)
-    writers = {".csv": lambda: _csv(predicted, names),
-               ".npz": lambda: _npz(predicted, names, model.grid_, n_targets),
-               ".parquet": lambda: _parquet(predicted, names)}  # fmt: skip
+def _kept(table: Table, keep: tuple[str, ...], columns: Columns) -> Columns:
+    """Return the columns of a table to copy into the output."""
+    names = table.select(keep, "--keep")
+    both = [name for name in names if name in columns]
+    if both:
+        raise click.UsageError(f"--keep {both[0]}: the predictions have that name. Rename the column of {table.name}.")
+    return {name: _copied(table.columns[name]) for name in names}
+
+
+def _copied(column: np.ndarray) -> np.ndarray:
+    """Return whole numbers, such as identifiers, as integers, and dates to the microsecond."""
+    if column.dtype.kind == "M":
+        return column.astype("datetime64[us]")  # nanoseconds have no equivalent in Python
+    is_whole = column.dtype.kind == "f" and np.all(np.isfinite(column)) and np.all(column == np.round(column))
+    return column.astype(np.int64) if is_whole else column
+
+
+def _content(file: Path, kept: Columns, columns: Columns, predicted: Columns, model: TableRegressor) -> bytes:
+    """Return the bytes of a file of the kind that its suffix says."""
+    writers = {".csv": lambda: _csv(kept | columns),
+               ".npz": lambda: _npz(kept, predicted, model),
+               ".parquet": lambda: _parquet(kept | columns)}  # fmt: skip
     writer = writers.get(file.suffix.lower())
     if writer is None:
         raise click.BadParameter(f"{file} must end in {', '.join(writers)}", param_hint="--output")
     return writer()
 
 
-def _csv(predicted: np.ndarray, names: list[str]) -> bytes:
-    # repr is the shortest text that reads back as the same number
-    rows = [names, *([repr(value) for value in row] for row in predicted.tolist())]
+def _csv(columns: Columns) -> bytes:
+    cells = ([_cell(value) for value in values.tolist()] for values in columns.values())
+    rows = [list(columns), *zip(*cells, strict=True)]
     return ("\n".join(csv_line(row) for row in rows) + "\n").encode()
 
 
-def _npz(predicted: np.ndarray, names: list[str], grid: np.ndarray | None, n_targets: int) -> bytes:
+def _cell(value: Any) -> str:
+    """Return the text of a cell, from which the same number is read again; a missing one is empty."""
+    return "" if value is None or value != value else str(value)
+
+
+def _npz(kept: Columns, predicted: Columns, model: TableRegressor) -> bytes:
     buffer = io.BytesIO()
-    more: dict[str, Any] = {} if grid is None else {"grid": grid}
-    values, *ends = np.split(predicted, range(n_targets, predicted.shape[1], n_targets), axis=1)
-    more |= dict(zip(("lower", "upper"), ends, strict=False))
-    np.savez(buffer, Y=values, names=np.array(names[:n_targets]), **more)
+    arrays = {name: values.astype(str) if values.dtype == object else values for name, values in kept.items()}
+    arrays |= {end.removeprefix("_") or "Y": values for end, values in predicted.items()}
+    arrays |= {"names": np.array(model.target_names_)} | ({} if model.grid_ is None else {"grid": model.grid_})
+    np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 
-def _parquet(predicted: np.ndarray, names: list[str]) -> bytes:
+def _parquet(columns: Columns) -> bytes:
     pandas = require("pandas", extra="parquet")
     require("pyarrow", extra="parquet")
     buffer = io.BytesIO()
-    pandas.DataFrame(predicted, columns=names).to_parquet(buffer, index=False)
+    pandas.DataFrame(columns).to_parquet(buffer, index=False)
     return buffer.getvalue()

@@ -29,12 +29,17 @@ _NAMES = (
 @command("reproduce")
 @click.argument("names", nargs=-1, type=click.Choice(_NAMES))
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduce"),
-              show_default=True, help="Folder of the page, the figures and the finished parts.")  # fmt: skip
-@click.option("--quick", is_flag=True, help="A reduced version of each, stated as such: minutes for all of them.")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+              show_default=True, help="Folder for the report, the figures and the finished parts.")  # fmt: skip
+@click.option("--quick", is_flag=True, help="A reduced version of each, labelled as such: minutes for all of them.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
 @click.option("--dask", metavar="ADDRESS", help="Compute on the workers of this Dask scheduler instead.")
-@click.option("--fresh", is_flag=True, help="Compute all parts anew, also those that are finished.")
-@click.option("--markdown", "table", type=click.Path(dir_okay=False, path_type=Path), help="Write the tables here too.")
+@click.option("--fresh", is_flag=True, help="Compute all parts again, including those that are finished.")
+@click.option(
+    "--markdown",
+    "table",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the tables to this Markdown file.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON, and nothing else.")
 def reproduce_command(
     names: tuple[str, ...],
@@ -46,11 +51,11 @@ def reproduce_command(
     table: Path | None,
     as_json: bool,
 ) -> None:
-    """Recompute published numbers, print both side by side, draw the figures and write a page.
+    """Recompute published numbers, print them next to ours, draw the figures and write an HTML report.
 
-    Without NAMES, all experiments whose data are present. Each part is stored in OUTPUT as soon as it is computed: an
-    interrupted run resumes where it stopped. The data are read from the folder FENCHEL_DATA; "fenchel datasets" says
-    how to get them. The exit status is 1 if a number misses; a tie is not a miss.
+    Without NAMES, all experiments whose data are available. Each part is stored in OUTPUT as soon as it is computed, so
+    that an interrupted run resumes where it stopped. The data are read from the folder FENCHEL_DATA; "fenchel datasets"
+    says how to get them. The exit status is 1 if a number misses; a tie is not a miss.
 
     \b
       fenchel reproduce robust-sine synthetic

@@ -81,9 +81,9 @@ def _with_data(names: tuple[str, ...]) -> list[str]:
         return chosen
     files = sorted({file for some in absent.values() for file in some})
     sets = sorted({file.split("/")[0] for file in files})
+    commands = "; ".join(f"fenchel datasets source {name}" for name in sets)
     line = (
-        f"{', '.join(absent)}: {data_folder()} has no {', '.join(files)}. `fenchel datasets source NAME` says how to "
-        f"get the data; NAME is {' or '.join(sets)}."
+        f"{', '.join(absent)}: {data_folder()} has no {', '.join(files)}. To see how to get the data, run: {commands}"
     )
     if names or len(absent) == len(chosen):
         raise FileNotFoundError(line)

@@ -35,7 +35,7 @@ ROWS = "Row 1 is the first row of data, below the header."
 
 def names_rows(text: str) -> bool:
     """Whether a note names rows by their numbers."""
-    return re.search(r"\brow \d|rows, the first \d", text) is not None
+    return re.search(r"\brow \d", text) is not None
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], parted: bool = False) -> None:

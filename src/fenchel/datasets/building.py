@@ -6,6 +6,7 @@ import functools
 import gzip
 import io
 import json
+import shlex
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from fenchel._files import write_whole
-from fenchel.datasets.sources import SOURCES, Recipe, Source
+from fenchel.datasets.sources import SOURCES, Recipe
 from fenchel.datasets.store import data_folder
 
 __all__ = ["build", "differences", "read_columns", "summary"]
@@ -44,18 +45,24 @@ def build(data_set: str, folder: Path) -> tuple[list[Path], list[str]]:
     """
     source = SOURCES[data_set]
     if not source.recipes:
-        raise ValueError(f"{data_set} cannot be built. {source.note}")
+        raise ValueError(f"{data_set} cannot be built. {source.note} Source: {source.url}")
     there = {path.name: path for depth in reversed(_DEPTH) for path in folder.glob(depth) if path.is_file()}
     originals = {name: [there[match] for match in sorted(fnmatch.filter(there, name))] for name in source.originals}
     ready = [recipe for recipe in source.recipes if all(originals[name] for name in recipe.originals)]
     absent = [name for name in source.originals if not originals[name]]
     if not ready:
-        raise FileNotFoundError(f"There is no {', '.join(absent)} in {folder}. {_advice(source)}")
+        raise FileNotFoundError(f"There is no {', '.join(absent)} in {folder.resolve()}. {_advice(data_set, folder)}")
     return [_build_file(data_set, recipe, originals) for recipe in ready], absent
 
 
-def _advice(source: Source) -> str:
-    return " ".join([f"Download from {source.url} (licence: {source.licence}) and unpack.", source.note]).strip()
+def _advice(data_set: str, folder: Path) -> str:
+    source, here = SOURCES[data_set], shlex.quote(str(folder.resolve()))
+    what = "it" if len(source.originals) == 1 else "them"
+    note = f" {source.note}" if source.note else ""
+    return (
+        f"Download {what} from {source.url} (licence: {source.licence}), and unpack archives into that folder.{note} "
+        f"Then run: fenchel datasets build {data_set} --from {here}"
+    )
 
 
 def _build_file(data_set: str, recipe: Recipe, originals: dict[str, list[Path]]) -> Path:
@@ -63,8 +70,8 @@ def _build_file(data_set: str, recipe: Recipe, originals: dict[str, list[Path]])
     wrong = differences(f"{data_set}/{recipe.file}", columns)
     if wrong:
         raise ValueError(
-            f"{recipe.file} was not written: data made from {', '.join(recipe.originals)} do not match the known data. "
-            f"{'; '.join(wrong)}."
+            f"This is another version of {', '.join(recipe.originals)} than the one that {recipe.file} is made from; "
+            f"nothing was written. Download it again from {SOURCES[data_set].url}. Differences: {'; '.join(wrong)}."
         )
     path = data_folder() / data_set / recipe.file
     path.parent.mkdir(parents=True, exist_ok=True)

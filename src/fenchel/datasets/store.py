@@ -86,7 +86,8 @@ def locate(*parts: str) -> Path:
         return fetch(name)
     raise FileNotFoundError(
         f"There is no data file {path}. Put it there, or set FENCHEL_DATA to the folder that holds it as {name}, or "
-        f"FENCHEL_DATA_URL to the address of a copy; `fenchel datasets source {parts[0]}` says where the data are from."
+        f"FENCHEL_DATA_URL to the address of a copy. To see how to get the data, run: fenchel datasets source "
+        f"{parts[0]}"
     )
 
 

@@ -64,16 +64,16 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
     about = f" of {source}" if source else ""
     counted = "0, as in Python" if facts.table is None else "1, the first row of the table below its header"
     intro = (
-        f"{name}{about}: {len(facts.rows)} training samples. Point at a mark to read it; click on a sample to draw it. "
-        f"Samples are counted from {counted}."
+        f"{name}{about}: {len(facts.rows)} training samples. Hover over a point to see its value; click on a sample to "
+        f"draw it. Samples are counted from {counted}."
     )
     blocks = [
         _verdict(facts),
         _section("Fit", _fit_quality(facts, pairs)),
         _section("Certificate", _certificate(facts)),
         _section("Convergence", _convergence(facts)),
-        _section("Outlier scores", _outliers(facts)),
         _section("Outliers by held-out residuals", _held_out(facts, table)),
+        _section("Clipped samples", _outliers(facts)),
         _section("Sparsity", _sparsity(facts)),
         _section("Regularisation surface", _surfaces(facts)),
         _section("Predictions against observations", _predictions(pairs)),
@@ -190,7 +190,7 @@ def _convergence(facts: ModelFacts) -> str:
     chart.line(steps, gaps)
     chart.dots(steps, gaps, [f"iteration {step:.0f}: gap {gap:.2e}" for step, gap in zip(steps, gaps, strict=True)])
     table = [["iteration", "gap"], *([f"{s:.0f}", repr(float(g))] for s, g in zip(steps, gaps, strict=True))]
-    caption = "The gap at each test. Below the dotted line the fit is within its tolerance of the optimum."
+    caption = "The gap each time it was checked. Below the dotted line the fit is within its tolerance of the optimum."
     return _figures(_figure(chart.svg("Convergence"), caption, "convergence", table))
 
 
@@ -214,7 +214,7 @@ def _outliers(facts: ModelFacts) -> str:
         shows = [f"worst {facts.rows[i]}" if i in drawable else "" for i in shown[mask]]
         chart.dots(place[mask], scores[shown][mask], tips, "dot high" if is_high else "dot", shows)
     caption = (
-        f"Dual norm over its bound, sorted. {clipped} of {len(scores)} samples are clipped: the loss holds them at 1."
+        f"Dual norm over its bound, sorted. {clipped} of {len(scores)} samples are clipped: their influence is capped."
     )
     if len(drawn) < len(order):
         caption += f" {len(drawn)} of {len(order)} dots are drawn."

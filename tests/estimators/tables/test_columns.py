@@ -6,6 +6,7 @@ import pytest
 import fenchel
 from fenchel.datasets.tables import read_table
 from fenchel.estimators import TableRegressor
+from fenchel.exceptions import DataWarning
 from fenchel.losses import Huber
 
 pandas = pytest.importorskip("pandas")
@@ -44,7 +45,7 @@ def test_the_median_is_that_of_the_training_rows(table):
     new = {"x": [np.nan, 100.0], "side": ["left", "left"]}
     median = {"x": [np.median(table["x"])], "side": ["left"]}
     np.testing.assert_array_equal(model.encode(new)[:1], model.encode(median))
-    assert model.input_notes(new) == ["x: missing in row 1; the median of the training rows stands in"]
+    assert model.input_notes(new) == ["x: missing in row 1; replaced by the training median"]
 
 
 def test_missing_text_is_a_value_of_its_own(table):
@@ -61,7 +62,7 @@ def test_text_that_was_never_seen_counts_as_other(table):
     new = {"x": [0.1, 0.2, 0.3], "side": ["above", "left", None]}
     np.testing.assert_array_equal(model.encode(new)[:, 1:], [[0, 0], [1, 0], [0, 0]])
     assert model.input_notes(new) == [
-        "side: no training row has the value in 2 rows, the first 1; it counts as other ('above', missing)"
+        "side: 2 rows have a value not seen in training ('above', missing, first in row 1); treated as 'other'"
     ]
     assert model.predict(new).shape == (3, 1)
 
@@ -92,6 +93,26 @@ def test_dates_with_repeats_become_days_since_the_first(rng):
     np.testing.assert_array_equal(model.encode({"day": ["2025-12-30", "2026-12-31"]})[:, 0], [-1, 365])
     with pytest.raises(ValueError, match=r"must hold dates such as .* Row 2 has 'soon'"):
         model.predict({"day": ["2026-01-01", "soon"]})
+
+
+@pytest.mark.parametrize("form", ["16/03/2025", "3/16/25", "16.03.2025", "2025/03/16", "16-03-2025 12:30"])
+def test_dates_in_another_form_are_named(form, rng):
+    days = [form.replace("16", str(10 + i % 12)) for i in range(30)]
+    with pytest.warns(DataWarning, match="'day' of the table looks like dates: row 1 has .* such as 2025-03-16"):
+        fitted({"day": days, "y": rng.normal(size=30)})
+    alone = [form.replace("16", str(10 + i % 12)).replace("25", str(i)) for i in range(10, 34)]
+    with pytest.raises(ValueError, match=r"looks like dates: .* Write dates as year-month-day"):
+        fitted({"day": alone, "y": rng.normal(size=24)})
+
+
+def test_numbers_and_dates_outside_the_training_range(rng):
+    days = [f"2026-01-{1 + i:02d}" for i in range(10)]
+    model = fitted({"x": np.arange(10.0), "side": ["a", "b"] * 5, "day": days, "y": rng.normal(size=10)})
+    new = {"x": [-1.0, 9.0, 9.5, np.nan], "side": list("abca"), "day": [*days[:3], "2025-12-31"]}
+    assert model.range_notes(new) == [
+        "outside the range of the training rows: x in 2 rows (first in row 1), day in row 4"
+    ]
+    assert model.range_notes({"x": [0.0, 9.0], "side": ["a", "c"], "day": days[:2]}) == []
 
 
 @pytest.mark.parametrize(
@@ -125,6 +146,30 @@ def test_true_and_false_are_numbers_and_noted(tmp_path):
     assert model.feature_names_ == ["x", "flag"]
     gaps = read_csv(tmp_path, f"x,flag,y\n1,yes,\n{lines}")
     assert "1 of 13 rows have a missing target and are left out" in fitted(gaps).notes_
+
+
+def test_yes_and_no_mean_the_same_in_a_file_and_in_a_frame(rng, tmp_path):
+    """Our reader of CSV files takes yes and no for 1 and 0; pandas leaves them as text."""
+    lines = "".join(f"{x:.3f},{'yes' if x > 0 else 'No'},{'TRUE' if x > 1 else 'false'}\n" for x in rng.normal(size=30))
+    table = read_csv(tmp_path, f"x,flag,y\n{lines}-0.5,,no\n")
+    frame = pandas.read_csv(tmp_path / "data.csv", dtype={"flag": str, "y": str})
+    of_file, of_frame = fitted(table), fitted(frame)
+    assert of_file.columns_ == of_frame.columns_
+    for data in (table, frame):
+        assert (of_frame.encode(data) == of_file.encode(data)).all()
+        assert (of_frame.predict(data) == of_file.predict(data)).all()
+    assert any("read as 1 and 0: flag (text)" in note for note in of_frame.notes_)
+    with pytest.raises(ValueError, match=r"It has 31 cells of text: 'yes' in row 1, 'perhaps' in row 2, \.\.\."):
+        of_file.predict(frame.assign(flag=["yes"] + ["perhaps"] * 30))
+
+
+def test_yes_and_no_among_other_text(tmp_path):
+    """The whole column of a new file is yes and no, which our reader takes for 1 and 0."""
+    lines = "".join(f"{('yes', 'no', 'perhaps')[i % 3]},{i % 5}\n" for i in range(15))
+    model = fitted(read_csv(tmp_path, f"flag,y\n{lines}"))
+    new = read_csv(tmp_path, "flag,y\nyes,0\nno,0\n")
+    assert model.feature_names_ == ["flag=no", "flag=perhaps", "flag=yes"]
+    np.testing.assert_array_equal(model.encode(new), [[0, 0, 1], [1, 0, 0]])
 
 
 def test_a_text_column_whose_new_rows_are_all_numbers(tmp_path):

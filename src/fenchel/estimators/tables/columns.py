@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import SupportsFloat
 
 import numpy as np
 
 from fenchel.datasets.tables import Table
-from fenchel.estimators.validation import warn_user
-from fenchel.exceptions import DataWarning
+from fenchel.estimators.tables.cells import TRUTH, check_text, is_missing, is_number, is_truth, text_cells, which_rows
 
 __all__ = [
     "DateColumn",
@@ -20,17 +18,16 @@ __all__ = [
     "NumberColumn",
     "TextColumn",
     "encoding_notes",
-    "is_missing",
     "lacking",
     "learn_column",
     "numbers_of",
+    "range_notes",
 ]
 
-_ROW_NAMES = 20  # a text column with more rows than this and mostly distinct values is taken to name the rows
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 _DAY = np.timedelta64(1, "D")
+_TRUTH_READ = "true and false, yes and no are read as 1 and 0"
 _FILLED = "missing values are replaced by the median, and a 0/1 column says where"
-_TRUTH = {"true": 1.0, "false": 0.0}
 
 
 class InputColumn(ABC):
@@ -55,6 +52,10 @@ class InputColumn(ABC):
     def notes(self, table: Table) -> list[str]:
         """Return what was assumed about rows that the model was not fitted to."""
 
+    def outside(self, table: Table) -> np.ndarray:
+        """Return the places of the rows outside the training range, if the column has one."""
+        return np.empty(0, dtype=int)
+
 
 @dataclass(frozen=True)
 class NumberColumn(InputColumn):
@@ -68,6 +69,8 @@ class NumberColumn(InputColumn):
     shift: float
     width: float
     has_indicator: bool
+    low: float = -np.inf  # range of the training values; models of earlier releases have none
+    high: float = np.inf
 
     @classmethod
     def learn(cls, name: str, values: np.ndarray, scale: bool) -> "NumberColumn":
@@ -76,7 +79,7 @@ class NumberColumn(InputColumn):
         median = float(np.median(values[~missing]))
         filled = np.where(missing, median, values).astype(np.float64)
         shift, width = (float(np.mean(filled)), float(np.std(filled)) or 1.0) if scale else (0.0, 1.0)
-        return cls(name, median, shift, width, bool(missing.any()))
+        return cls(name, median, shift, width, bool(missing.any()), float(np.min(filled)), float(np.max(filled)))
 
     @property
     def feature_names(self) -> list[str]:
@@ -94,16 +97,26 @@ class NumberColumn(InputColumn):
         features = np.column_stack([filled, missing]) if self.has_indicator else filled[:, None]
         return features.astype(values.dtype)
 
+    def outside(self, table: Table) -> np.ndarray:
+        """Return the rows whose number is outside the training range."""
+        return self.outside_numbers(numbers_of(table, self.name))
+
+    def outside_numbers(self, values: np.ndarray) -> np.ndarray:
+        """Return the places of numbers outside the training range; a missing one is not outside."""
+        return np.flatnonzero((values < self.low) | (values > self.high))
+
     def encoding(self, table: Table) -> list[tuple[str, str]]:
-        """Return the number of missing values, if any."""
-        count = _count_missing(table, self.name)
-        return [(_FILLED, f"{count} missing")] if count else []
+        """Return how many values are missing, if any is."""
+        column = table.columns[table.known(self.name, "inputs")]
+        truth = [(_TRUTH_READ, "text")] if is_truth(column) else []
+        count = int(is_missing(column).sum())
+        return [*truth, (_FILLED, f"{count} missing")] if count else truth
 
     def notes(self, table: Table) -> list[str]:
-        """Note the rows with missing values, if any."""
+        """Return which values are missing, if any is."""
         places = np.flatnonzero(is_missing(table.columns[table.known(self.name, "inputs")]))
-        where = _rows(table, places)
-        return [f"{self.name}: missing in {where}; the median of the training rows stands in"] if len(places) else []
+        where = which_rows(table, places)
+        return [f"{self.name}: missing in {where}; replaced by the training median"] if len(places) else []
 
 
 @dataclass(frozen=True)
@@ -130,8 +143,12 @@ class DateColumn(InputColumn):
         return self.days.feature_names
 
     def encode(self, table: Table) -> np.ndarray:
-        """Return the days and, if there is one, the indicator of missing values."""
-        return self.days.encode_numbers((_dates_of(table, self.name) - np.datetime64(self.origin)) / _DAY)
+        """Return the days as numbers, and where they were missing."""
+        return self.days.encode_numbers(self._days(table))
+
+    def outside(self, table: Table) -> np.ndarray:
+        """Return the rows whose date is outside the training range."""
+        return self.days.outside_numbers(self._days(table))
 
     def encoding(self, table: Table) -> list[tuple[str, str]]:
         """Return the first date, and the number of missing dates, if any."""
@@ -141,6 +158,9 @@ class DateColumn(InputColumn):
     def notes(self, table: Table) -> list[str]:
         """Note the rows with missing dates, if any."""
         return self.days.notes(table)
+
+    def _days(self, table: Table) -> np.ndarray:
+        return np.asarray((_dates_of(table, self.name) - np.datetime64(self.origin)) / _DAY)
 
 
 @dataclass(frozen=True)
@@ -184,7 +204,11 @@ class TextColumn(InputColumn):
             return []
         counts = Counter("missing" if v is None else repr(str(v)) for v in table.columns[self.name][new])
         shown = ", ".join(value for value, _ in counts.most_common(5)) + (", ..." if len(counts) > 5 else "")
-        return [f"{self.name}: no training row has the value in {_rows(table, new)}; it counts as other ({shown})"]
+        first = f"{shown}, first in row {table.numbers[new[0]]}"
+        who = f"{len(new)} rows have" if len(new) > 1 else f"row {table.numbers[new[0]]} has"
+        return [
+            f"{self.name}: {who} a value not seen in training ({first if len(new) > 1 else shown}); treated as 'other'"
+        ]
 
     def _places(self, table: Table) -> np.ndarray:
         """Return the index of each value among the levels, -1 for an unknown value."""
@@ -205,11 +229,8 @@ def learn_column(table: Table, name: str, scale: bool) -> InputColumn | None:
         return None
     if column.dtype.kind == "M" or (column.dtype == object and all(map(_is_date, column[~missing]))):
         return DateColumn.learn(name, _dates_of(table, name), scale)
-    if column.dtype == object and not all(map(_is_number, column[~missing])):
-        spoiled = _spoiled_numbers(table, name)
-        _refuse_row_names(table, name, spoiled)
-        if spoiled:
-            warn_user(f"{spoiled} Until then it is encoded as text.", DataWarning, "numbers-and-text")
+    if column.dtype == object and not is_truth(column) and not all(map(is_number, column[~missing])):
+        check_text(table, name)
         return TextColumn.learn(name, column.tolist())
     return NumberColumn.learn(name, numbers_of(table, name), scale)
 
@@ -221,19 +242,20 @@ def numbers_of(table: Table, name: str) -> np.ndarray:
         return np.asarray(column / _DAY)
     if column.dtype.kind == "M":
         raise ValueError(f"The column {name!r} of {table.name} must hold numbers. It holds dates.")
+    if is_truth(column):
+        return np.array([np.nan if value is None else TRUTH[value.lower()] for value in column])
     if column.dtype == object:
-        bad = np.flatnonzero([value is not None and not _is_number(value) for value in column])
+        bad = np.flatnonzero([value is not None and not is_number(value) for value in column])
         if len(bad):
             raise ValueError(
-                f"The column {name!r} of {table.name} must hold numbers. Row {table.numbers[bad[0]]} has "
-                f"{column[bad[0]]!r}."
+                f"The column {name!r} of {table.name} must hold numbers. It has {text_cells(table, name, bad)}"
             )
         column = np.array([np.nan if value is None else float(value) for value in column])
     infinite = np.flatnonzero(np.isinf(column))
     if len(infinite):
         raise ValueError(
-            f"The column {name!r} of {table.name} is infinite in {_rows(table, infinite)}. Correct it, or leave the "
-            "cell empty if the value is missing."
+            f"The column {name!r} of {table.name} is infinite in {which_rows(table, infinite)}. Correct it, or leave "
+            "the cell empty if the value is missing."
         )
     return column
 
@@ -247,27 +269,21 @@ def encoding_notes(columns: Sequence[InputColumn], table: Table) -> list[str]:
     return [f"{way}: {', '.join(details)}" for way, details in columns_of.items()]
 
 
+def range_notes(columns: Sequence[InputColumn], table: Table) -> list[str]:
+    """Return in one line which columns have rows outside their training range; nothing if none has."""
+    places = {column.name: column.outside(table) for column in columns}
+    parts = [f"{name} in {which_rows(table, rows)}" for name, rows in places.items() if len(rows)]
+    return [f"outside the range of the training rows: {', '.join(parts)}"] if parts else []
+
+
 def lacking(table: Table, names: Sequence[str]) -> np.ndarray:
     """Return a mask of the rows with a missing entry in any of the columns."""
     missing = [is_missing(table.columns[table.known(name, "inputs")]) for name in names]
     return np.any(missing, axis=0) if missing else np.zeros(len(table), dtype=bool)
 
 
-def is_missing(column: np.ndarray) -> np.ndarray:
-    """Return a mask of the missing entries of a column."""
-    if column.dtype == object:
-        return np.array([value is None for value in column], dtype=bool)
-    return np.asarray(np.isnat(column) if column.dtype.kind in "Mm" else np.isnan(column))
-
-
 def _count_missing(table: Table, name: str) -> int:
     return int(is_missing(table.columns[table.known(name, "inputs")]).sum())
-
-
-def _rows(table: Table, places: np.ndarray) -> str:
-    """Describe rows by number: a single row, or the count and the first row."""
-    numbers = table.numbers[places]
-    return f"{len(numbers)} rows, the first {numbers[0]}" if len(numbers) > 1 else f"row {''.join(map(str, numbers))}"
 
 
 def _dates_of(table: Table, name: str) -> np.ndarray:
@@ -299,46 +315,8 @@ def _is_date(value: object) -> bool:
         return False
 
 
-def _is_number(value: SupportsFloat | str) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def _as_number(level: str | None) -> float | str | None:
     """Return the number or truth value that a level stands for, else the level itself."""
     if level is None:
         return None
-    return float(level) if _is_number(level) else _TRUTH.get(level.lower(), level)
-
-
-def _spoiled_numbers(table: Table, name: str) -> str:
-    """Return what is wrong with a text column if most of its cells are numbers, else an empty string."""
-    column = table.columns[name]
-    known = np.flatnonzero(~is_missing(column))
-    others = [i for i in known if not _is_number(column[i])]
-    if 2 * len(others) >= len(known):
-        return ""
-    cells = f"{len(others)} other cell{'s' if len(others) > 1 else ''}"
-    return (
-        f"The column {name!r} of {table.name} has {len(known) - len(others)} numbers and {cells}, such as "
-        f"{column[others[0]]!r} in row {table.numbers[others[0]]}. Write a number there, or leave the cell empty."
-    )
-
-
-def _refuse_row_names(table: Table, name: str, spoiled: str) -> None:
-    """Raise if all values differ, or most of those of a spoiled column of numbers; warn if most of them differ."""
-    counts = Counter(table.columns[name].tolist())
-    alone = sum(count == 1 for count in counts.values())
-    if len(table) <= _ROW_NAMES or 2 * alone <= len(table):
-        return
-    if spoiled:
-        raise ValueError(spoiled)
-    told = f"The text column {name!r} of {table.name} has a value of its own in {alone} of {len(table)} rows"
-    if alone == len(table):
-        raise ValueError(
-            f"{told}: it names the rows. Leave it out (drop). If it holds dates, write them as 2026-01-31."
-        )
-    warn_user(f"{told}. If it names the rows, leave it out (drop).", DataWarning, "row-names")
+    return float(level) if is_number(level) else TRUTH.get(level.lower(), level)

@@ -6,19 +6,22 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.model_selection import GroupKFold, PredefinedSplit
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fenchel._array import host
 from fenchel._check import Options, check_parameter
 from fenchel.datasets.tables import Table, as_table
-from fenchel.estimators.tables.columns import encoding_notes, lacking, learn_column, numbers_of
+from fenchel.estimators.tables.cells import is_missing
+from fenchel.estimators.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
 from fenchel.estimators.tables.linear_model import linear_model
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.metrics.scores import Scores, mean_of_columns
 
 __all__ = ["TableRegressor"]
 
-_POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name that ends with a point
+_FOLDS = 5  # of groups, for intervals; as many as ConformalRegressor has by default
+_POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
 
 
 class TableRegressor(BaseEstimator):
@@ -109,7 +112,7 @@ class TableRegressor(BaseEstimator):
         self.drop_missing = drop_missing
 
     @all_or_nothing
-    def fit(self, table: Any, y: Any = None) -> Self:
+    def fit(self, table: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn the encoding of the columns, then fit the estimator.
 
         Parameters
@@ -117,7 +120,11 @@ class TableRegressor(BaseEstimator):
         table : Table, DataFrame or mapping of names to columns
             Inputs and targets.
         y : None
-            Ignored: the targets are columns of the table.
+            Not used: the targets are columns.
+        groups : str, array of shape (n,) or None, default=None
+            Labels of rows that belong together, such as replicates, or the column that holds them, which is then not an
+            input. The folds of a search and of a ``ConformalRegressor`` hold out whole groups; its intervals are then
+            those of ``method="cv+"``, with the choices of a search made on all rows.
 
         Returns
         -------
@@ -128,12 +135,14 @@ class TableRegressor(BaseEstimator):
         table = as_table(table)
         self.notes_ = list(table.notes)
         self.target_names_ = table.select(self.targets, "targets")
-        inputs = self._inputs(table)
+        labels = None if groups is None else self._labels(table, groups)
+        inputs = [name for name in self._inputs(table) if groups is None or not np.array_equal(name, groups)]
         Y = self._targets(table)
         kept = self._kept(table, inputs, Y)
         self.rows_ = table.numbers[kept]
         if len(self.rows_) < 2:
             raise ValueError(f"{table.name} has {len(self.rows_)} usable rows; at least 2 are needed.")
+        self._check_folds(table, self.rows_ if labels is None else np.unique(labels[kept]), labels is not None)
         used, Y = table.take(np.flatnonzero(kept)), Y[kept]
         self._learn(used, inputs)
         X = self.encode(used)
@@ -141,14 +150,7 @@ class TableRegressor(BaseEstimator):
         self.target_mean_ = mean_of_columns(Y)
         self.grid_ = self._grid(table) if self.curves else None
         self.offset_ = self._offset(Y)
-        fitted = clone(self.estimator)
-        if self.curves:
-            fitted.fit(X, Y, grid=self.grid_)
-        else:
-            centred = Y - self.offset_
-            fitted.fit(X, centred[:, 0] if Y.shape[1] == 1 else centred)
-        self.conformal_ = fitted if hasattr(fitted, "conformalize") else None
-        self.estimator_ = fitted if self.conformal_ is None else fitted.estimator_
+        self.estimator_, self.conformal_ = self._fitted(X, Y, None if labels is None else labels[kept])
         self._linear = linear_model(X, Y, self.target_mean_)
         self.train_scores_ = self._scores(X, Y)
         return self
@@ -297,6 +299,21 @@ class TableRegressor(BaseEstimator):
         table = as_table(table)
         return [note for column in self.columns_ for note in column.notes(table)]
 
+    def range_notes(self, table: Any) -> list[str]:
+        """Return which numbers and dates of a table lie outside the range of the training rows.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            The input columns.
+
+        Returns
+        -------
+        notes : list of str
+            One line that names columns and rows, or nothing.
+        """
+        return range_notes(self.columns_, as_table(table))
+
     def comparison_notes(self, table: Any) -> list[str]:
         """Return the rows that ``sample`` leaves out, and what ``encode`` assumes about the others.
 
@@ -316,6 +333,51 @@ class TableRegressor(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
+
+    def _fitted(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None) -> tuple[Any, Any]:
+        """Return the fitted estimator and, if there is one, the fitted model of the intervals."""
+        Y = Y if self.curves else Y - self.offset_
+        targets = Y[:, 0] if Y.shape[1] == 1 and not self.curves else Y
+        arguments = {"grid": self.grid_} if self.curves else {}
+        is_conformal = hasattr(self.estimator, "conformalize")
+        if labels is None:
+            fitted = clone(self.estimator).fit(X, targets, **arguments)
+            return (fitted.estimator_, fitted) if is_conformal else (fitted, None)
+        estimator = clone(self.estimator.estimator if is_conformal else self.estimator)
+        by_group = {"groups": labels} if has_fit_parameter(estimator, "groups") else {}
+        estimator.fit(X, targets, **arguments, **by_group)
+        if not is_conformal:
+            return estimator, None
+        conformal = clone(self.estimator).set_params(
+            estimator=getattr(estimator, "best_estimator_", estimator), method="cv+", cv=_group_folds(labels)
+        )
+        return estimator, conformal.fit(X, targets, **arguments)
+
+    def _check_folds(self, table: Table, units: np.ndarray, is_grouped: bool) -> None:
+        """Raise if a search has more folds than there are rows, or groups, to hold out."""
+        n_folds = getattr(getattr(self.estimator, "estimator", self.estimator), "cv", None)
+        if isinstance(n_folds, int | np.integer) and n_folds > len(units):
+            what = "groups" if is_grouped else "usable rows"
+            raise ValueError(
+                f"cv={n_folds} needs at least {n_folds} {what}. {table.name} has {len(units)}. Use a smaller cv "
+                "(--cv on the command line)."
+            )
+
+    def _labels(self, table: Table, groups: Any) -> np.ndarray:
+        """Return the group of each row as an integer."""
+        is_column = np.ndim(groups) == 0
+        if is_column and table.known(groups, "groups") in self.target_names_:
+            raise ValueError(f"The column {groups!r} is a target and cannot hold the groups.")
+        given = as_table({"groups": table.columns[groups] if is_column else groups}).columns["groups"]
+        if len(given) != len(table):
+            raise ValueError(f"groups must have one label for each of the {len(table)} rows. Got {len(given)}.")
+        missing = np.flatnonzero(is_missing(given))
+        if len(missing):
+            raise ValueError(f"Each row needs a group. That of row {table.numbers[missing[0]]} is missing.")
+        labels: np.ndarray = np.unique(given, return_inverse=True)[1]
+        if labels.max() == 0:
+            raise ValueError(f"All rows of {table.name} are in one group; at least 2 groups are needed.")
+        return labels
 
     def _targets(self, table: Table) -> np.ndarray:
         return np.column_stack([numbers_of(table, table.known(name, "targets")) for name in self.target_names_])
@@ -386,6 +448,16 @@ class TableRegressor(BaseEstimator):
         else:
             self.notes_.append(f"the points of the curves are those in the names, {points[0]:g} to {points[-1]:g}")
         return points
+
+
+def _group_folds(labels: np.ndarray) -> PredefinedSplit:
+    """Return shuffled folds of whole groups: five, or each group if there are fewer."""
+    n_folds = min(_FOLDS, len(np.unique(labels)))
+    places = np.empty(len(labels), dtype=int)
+    splitter = GroupKFold(n_folds, shuffle=True, random_state=0)
+    for fold, (_, outside) in enumerate(splitter.split(labels, groups=labels)):
+        places[outside] = fold
+    return PredefinedSplit(places)
 
 
 def _usable(left_out: dict[str, np.ndarray]) -> np.ndarray:
