@@ -362,6 +362,31 @@ def test_intervals_are_kept_and_written(fenchel, csv_file, columns, tmp_path):
     assert fenchel("outliers", model, csv_file).code == 0
 
 
+def test_intervals_by_folds_are_kept(fenchel, csv_file, tmp_path, monkeypatch):
+    monkeypatch.setattr("fenchel.cli.fitting._JACKKNIFE", 10)
+    words = ("fit", csv_file, "-t", "y_a", "--drop", "y_b", "--coverage", "0.8", "--lams", "1e-3,1e-2")
+    assert fenchel(*words, "--model", tmp_path / "m").code == 0  # the models of the folds had the bar
+    assert fenchel("predict", tmp_path / "m", csv_file).code == 0
+
+
+def test_too_few_rows_for_the_coverage(fenchel, columns, tmp_path):
+    file = write_csv(tmp_path / "few.csv", {name: column[:8] for name, column in columns.items()})
+    words = ("fit", file, "-t", "y_a", "--inputs", "x,z", "--lam", "1e-3", "--coverage", "0.9")
+    done = fenchel(*words, "--model", tmp_path / "m")
+    assert done.code == 0 and "requires at least 9 calibration samples" in done.out
+    done = fenchel("predict", tmp_path / "m", file)
+    assert "note         Bands are infinite" in done.err
+    done = fenchel("predict", tmp_path / "m", file, "--json").json  # as JSON without infinity
+    assert done["predictions"][0][1:] == [None, None] and "Bands are infinite" in done["notes"][-1]
+
+
+def test_an_interval_and_a_target_of_the_same_name(fenchel, columns, tmp_path):
+    file = write_csv(tmp_path / "data.csv", {**columns, "y_a_lower": columns["y_b"]})
+    words = ("fit", file, "-t", "y_a", "-t", "y_a_lower", "--inputs", "x,z", "--lam", "1e-3", "--coverage", "0.8")
+    assert fenchel(*words, "--model", tmp_path / "m").code == 0
+    assert "Two columns of the output would be called 'y_a_lower'" in fenchel("predict", tmp_path / "m", file).line
+
+
 def test_nothing_has_to_be_named(fenchel, csv_file, tmp_path):
     words = ("fit", csv_file, "-t", "y_*", "--test-size", "0.25")
     found = fenchel(*words, "--json", "--report", tmp_path / "page.html").json

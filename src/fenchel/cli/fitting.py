@@ -66,9 +66,10 @@ def run(
                 regressor.set_params(estimator=_conformal(estimator, options, len(train)))
             regressor.fit(train, groups=options["groups"])
         seconds = time.perf_counter() - start
-        for one in (estimator, regressor.estimator_, getattr(regressor.conformal_, "estimator", estimator)):
+        folds = getattr(getattr(regressor.conformal_, "_models", None), "models", [])
+        for one in (estimator, regressor.estimator_, getattr(regressor.conformal_, "estimator", estimator), *folds):
             if hasattr(one, "progress"):
-                one.set_params(progress=None)  # the bar is no part of the model
+                one.set_params(progress=None)  # the progress bar is not part of the model
         found = _result(regressor, train, test, seconds)
     found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
     if model_file is not None:
@@ -200,7 +201,7 @@ def _result(model: TableRegressor, train: Table, test: Table | None, seconds: fl
         "test_rows": None if test is None else len(model.sample(test)[2]),
         **scores_of("test", model, test),
         "by_target": scores_by_target(model, {"train": train, "test": test}),
-        **_intervals(model, test),
+        **_intervals(model, train, test),
         "seconds": round(seconds, 3),
         "notes": [*model.notes_, *([] if test is None else _test_notes(model, test))],
     }
@@ -221,9 +222,11 @@ def _result(model: TableRegressor, train: Table, test: Table | None, seconds: fl
     return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
 
 
-def _intervals(model: TableRegressor, test: Table | None) -> dict[str, float | None]:
+def _intervals(model: TableRegressor, train: Table, test: Table | None) -> dict[str, float | None]:
     """Return the requested coverage, and the share of the test targets, or curves, that lie inside."""
     found: dict[str, float | None] = {"coverage": getattr(model.conformal_, "coverage", None), "test_coverage": None}
+    if model.conformal_ is not None and test is None:
+        model.predict_interval(train.take(np.arange(1)))  # warns if there are too few rows for the coverage
     if model.conformal_ is not None and test is not None:
         _, observed, numbers = model.sample(test)
         lower, upper = model.predict_interval(test.take(np.flatnonzero(np.isin(test.numbers, numbers))))

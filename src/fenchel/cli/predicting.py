@@ -2,6 +2,9 @@
 
 import io
 import json
+import math
+import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +30,11 @@ def run(model: Path, data: Path, output: Path | None, keep: tuple[str, ...], as_
     notes = [*regressor.input_notes(table), *regressor.range_notes(table)]
     found: dict[str, Any] = {"rows": len(table), "targets": regressor.target_names_, "notes": notes}
     if regressor.conformal_ is not None:
-        predicted |= dict(zip(("_lower", "_upper"), regressor.predict_interval(table), strict=True))
-    columns = {
-        f"{name}{end}": values[:, k]
-        for k, name in enumerate(regressor.target_names_)
-        for end, values in predicted.items()
-    }
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            predicted |= dict(zip(("_lower", "_upper"), regressor.predict_interval(table), strict=True))
+        notes += [" ".join(str(one.message).split()) for one in caught]
+    columns = _named(predicted, regressor.target_names_)
     if regressor.conformal_ is not None:
         found |= {"columns": list(columns), "coverage": regressor.conformal_.coverage}
     kept = _kept(table, keep, columns)
@@ -42,12 +44,28 @@ def run(model: Path, data: Path, output: Path | None, keep: tuple[str, ...], as_
         click.echo(_csv(kept | columns).decode(), nl=False)
     if as_json:
         found |= {"kept": {name: [_cell(value) for value in values] for name, values in kept.items()}} if kept else {}
-        rows = np.column_stack(list(columns.values())).tolist()
+        rows = [[_finite(value) for value in row] for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
         found |= {"predictions": rows} if output is None else {"output": str(output)}
         click.echo(json.dumps(found))
     notes = [*notes, ROWS] if any(map(names_rows, notes)) else notes
     for note in [] if as_json else notes:
         click.echo(f"note         {note}", err=True)
+
+
+def _named(predicted: Columns, targets: list[str]) -> Columns:
+    """Return the columns of the output, those of an interval after their target; raise if two have the same name."""
+    ends = [(f"{name}{end}", values[:, k]) for k, name in enumerate(targets) for end, values in predicted.items()]
+    twice = [name for name, count in Counter(name for name, _ in ends).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"Two columns of the output would be called {twice[0]!r}, a target and an end of an interval. Rename the "
+            "target in the training table, or fit without --coverage."
+        )
+    return dict(ends)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None  # JSON has neither NaN nor infinity
 
 
 def table_model(path: Path) -> TableRegressor:
