@@ -295,9 +295,9 @@ class TestDatasets:
         monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
         monkeypatch.delenv("FENCHEL_DATA_URL", raising=False)
         assert call("datasets", "fetch", "dti").output.strip().endswith("fenchel datasets source dti")
-        assert "The data come from https://github.com/hongyusu" in call("datasets", "fetch", "nci_cancer").output
+        assert "The data come from https://github.com/MassBank" in call("datasets", "fetch", "massbank_msms").output
         monkeypatch.setenv("COLUMNS", "200")
-        assert "no public copy; see source nci_cancer" in call("datasets", "list").output
+        assert "no public copy; see source massbank_msms" in call("datasets", "list").output
 
 
 def test_experiments_without_their_data(cubes, tmp_path, monkeypatch):
