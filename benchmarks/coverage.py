@@ -1,13 +1,15 @@
 """How often prediction bands contain whole curves, and how wide they are.
 
-    python benchmarks/coverage.py [simulated] [robust] [real] [quantile] [time]
+    python benchmarks/coverage.py [simulated] [robust] [wrong] [replicates] [scattered] [real] [quantile] [time]
         [--replications 1000] [--seed 0] [--sizes 100 300 1000]
 
 ``simulated``: n = 100, 300, 1000; square, Huber and epsilon losses; noise of one size, and noise whose size depends on
 the input (by a factor of 55) and on the point (by one of 6). A band that knew that size would have .49 of the width of
-the constant one. ``robust``: a tenth of the curves is replaced, in the training and in the calibration part. ``real``:
-curves of DTI, lip and speech, over 20 random splits. ``quantile``: intervals of ``QuantileFunctionRegressor`` before
-and after the calibration. ``time``: jackknife+ against one fit, and the calibration of 10 000 samples.
+the constant one. ``robust``: a tenth of the curves is replaced, in the training and in the calibration part. ``wrong``:
+one of two outputs is wrong in a twentieth of the samples. ``replicates``: four scans of each specimen, with and without
+their labels. ``scattered``: six points of its own for each curve. ``real``: curves of DTI, lip and speech, over 20
+random splits. ``quantile``: intervals of ``QuantileFunctionRegressor`` before and after the calibration. ``time``:
+jackknife+ against one fit, and the calibration of 10 000 samples.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,10 +27,11 @@ from fenchel import (
     FunctionalRegressor,
     FunctionalRegressorCV,
     OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
     QuantileFunctionRegressor,
 )
 from fenchel.approximations import Nystrom
-from fenchel.datasets import load_dti, load_lip_emg, load_speech
+from fenchel.datasets import load_dti, load_lip_emg, load_speech, make_functional
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber
 
@@ -89,6 +93,55 @@ def robust(replications: int, seed: int, sizes: tuple[int, ...] = (100, 300)) ->
                 model = ConformalRegressor(inner, contamination=share, random_state=k)
                 pairs.append(band_of(model, (X, Y), new))
         print(f"n = {n}, plain split: {summary(found[0.0])}; contamination=0.1: {summary(found[0.1])}", flush=True)
+
+
+def wrong(replications: int, seed: int) -> None:
+    def sample(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.uniform(-2, 2, (200, 2))
+        return X, np.stack([np.sin(2 * X[:, 0]), X[:, 1]], axis=1) + 0.1 * rng.standard_normal((200, 2))
+
+    inner = OperatorKernelRegressor(loss=Huber("auto"), lam=1e-3, center=True)
+    for count, share in ((0, 0.0), (10, 0.0), (10, 0.05), (10, 0.1)):
+        found = []
+        for k in range(replications):
+            rng = np.random.default_rng(seed + k)
+            (X, Y), (X_new, Y_new) = sample(rng), sample(rng)
+            Y[rng.permutation(200)[:count], 0] += 3
+            band = ConformalRegressor(inner, contamination=share).fit(X, Y).predict_interval(X_new)
+            found.append((float(band.contains(Y_new).mean()), float(np.mean(band.upper[:, 0] - band.lower[:, 0]))))
+        print(f"{count} of 200 wrong, contamination={share}: {summary(found)} of the first output", flush=True)
+
+
+def replicates(replications: int, seed: int) -> None:
+    def scans(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        specimen = np.repeat(np.arange(n), 4)
+        latent, error = rng.uniform(-2, 2, (n, 3)), 0.3 * rng.standard_normal(n)
+        X = latent[specimen] + 0.03 * rng.standard_normal((4 * n, 3))
+        return X, (np.sin(latent[:, 0]) + 0.5 * latent[:, 1] + error)[specimen], specimen
+
+    inner = OperatorKernelRegressorCV(Gaussian("median"), center=True, losses=["square"])
+    for method, modulation in product(("split", "cv+"), ("std", "local")):
+        found: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+        for k, (is_told, pairs) in product(range(replications), found.items()):
+            rng = np.random.default_rng(seed + k)
+            (X, y, specimen), (X_new, y_new, _) = scans(rng, 40), scans(rng, 100)
+            model = ConformalRegressor(inner, method=method, modulation=modulation)
+            band = model.fit(X, y, replicates=specimen if is_told else None).predict_interval(X_new)
+            pairs.append((float(band.contains(y_new).mean()), float(band.width.mean())))
+        print(f"{method}, {modulation}: {summary(found[False])}; with labels: {summary(found[True])}", flush=True)
+
+
+def scattered(replications: int, seed: int) -> None:
+    for method, modulation in product(("split", "cv+"), ("std", "constant")):
+        found = []
+        for k in range(replications):
+            data, rng = make_functional(120, 101, random_state=seed + k), np.random.default_rng(seed + k)
+            points = np.sort(rng.uniform(0, 1, (120, 6)), axis=1)
+            values = [np.interp(at, data.t, curve) for at, curve in zip(points, data.truth, strict=True)]
+            pairs = [(at, y + 0.1 * rng.standard_normal(6)) for at, y in zip(points, values, strict=True)]
+            model = ConformalRegressor(FunctionalRegressor(lam=1e-3), method=method, modulation=modulation)
+            found.append(band_of(model, (data.X[:60], pairs[:60]), (data.X[60:], pairs[60:])))
+        print(f"{method}, {modulation}: {summary(found)}", flush=True)
 
 
 def _dti() -> tuple[np.ndarray, np.ndarray]:
@@ -177,10 +230,22 @@ PARTS: dict[str, Callable[[int, int], None]] = {
     "simulated": simulated,
     "robust": robust,
     "real": real,
+    "wrong": wrong,
+    "replicates": replicates,
+    "scattered": scattered,
     "quantile": quantile,
     "time": timed,
 }
-REPLICATIONS = {"simulated": 1000, "robust": 1000, "real": 20, "quantile": 20, "time": 1}
+REPLICATIONS = {
+    "simulated": 1000,
+    "robust": 1000,
+    "wrong": 100,
+    "replicates": 100,
+    "scattered": 20,
+    "real": 20,
+    "quantile": 20,
+    "time": 1,
+}
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ pandas = pytest.importorskip("pandas")
         (["-t", "y_a", "--loss", "hubr:kappa=1"], "Unknown loss 'hubr'. Did you mean 'huber'?"),
         (["-t", "y_a", "--cv", "41"], "data.csv has 40. Use a smaller cv (--cv on the command line)."),
         (["-t", "y_a", "--loss", "huber:kapa=1"], "Huber has no parameter 'kapa'. Did you mean 'kappa'?"),
-        (["-t", "y_a", "--loss", "huber:kappa"], "'kappa' is no parameter"),
+        (["-t", "y_a", "--loss", "huber:kappa"], "'kappa' is not a parameter"),
         (["-t", "y_a", "--loss", "huber:kappa=-1"], "must be a float in (0, inf). Got -1 instead."),
         (["-t", "y_a", "--kernel", "gauss"], "Unknown kernel 'gauss'"),
         (["-t", "y_a", "--lams", "1:2"], "neither positive numbers"),
@@ -130,7 +130,7 @@ def test_predict_says_what_is_wrong_with_a_model(fenchel, model_file, csv_file, 
     assert "is damaged or truncated" in fenchel("predict", model_file, csv_file).line
     X = np.linspace(0, 1, 9)[:, None]
     library.save(library.OperatorKernelRegressor().fit(X, X), model_file)
-    assert "holds a OperatorKernelRegressor, which knows no columns" in fenchel("predict", model_file, csv_file).line
+    assert "holds a OperatorKernelRegressor, which has no columns" in fenchel("predict", model_file, csv_file).line
 
 
 def test_an_output_of_an_unknown_kind(fenchel, model_file, csv_file, tmp_path):

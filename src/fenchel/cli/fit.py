@@ -65,7 +65,7 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 @click.option("--aggregate", type=click.Choice(["auto", "mean", "median", "trimmed_mean", "fold_median"]),
               default="auto", show_default=True, help="How the errors of held-out rows are averaged.")  # fmt: skip
 @click.option("--center", type=click.Choice(["auto", "mean", "median", "none"]), default="auto", show_default=True,
-              help="What is subtracted from the targets.")  # fmt: skip
+              help="What is subtracted from the targets; auto: their mean, or median if --loss is robust.")  # fmt: skip
 @click.option("--scale/--no-scale", default=True, show_default=True, help="Standardise the inputs.")
 @click.option(
     "--drop-missing", is_flag=True, help="Leave out rows with a missing input; by default it is replaced by the median."

@@ -31,6 +31,7 @@ from fenchel.persistence import save, versions
 from fenchel.report.plots import CLIPPED
 from fenchel.report.summary import kernel_text, model_page
 from fenchel.solvers import watched
+from fenchel.solvers.closed_form import is_square
 
 __all__ = ["run"]
 
@@ -93,6 +94,7 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
     if is_one_fit and lams is not None:
         raise click.UsageError("--lams chooses lam by cross-validation; leave out --lam and --max-iter.")
     curves, center = options["curves"], options["center"]
+    is_robust = is_one_fit and bool(losses) and not is_square(losses[0])  # a search centres by itself
     settings: dict[str, Any] = {"tol": options["tol"]}
     if options["kernel"] is not None:
         settings["kernel"] = options["kernel"]
@@ -117,7 +119,7 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
         inputs=list(options["inputs"]) or None,
         drop=list(options["drop"]),
         curves=curves,
-        center="none" if curves else "mean" if center == "auto" else center,
+        center="none" if curves else center if center != "auto" else "median" if is_robust else "mean",
         scale=options["scale"],
         drop_missing=options["drop_missing"],
     )

@@ -96,7 +96,7 @@ def _settings(text: str) -> dict[str, Any]:
     for piece in text.split(","):
         key, equals, value = piece.partition("=")
         if not equals or not key.strip():
-            raise ValueError(f"{piece!r} is no parameter; write name:parameter=value,parameter=value.")
+            raise ValueError(f"{piece!r} is not a parameter; write name:parameter=value,parameter=value.")
         found[key.strip()] = _value(value.strip())
     return found
 

@@ -73,7 +73,7 @@ def table_model(path: Path) -> TableRegressor:
     model = load(path)
     if not isinstance(model, TableRegressor):
         raise ValueError(
-            f"{path} holds a {type(model).__name__}, which knows no columns. Load it in Python, with fenchel.load."
+            f"{path} holds a {type(model).__name__}, which has no columns. Load it in Python, with fenchel.load."
         )
     return model
 

@@ -19,7 +19,7 @@ def run(model: Path, data: Path | None, output: Path | None, as_json: bool) -> N
     table = None
     if data is not None:
         if not isinstance(fitted, TableRegressor):
-            raise ValueError(f"{model} holds a {type(fitted).__name__}, which knows no columns; leave out --data.")
+            raise ValueError(f"{model} holds a {type(fitted).__name__}, which has no columns; leave out --data.")
         table = read_table(data)
     page = model_page(fitted, data=table, source=model.name, versions=describe(model))
     output = model.with_suffix(".html") if output is None else output

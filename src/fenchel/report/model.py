@@ -65,7 +65,7 @@ class ModelFacts:
         estimator = model if table is None else table.estimator_
         if not hasattr(estimator, "duality_gap_"):
             raise TypeError(
-                f"A page is made of an estimator with a certificate. Got {type(model).__name__}, which has no "
+                f"A report needs an estimator with a certificate. Got {type(model).__name__}, which has no "
                 "duality_gap_; for a search take its best_estimator_."
             )
         duals = host(estimator.dual_coef_)
@@ -136,7 +136,7 @@ class ModelFacts:
     def compared(self, data: Any) -> Pairs:
         """Return the observed and predicted targets of the rows of a table."""
         if self.table is None:
-            raise TypeError("Data are compared with a model of a table. This one knows no columns.")
+            raise TypeError("data can only be compared with a model of a table. This model has no columns.")
         X, observed, rows = self.table.sample(data)
         predicted = host(self.estimator.predict(X)).reshape(len(X), -1) + self.table.offset_
         grid = _grid(self.estimator, observed.shape[1])
