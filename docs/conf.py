@@ -129,6 +129,7 @@ if rooms_with_examples := {path.parent for path in EXAMPLES.rglob("plot_*.py")}:
         "show_memory": False,
         "reset_modules": ("matplotlib", "gallery_style.reset"),
         "show_signature": False,
+        "parallel": 2,
     }
 
 
