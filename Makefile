@@ -54,7 +54,7 @@ bench: $(STAMPS)/bench ## run the benchmarks, on one thread
 	$(ONE_THREAD) $(BIN)/python -m pytest benchmarks $(PYTEST_ARGS)
 
 docs: $(STAMPS)/docs ## build the pages in docs/_build/html; a warning or a broken link within them is an error
-	$(BIN)/python -m sphinx -E -W --keep-going $(if $(filter 0,$(GALLERY)),-D plot_gallery=0) -b html docs docs/_build/html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -E -W --keep-going $(if $(filter 0,$(GALLERY)),-D plot_gallery=0) -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py
 
 dist-check: ## build sdist and wheel, install the wheel in a new environment and try it
