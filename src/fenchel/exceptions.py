@@ -1,5 +1,7 @@
 """Exceptions and warnings of the library; an early stop is reported by scikit-learn's ``ConvergenceWarning``."""
 
+import sys
+import warnings
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
@@ -79,3 +81,11 @@ class ScaleWarning(UserWarning):
 
 class DataWarning(UserWarning):
     """The data allow no useful model or prediction: contradictory outputs, text among numbers, far inputs."""
+
+
+def warn_user(message: str, category: type[Warning], entry: str) -> None:
+    """Warn at the line that called the library, with a link to an entry of the troubleshooting page."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("fenchel."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{message} {see(entry)}", category, stacklevel=level)

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import host
 
-__all__ = ["trapezoid_weights"]
+__all__ = ["as_points", "trapezoid_weights"]
 
 
 def trapezoid_weights(grid: ArrayLike) -> np.ndarray:
@@ -29,14 +29,14 @@ def trapezoid_weights(grid: ArrayLike) -> np.ndarray:
     >>> trapezoid_weights([0.0, 1.0, 3.0])
     array([0.5, 1.5, 1. ])
     """
-    points = _check_grid(grid)
+    points = as_points(grid)
     if points.shape[0] == 1:
         return np.ones(1)
     halves = np.diff(points) / 2
     return np.concatenate([halves[:1], halves[:-1] + halves[1:], halves[-1:]])
 
 
-def _check_grid(grid: ArrayLike) -> np.ndarray:
+def as_points(grid: ArrayLike) -> np.ndarray:
     """Return the grid as an increasing float64 array, or raise."""
     points = host(grid) if hasattr(grid, "device") else np.asarray(grid)
     if points.ndim != 1 or points.shape[0] == 0:

@@ -1,54 +1,99 @@
 """Regression with operator-valued kernels."""
 
-from dataclasses import dataclass
-from functools import partial
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import MultiOutputMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel import representations as representation_room
-from fenchel._array import Array, as_like, host, namespace
-from fenchel._check import Options, check_parameter
+from fenchel._array import Array, namespace
+from fenchel.approximations import Approximation
 from fenchel.estimators.dask_fit import fit_chunks
 from fenchel.estimators.dask_predict import predict_chunks
 from fenchel.estimators.dask_sample import is_chunked
-from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
-from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.prediction_gradient import expansion_gradient
-from fenchel.estimators.training_set import TrainingSet, encode
-from fenchel.estimators.validation import (
-    DualSettings,
-    all_or_nothing,
-    new_inputs,
-    part_of,
-    sample_counts,
-    training_vectors,
-)
-from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import as_operator_kernel
+from fenchel.estimators.machine import KernelMachine
+from fenchel.estimators.scoring import R2ScoreMixin
+from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
-from fenchel.representations import Euclidean, Representation
-from fenchel.target_scale import TargetScale, standardized_targets
+from fenchel.losses.parameters import fits_targets
+from fenchel.model.gradient import expansion_gradient
+from fenchel.model.vectors import Vectors
+from fenchel.representations import Representation
+from fenchel.solvers import Solver
 
-__all__ = ["OperatorKernelRegressor"]
+__all__ = ["OperatorKernelRegressor", "VectorRegressor"]
 
 
-@dataclass(frozen=True)
-class _Encoded:
-    training_set: TrainingSet
-    is_flat: bool  # outputs are numbers, not vectors
-    target_scale: TargetScale | None  # the centre and scale of the outputs
+class VectorRegressor(MultiOutputMixin, R2ScoreMixin, KernelMachine):
+    """What the regressor of vectors and its search share: predictions and their derivatives."""
+
+    takes_sparse = True
+
+    def predict(self, X: Array) -> Array:
+        """Predict outputs.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Inputs, or their Gram matrix with the training inputs, shape (m, n).
+
+        Returns
+        -------
+        y : array of shape (m,) or (m, p)
+            Predictions.
+        """
+        if is_chunked(X):
+            check_is_fitted(self)
+            return predict_chunks(self, X)
+        X = self._read(X)
+        return self.model_.outputs.wrap(self.model_.read(X), X)
+
+    def gradient(self, X: Array, almost_everywhere: bool = False) -> Array:
+        """Return the derivatives of the predictions with respect to the columns of X.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Input vectors.
+        almost_everywhere : bool, default=False
+            Whether to accept ``Laplacian`` and ``Matern(nu=0.5)``, whose derivative jumps at training inputs; there,
+            the mean of both sides is returned. By default such a kernel raises an error, as does any other kernel
+            without a derivative.
+
+        Returns
+        -------
+        gradient : array of shape (m, d) or (m, p, d)
+            The derivatives, in units of the outputs per unit of the inputs.
+        """
+        X, model = self._read(X), self.model_
+        xp = namespace(X)
+        found = expansion_gradient(model.expansion, X, almost_everywhere=almost_everywhere)
+        m, p, d = found.shape
+        rows = model.codec.gradient(xp.reshape(xp.permute_dims(found, (0, 2, 1)), (m * d, p)))
+        return model.outputs.wrap(xp.permute_dims(xp.reshape(rows, (m, d, -1)), (0, 2, 1)), X)
 
     @property
-    def units(self) -> Any:
-        """Units of the coordinates."""
-        return 1.0 if self.target_scale is None else self.target_scale.scale
+    def dual_coef_(self) -> Array:
+        """Dual variables, (n,) or (n, p)."""
+        duals = self.model_.duals.coef
+        return duals[:, 0] if self.model_.outputs.is_flat else duals
+
+    @property
+    def center_(self) -> np.ndarray | None:
+        """The centre of the outputs, ``None`` if they are neither centred nor scaled."""
+        moments = self.model_.codec.moments
+        return None if moments is None else moments.center
+
+    @property
+    def scale_(self) -> np.ndarray | None:
+        """The scales of the outputs, ``None`` if they are neither centred nor scaled."""
+        moments = self.model_.codec.moments
+        return None if moments is None else moments.scale
 
 
-class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class OperatorKernelRegressor(VectorRegressor):
     r"""Regression in the space of an operator-valued kernel, with a convex loss and a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \ell(y_i - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
@@ -146,22 +191,17 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
     (True, 5)
     """
 
-    _expansion: KernelExpansion
-    center_: Any
-    scale_: Any
-    representation_: Representation
-
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        operator: Any = None,
-        loss: Any = "square",
+        kernel: KernelLike = "gaussian",
+        operator: OperatorLike = None,
+        loss: Loss | str = "square",
         lam: float = 1e-3,
-        solver: Any = "auto",
+        solver: Solver | str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
-        representation: Representation | None = None,
-        approximation: Any = None,
+        representation: Representation | str | None = None,
+        approximation: Approximation | None = None,
         center: bool | str = False,
         scale: bool | str = False,
         certificate: str = "approximate",
@@ -179,7 +219,6 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         self.scale = scale
         self.certificate = certificate
 
-    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 
@@ -198,122 +237,14 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin,
         self : OperatorKernelRegressor
             The fitted model.
         """
-        settings = self._settings()
         if is_chunked(X):
-            kernel = as_operator_kernel(self.kernel, self.operator).validate()
-            fit_chunks(self, X, y, sample_weight, kernel, settings)
-            return self
-        encoding = partial(self._encode, X, y, sample_weight, settings)
-        return self._expose(*fit_refined(encoding, settings))
+            return self._become(fit_chunks(copy(self), self._spec(), X, y, sample_weight))
+        return self._learned(X, y, sample_weight)
 
-    def predict(self, X: Array) -> Array:
-        """Predict outputs.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-            Inputs, or their Gram matrix with the training inputs, shape (m, n).
-
-        Returns
-        -------
-        y : array of shape (m,) or (m, p)
-            Predictions.
-        """
-        if is_chunked(X):
-            check_is_fitted(self)
-            return predict_chunks(self, X)
-        X = new_inputs(self, X)
-        decoded = self.representation_.decode(self._expansion.predict_coordinates(X))
-        if self.center_ is not None:
-            decoded = TargetScale(self.center_, self.scale_).decode(decoded)
-        decoded = namespace(X).astype(decoded, X.dtype, copy=False)
-        return decoded[:, 0] if self._is_flat else decoded
-
-    def gradient(self, X: Array, almost_everywhere: bool = False) -> Array:
-        """Return the derivatives of the predictions with respect to the columns of X.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-            Input vectors.
-        almost_everywhere : bool, default=False
-            Whether to accept ``Laplacian`` and ``Matern(nu=0.5)``, whose derivative jumps at training inputs; there,
-            the mean of both sides is returned. By default such a kernel raises an error, as does any other kernel
-            without a derivative.
-
-        Returns
-        -------
-        gradient : array of shape (m, d) or (m, p, d)
-            The derivatives, in units of the outputs per unit of the inputs.
-        """
-        X = new_inputs(self, X)
-        xp = namespace(X)
-        found = expansion_gradient(self._expansion, X, almost_everywhere=almost_everywhere)
-        m, p, d = found.shape
-        rows = self.representation_.decode(xp.reshape(xp.permute_dims(found, (0, 2, 1)), (m * d, p)))
-        if self.scale_ is not None:
-            rows = rows * as_like(self.scale_, rows)
-        decoded = xp.permute_dims(xp.reshape(rows, (m, d, -1)), (0, 2, 1))
-        decoded = xp.astype(decoded, X.dtype, copy=False)
-        return decoded[:, 0, :] if self._is_flat else decoded
-
-    def _settings(self) -> DualSettings:
-        return DualSettings.of(self, self.loss)
-
-    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
-        return self.set_params(loss=clone(loss), lam=lam)
-
-    def _encode(
-        self, X: Any, y: Any, sample_weight: Array | None, settings: DualSettings, double: bool = False
-    ) -> _Encoded:
-        """Return checked data in coordinates."""
-        kernel = as_operator_kernel(self.kernel, self.operator).validate()
-        X, y = training_vectors(self, X, y, double, takes_sparse=True)
-        if hasattr(self, "feature_names_in_"):
-            kernel = kernel.named(self.feature_names_in_)
-        given = "euclidean" if self.representation is None else self.representation
-        representation: Representation = part_of(given, representation_room, "representation", Representation)
-        if representation.validate().is_functional:
-            raise IncompatibleError(f"{representation!r} is for curves. Use FunctionalRegressor.")
-        target_scale = self._target_scale_of(y, sample_weight, representation)
-        outputs = y if target_scale is None else target_scale.encode(y[:, None] if y.ndim == 1 else y)
-        training_set = encode(X, outputs, kernel, representation, settings, sample_weight)
-        return _Encoded(training_set, y.ndim == 1, target_scale)
-
-    def _target_scale_of(self, y: Array, sample_weight: Array | None, representation: Any) -> TargetScale | None:
-        """Return the centre and the scales of the outputs; ``None`` if neither is requested."""
-        options = {"center": self.center, "scale": self.scale}
-        for name, value in options.items():
-            check_parameter(type(self).__name__, name, value, Options((False, True, "robust")))
-        if not any(options.values()):
-            return None
-        if not isinstance(representation, Euclidean):
-            raise IncompatibleError(
-                f"center and scale are for vector outputs. Got {representation!r}. Use center=False and scale=False."
-            )
-        counts = sample_counts(sample_weight, y)
-        Y = host(y[:, None] if y.ndim == 1 else y)[counts > 0]
-        of = {name: standardized_targets(Y, counts[counts > 0], robust=options[name] == "robust") for name in options}
-        zeros, ones = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
-        center = of["center"].center if self.center else zeros
-        return TargetScale(center, of["scale"].scale if self.scale else ones)
-
-    def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
-        """Set the fitted attributes."""
-        expose(self, fitted)
-        self._is_flat = encoded.is_flat
-        self.center_ = None if encoded.target_scale is None else encoded.target_scale.center
-        self.scale_ = None if encoded.target_scale is None else encoded.target_scale.scale
-        if self._is_flat:
-            self.dual_coef_ = fitted.duals.coef[:, 0]
-        return self
+    def _task(self, **form: Any) -> Vectors:
+        return Vectors(self.kernel, self.operator, self.representation, self.center, self.scale)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        try:
-            tags.regressor_tags.poor_score = not self._settings().loss.fits_targets
-            tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise
-        except (TypeError, ValueError):
-            pass  # fit raises the error, with its message
+        tags.regressor_tags.poor_score = not fits_targets(self.loss)
         return tags

@@ -11,6 +11,7 @@ from fenchel.kernels import (
     invariant,
     multiple,
     operators,
+    parameters,
     projected,
     rational,
     scalar,
@@ -29,6 +30,7 @@ from fenchel.kernels.functional import *  # noqa: F403
 from fenchel.kernels.invariant import *  # noqa: F403
 from fenchel.kernels.multiple import *  # noqa: F403
 from fenchel.kernels.operators import *  # noqa: F403
+from fenchel.kernels.parameters import *  # noqa: F403
 from fenchel.kernels.projected import *  # noqa: F403
 from fenchel.kernels.rational import *  # noqa: F403
 from fenchel.kernels.scalar import *  # noqa: F403
@@ -47,6 +49,7 @@ __all__ = [
     *invariant.__all__,
     *multiple.__all__,
     *operators.__all__,
+    *parameters.__all__,
     *rational.__all__,
     *projected.__all__,
     *scalar.__all__,

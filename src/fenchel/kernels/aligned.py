@@ -83,13 +83,13 @@ class Aligned(OperatorKernel):
 
     def bind(self, X: Array, representation: OutputSpace) -> Any:
         """Return the kernel bound to the sample's directions."""
-        directions = representation.targets_
+        directions = representation.targets
         n, p = directions.shape
         if self.pairs:
             directions = namespace(directions).reshape(directions[:, None, :] + directions[None, :, :], (n * n, p))
         directions = directions * self._root_weights(directions)
         kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
-        resolved = [as_scalar_kernel(kernel).resolve(X, representation.weights_) for kernel in kernels]
+        resolved = [as_scalar_kernel(kernel).resolve(X, representation.weights) for kernel in kernels]
         if self.anchored:
             if len(resolved) > 1:
                 raise ValueError("An anchored Aligned kernel takes a single scalar kernel. Got a list of several.")

@@ -132,11 +132,19 @@ class ScalarKernel(Component, ABC):
 
 
 class OutputSpace(Protocol):
-    """The interface that operators and kernels need from a representation of the outputs."""
+    """The interface that operators and kernels need from the space of the outputs, as in ``CoordinateSpace``."""
 
-    targets_: Array
-    weights_: Array | None
-    is_functional: ClassVar[bool]
+    @property
+    def targets(self) -> Array:
+        """Coordinates of the training outputs, (n, p)."""
+
+    @property
+    def weights(self) -> Array | None:
+        """Sample weights, (n,)."""
+
+    @property
+    def is_functional(self) -> bool:
+        """Whether outputs are curves."""
 
     def congruence(self, matrix: Array) -> Array:
         """Return the operator with this matrix on the raw outputs in coordinates, (p, p)."""

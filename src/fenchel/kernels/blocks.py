@@ -60,7 +60,7 @@ class Blocks(OperatorKernel):
             raise TypeError(
                 f"The 'function' parameter of Blocks must be a callable (X, Z) -> blocks. Got {self.function!r}."
             )
-        return BoundBlocks(self.function, representation, self.tensor)
+        return BoundBlocks(self.function, representation.targets, self.tensor)
 
     @property
     def is_pairwise(self) -> bool:
@@ -78,14 +78,14 @@ class BoundBlocks:
     """Operator-valued kernel whose blocks are expressed in coordinates."""
 
     function: Callable[[Array, Array], Array]
-    representation: OutputSpace
+    targets: Array
     tensor: bool
 
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the Gram operator made of the blocks."""
         is_sample = Z is None
         Z = X if Z is None else Z
-        targets = self.representation.targets_
+        targets = self.targets
         blocks = as_like(self.function(X, Z), targets)
         size = targets.shape[0] if self.tensor else targets.shape[1]
         wanted = (X.shape[0], Z.shape[0], size, size)

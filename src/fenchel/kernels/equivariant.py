@@ -90,7 +90,7 @@ class Equivariant(OperatorKernel):
         kernel = Matern(nu=2.5) if self.kernel is None else self.kernel
         if not isinstance(kernel, ScalarKernel) or kernel.is_pairwise:
             raise TypeError(f"The 'kernel' parameter of Equivariant must be a ScalarKernel on points. Got {kernel!r}.")
-        p = representation.targets_.shape[1]
+        p = representation.targets.shape[1]
         if X.ndim not in (2, 3) or X.shape[1] % p:
             raise ValueError(
                 f"Equivariant needs signals with as many points as the outputs, or a multiple. Got inputs of shape "

@@ -182,7 +182,7 @@ class SeparableSum(OperatorKernel):
             raise ValueError("The 'terms' parameter of SeparableSum must hold at least one Separable kernel. Got none.")
         terms: list[tuple[ScalarKernel, Array | None]] = []
         for term in self.terms:
-            kernel = as_scalar_kernel(term.kernel).resolve(X, representation.weights_)
+            kernel = as_scalar_kernel(term.kernel).resolve(X, representation.weights)
             terms = _merge(terms, kernel, as_operator(term.operator).matrix(representation))
         return BoundTerms(tuple(terms))
 

@@ -66,7 +66,7 @@ class SquareEquivariant(OperatorKernel):
             raise TypeError(
                 f"The 'kernel' parameter of SquareEquivariant must be a ScalarKernel on points. Got {kernel!r}."
             )
-        p = representation.targets_.shape[1]
+        p = representation.targets.shape[1]
         if X.ndim != 2 or not (_is_square(X.shape[1], self.n_channels) and _is_square(p, self.n_output_channels)):
             raise ValueError(
                 f"SquareEquivariant needs fields on squares, inputs with n_channels={self.n_channels} and outputs with "

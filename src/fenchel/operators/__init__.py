@@ -10,6 +10,7 @@ from fenchel.operators.isotypic import Isotypic
 from fenchel.operators.kronecker import Kronecker, entries, kronecker
 from fenchel.operators.operator import Operator, ScalarOperator, is_thin, scaled, width
 from fenchel.operators.output import Output
+from fenchel.operators.remembered import Remembered
 from fenchel.operators.rotation import Rotation, rotation_of
 from fenchel.operators.streamed import Streamed, streamed
 from fenchel.operators.sum import Sum
@@ -27,6 +28,7 @@ __all__ = [
     "Kronecker",
     "Operator",
     "Output",
+    "Remembered",
     "Rotation",
     "ScalarOperator",
     "Streamed",

@@ -3,6 +3,7 @@
 from fenchel.representations import basis, eigenbasis, euclidean, gram_factor, kernel_outputs, spline_grid
 from fenchel.representations.base import Representation
 from fenchel.representations.basis import *  # noqa: F403
+from fenchel.representations.coordinates import Coordinates, CoordinateSpace
 from fenchel.representations.curves import CurveRepresentation
 from fenchel.representations.eigenbasis import *  # noqa: F403
 from fenchel.representations.euclidean import *  # noqa: F403
@@ -17,6 +18,8 @@ __all__ = [
     *gram_factor.__all__,
     *kernel_outputs.__all__,
     *spline_grid.__all__,
+    "CoordinateSpace",
+    "Coordinates",
     "CurveRepresentation",
     "Representation",
 ]

@@ -7,6 +7,7 @@ from fenchel._array import Array, Index, Outputs, namespace
 from fenchel._component import Component
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.base import OutputOperator
+from fenchel.representations.coordinates import Coordinates
 
 __all__ = ["Representation"]
 
@@ -14,33 +15,33 @@ __all__ = ["Representation"]
 class Representation(Component, ABC):
     """Representation of outputs by coordinates whose Euclidean product is the inner product of the output space.
 
-    After ``fit`` the coordinates of the training outputs are ``targets_``, shape (n, p).
+    ``learn`` returns the coordinates of the training outputs; a fitted representation holds none of them, unless its
+    basis is made of training outputs.
     """
 
     has_points: ClassVar[bool] = False  # whether coordinates are meaningful values, so the basis must not be rotated
     is_functional: ClassVar[bool] = False  # outputs are curves
-    point_scale: Array | None = None  # square roots of the weights, if coordinates are values at weighted points
-    observed_: Array | None = None  # (n, p), 0 for missing coordinates of the training outputs
-    row_scale_: Array | None = None  # (n, 1), a factor of the coordinates of each training output
-
-    targets_: Array
-    weights_: Array | None
 
     @abstractmethod
-    def encode(self, Y: Outputs) -> Array:
-        """Return the coordinates of the outputs, shape (n, p)."""
+    def encode(self, Y: Outputs) -> Coordinates:
+        """Return outputs in coordinates."""
 
     @abstractmethod
-    def decode(self, coordinates: Array) -> Outputs:
-        """Return the elements of the output space with these coordinates."""
+    def decode(self, rows: Array) -> Outputs:
+        """Return the elements of the output space with these coordinates, (n, p)."""
+
+    def learn(
+        self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None
+    ) -> Coordinates:
+        """Learn the basis from the training outputs, and return them in coordinates.
+
+        ``weights`` (n,) are sample weights; ``operator`` is the output operator, which may determine the basis.
+        """
+        return self.encode(Y)
 
     def fit(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Self:
-        """Learn the coordinates from the training outputs; ``weights`` (n,) are sample weights.
-
-        ``operator`` is the output operator, which may determine the basis.
-        """
-        self.weights_ = weights
-        self.targets_ = self.encode(Y)
+        """Learn the basis from the training outputs; see ``learn``."""
+        self.learn(Y, weights, operator)
         return self
 
     def take(self, Y: Outputs, index: Index) -> Outputs:
@@ -57,10 +58,3 @@ class Representation(Component, ABC):
     def congruence_diagonal(self, values: Array) -> Array:
         """Return the operator with this diagonal on the raw outputs in coordinates, (p,) or (p, p)."""
         return self.congruence(values)
-
-    def covariance(self) -> Array:
-        """Return the second moment of the training outputs in coordinates, (p, p)."""
-        xp = namespace(self.targets_)
-        if self.weights_ is None:
-            return self.targets_.T @ self.targets_ / self.targets_.shape[0]
-        return (self.targets_ * self.weights_[:, None]).T @ self.targets_ / float(xp.sum(self.weights_))

@@ -13,6 +13,7 @@ from fenchel._check import Interval, Options
 from fenchel.datasets.functional import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import IntegralOperator
+from fenchel.representations.coordinates import Coordinates
 from fenchel.representations.curves import CurveRepresentation
 
 __all__ = ["Basis", "Fourier"]
@@ -54,13 +55,13 @@ class _OnBasis(CurveRepresentation, ABC):
         coupling = np.eye(self.n_channels_) if operator is None else operator.coupling(self.n_channels_)
         return as_like(np.kron(matrix, coupling), self._scale)
 
-    def encode(self, Y: Curves) -> Array:
+    def encode(self, Y: Curves) -> Coordinates:
         """Return the coefficients in the orthonormal basis."""
-        return (self._flat(Y) * self._scale**2) @ self._basis
+        return Coordinates((self._complete(Y) * self._scale**2) @ self._basis)
 
-    def decode(self, coordinates: Array) -> Array:
+    def decode(self, rows: Array) -> Array:
         """Return the values at the points of the grid."""
-        return self.shaped(coordinates @ self._basis.T)
+        return self.shaped(rows @ self._basis.T)
 
     def integral(self, operator: IntegralOperator | None) -> Array:
         """Return the operator with the chosen eigenvalues, or an integral operator restricted to the span."""

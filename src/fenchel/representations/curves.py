@@ -13,6 +13,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import IntegralOperator
 from fenchel.quadrature import trapezoid_weights
 from fenchel.representations.base import Representation
+from fenchel.representations.coordinates import Coordinates
 
 __all__ = ["CurveRepresentation"]
 
@@ -48,17 +49,19 @@ class CurveRepresentation(Representation, ABC):
                 )
         return super().validate()
 
-    def fit(self, Y: Outputs, weights: Array | None = None, operator: IntegralOperator | None = None) -> Self:
-        """Learn grid, weights and coordinates from the training curves; ``weights`` (n,) are sample weights."""
+    def learn(
+        self, Y: Outputs, weights: Array | None = None, operator: IntegralOperator | None = None
+    ) -> Coordinates:
+        """Learn grid and basis from the training curves, and return them in coordinates."""
         curves = as_curves(Y)
-        self.weights_ = weights
         self.grid_ = curves.grid
         self.n_channels_ = 1 if curves.values.ndim == 2 else int(curves.values.shape[2])
         self._has_channels = curves.values.ndim == 3
         self._scale = as_like(np.repeat(np.sqrt(self._quadrature_weights()), self.n_channels_), curves.values)
         self._learn(operator)
-        self._set_targets(curves)
-        return self
+        coordinates = self.encode(curves)
+        self.representation_error_ = self._lost(curves, coordinates)
+        return coordinates
 
     @abstractmethod
     def integral(self, operator: IntegralOperator) -> Array:
@@ -74,18 +77,21 @@ class CurveRepresentation(Representation, ABC):
     def _learn(self, operator: IntegralOperator | None) -> None:
         """Learn what the coordinates need besides the grid."""
 
-    def _set_targets(self, curves: Curves) -> None:
-        """Set the coordinates of the training curves, and the representation error."""
+    def _lost(self, curves: Curves, coordinates: Coordinates) -> float:
+        """Return the share of the squared norm of the training curves that their coordinates miss."""
+        whole = self._flat(curves) * self._scale
+        total = float(namespace(whole).sum(whole**2))
+        kept = float(namespace(whole).sum(coordinates.rows**2))
+        return max(0.0, 1 - kept / total) if total > 0 else 0.0
+
+    def _complete(self, curves: Curves) -> Array:
+        """Return the values as rows (n, points × channels); raise if some are missing."""
         if not curves.is_complete:
             raise IncompatibleError(
                 f"{type(self).__name__} needs curves that are observed at every point of the grid; these have gaps. "
                 "Use representation='spline', which needs no interpolation."
             )
-        self.targets_ = self.encode(curves)
-        whole = self._flat(curves) * self._scale
-        total = float(namespace(whole).sum(whole**2))
-        kept = float(namespace(whole).sum(self.targets_**2))
-        self.representation_error_ = max(0.0, 1 - kept / total) if total > 0 else 0.0
+        return self._flat(curves)
 
     def take(self, Y: Curves, index: Index) -> Curves:
         """Return the selected curves."""

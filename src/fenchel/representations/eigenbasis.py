@@ -9,6 +9,7 @@ from fenchel._check import Interval, Options
 from fenchel.datasets.functional import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import IntegralOperator
+from fenchel.representations.coordinates import Coordinates
 from fenchel.representations.curves import QUADRATURES, CurveRepresentation
 
 __all__ = ["Eigen"]
@@ -93,13 +94,13 @@ class Eigen(CurveRepresentation):
             )
         return int(self.n_components)
 
-    def encode(self, Y: Curves) -> Array:
+    def encode(self, Y: Curves) -> Coordinates:
         """Return the coefficients."""
-        return (self._flat(Y) * self._scale) @ self._vectors
+        return Coordinates((self._complete(Y) * self._scale) @ self._vectors)
 
-    def decode(self, coordinates: Array) -> Array:
+    def decode(self, rows: Array) -> Array:
         """Return the values at the points of the grid."""
-        return self.shaped(coordinates @ self._vectors.T / self._scale)
+        return self.shaped(rows @ self._vectors.T / self._scale)
 
     def integral(self, operator: IntegralOperator) -> Array:
         """Return the eigenvalues."""

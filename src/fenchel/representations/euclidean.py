@@ -1,7 +1,9 @@
 """Representation of vector outputs."""
 
-from fenchel._array import Array, as_like
+from fenchel._array import Array
+from fenchel.kernels.base import OutputOperator
 from fenchel.representations.base import Representation
+from fenchel.representations.coordinates import Coordinates
 
 __all__ = ["Euclidean"]
 
@@ -13,24 +15,31 @@ class Euclidean(Representation):
     --------
     >>> import numpy as np
     >>> from fenchel.representations import Euclidean
-    >>> Euclidean().fit(np.array([[1.0, 2.0]])).targets_
+    >>> Euclidean().learn(np.array([[1.0, 2.0]])).rows
     array([[1., 2.]])
     """
 
     has_points = True
 
-    def encode(self, Y: Array) -> Array:
-        """Return Y, as a column if it is one-dimensional."""
-        return Y[:, None] if Y.ndim == 1 else Y
-
-    def decode(self, coordinates: Array) -> Array:
-        """Return the coordinates."""
+    def learn(self, Y: Array, weights: Array | None = None, operator: OutputOperator | None = None) -> Coordinates:
+        """Learn the number of outputs."""
+        coordinates = self.encode(Y)
+        self.n_outputs_ = coordinates.width
         return coordinates
+
+    def encode(self, Y: Array) -> Coordinates:
+        """Return Y, as a column if it is one-dimensional, with NaN masked."""
+        return Coordinates.of(Y[:, None] if Y.ndim == 1 else Y)
+
+    def decode(self, rows: Array) -> Array:
+        """Return the coordinates."""
+        return rows
 
     def congruence(self, matrix: Array) -> Array:
         """Return the matrix after checking its size."""
-        p = self.targets_.shape[1]
-        if matrix.shape[0] != p:
-            shape = tuple(matrix.shape)
-            raise ValueError(f"The operator must act on the {p} output columns of Y. Got one of shape {shape} instead.")
-        return as_like(matrix, self.targets_)
+        if matrix.shape[0] != self.n_outputs_:
+            raise ValueError(
+                f"The operator must act on the {self.n_outputs_} output columns of Y. Got one of shape "
+                f"{tuple(matrix.shape)} instead."
+            )
+        return matrix

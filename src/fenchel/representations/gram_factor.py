@@ -1,12 +1,13 @@
 """Representation of outputs known only by their Gram matrix."""
 
 import math
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from fenchel._array import Array, Index, Outputs, eps, namespace
 from fenchel._check import Interval, Options, check_array, check_psd
 from fenchel.kernels.base import OutputOperator
 from fenchel.representations.base import Representation
+from fenchel.representations.coordinates import Coordinates
 
 __all__ = ["GramFactor"]
 
@@ -56,7 +57,9 @@ class GramFactor(Representation):
     def __init__(self, rtol: float | None = None) -> None:
         self.rtol = rtol
 
-    def fit(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Self:
+    def learn(
+        self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None
+    ) -> Coordinates:
         """Factor the Gram matrix of the outputs."""
         K = check_psd(check_array(Y, "The output Gram matrix"), "The output Gram matrix", self.rtol or 0.0)
         xp = namespace(K)
@@ -67,19 +70,18 @@ class GramFactor(Representation):
         first = min(first, K.shape[0] - 1)  # keep one column even if every output is zero
         values = xp.clip(xp.flip(values[first:]), min=0.0)
         self.targets_ = xp.flip(vectors[:, first:], axis=1) * xp.sqrt(values)
-        self.weights_ = weights
         self.n_components_ = int(self.targets_.shape[1])
         self._inverse_values = xp.where(values > 0, 1 / xp.where(values > 0, values, math.inf), 0 * values)
-        return self
+        return Coordinates(self.targets_)
 
     def take(self, Y: Outputs, index: Index) -> Outputs:
         """Return the Gram matrix of the selected samples."""
         xp = namespace(Y)
         return xp.take(xp.take(Y, index, axis=0), index, axis=1)
 
-    def encode(self, Y: Outputs) -> Array:
+    def encode(self, Y: Outputs) -> Coordinates:
         """Return the coordinates of outputs given by their inner products with the training outputs, shape (m, n)."""
-        return (Y @ self.targets_) * self._inverse_values
+        return Coordinates((Y @ self.targets_) * self._inverse_values)
 
     def weights(self, coordinates: Array) -> Array:
         """Return the weights (m, n) of the training outputs in elements with these coordinates."""

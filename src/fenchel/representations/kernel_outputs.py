@@ -1,7 +1,7 @@
 """Representation of outputs of any kind in the feature space of a kernel."""
 
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
 from fenchel.kernels.base import OutputOperator, ScalarKernel
 from fenchel.representations.base import Representation
+from fenchel.representations.coordinates import Coordinates
 from fenchel.representations.gram_factor import GramFactor
 
 __all__ = ["KernelOutputs"]
@@ -54,9 +55,9 @@ class _Pivots:
         if not np.linalg.norm(left.astype(np.float64)) <= max(_LEFT, 64 * rtol) * len(K) ** 0.5 * size:
             check_psd(K, "The output Gram matrix", given)
 
-    def encode(self, products: np.ndarray) -> np.ndarray:
+    def encode(self, products: np.ndarray) -> Coordinates:
         """Return the coordinates of outputs given by their inner products with the pivots, (m, r)."""
-        return triangular_solve(self._lower, products.T).T
+        return Coordinates(triangular_solve(self._lower, products.T).T)
 
     def weights(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the weights (m, r) of the pivots in elements with these coordinates."""
@@ -110,7 +111,7 @@ class KernelOutputs(Representation):
     >>> from fenchel.representations import KernelOutputs
     >>> Y = np.array([[0.0], [1.0], [2.0]])
     >>> representation = KernelOutputs(Gaussian(1.0)).fit(Y)
-    >>> coordinates = representation.encode(Y)
+    >>> coordinates = representation.encode(Y).rows
     >>> bool(np.allclose(coordinates @ coordinates.T, Gaussian(1.0)(Y)))
     True
     """
@@ -127,12 +128,13 @@ class KernelOutputs(Representation):
         self.center = center
         self.approximation = approximation
 
-    def fit(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Self:
+    def learn(
+        self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None
+    ) -> Coordinates:
         """Compute the coordinates of the training outputs."""
-        self.weights_ = weights
         self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y, weights)
         self.outputs_ = Y
-        self._feature_kernel = self.kernel_ if self.approximation is None else self._approximated(self.approximation)
+        self._feature_kernel = self.kernel_ if self.approximation is None else self._approximated(weights)
         features = self._feature_kernel.features(Y)
         self._factor: _Pivots | GramFactor | None = None
         if features is None:
@@ -148,16 +150,17 @@ class KernelOutputs(Representation):
         mean = (counts[None, :] @ features) / xp.sum(counts)
         self.mean_ = mean if self.center else 0 * mean
         self.targets_ = features - self.mean_ if self.center else features
-        return self
+        return Coordinates(self.targets_)
 
-    def _approximated(self, approximation: Approximation) -> ScalarKernel:
+    def _approximated(self, weights: Array | None) -> ScalarKernel:
         """Return the kernel of the features that approximate the outputs."""
+        approximation = cast(Approximation, self.approximation)
         if self.is_pairwise or approximation.n_components == "auto":
             raise IncompatibleError(
                 f"{approximation!r} cannot approximate {self.kernel_!r} of the outputs. Use a kernel on the outputs "
                 "themselves and a number of components, such as Nystrom(500)."
             )
-        return approximation.approximate(self.kernel_, self.outputs_, self.weights_)
+        return approximation.approximate(self.kernel_, self.outputs_, weights)
 
     def _lost(self, features: Array) -> float:
         """Return the share of the squared norm of the outputs that their features miss."""
@@ -180,11 +183,11 @@ class KernelOutputs(Representation):
         kernel = as_scalar_kernel(self.kernel)
         return GramFactor().take(Y, index) if kernel.is_pairwise else namespace(Y).take(Y, index, axis=0)
 
-    def encode(self, Y: Outputs) -> Array:
+    def encode(self, Y: Outputs) -> Coordinates:
         """Return the coordinates of the projections of outputs on the span of the training outputs."""
         Y = self.own(Y)
         if self._factor is None:
-            return self._features(Y)
+            return Coordinates(self._features(Y))
         return self._factor.encode(self._values(Y))
 
     def decode(self, coordinates: Array) -> Array:

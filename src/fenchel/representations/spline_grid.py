@@ -5,9 +5,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fenchel._array import Array, as_like, namespace
+from fenchel._array import Array, as_like
 from fenchel.datasets.functional import Curves
 from fenchel.kernels import IntegralOperator
+from fenchel.representations.coordinates import Coordinates
 from fenchel.representations.curves import CurveRepresentation
 
 __all__ = ["Spline"]
@@ -29,12 +30,6 @@ class Spline(CurveRepresentation):
 
     Attributes
     ----------
-    targets_ : array of shape (n, points × channels)
-        Coordinates of the training curves; zero where a curve was not observed.
-    observed_ : array of shape (n, points × channels) or None
-        1 where a curve was observed, else 0; ``None`` if no value is missing.
-    row_scale_ : array of shape (n, 1) or None
-        Factor of each curve's coordinates; ``None`` if no value is missing.
     representation_error_ : float
         Always 0: point values are represented exactly.
 
@@ -69,28 +64,16 @@ class Spline(CurveRepresentation):
         """Return instances that the contract tests run on."""
         return [cls(), cls("mean"), cls("monte_carlo")]
 
-    def _set_targets(self, curves: Curves) -> None:
-        xp, values = namespace(curves.values), self._flat(curves)
-        self.representation_error_ = 0.0
-        self.row_scale_ = self.observed_ = None
-        self.point_scale = self._scale
-        if curves.is_complete:
-            self.targets_ = values * self._scale
-            return
-        seen = xp.astype(~xp.isnan(values), values.dtype)
-        squares = self._scale**2
-        self.observed_ = seen
-        self.row_scale_ = xp.sqrt(xp.sum(squares) / xp.sum(seen * squares, axis=1, keepdims=True))
-        self.point_scale = seen * self._scale * self.row_scale_
-        self.targets_ = xp.where(seen > 0, values, xp.zeros_like(values)) * self.point_scale
+    def encode(self, Y: Curves) -> Coordinates:
+        """Return the values times the square roots of the weights, zero where a curve was not observed."""
+        return Coordinates.of(self._flat(Y), self._scale)
 
-    def encode(self, Y: Curves) -> Array:
-        """Return the values times the square roots of the weights."""
-        return self._flat(Y) * self._scale
+    def _lost(self, curves: Curves, coordinates: Coordinates) -> float:
+        return 0.0  # points that were not observed are not lost
 
-    def decode(self, coordinates: Array) -> Array:
+    def decode(self, rows: Array) -> Array:
         """Return the values at the points of the grid."""
-        return self.shaped(coordinates / self._scale)
+        return self.shaped(rows / self._scale)
 
     def integral(self, operator: IntegralOperator) -> Array:
         """Return the kernel at pairs of points, multiplied on both sides by the square roots of the weights."""

@@ -1,14 +1,14 @@
 """Warnings about kernels and losses whose scale does not fit the data, and about uninformative data."""
 
-from typing import Any
-
 import numpy as np
 
 from fenchel._array import Array, as_index, host, is_numpy, namespace
-from fenchel.estimators.training_set import TrainingSet
-from fenchel.estimators.validation import warn_user
-from fenchel.exceptions import DataWarning, ScaleWarning
+from fenchel.exceptions import DataWarning, ScaleWarning, warn_user
+from fenchel.kernels import ScalarKernel
+from fenchel.kernels.separable import BoundTerms
 from fenchel.losses import Loss
+from fenchel.model.training_set import TrainingSet
+from fenchel.operators import ScalarOperator
 
 __all__ = [
     "far_inputs",
@@ -60,7 +60,7 @@ def warn_of_kernel(training_set: TrainingSet) -> None:
         )
 
 
-def warn_of_clipping(loss: Loss, scores: Any) -> None:
+def warn_of_clipping(loss: Loss, scores: Array | None) -> None:
     """Warn if nearly all samples are clipped by a loss that is quadratic near zero."""
     if scores is None or loss.pointwise or not loss.curvature > 0 or scores.shape[0] < _FEWEST:
         return  # with p = 1 single values are clipped, and a sample with one clipped value scores 1
@@ -77,14 +77,14 @@ def warn_of_clipping(loss: Loss, scores: Any) -> None:
 
 def warn_of_duplicates(training_set: TrainingSet) -> None:
     """Warn if samples with the same inputs have outputs that differ by more than half of all variance."""
-    n, X, targets = training_set.n_samples, training_set.X, training_set.targets
+    n, X, targets = training_set.n_samples, training_set.X, training_set.targets.rows
     is_unit_vectors = targets.shape[1] >= n  # such as the targets of the loss trick, which always differ
     if n < _FEWEST or not is_numpy(X) or training_set.is_pairwise or is_unit_vectors:
         return
     _, group = np.unique([hash(row.tobytes()) for row in X], return_inverse=True)
     if np.max(group) == n - 1:
         return
-    counts, values = training_set.counts, host(targets).astype(np.float64)
+    counts, values = training_set.sample.counts, host(targets).astype(np.float64)
     means = np.zeros((np.max(group) + 1, values.shape[1]))
     np.add.at(means, group, counts[:, None] * values)
     within = values - (means / np.bincount(group, counts)[:, None])[group]
@@ -101,7 +101,7 @@ def warn_of_duplicates(training_set: TrainingSet) -> None:
         )
 
 
-def far_inputs(scalar: Any, gram: Any, X: Array, Z: Array) -> np.ndarray:
+def far_inputs(scalar: ScalarKernel, gram: ScalarOperator, X: Array, Z: Array) -> np.ndarray:
     """Return a mask of the inputs X whose kernel values with all training inputs Z nearly vanish.
 
     ``gram`` is the Gram operator of X and Z.
@@ -146,10 +146,9 @@ def warn_of_domain(points: np.ndarray, grid: np.ndarray) -> None:
 
 def _gram_rows(training_set: TrainingSet) -> tuple[np.ndarray, np.ndarray] | None:
     """Return some rows of the Gram matrix of a scalar kernel, and their indices; ``None`` for other kernels."""
-    kernel: Any = training_set.kernel
-    n = training_set.n_samples
-    terms: Any = getattr(kernel, "terms", ())
-    if n < _FEWEST or len(terms) != 1 or not training_set.is_exact:
+    kernel, n = training_set.kernel, training_set.n_samples
+    terms = kernel.terms if isinstance(kernel, BoundTerms) else ()
+    if n < _FEWEST or len(terms) != 1 or training_set.approximation is not None:
         return None
     X, places = training_set.X, np.linspace(0, n - 1, min(n, _ROWS)).astype(int)
     some = namespace(X).take(X, as_index(places, X), axis=0)

@@ -1,14 +1,13 @@
 """Derivatives of predictions with respect to the inputs."""
 
-from typing import Any
-
 from fenchel._array import Array, as_like, device, joined, namespace
 from fenchel._sparse import is_sparse
-from fenchel.estimators.fitted_dual import KernelExpansion
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel
 from fenchel.kernels._values import row_blocks
 from fenchel.kernels.kinks import almost_everywhere as without_kinks
+from fenchel.kernels.separable import BoundTerms
+from fenchel.model.expansion import KernelExpansion
 
 __all__ = ["expansion_gradient"]
 
@@ -22,7 +21,7 @@ def expansion_gradient(
 
     ``matrix`` (p, points) includes the output operator, as for ``KernelExpansion.evaluate``.
     """
-    terms = getattr(expansion.kernel, "terms", None)
+    terms = expansion.kernel.terms if isinstance(expansion.kernel, BoundTerms) else None
     if terms is None or is_sparse(X) or X.ndim != 2:
         raise IncompatibleError(
             f"Gradients need a scalar kernel of dense vectors, shape (n, d), times an operator. Got X of shape "
@@ -58,7 +57,7 @@ def _gradient(kernel: ScalarKernel, X: Array, Z: Array | None, coef: Array) -> A
     return namespace(X).permute_dims(found, (1, 0, 2))
 
 
-def _applied(operator: Any, coef: Array, matrix: Array | None) -> Array:
+def _applied(operator: Array | None, coef: Array, matrix: Array | None) -> Array:
     """Apply an output operator (``None``, a diagonal or a matrix) to coefficients."""
     if matrix is not None:
         return coef @ as_like(matrix, coef)

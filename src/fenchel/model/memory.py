@@ -7,8 +7,8 @@ import numpy as np
 from fenchel._array import Array, device
 from fenchel._check import check_memory, free_memory
 from fenchel.approximations import Approximation, Nystrom
-from fenchel.estimators.validation import DualSettings, warn_user
-from fenchel.exceptions import SlowFitWarning
+from fenchel.model.spec import Spec
+from fenchel.exceptions import SlowFitWarning, warn_user
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
 from fenchel.solvers import APGD, Krylov
@@ -26,7 +26,7 @@ _BASES = 3  # number of feature matrices that a preconditioner needs
 _CERTAIN = 3.0
 
 
-def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> None:
+def check_fits(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int = 1) -> None:
     """Raise if the Gram operator, its factorisation and the iterates do not fit in memory."""
     n, copies = X.shape[0], settings.solver.gram_copies
     width = _width(X, kernel, settings)
@@ -45,7 +45,7 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outpu
     check_memory(needed, what, "Fit on a part of the sample", lighter, X)
 
 
-def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outputs: int = 1) -> bool:
+def is_streamed(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int = 1) -> bool:
     """Whether to compute the Gram matrix in tiles: on request, if it does not fit in memory, or if that is faster."""
     n, solver = X.shape[0], settings.solver
     if not _can_stream(X, kernel, settings):
@@ -63,19 +63,19 @@ def is_streamed(X: Array, kernel: OperatorKernel, settings: DualSettings, n_outp
     return str(device(X)).startswith("cpu") and _CERTAIN * seconds < inverses
 
 
-def _can_stream(X: Array, kernel: OperatorKernel, settings: DualSettings) -> bool:
+def _can_stream(X: Array, kernel: OperatorKernel, settings: Spec) -> bool:
     """Whether the estimator and the kernel work without a stored matrix, and the kernel has no explicit features."""
     is_plain = settings.approximation is None and "approximation" in settings.adjustable
     return is_plain and kernel.has_points_only and kernel.width(X) == X.shape[0]
 
 
-def warn_of_time(X: Array, settings: DualSettings, n_outputs: int) -> None:
+def warn_of_time(X: Array, settings: Spec, n_outputs: int) -> None:
     """Warn about a fit without a stored matrix that was not requested, if it is estimated to exceed a minute."""
     if str(device(X)).startswith("cpu"):
         warn_if_slow(X.shape[0], settings, n_outputs)
 
 
-def warn_if_slow(n: int, settings: DualSettings, n_outputs: int, n_threads: int = 1) -> None:
+def warn_if_slow(n: int, settings: Spec, n_outputs: int, n_threads: int = 1) -> None:
     """Warn as ``warn_of_time`` does, for a fit in several threads."""
     minutes = Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds / 60 / n_threads
     if settings.solver.chooses and minutes > 1:
@@ -88,7 +88,7 @@ def warn_if_slow(n: int, settings: DualSettings, n_outputs: int, n_threads: int 
         )
 
 
-def preconditioner(X: Array, settings: DualSettings, n_outputs: int) -> Approximation:
+def preconditioner(X: Array, settings: Spec, n_outputs: int) -> Approximation:
     """Return the features of the preconditioner of an exact solve, as many as the solver uses and memory allows."""
     n, free = X.shape[0], free_memory(X)
     solver = settings.solver if isinstance(settings.solver, Krylov) else Krylov()
@@ -113,7 +113,7 @@ def _room(X: Array, n_outputs: int) -> int:
     return max(10, int(room) // 10 * 10)
 
 
-def _width(X: Array, kernel: OperatorKernel, settings: DualSettings) -> int:
+def _width(X: Array, kernel: OperatorKernel, settings: Spec) -> int:
     width = kernel.width(X)
     return width if settings.approximation is None else min(width, settings.approximation.count(X.shape[0]))
 

@@ -1,0 +1,119 @@
+"""What the estimators of one dual problem have in common: parameters, a task, and after ``fit`` one value, ``model_``."""
+
+from abc import ABC, abstractmethod
+from copy import copy
+from operator import attrgetter
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._array import Array, Outputs
+from fenchel.approximations import Approximation
+from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.kernels import is_pairwise
+from fenchel.losses import Loss
+from fenchel.model.codec import Task
+from fenchel.model.fit import Fit, learn
+from fenchel.model.model import Model
+from fenchel.model.spec import Spec
+from fenchel.representations import Representation
+
+__all__ = ["Fitted", "KernelMachine"]
+
+T = TypeVar("T")
+
+
+class Fitted(Generic[T]):
+    """A fitted attribute, read from a value such as ``model_``; absent before ``fit``, and where the value has none."""
+
+    def __init__(self, path: str, of: str = "model_") -> None:
+        self.of = of
+        self.read = attrgetter(path)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, machine: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, machine: object, owner: type | None = None) -> T: ...
+
+    def __get__(self, machine: object | None, owner: type | None = None) -> Self | T:
+        if machine is None:
+            return self
+        held = vars(machine).get(self.of)
+        value = None if held is None else self.read(held)
+        if value is None:
+            raise AttributeError(f"{type(machine).__name__!r} object has no attribute {self.name!r}")
+        found: T = value
+        return found
+
+
+class KernelMachine(NamedPartsMixin, BaseEstimator, ABC):
+    """An estimator of one dual problem."""
+
+    model_: Model
+    takes_sparse: ClassVar[bool] = False
+    loss_argument: ClassVar[str] = "loss"  # name of the parameter that holds the loss
+
+    dual_coef_ = Fitted[Array]("duals.coef")
+    support_ = Fitted[np.ndarray]("duals.support")
+    sparsity_ = Fitted[float]("duals.sparsity")
+    outlier_score_ = Fitted[Array]("duals.outlier_score")
+    primal_objective_ = Fitted[float]("record.primal")
+    dual_objective_ = Fitted[float]("record.dual")
+    duality_gap_ = Fitted[float]("record.gap")
+    duality_gap_standard_error_ = Fitted[float]("record.standard_error")
+    certificate_ = Fitted[str]("record.kind")
+    n_iter_ = Fitted[int]("record.n_iter")
+    status_ = Fitted[str]("record.status")
+    history_ = Fitted[list[tuple[int, float]]]("record.history")
+    solver_info_ = Fitted[dict[str, object]]("record.solver_info")
+    loss_ = Fitted[Loss]("spec.loss")
+    representation_ = Fitted[Representation]("codec.representation")
+    X_fit_ = Fitted[Array]("expansion.X")
+
+    @property
+    def approximation_(self) -> Approximation | None:
+        """The approximation with the actual number of features."""
+        check_is_fitted(self)
+        return self.model_.approximation
+
+    @abstractmethod
+    def _task(self, **form: Any) -> Task:
+        """Return what kind of data this estimator takes, with its parameters; ``form`` are arguments of ``fit``."""
+
+    def _spec(self) -> Spec:
+        """Return the dual problem and its solver."""
+        return Spec.of(self, getattr(self, self.loss_argument), self.loss_argument)
+
+    def _learned(self, X: Outputs, y: Outputs, sample_weight: Array | None = None, **form: Any) -> Self:
+        """Fit a copy, on which scikit-learn writes the names of X, and become it: a fit that fails changes nothing."""
+        trial, task, spec = copy(self), self._task(**form), self._spec()
+        fit = learn(task, task.sample(trial, X, y, sample_weight), spec)
+        return self._become(trial._kept(fit))
+
+    def _kept(self, fit: Fit) -> Self:
+        """Keep what remains of a fit."""
+        self.model_ = fit.model()
+        return self
+
+    def _become(self, trial: Self) -> Self:
+        vars(self).clear()
+        vars(self).update(vars(trial))
+        return self
+
+    def _read(self, X: Outputs) -> Array:
+        """Return new inputs in the form of the training inputs."""
+        check_is_fitted(self)
+        return self.model_.inputs.read(self, X)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.takes_sparse
+        tags.input_tags.pairwise = is_pairwise(self.kernel)  # type: ignore[attr-defined]  # every machine has a kernel
+        return tags

@@ -1,0 +1,15 @@
+"""Losses as parameters of estimators: what is known before they are parsed."""
+
+from fenchel._component import parts_of
+from fenchel.losses import integral, margin, pnorm, radial
+from fenchel.losses.base import Loss
+
+__all__: list[str] = []
+
+
+def fits_targets(loss: object) -> bool:
+    """Whether a fit with a loss follows the targets themselves, as scores of regressors expect."""
+    if isinstance(loss, str):
+        loss = parts_of((integral, margin, pnorm, radial)).get(loss)
+    is_loss = isinstance(loss, Loss) or (isinstance(loss, type) and issubclass(loss, Loss))
+    return not is_loss or bool(loss.fits_targets)  # type: ignore[union-attr]

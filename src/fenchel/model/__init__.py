@@ -1,0 +1,1 @@
+"""From data to a model: samples, codecs, training sets, fits."""

@@ -1,0 +1,89 @@
+"""What is learned from the outputs of a sample, and the only way back from coordinates to outputs."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from fenchel._array import Array, Outputs, as_like
+from fenchel.kernels import OperatorKernel
+from fenchel.model.sample import Sample
+from fenchel.representations import Coordinates, Representation
+
+__all__ = ["Codec", "Expansion", "Reading", "Task"]
+
+
+class Expansion(Protocol):
+    """The interface of a kernel expansion, or of several at once."""
+
+    def coordinates(self, X: Array) -> Array:
+        """Return the values at checked inputs, in coordinates (m, p)."""
+
+    def evaluate(self, X: Array, matrix: Array) -> Array:
+        """Return the values at checked inputs, times a matrix (p, q) that includes the output operator."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An affine way from images of the kernel to values: ``images @ matrix * scale + shift``."""
+
+    matrix: Array  # (p, q), with the output operator
+    scale: np.ndarray | None = None  # (q,)
+    shift: np.ndarray | None = None  # (q,)
+
+    def of(self, expansion: Expansion, X: Array) -> Array:
+        """Return the values of an expansion at checked inputs, (n, q)."""
+        values = self.scaled(expansion.evaluate(X, self.matrix))
+        return values if self.shift is None else values + as_like(self.shift, values)
+
+    def scaled(self, values: Array) -> Array:
+        """Return values (n, q) times the scale."""
+        return values if self.scale is None else values * as_like(self.scale, values)
+
+
+class Codec(ABC):
+    """What was learned from the outputs of a sample: their centre, scale and coordinates, and the only way back."""
+
+    representation: Representation  # fitted; holds no training outputs unless its basis consists of them
+    grid: np.ndarray | None = None  # points of curves
+
+    @property
+    def units(self) -> float | np.ndarray:
+        """Size of one coordinate in units of the outputs, one number or one for each."""
+        return 1.0
+
+    @abstractmethod
+    def encode(self, y: Outputs) -> Coordinates:
+        """Return checked outputs in coordinates."""
+
+    @abstractmethod
+    def decode(self, rows: Array) -> Array:
+        """Return coordinates (n, p) as outputs, at the points of the training outputs."""
+
+    def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading | None:
+        """Return how an expansion is read at any points; ``None`` means through ``decode``."""
+        return None
+
+    def read(self, expansion: Expansion, X: Array, at: ArrayLike | None = None, derivative: bool = False) -> Array:
+        """Return the values of an expansion at checked inputs."""
+        reading = self.reading(at, derivative)
+        return self.decode(expansion.coordinates(X)) if reading is None else reading.of(expansion, X)
+
+
+class Task(ABC):
+    """A kind of data: how it is checked, what is learned from its outputs, which kernel acts on it."""
+
+    @abstractmethod
+    def sample(self, owner: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None = None) -> Sample:
+        """Return checked data; scikit-learn's attributes of the inputs are set on the owner."""
+
+    @abstractmethod
+    def learn(self, sample: Sample) -> tuple[Codec, Coordinates]:
+        """Return what is learned from the outputs of a sample, and these outputs in coordinates."""
+
+    @abstractmethod
+    def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
+        """Return the kernel, with the names of columns replaced by their positions."""

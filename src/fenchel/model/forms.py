@@ -1,0 +1,232 @@
+"""The forms in which inputs and outputs come: what is accepted, and how predictions go back."""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from fenchel._array import Array, Outputs, as_like, is_host, namespace
+from fenchel._check import check_array, check_finite, outputs_like
+from fenchel._sparse import as_rows, dense, is_sparse
+from fenchel.datasets.functional import Curves, input_curves, is_fdata, is_pairs, to_fdata
+
+__all__ = ["InputForm", "OutputForm"]
+
+
+@dataclass(frozen=True)
+class InputForm:
+    """How inputs came: new ones are checked against it and brought to it."""
+
+    shape: tuple[int, ...]  # of one input
+    names: tuple[str, ...] | None = None  # of columns
+    grid: np.ndarray | None = None  # points of input functions
+    is_sparse: bool = False
+    is_pairwise: bool = False
+    takes_missing: bool = False
+    takes_channels: bool = False  # whether inputs may be curves, (n, m) or (n, m, c)
+    library: str = "numpy"
+
+    @classmethod
+    def learn(
+        cls,
+        owner: BaseEstimator,
+        X: Array,
+        y: Outputs = None,
+        *,
+        takes_sparse: bool = False,
+        takes_channels: bool = False,
+        takes_missing: bool = False,
+        is_pairwise: bool = False,
+        **options: object,
+    ) -> tuple[Array, Outputs, Self]:
+        """Return checked training inputs, outputs, and the form; scikit-learn's attributes are set on the owner.
+
+        Outputs other than ``None`` are checked by scikit-learn together with the inputs, with its ``options``.
+        """
+        X, grid = _function_values(X, None, takes_channels)
+        if is_host(X):
+            options |= {"accept_sparse": "csr" if takes_sparse else False, "allow_nd": takes_channels}
+            data = (X,) if y is None else (X, y)
+            X, *rest = _validated(owner, *data, **options)
+            y = rest[0] if rest else None
+        ndim = (2, 3) if takes_channels else (2,)
+        X = _checked(X, ndim, takes_missing)
+        if not is_host(X):
+            vars(owner)["n_features_in_"] = int(X.shape[1])
+            vars(owner).pop("feature_names_in_", None)
+        if is_pairwise and X.shape[1] != X.shape[0]:
+            raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
+        names = vars(owner).get("feature_names_in_")
+        form = cls(
+            tuple(X.shape[1:]),
+            None if names is None else tuple(names),
+            grid,
+            is_sparse(X),
+            is_pairwise,
+            takes_missing,
+            takes_channels,
+            _library(X),
+        )
+        return X, y, form
+
+    def read(self, owner: BaseEstimator, X: Array) -> Array:
+        """Return new inputs in the form of the training inputs."""
+        X, _ = _function_values(X, self.grid, self.takes_channels)
+        if is_host(X):
+            (X,) = _validated(owner, X, reset=False, accept_sparse="csr", allow_nd=self.takes_channels)
+            if is_sparse(X) != self.is_sparse:
+                X = as_rows(X) if self.is_sparse else dense(X)
+        X = _checked(X, (2, 3) if self.takes_channels else (2,), self.takes_missing)
+        if self.takes_channels and _library(X) != self.library:
+            raise ValueError(
+                f"X must be an array of the library of the training data, {self.library}. Got {_library(X)}."
+            )
+        if tuple(X.shape[1:]) != self.shape:
+            if self.takes_channels:
+                raise ValueError(
+                    f"X has rows of shape {tuple(X.shape[1:])}, but the model was fitted with {self.shape}."
+                )
+            raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.shape[0]}.")
+        return X
+
+
+@dataclass(frozen=True)
+class OutputForm:
+    """How outputs came: predictions go back in the same form."""
+
+    shape: tuple[int, ...] = ()  # of one output; () for numbers
+    labels: Mapping[str, object] = field(default_factory=dict)  # argument and coordinate names of scikit-fda
+    empty: Array = None  # no rows, in the dtype of integer outputs; None for other outputs
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether outputs are numbers, not vectors."""
+        return self.shape == ()
+
+    def wrap(self, values: Array, X: Array) -> Array:
+        """Return vectors (n, p, ...) in the dtype of the inputs, without the axis of outputs if these were numbers."""
+        values = namespace(X).astype(values, X.dtype, copy=False)
+        return values[:, 0] if self.is_flat else values
+
+    def wrap_curves(self, points: np.ndarray, values: Array, rows: Mapping[str, object]) -> Outputs:
+        """Return curves as an array, or as scikit-fda functions if the training outputs were."""
+        return to_fdata(Curves(points, values), **self.labels, **rows) if self.labels else values
+
+    def as_trained(self, decoded: Outputs) -> Outputs:
+        """Return decoded outputs in the integer dtype of the training outputs, if they had one."""
+        return decoded if self.empty is None else namespace(decoded).astype(decoded, self.empty.dtype, copy=False)
+
+
+def vectors_like(y: Outputs, X: Array) -> Array:
+    """Return checked vector outputs, (n,) or (n, p), in the library and dtype of the inputs."""
+    if not is_host(X):
+        y = check_array(outputs_like(as_like(y, X), X, "y"), "y", ndim=(1, 2))
+        if X.shape[0] != y.shape[0]:
+            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {y.shape[0]}.")
+        return y
+    y = y if y.dtype.kind in "biuf" else _as_floats(y)
+    y = check_array(y, "y", ndim=(1, 2)) if y.dtype.kind == "f" else y  # None has become NaN
+    return outputs_like(y, X.data if is_sparse(X) else X, "y")
+
+
+def _validated(owner: BaseEstimator, *data: Outputs, **options: object) -> tuple[Outputs, ...]:
+    """Return X, or X and y, checked by scikit-learn, with advice in its messages."""
+    try:
+        checked = validate_data(owner, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+    except ValueError as error:
+        advised = _advised(str(error), data)
+        if advised is None:
+            raise
+        raise ValueError(advised) from error
+    X, *rest = checked if len(data) == 2 else (checked,)
+    return (as_rows(X) if is_sparse(X) else X, *rest)
+
+
+def _function_values(X: Outputs, grid: np.ndarray | None, takes_channels: bool) -> tuple[Outputs, np.ndarray | None]:
+    """Return scikit-fda functions as their values at the points of the training functions, and these points."""
+    if not is_fdata(X):
+        if takes_channels and is_pairs(X) and all(isinstance(pair, tuple) for pair in X):  # lists may be nested arrays
+            raise ValueError(
+                "Input curves must be observed at the same points: an array (n, m) or (n, m, c). Got pairs (points, "
+                "values), which only outputs may be. Interpolate or smooth them to common points first."
+            )
+        return X, None
+    curves = input_curves(X, grid)
+    return curves.values if takes_channels else curves.values.reshape(len(curves.values), -1), curves.grid
+
+
+def _checked(X: Array, ndim: tuple[int, ...], takes_missing: bool) -> Array:
+    """Return inputs as a finite floating array; NaN is allowed if the kernel accepts missing groups."""
+    if X.ndim not in ndim and len(ndim) > 1 and is_host(X):
+        raise ValueError(f"X must have shape (n, d) or (n, m, c). Got {tuple(X.shape)} instead.")
+    check = check_finite if is_host(X) else lambda X, name: check_array(X, name, ndim=ndim)
+    xp = namespace(X)
+    if takes_missing and xp.isdtype(X.dtype, "real floating") and bool(xp.any(xp.isnan(X))):
+        check(xp.where(xp.isnan(X), xp.zeros_like(X), X), "X")
+        return X
+    return check(X, "X")
+
+
+def _library(X: Array) -> str:
+    return "numpy" if is_host(X) else str(namespace(X).__name__)
+
+
+def _advised(text: str, data: Sequence[Outputs]) -> str | None:
+    """Return an error of scikit-learn with advice added, ``None`` if its text says enough."""
+    names = ("X", "y")[: len(data)]
+    if "could not convert" in text:
+        found = [told for name, part in zip(names, data, strict=True) if (told := _text_columns(name, part))]
+        return found[0] if found else f"{' and '.join(names)} must hold numbers: {text}."
+    if text.startswith("Input y contains NaN"):
+        y = _as_floats(data[1])
+        lacking = np.flatnonzero(np.isnan(y.reshape(len(y), -1)).any(axis=1))
+        return (
+            f"Input y contains NaN in {len(lacking)} of {len(y)} samples, the first at index {lacking[0]}. Drop these "
+            "samples, or fit each output on those that have it. If the outputs of a sample are a curve, NaN is a gap "
+            "that FunctionalRegressorCV takes."
+        )
+    if text.startswith("Found array with dim") and np.ndim(data[0]) > 2:
+        return (
+            f"{text} For curves with channels, (n, m, c), use FunctionalRegressorCV, for fields on a rectangle "
+            "FieldRegressor; X.reshape(len(X), -1) makes vectors."
+        )
+    return None
+
+
+def _text_columns(name: str, part: Any) -> str:
+    """Return a message that names the columns of a data frame that are not numbers; empty if there are none."""
+    if not (hasattr(part, "iloc") and hasattr(part, "columns")):
+        return ""
+    examples = {}
+    for place, column in enumerate(part.columns):
+        for value in part.iloc[:, place]:
+            try:
+                float(value if value is not None else math.nan)
+            except (TypeError, ValueError):
+                examples[str(column)] = value
+                break
+    if not examples:
+        return ""
+    columns = ", ".join(f"{column!r} (such as {value!r})" for column, value in examples.items())
+    advice = "Encode text, by OneHotEncoder in a ColumnTransformer" if name == "X" else "Convert them to numbers"
+    return f"{name} must hold numbers. These columns do not: {columns}. {advice}, or drop them."
+
+
+def _as_floats(y: Outputs) -> np.ndarray:
+    """Return outputs as floats; raise if they are not numbers."""
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold numbers: {error}.") from error
+
+
+def is_regular(y: Outputs) -> bool:
+    """Whether a list holds numbers, or rows of numbers of equal length."""
+    with suppress(ValueError):
+        return np.asarray(y).dtype.kind in "biuf"
+    return False

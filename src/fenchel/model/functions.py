@@ -1,0 +1,186 @@
+"""Outputs that are curves."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+
+from fenchel import representations as representation_room
+from fenchel._array import Array, Outputs, as_like, host, namespace
+from fenchel._check import Options, check_memory, check_parameter, outputs_like
+from fenchel.datasets.functional import Curves, as_curves, function_names
+from fenchel.kernels import (
+    FunctionalGaussian,
+    IntegralOperator,
+    KernelLike,
+    Laplacian,
+    OperatorKernel,
+    ScalarKernel,
+    Separable,
+    Standardized,
+    as_scalar_kernel,
+    is_pairwise,
+    takes_missing,
+)
+from fenchel.model.codec import Codec, Reading, Task
+from fenchel.model.curve_center import CurveCenter, channel_scales
+from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.sample import Sample
+from fenchel.model.spec import part_of
+from fenchel.quadrature import as_points
+from fenchel.representations import Coordinates, CurveRepresentation
+
+__all__ = ["FunctionCodec", "Functions"]
+
+
+@dataclass(frozen=True)
+class FunctionCodec(Codec):
+    """Curves, centred and scaled if requested, in the coordinates of a representation."""
+
+    representation: CurveRepresentation
+    operator: IntegralOperator
+    center: CurveCenter | None = None
+    scale: np.ndarray | None = None  # one for each channel
+    grid: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def units(self) -> float | np.ndarray:
+        """Units of the channels where coordinates are values at points, else one for all coordinates."""
+        if self.scale is None:
+            return 1.0
+        if self.representation.has_points:
+            return np.tile(self.scale, len(self.grid))
+        return float(np.sqrt(np.mean(self.scale**2)))
+
+    def encode(self, y: Curves) -> Coordinates:
+        """Return the curves in coordinates."""
+        return self.representation.encode(self.standardized(y))
+
+    def standardized(self, y: Curves) -> Curves:
+        """Return centred and scaled curves."""
+        values = y.values
+        if self.center is not None:
+            values = values - as_like(self.center.values.reshape((1, *values.shape[1:])), values)
+        return Curves(y.grid, values if self.scale is None else values / as_like(self.scale, values))
+
+    def decode(self, rows: Array) -> Array:
+        """Return the curves with these coordinates at the points of the training curves, (n, m) or (n, m, c)."""
+        values = self.representation.decode(rows)
+        values = values if self.scale is None else values * as_like(self.scale, values)
+        if self.center is None:
+            return values
+        return values + as_like(self.center.values.reshape((1, *values.shape[1:])), values)
+
+    def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
+        """Return how an expansion is read at any points."""
+        points = self.grid if at is None else as_points(at)
+        matrix = self.representation.evaluation(self.operator, points, derivative)
+        scale = None if self.scale is None else np.tile(self.scale, len(points))  # channels of a point are adjacent
+        shift = None if self.center is None else self.center(points, derivative).reshape(-1)
+        return Reading(matrix, scale, shift)
+
+    def read(self, expansion, X, at=None, derivative=False):  # type: ignore[no-untyped-def]  # as in the base class
+        """Return the values of an expansion as curves, (n, m) or (n, m, c)."""
+        return self.representation.shaped(super().read(expansion, X, at, derivative))
+
+
+@dataclass(frozen=True)
+class Functions(Task):
+    """Curves as outputs of vectors, curves or a Gram matrix."""
+
+    kernel: KernelLike | None = None
+    output_kernel: KernelLike | None = None
+    channels: Array | None = None
+    representation: CurveRepresentation | str = "spline"
+    n_components: float | None = None
+    center: bool | str = True
+    scale: bool | str = False
+    grid: ArrayLike | None = None
+
+    def sample(self, owner: BaseEstimator, X: Outputs, y: Outputs, sample_weight: Array | None = None) -> Sample:
+        """Return checked data."""
+        check_parameter(type(owner).__name__, "center", self.center, Options((True, False, "median")))
+        check_parameter(type(owner).__name__, "scale", self.scale, Options((False, True, "robust")))
+        if y is None:
+            raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
+        X, _, inputs = InputForm.learn(
+            owner,
+            X,
+            takes_channels=True,
+            takes_missing=takes_missing(self.kernel),
+            is_pairwise=is_pairwise(self.kernel),
+        )
+        curves = as_curves(y, self.grid, "y")
+        if len(curves) != X.shape[0]:
+            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(curves)}.")
+        outputs_like(curves.values, X, "y")  # raises if they overflow
+        _check_operator_fits(curves)
+        labels = function_names(y, "argument_names", "coordinate_names")
+        return Sample.of(X, curves, inputs, OutputForm(tuple(curves.values.shape[1:]), labels), sample_weight)
+
+    def learn(self, sample: Sample) -> tuple[FunctionCodec, Coordinates]:
+        """Return the centre, the scales and the representation of the curves."""
+        curves = Curves(sample.y.grid, outputs_like(sample.y.values, sample.X, "y"))
+        representation = self._representation()
+        values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
+        center, scale = None, None
+        if self.center is not False:
+            kind = "median" if self.center == "median" else "mean"
+            center = CurveCenter.of(curves, values, sample.counts, kind)
+            values = values - center.values
+        if self.scale:
+            scale = channel_scales(values, sample.counts, self.scale == "robust")
+        operator = self.operator_on(curves.grid, representation)
+        codec = FunctionCodec(representation, operator, center, scale, curves.grid)
+        return codec, representation.learn(codec.standardized(curves), sample.weights, operator)
+
+    def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
+        """Return the kernel of the inputs times the operator on the curves."""
+        assert isinstance(codec, FunctionCodec)  # what ``learn`` returns
+        return Separable(self._input_kernel(sample), codec.operator)
+
+    def operator_on(self, grid: np.ndarray, representation: CurveRepresentation) -> IntegralOperator:
+        """Return the output operator; by default its kernel is a Laplacian with a tenth of the domain as length."""
+        kernel = self.output_kernel
+        if kernel is None and not representation.has_eigenvalues:
+            length = float(grid[-1] - grid[0]) if len(grid) > 1 else 1.0
+            kernel = Laplacian(10 / length)
+        return IntegralOperator(kernel, self.channels).validate()
+
+    def _input_kernel(self, sample: Sample) -> ScalarKernel:
+        """Return the kernel of the inputs, on the grid of the inputs if they are curves with a grid."""
+        if isinstance(self.kernel, OperatorKernel):
+            raise TypeError(
+                f"The 'kernel' parameter must be a scalar kernel of the inputs; the output operator comes from "
+                f"'output_kernel'. Got {self.kernel!r}."
+            )
+        grid = sample.inputs.grid
+        kernel = FunctionalGaussian("median") if self.kernel is None else as_scalar_kernel(self.kernel)
+        if isinstance(self.kernel, str) and self.kernel == "auto":
+            kernel = Standardized(FunctionalGaussian("median"), by="auto" if grid is None else "channel")
+        kernel = clone(kernel.validate())
+        if sample.inputs.names is not None:
+            kernel = kernel.named(sample.inputs.names)
+        if grid is not None:  # kernels of curves without a grid get that of the inputs
+            open_ones = [name for name, value in kernel.get_params().items() if value is None and name.endswith("grid")]
+            kernel.set_params(**dict.fromkeys(open_ones, grid))
+        return kernel
+
+    def _representation(self) -> CurveRepresentation:
+        part = part_of(self.representation, representation_room, "representation", CurveRepresentation)
+        if self.n_components is not None and "n_components" in part.get_params():
+            part.set_params(n_components=self.n_components)
+        elif self.n_components is not None:
+            raise ValueError(
+                f"n_components has no meaning for {type(part).__name__}. Leave it at None, or use "
+                "representation='eigen' or 'fourier'."
+            )
+        return part.validate()
+
+
+def _check_operator_fits(curves: Curves) -> None:
+    """Raise if the output operator on the points of the curves does not fit in memory."""
+    width = curves.values.shape[1] * (1 if curves.values.ndim == 2 else curves.values.shape[2])
+    what = f"The output operator on {len(curves.grid)} points"
+    check_memory(24 * width**2, what, "Use fewer points, or round them")

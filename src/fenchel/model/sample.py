@@ -1,0 +1,131 @@
+"""Data as they were given, checked once."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, namespace
+from fenchel.datasets.functional import Curves
+from fenchel.model.forms import InputForm, OutputForm
+
+__all__ = ["Sample", "sample_counts", "sample_weights"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Data as they were given, checked once; nothing is learned from them.
+
+    Samples of weight zero are left out; ``index`` holds the places of the others.
+    """
+
+    X: Array  # (n, ...), dense or CSR, or the Gram matrix of the kept samples
+    y: Outputs  # (n, p), Curves or objects
+    inputs: InputForm
+    outputs: OutputForm
+    weights: Array | None = None  # (n,), positive; None counts each sample once
+    index: np.ndarray | None = None  # places of the samples among the given ones; None: all
+    n_given: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        X: Array,
+        y: Outputs,
+        inputs: InputForm,
+        outputs: OutputForm,
+        sample_weight: Array | None = None,
+        is_gram: bool = False,
+    ) -> Self:
+        """Return the sample of checked data, without samples of weight zero.
+
+        ``is_gram`` says that y is the Gram matrix of the outputs.
+        """
+        n = int(X.shape[0])
+        weights, index = sample_weights(sample_weight, X)
+        sample = cls(X, y, inputs, outputs, weights, None, n)
+        if index is None:
+            return sample
+        y = _rows(y, index)
+        y = namespace(y).take(y, as_index(index, y), axis=1) if is_gram else y
+        return replace(sample, X=sample.inputs_of(index), y=y, index=index)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples with a positive weight."""
+        return int(self.X.shape[0])
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Sample weights, as a NumPy array (n,)."""
+        return np.ones(self.n_samples) if self.weights is None else host(self.weights).astype(np.float64)
+
+    def inputs_of(self, rows: np.ndarray, columns: np.ndarray | None = None) -> Array:
+        """Return the inputs of some samples; of a Gram matrix, those rows and columns (the same by default)."""
+        X = _rows(self.X, rows)
+        if not self.inputs.is_pairwise:
+            return X
+        return namespace(X).take(X, as_index(rows if columns is None else columns, X), axis=1)
+
+    def double(self) -> Self:
+        """Return the sample in float64."""
+        xp = namespace(self.X)
+        return replace(self, X=xp.astype(self.X, xp.float64, copy=False), y=_double(self.y))
+
+    def given(self, rows: Array) -> Array:
+        """Return one row for each given sample, with zeros for those of weight zero."""
+        if self.index is None:
+            return rows
+        xp = namespace(rows)
+        place = np.full(self.n_given, len(self.index))  # the last row is zero
+        place[self.index] = np.arange(len(self.index))
+        return xp.take(xp.concat([rows, 0 * rows[:1, ...]]), as_index(place, rows), axis=0)
+
+    def kept(self, labels: np.ndarray | None) -> np.ndarray | None:
+        """Return the entries of the samples with a positive weight."""
+        return labels if labels is None or self.index is None else labels[self.index]
+
+
+def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.ndarray | None]:
+    """Return the positive weights and the indices of their samples; ``None`` means all samples."""
+    if weights is None:
+        return None, None
+    n = X.shape[0]
+    try:
+        values = np.asarray(weights if is_host(weights) else host(weights), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must hold finite non-negative numbers: {error}.") from error
+    if values.ndim == 0:
+        values = np.full(n, float(values))
+    if values.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},). Got {values.shape} instead.")
+    if not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise ValueError("sample_weight must hold finite non-negative numbers. Got a negative, NaN or infinite one.")
+    if not np.any(values > 0):
+        raise ValueError("sample_weight must have at least one positive entry. Got zeros only.")
+    index = np.flatnonzero(values > 0)
+    return as_like(values[index], X), None if len(index) == n else index
+
+
+def sample_counts(sample_weight: Array | None, X: Array) -> np.ndarray:
+    """Return the sample weights, including zeros, as a NumPy array (n,)."""
+    weights, index = sample_weights(sample_weight, X)
+    if weights is None:
+        return np.ones(X.shape[0])
+    counts = np.zeros(X.shape[0])
+    counts[slice(None) if index is None else index] = host(weights)
+    return counts
+
+
+def _rows(values: Outputs, index: np.ndarray) -> Outputs:
+    if isinstance(values, Curves):
+        return values.take(index)
+    return namespace(values).take(values, as_index(index, values), axis=0)
+
+
+def _double(y: Outputs) -> Outputs:
+    if isinstance(y, Curves):
+        return Curves(y.grid, _double(y.values))
+    xp = namespace(y)
+    is_real = y.dtype != object and xp.isdtype(y.dtype, "real floating")
+    return xp.astype(y, xp.float64, copy=False) if is_real else y
