@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MultiOutputMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +18,7 @@ from fenchel.estimators.dask_sample import is_chunked
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.prediction_gradient import expansion_gradient
+from fenchel.estimators.scoring import R2ScoreMixin
 from fenchel.estimators.training_set import TrainingSet, encode
 from fenchel.estimators.validation import (
     DualSettings,
@@ -48,7 +49,7 @@ class _Encoded:
         return 1.0 if self.target_scale is None else self.target_scale.scale
 
 
-class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, R2ScoreMixin, BaseEstimator):
     r"""Regression in the space of an operator-valued kernel, with a convex loss and a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \ell(y_i - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
