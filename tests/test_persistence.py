@@ -43,7 +43,7 @@ from fenchel._files import write_whole
 from fenchel.decoders import Candidates
 from fenchel.exceptions import ModelFileError
 from fenchel.kernels import Gaussian, Laplacian
-from fenchel.losses import EpsilonRidge, Huber, Norm
+from fenchel.losses import EpsilonRidge, Huber, MaxMargin, Norm
 from fenchel.metrics import crps_scorer, curve_errors, curve_scorer, hamming_losses, label_scorer, pinball_loss
 from fenchel.persistence import FORMAT, describe
 
@@ -72,6 +72,7 @@ MODELS = {
     "curves, chosen": (fenchel.FunctionalRegressorCV(lams=[1e-2, 1.0], losses=[Huber(0.1), Huber(1.0)]), "curves"),
     "labels": (fenchel.StructuredPredictor(decoder="threshold"), "labels"),
     "training set": (fenchel.StructuredPredictor(output_kernel=Gaussian(1.0), loss=Huber(0.5)), "Y"),
+    "margins": (fenchel.StructuredPredictor(loss=MaxMargin(), lam=0.1), "Y"),
     "candidates": (fenchel.StructuredPredictor(decoder=Candidates(np.eye(2)), center=True), "Y"),
     "labels, chosen": (
         fenchel.StructuredPredictorCV(lams=[1e-2, 1.0], decoder="threshold", task_loss=hamming_losses),

@@ -1,8 +1,19 @@
 """Weighted statistics shared by several modules."""
 
+import math
+
 import numpy as np
 
-__all__ = ["weighted_median", "weighted_quantile"]
+__all__ = ["weight_unit", "weighted_median", "weighted_quantile"]
+
+
+def weight_unit(weights: np.ndarray) -> float:
+    """Return the power of four by which weights are divided, without round-off, so that the largest is in [1, 4).
+
+    The loss is a weighted mean: the unit of the weights has no effect, unless products of tiny or huge ones overflow.
+    The square roots of the weights keep their digits as well.
+    """
+    return 2.0 ** (2 * ((math.frexp(float(np.max(weights, initial=0.0)))[1] - 1) // 2))
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

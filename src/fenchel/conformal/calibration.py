@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._check import shown
+from fenchel._statistics import weight_unit
 from fenchel.conformal.samples import numbers
 
 __all__: list[str] = []
@@ -20,10 +21,11 @@ class Calibration:
 
     scores: np.ndarray  # (m, q): one column if the band is joint; NaN where nothing was observed
     labels: np.ndarray  # (m,)
-    weights: np.ndarray  # (m,)
+    weights: np.ndarray  # (m,), in units of ``unit``
     contamination: float
     is_grouped: bool
     new_weight: float | None = None  # of a new sample; None: the largest of the weights that count
+    unit: float = 1.0  # of the weights
 
     @classmethod
     def of(
@@ -34,16 +36,22 @@ class Calibration:
         Replicates (labels as numbers) share the weight of one sample: a new sample is exchangeable with the labels.
         """
         n, is_grouped, new_weight = len(scores), groups is not None, None
-        counts, labels = np.ones(n) if weights is None else weights, labels_of(groups, n, is_grouped)
+        unit = 1.0 if weights is None else weight_unit(weights)
+        counts, labels = np.ones(n) if weights is None else weights / unit, labels_of(groups, n, is_grouped)
         if replicates is not None:
             new_weight = float(counts.max())
             counts = counts / _replicates_of_each(replicates, labels)
-        return cls(scores, labels, counts, contamination, is_grouped, new_weight)
+        return cls(scores, labels, counts, contamination, is_grouped, new_weight, unit)
+
+    def relative(self, weights: np.ndarray | None) -> np.ndarray | None:
+        """Return weights of new samples in units of this sample; one that outweighs it all may be infinite."""
+        with np.errstate(over="ignore"):
+            return None if weights is None else weights / self.unit
 
     def quantiles(self, coverage: float, labels: np.ndarray, new: np.ndarray | None = None) -> np.ndarray:
         """Return the quantile of each new sample, (n, q); infinity if its group is too small.
 
-        ``new`` are the weights of the new samples, (n,); ``None`` means the largest weight of the calibration sample.
+        ``new`` are the ``relative`` weights of the new samples, (n,); ``None`` means the largest weight of this sample.
         """
         out = np.full((len(labels), self.scores.shape[1]), np.inf)
         for label in np.unique(labels):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -31,13 +31,14 @@ from fenchel.conformal.samples import (
 from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model, without_each
 from fenchel.datasets.functional import as_curves, function_names, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.estimators.scoring import R2ScoreMixin
 from fenchel.estimators.validation import all_or_nothing, warn_user
 from fenchel.exceptions import DataWarning, ScaleWarning
 
 __all__ = ["ConformalRegressor"]
 
 
-class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
+class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Conformal prediction bands with guaranteed coverage, around any regressor.
 
     The regressor is fitted on one part of the sample. On the other, the calibration part, each output has the score
@@ -272,7 +273,7 @@ class ConformalRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         check_parameter("ConformalRegressor.predict_interval", "coverage", coverage, self._limits["coverage"])
         X = indexable(X)
         labels = labels_of(groups, length(X), self._calibration.is_grouped)
-        new = checked_part(sample_weight, np.arange(length(X)), length(X), "sample_weight")
+        new = self._calibration.relative(checked_part(sample_weight, np.arange(length(X)), length(X), "sample_weight"))
         X = columns_for(X, self._columns)
         grid: Any = getattr(self.estimator_, "grid_", None)
         template = self.estimator_.predict(X)

@@ -9,6 +9,7 @@ from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import least_first, round_off
 from fenchel.decoders.base import Decoder, Space
+from fenchel.decoders.products import needs_distances
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Standardized
 
@@ -67,6 +68,7 @@ class Preimage(Decoder):
 
     def fit(self, Y: Outputs, representation: Space) -> Self:
         """Check that the output kernel is Gaussian, possibly on standardised outputs."""
+        needs_distances(self, representation)
         kernel = getattr(representation, "kernel_", None)
         self._mean, self._scale = np.zeros(1), np.ones(1)
         if isinstance(kernel, Standardized):

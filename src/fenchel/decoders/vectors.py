@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 from fenchel._array import Array, Outputs, namespace
 from fenchel._check import Interval, Options
 from fenchel.decoders.base import Decoder, Space
+from fenchel.decoders.products import needs_distances
 from fenchel.exceptions import IncompatibleError
 
 __all__ = ["Clamp", "Threshold"]
@@ -14,6 +15,7 @@ _THRESHOLDS = tuple(sorted((k / 50 for k in range(5, 46, 2)), key=lambda thresho
 
 
 def _needs_features(decoder: Decoder, representation: Space) -> None:
+    needs_distances(decoder, representation)
     if not representation.has_points:
         raise IncompatibleError(
             f"{type(decoder).__name__} decodes vectors coordinate by coordinate, which requires "

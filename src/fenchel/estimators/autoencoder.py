@@ -27,6 +27,7 @@ from fenchel._array import (
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
+from fenchel.decoders.products import decoding_space
 from fenchel.estimators.fitted_dual import Duals, expose_solution, warn_unless_converged
 from fenchel.estimators.layers import INTERRUPTED, Layers, Network, Reduced, descend, first_layers
 from fenchel.estimators.named_parts import NamedPartsMixin
@@ -328,7 +329,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         coordinates = self._network.decoded(as_like(codes, mean)) + mean
         if candidates is None:
             return self.decoder_.decode(coordinates)
-        decoder = Candidates().fit(None, self.representation_)
+        decoder = Candidates().fit(None, self.decoder_.representation_)
         if self.representation_.is_pairwise:
             return np.array([order[0] for order in decoder.nearest(coordinates, 1, candidates)])
         return decoder.decode(coordinates, candidates)
@@ -389,7 +390,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.hidden_kernel_ = layers.kernels[-1]
         self.objective_ = solution.certificate.primal + objective.inner_lam * float(layers.penalty(codes))
         self.representation_ = representation
-        self.decoder_ = fitted_decoder(decoder, representation)
+        self.decoder_ = fitted_decoder(decoder, decoding_space(objective.loss, representation))
 
     def _inputs(self, X: Array) -> Array:
         """Return checked data in their own dtype."""

@@ -176,7 +176,8 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             One minus the ratio of squared errors to squared distances from the pointwise means.
         """
         truth, predicted = (host(_rows(fields)) for fields in (self._checked_outputs(y, X), self.predict(X)))
-        return float(r2_score(truth, predicted, sample_weight=sample_weight, multioutput="variance_weighted"))
+        weights = None if sample_weight is None else sample_counts(sample_weight, truth)
+        return float(r2_score(truth, predicted, sample_weight=weights, multioutput="variance_weighted"))
 
     def _check_parameters(self) -> None:
         limits: dict[str, Interval | Options] = {

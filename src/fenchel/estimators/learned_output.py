@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MultiOutputMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +14,7 @@ from fenchel._check import Interval, check_parameter
 from fenchel.estimators.output_blocks import OperatorFit, OperatorSet, held_out_errors, learn_operator
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
+from fenchel.estimators.scoring import R2ScoreMixin
 from fenchel.estimators.search import Search
 from fenchel.estimators.training_set import TrainingSet
 from fenchel.estimators.validation import all_or_nothing, warn_user
@@ -29,7 +30,7 @@ _FOLD_TOL = 1e-3  # gap of the joint problem to which folds are solved
 _NULL = 1e-10  # eigenvalues of the learned part below this share of the largest are round-off
 
 
-class LearnedOutputRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class LearnedOutputRegressor(MultiOutputMixin, R2ScoreMixin, BaseEstimator):
     r"""Multi-output regression with an output operator that is learned together with the model.
 
     .. math:: \min_{h, A} \; \frac1n \sum_i \ell(y_i - h(x_i)) + \frac\lambda2 \|h\|^2_{k A}, \qquad

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,7 +12,7 @@ from fenchel._array import Array, as_like
 from fenchel.estimators.kernel_choice import check_metric, encoded_for_search, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.regression import OperatorKernelRegressor
-from fenchel.estimators.scoring import Scoring
+from fenchel.estimators.scoring import R2ScoreMixin, Scoring
 from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
 from fenchel.estimators.validation import all_or_nothing
 from fenchel.losses import Loss
@@ -20,7 +20,7 @@ from fenchel.losses import Loss
 __all__ = ["OperatorKernelRegressorCV"]
 
 
-class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, R2ScoreMixin, BaseEstimator):
     """``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation.
 
     The defaults need no knowledge of the data: the columns of X and the outputs are standardised, then kernels of

@@ -16,6 +16,7 @@ from fenchel._array import Array, as_objects, host, is_host, is_numpy, namespace
 from fenchel._check import check_array, outputs_like
 from fenchel.approximations import Approximation
 from fenchel.decoders import Candidates, Decoder
+from fenchel.decoders.products import decoding_space
 from fenchel.estimators.fitted_dual import FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.estimators.training_set import TrainingSet, encode
@@ -52,6 +53,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
     .. math:: \hat h = \arg\min_h \frac1n \sum_i \ell(\phi(y_i) - h(x_i)) + \frac\lambda2 \|h\|^2, \qquad
         \hat y(x) = \arg\min_y \|\phi(y) - \hat h(x)\|^2 .
 
+    With ``MaxMargin``, a loss of the inner product, :math:`\hat y(x) = \arg\max_y \langle \hat h(x), \phi(y) \rangle`.
+
     Parameters
     ----------
     kernel : str, kernel or callable, default="gaussian"
@@ -60,7 +63,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
         Kernel of the outputs; with ``"precomputed"``, y is their Gram matrix. A callable of (Y, Z) accepts arbitrary
         objects.
     loss : Loss or str, default="square"
-        Any loss that depends on the norm in the feature space, such as ``Huber(0.5)`` or ``EpsilonRidge(0.1)``.
+        Any loss that depends on the norm in the feature space, such as ``Huber(0.5)`` or ``EpsilonRidge(0.1)``, or
+        ``MaxMargin()``, for decoders with candidates.
     lam : float, default=1e-3
         Weight of the squared norm.
     decoder : Decoder or str, default="training_set"
@@ -194,6 +198,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
     def decision_scores(self, X: Array, candidates: Any = None) -> Any:
         """Return the squared distances between predictions and candidates in the output space; smaller is better.
 
+        With ``MaxMargin`` these are the negative inner products.
+
         Parameters
         ----------
         X, candidates
@@ -268,7 +274,7 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
             raise IncompatibleError(
                 f"{type(decoder).__name__} has no candidates. Pass candidates, or use decoder='training_set'."
             )
-        return Candidates().fit(None, self.representation_)
+        return Candidates().fit(None, self.decoder_.representation_)
 
     def _settings(self) -> DualSettings:
         return DualSettings.of(self, self.loss)
@@ -306,7 +312,8 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
         expose(self, fitted)
-        self.decoder_ = encoded.decoder.fit(encoded.representation.outputs_, encoded.representation)
+        space = decoding_space(self.loss_, encoded.representation)
+        self.decoder_ = encoded.decoder.fit(encoded.representation.outputs_, space)
         self._format = encoded.format
         return self
 

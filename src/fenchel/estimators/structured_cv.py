@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like, host
 from fenchel._check import Options, check_parameter
+from fenchel.decoders.base import Space
 from fenchel.decoders.choice import are_label_sets, suitable_decoders
+from fenchel.decoders.products import decoding_space
 from fenchel.estimators.decoder_choice import DecoderChoice
 from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
 from fenchel.estimators.named_parts import NamedPartsMixin
@@ -227,7 +229,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         """Return the result of the search with one output kernel, and the data with the chosen decoder."""
         training_set = encoded.training_set
         folds = search.folds(training_set)
-        decoding = self._decoding(encoded, folds, by_task_loss)
+        decoding = self._decoding(encoded, _decoding_space(search, encoded, by_task_loss), folds, by_task_loss)
         measure: Measure = squared_distance(training_set)
         if decoding is not None and by_task_loss:
             measure = decoding
@@ -241,10 +243,12 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             decoder = decoding.best(search.predictions(training_set, folds, result))
         return _Trial(estimator.set_params(decoder=decoder), replace(encoded, decoder=decoder), result)
 
-    def _decoding(self, encoded: Any, folds: list[np.ndarray], by_task_loss: bool) -> DecoderChoice | None:
+    def _decoding(
+        self, encoded: Any, space: Space, folds: list[np.ndarray], by_task_loss: bool
+    ) -> DecoderChoice | None:
         """Return the decoders to choose from by the task loss of held-out outputs; ``None`` if there is no choice."""
         representation: KernelOutputs = encoded.representation
-        decoders = suitable_decoders(representation) if is_auto(self.decoder) else [encoded.decoder]
+        decoders = suitable_decoders(space) if is_auto(self.decoder) else [encoded.decoder]
         if not by_task_loss and len(decoders) == len(decoders[0].options()) == 1:
             return None
         if representation.is_pairwise:
@@ -257,9 +261,7 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             return as_like(predictions, representation.targets_) + representation.mean_
 
         counts = encoded.training_set.counts
-        return DecoderChoice.of(
-            decoders, representation, representation.outputs_, folds, counts, coordinates, task_loss
-        )
+        return DecoderChoice.of(decoders, space, representation.outputs_, folds, counts, coordinates, task_loss)
 
     def _task_loss(self, representation: KernelOutputs) -> Callable[[Any, Any, np.ndarray], np.ndarray]:
         """Return the loss by which decoded outputs are compared: the given one, or that of label sets."""
@@ -315,6 +317,18 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
         return tags
+
+
+def _decoding_space(search: Search, encoded: Any, by_task_loss: bool) -> Space:
+    """Return the space of the decoders, which all losses of the search must share."""
+    is_margin = {loss.compares_products for loss in search.losses}
+    if is_margin == {False, True} or (True in is_margin and not by_task_loss):
+        raise IncompatibleError(
+            "Held-out predictions of a loss of inner products such as MaxMargin can be compared only after decoding, "
+            "and with losses of its kind. Set task_loss or scoring, and losses=[MaxMargin()]."
+        )
+    space: Space = decoding_space(search.losses[0], encoded.representation)
+    return space
 
 
 def _numbered(search: Search, k: int) -> Search:

@@ -22,6 +22,7 @@ from fenchel._array import Array, Outputs, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_finite, check_parameter, outputs_like
 from fenchel._component import from_name
 from fenchel._sparse import as_rows, dense, is_sparse
+from fenchel._statistics import weight_unit
 from fenchel.approximations import Approximation
 from fenchel.datasets.functional import input_curves, is_fdata
 from fenchel.exceptions import see
@@ -300,13 +301,16 @@ def new_inputs(estimator: Any, X: Array) -> Array:
 
 
 def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.ndarray | None]:
-    """Return the positive weights and the indices of their samples; ``None`` means all samples."""
+    """Return the positive weights, the largest in [1, 4), and the indices of their samples; ``None`` means all samples.
+
+    Weights below the square root of the smallest number of the dtype, 1e-154 in float64, count as zero.
+    """
     if weights is None:
         return None, None
     n = X.shape[0]
     try:
         values = np.asarray(weights if is_host(weights) else host(weights), dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"sample_weight must hold finite non-negative numbers: {error}.") from error
     if values.ndim == 0:
         values = np.full(n, float(values))
@@ -316,12 +320,13 @@ def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.nd
         raise ValueError("sample_weight must hold finite non-negative numbers. Got a negative, NaN or infinite one.")
     if not np.any(values > 0):
         raise ValueError("sample_weight must have at least one positive entry. Got zeros only.")
-    index = np.flatnonzero(values > 0)
+    values = values / weight_unit(values)
+    index = np.flatnonzero(values > math.sqrt(namespace(X).finfo(X.dtype).smallest_normal))
     return as_like(values[index], X), None if len(index) == n else index
 
 
 def sample_counts(sample_weight: Array | None, X: Array) -> np.ndarray:
-    """Return the sample weights, including zeros, as a NumPy array (n,)."""
+    """Return the weights of ``sample_weights``, including zeros, as a NumPy array (n,)."""
     weights, index = sample_weights(sample_weight, X)
     if weights is None:
         return np.ones(X.shape[0])

@@ -31,6 +31,7 @@ class Loss(Component, ABC):
     curvature: float = 0.0
     fits_targets: ClassVar[bool] = True
     pointwise: bool = False  # depends on the values, not only on inner products: coordinates must not be rotated
+    compares_products: ClassVar[bool] = False  # decreases in <h, y>: decoders compare inner products, not distances
     is_relative: bool = False  # a parameter is relative to the residuals: call ``resolve`` before any value
     _targets: Array | None = None  # (n, p), for a loss bound to targets
     _scale: Array | None = None  # (p,) or (n, p)

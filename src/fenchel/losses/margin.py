@@ -40,6 +40,7 @@ class MaxMargin(Loss):
     """
 
     fits_targets = False
+    compares_products = True
 
     def bind(self, targets: Array, point_scale: Array | None = None) -> Self:
         """Return the loss bound to the targets."""

@@ -224,9 +224,14 @@ class KernelOutputs(Representation):
 
     def products(self, coordinates: Array, outputs: Outputs) -> Array:
         """Return the inner products of elements of the feature space (m, p) with outputs (C, ...), shape (m, C)."""
-        xp, left = namespace(coordinates), self._dual(coordinates)
-        parts = [left @ block.T for _, block in self._blocks(left, outputs)]
-        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
+        parts = list(self.product_blocks(coordinates, outputs))
+        return parts[0] if len(parts) == 1 else namespace(coordinates).concat(parts, axis=1)
+
+    def product_blocks(self, coordinates: Array, outputs: Outputs) -> Iterator[Array]:
+        """Yield the same for consecutive blocks of outputs, so that only a part is in memory."""
+        left = self._dual(coordinates)
+        for _, block in self._blocks(left, outputs):
+            yield left @ block.T
 
     def paired_products(self, coordinates: Array, outputs: Outputs, owner: Array) -> Array:
         """Return the inner product of each output (C, ...) with its element, given by an index (C,) into the rows."""
