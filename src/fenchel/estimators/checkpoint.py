@@ -11,7 +11,7 @@ import numpy as np
 
 from fenchel._array import host
 from fenchel._files import DAMAGE, unpacked, write_whole
-from fenchel.estimators.training_set import TrainingSet
+from fenchel.model.training_set import TrainingSet
 from fenchel.losses import Loss
 
 __all__ = ["Checkpoint", "search_key"]

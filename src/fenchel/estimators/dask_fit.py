@@ -12,16 +12,21 @@ from fenchel._optional import require
 from fenchel.approximations import Approximation, Nystrom
 from fenchel.estimators.dask_predict import ChunkedExpansion
 from fenchel.estimators.dask_sample import Sample, sample_of, target_scale_of
-from fenchel.estimators.fitted_dual import KernelExpansion, expose_certificate, warn_unless_converged
-from fenchel.estimators.memory import warn_if_slow
-from fenchel.estimators.validation import DualSettings
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import OperatorKernel
+from fenchel.kernels import OperatorKernel, as_operator_kernel
 from fenchel.kernels.separable import BoundTerms
 from fenchel.losses import Loss, Square
+from fenchel.model.expansion import KernelExpansion
+from fenchel.model.fit import warn_unless_converged
+from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.memory import warn_if_slow
+from fenchel.model.model import Duals, Model, Record
+from fenchel.model.spec import Spec
+from fenchel.model.target_scale import TargetScale
+from fenchel.model.vectors import VectorCodec
 from fenchel.operators import Thin, kronecker
 from fenchel.problem import DualProblem
-from fenchel.representations import Euclidean
+from fenchel.representations import Coordinates, CoordinateSpace, Euclidean
 from fenchel.solvers import Auto, DouglasRachford, Krylov, Solution
 from fenchel.solvers.checkpoint import StateFile, key_of
 from fenchel.solvers.chunk_tasks import System, ridge_of
@@ -31,85 +36,74 @@ from fenchel.solvers.chunked_krylov import Points, solve_exactly
 __all__ = ["fit_chunks"]
 
 
-def fit_chunks(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, kernel: OperatorKernel, settings: DualSettings
-) -> None:
-    """Fit an estimator of vectors on Dask arrays, and set its attributes.
+def fit_chunks(estimator: Any, spec: Spec, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Fit an estimator of vectors on Dask arrays, and return it with its model.
 
     The loss, the state of the solver and the dual variables stay on the workers of the current client.
     """
-    _check(estimator, kernel, settings)
+    kernel = as_operator_kernel(estimator.kernel, estimator.operator).validate()
+    _check(estimator, kernel, spec)
     client = _client()
-    target_scale = None
+    moments = None
     sample = sample_of(X, y, sample_weight)
     if estimator.center or estimator.scale:
-        target_scale = target_scale_of(sample, bool(estimator.center), bool(estimator.scale))
-        sample = sample.encoded(target_scale)
-    approximation = settings.approximation or _preconditioner(_exact_solver(settings), sample)
-    bound, thin = _bound(kernel, approximation, sample, settings.lam)
-    is_exact, points = settings.approximation is None, []
+        moments = target_scale_of(sample, bool(estimator.center), bool(estimator.scale))
+        sample = sample.encoded(moments)
+    approximation = spec.approximation or _preconditioner(_exact_solver(spec), sample)
+    bound, thin = _bound(kernel, approximation, sample, spec.lam)
+    is_exact, points = spec.approximation is None, []
     if is_exact:
-        warn_if_slow(sample.shape[0], settings, sample.n_outputs, sum(client.nthreads().values()))
+        warn_if_slow(sample.shape[0], spec, sample.n_outputs, sum(client.nthreads().values()))
         points = _points(client, bound, sample)
-    loss = settings.loss
+    loss = spec.loss
     if loss.is_relative:
-        pilot = _problems(client, thin, sample, Square(), settings.lam)
-        loss = _resolved(client, loss, pilot, points, settings.tol)
-    chunks = _problems(client, thin, sample, loss, settings.lam)
-    file = _state_file(client, settings, bound if is_exact else thin, sample, loss)
+        pilot = _problems(client, thin, sample, Square(), spec.lam)
+        loss = _resolved(client, loss, pilot, points, spec.tol)
+    chunks = _problems(client, thin, sample, loss, spec.lam)
+    file = _state_file(client, spec, bound if is_exact else thin, sample, loss)
     if is_exact:
-        solution = solve_exactly(client, chunks, points, loss, _exact_solver(settings), settings.tol, file)
+        solution = solve_exactly(client, chunks, points, loss, _exact_solver(spec), spec.tol, file)
     else:
-        solution = solve_chunks(client, chunks, _thin_solver(settings), settings.tol, file)
-    warn_unless_converged(solution, settings.lam, settings.tol)
-    estimator.center_ = None if target_scale is None else target_scale.center
-    estimator.scale_ = None if target_scale is None else target_scale.scale
-    estimator.loss_ = clone(loss)
-    _expose(estimator, sample, client, chunks, solution)
-    if is_exact:
-        _expose_exact(estimator, bound, sample, settings.lam)
-    else:
-        _expose_thin(estimator, thin, approximation, solution)
-
-
-def _expose(estimator: Any, sample: Sample, client: Any, chunks: list[Any], solution: Solution) -> None:
-    """Set the attributes that all fits on Dask arrays have in common."""
-    for name in ("support_", "sparsity_", "outlier_score_", "point_outlier_score_"):
-        estimator.__dict__.pop(name, None)  # from an earlier fit: these have an entry for each sample
-    estimator.n_features_in_ = int(sample.X.shape[1])
-    estimator._is_flat = sample.is_flat
-    estimator.representation_ = Euclidean().fit(np.zeros((1, sample.n_outputs)))
+        solution = solve_chunks(client, chunks, _thin_solver(spec), spec.tol, file)
+    warn_unless_converged(solution, spec)
     blocks = [client.submit(_unscaled, *pair, pure=False) for pair in zip(chunks, solution.duals, strict=True)]
     duals = sample.rows_of(blocks, sample.n_outputs)
-    estimator.dual_coef_ = duals[:, 0] if sample.is_flat else duals
-    expose_certificate(estimator, solution)
+    expansion: Any = _thin_expansion(thin, sample, solution)
+    if is_exact:
+        weighted = duals if sample.weights is None else duals * sample.weights[:, None]
+        expansion = ChunkedExpansion(bound, sample.X, weighted / (spec.lam * sample.total))
+    features = None if is_exact else clone(approximation).set_params(n_components=expansion.coef.shape[0])
+    estimator.n_features_in_ = sample.shape[1]
+    estimator.model_ = Model(
+        spec.solving(loss, spec.lam),
+        InputForm((sample.shape[1],)),
+        OutputForm(() if sample.is_flat else (sample.n_outputs,)),
+        VectorCodec(Euclidean().fit(np.zeros((1, sample.n_outputs))), moments),
+        Coordinates(sample.y),
+        expansion,
+        Duals(duals, None, None, None),
+        Record.of(solution, "exact" if is_exact else "approximate"),
+        features,
+    )
+    return estimator
 
 
-def _expose_thin(estimator: Any, thin: BoundTerms, approximation: Approximation, solution: Solution) -> None:
+def _thin_expansion(thin: BoundTerms, sample: Sample, solution: Solution) -> KernelExpansion | None:
+    """Return the expansion of a fit with features, which predicts without the inputs; ``None`` for an exact fit."""
+    if not hasattr(solution.predictions, "result"):
+        return None
     coef = solution.predictions.result()
-    estimator.X_fit_ = np.zeros((0, estimator.n_features_in_), dtype=coef.dtype)
-    estimator._expansion = KernelExpansion(thin, estimator.X_fit_, coef, None, coef)
-    estimator.approximation_ = clone(approximation).set_params(n_components=coef.shape[0])
-    estimator.certificate_ = "approximate"
+    return KernelExpansion(thin, np.zeros((0, sample.shape[1]), dtype=coef.dtype), coef, None, coef)
 
 
-def _expose_exact(estimator: Any, bound: BoundTerms, sample: Sample, lam: float) -> None:
-    duals = estimator.dual_coef_[:, None] if sample.is_flat else estimator.dual_coef_
-    weighted = duals if sample.weights is None else duals * sample.weights[:, None]
-    estimator.X_fit_ = sample.X
-    estimator._expansion = ChunkedExpansion(bound, sample.X, weighted / (lam * sample.total))
-    estimator.approximation_ = None
-    estimator.certificate_ = "exact"
-
-
-def _check(estimator: Any, kernel: OperatorKernel, settings: DualSettings) -> None:
+def _check(estimator: Any, kernel: OperatorKernel, spec: Spec) -> None:
     """Raise if a setting is not supported with Dask arrays, and name one that is."""
-    is_thin, solver, loss = settings.approximation is not None, settings.solver, settings.loss
+    is_thin, solver, loss = spec.approximation is not None, spec.solver, spec.loss
     problems = {
         "center=True or center=False": estimator.center not in (True, False),
         "scale=True or scale=False": estimator.scale not in (True, False),
         "representation=None": estimator.representation is not None,
-        "certificate='approximate'": is_thin and settings.certificate != "approximate",
+        "certificate='approximate'": is_thin and spec.certificate != "approximate",
         "a loss with numbers as parameters": loss.is_relative and not hasattr(loss, "bounded_norms"),
         "a loss that is finite everywhere": math.isfinite(_radius(loss)),
         "solver='auto', 'krylov' or DouglasRachford()": not isinstance(solver, Auto | DouglasRachford | Krylov),
@@ -121,17 +115,17 @@ def _check(estimator: Any, kernel: OperatorKernel, settings: DualSettings) -> No
         raise IncompatibleError(f"Dask arrays need {', '.join(wrong)}.")
 
 
-def _thin_solver(settings: DualSettings) -> DouglasRachford:
+def _thin_solver(spec: Spec) -> DouglasRachford:
     """Return Douglas-Rachford splitting, which ``Krylov`` also uses for problems with features."""
-    solver: Any = settings.solver
+    solver: Any = spec.solver
     if isinstance(solver, DouglasRachford):
         return solver
     return DouglasRachford() if solver.max_iter is None else DouglasRachford(solver.max_iter)
 
 
-def _exact_solver(settings: DualSettings) -> Krylov:
+def _exact_solver(spec: Spec) -> Krylov:
     """Return the solver for the exact kernel."""
-    solver: Any = settings.solver
+    solver: Any = spec.solver
     if isinstance(solver, Krylov):
         return solver
     return Krylov() if solver.max_iter is None else Krylov(solver.max_iter)
@@ -166,12 +160,17 @@ def _bound(
     """
     index = approximation.rows(sample.shape[0], max(sample.X.chunks[0]))
     rows = check_array(np.asarray(sample.X[index].compute()), "X")
-    bound: BoundTerms = kernel.bind(rows, Euclidean().fit(np.zeros((1, sample.n_outputs))))
+    bound: BoundTerms = kernel.bind(rows, _space(np.zeros((1, sample.n_outputs))))
     if len(getattr(bound, "terms", ())) != 1:
         raise IncompatibleError(f"Dask arrays need one scalar kernel times one operator. Got {kernel!r}.")
     if bound.terms[0][1] is not None:  # an operator may use the outputs: pass a few with the same second moments
-        bound = kernel.bind(rows, Euclidean().fit(sample.few_outputs()))
+        bound = kernel.bind(rows, _space(sample.few_outputs()))
     return bound, bound.mapped(lambda scalar: approximation.approximate(scalar, rows, None, lam))
+
+
+def _space(outputs: np.ndarray) -> CoordinateSpace:
+    representation = Euclidean()
+    return CoordinateSpace(representation, representation.learn(outputs).rows)
 
 
 def _problems(client: Any, thin: BoundTerms, sample: Sample, loss: Loss, lam: float) -> list[Any]:
@@ -244,14 +243,14 @@ def _resolve(loss: Loss, norms: list[tuple[Array, Array]]) -> Loss:
 
 
 def _state_file(
-    client: Any, settings: DualSettings, kernel: BoundTerms, sample: Sample, loss: Loss
+    client: Any, spec: Spec, kernel: BoundTerms, sample: Sample, loss: Loss
 ) -> StateFile | None:
     """Return the checkpoint of a solver; its key depends on every number of the chunks."""
-    name = getattr(settings.solver, "checkpoint", None)
+    name = getattr(spec.solver, "checkpoint", None)
     if name is None:
         return None
     digests = client.gather(sample.futures(client, _digest, None))
-    return StateFile(name, key_of(digests, kernel, loss, settings.lam))
+    return StateFile(name, key_of(digests, kernel, loss, spec.lam))
 
 
 def _digest(X: Array, y: Array, weights: Array | None, shared: None) -> str:

@@ -1,7 +1,7 @@
 """Predictions for Dask arrays, and predictions of models that were fitted on Dask arrays."""
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -10,7 +10,6 @@ import numpy as np
 
 from fenchel._array import Array
 from fenchel._optional import require
-from fenchel.estimators.dask_sample import is_chunked
 from fenchel.kernels.separable import BoundTerms
 from fenchel.operators import Output
 from fenchel.operators.products import kernel_product
@@ -29,7 +28,7 @@ class ChunkedExpansion:
     X: Any  # (n, d)
     coef: Any  # (n, p)
 
-    def predict_coordinates(self, X: Array) -> Array:
+    def coordinates(self, X: Array) -> Array:
         """Return the values at checked inputs, (m, p), computed on the workers in blocks of rows."""
         array, rows = require("dask.array", extra="dask"), max(1, _BLOCK_BYTES // (8 * X.shape[1]))
         blocks = (array.from_array(X[first : first + rows], chunks=-1) for first in range(0, X.shape[0], rows))
@@ -58,18 +57,17 @@ def predict_chunks(estimator: Any, X: Any) -> Any:
     """Predict for a Dask array chunk by chunk; return a Dask array."""
     if X.ndim != 2 or X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has shape {X.shape}, but the model was fitted with {estimator.n_features_in_} features.")
-    X, is_flat, n_outputs = X.rechunk({1: -1}), estimator._is_flat, estimator.dual_coef_.shape[1:]
-    if isinstance(estimator._expansion, ChunkedExpansion):
-        rows = estimator._expansion.chunked_coordinates(X)
-        if estimator.center_ is not None:
-            rows = rows * estimator.scale_ + estimator.center_
+    model = estimator.model_
+    X, is_flat, shape = X.rechunk({1: -1}), model.outputs.is_flat, model.outputs.shape
+    if isinstance(model.expansion, ChunkedExpansion):
+        rows = model.codec.decode(model.expansion.chunked_coordinates(X))
         return rows[:, 0] if is_flat else rows
     return require("dask.array", extra="dask").map_blocks(
         _predicted,
         X,
         predict=_Predict(estimator),
         drop_axis=[1] if is_flat else None,
-        chunks=X.chunks[:1] if is_flat else (X.chunks[0], n_outputs),
+        chunks=X.chunks[:1] if is_flat else (X.chunks[0], shape),
         meta=np.empty((0,) if is_flat else (0, 0), dtype=X.dtype),
     )
 
@@ -78,10 +76,8 @@ class _Predict:
     """The part of a model that prediction needs, without arrays that have a row for each sample."""
 
     def __init__(self, estimator: Any) -> None:
-        self.model = copy(estimator)
-        for name, value in list(self.model.__dict__.items()):
-            if is_chunked(value):
-                del self.model.__dict__[name]
+        self.model, duals = copy(estimator), estimator.model_.duals
+        self.model.model_ = replace(estimator.model_, duals=replace(duals, coef=None))
 
     def __dask_tokenize__(self) -> str:
         return uuid4().hex

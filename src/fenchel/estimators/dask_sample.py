@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._optional import require
-from fenchel.target_scale import TargetScale
+from fenchel.model.target_scale import TargetScale
 
 __all__ = ["Sample", "is_chunked", "sample_of", "target_scale_of"]
 

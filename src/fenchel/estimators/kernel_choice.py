@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import Array, as_like, host
-from fenchel.estimators.fitted_dual import fit_dual
-from fenchel.estimators.memory import check_fits
-from fenchel.estimators.training_set import Encoded, TrainingSet, with_kernel
-from fenchel.estimators.validation import as_losses
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernel_search import KernelSearch, search_kernel
-from fenchel.kernels import Constant, Gaussian, as_operator_kernel
+from fenchel.kernels import Constant, Gaussian, Separable, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
+from fenchel.model.codec import Task
+from fenchel.model.fit import solve
+from fenchel.model.memory import check_fits
+from fenchel.model.sample import Sample
+from fenchel.model.spec import Spec, as_losses
+from fenchel.model.training_set import TrainingSet
 from fenchel.solvers import Auto
 
-__all__ = ["KernelChoice", "check_metric", "choose_kernel", "encoded_for_search", "is_auto", "is_robust", "trial_table"]
+__all__ = ["KernelChoice", "check_metric", "choose_kernel", "is_auto", "is_robust", "raced", "trial_table"]
 
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
@@ -30,7 +32,7 @@ _ERRORS = 1.5  # standard errors by which the square loss must win, see choose_k
 class KernelChoice:
     """The choice for a sample: the data in the scaling that the losses need, a kernel with its lam, and the losses."""
 
-    encoded: Any
+    training_set: TrainingSet  # its kernel does not matter
     search: KernelSearch
     losses: list[Loss]
     is_robust: bool
@@ -38,15 +40,14 @@ class KernelChoice:
 
     @classmethod
     def of(
-        cls, encoded: Any, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
+        cls, training_set: TrainingSet, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
     ) -> "KernelChoice":
         """Return the choice of the robust or the other search, with the trials of both."""
-        return cls(encoded, searches[robust], list(losses), robust, trial_table(searches))
+        return cls(training_set, searches[robust], list(losses), robust, trial_table(searches))
 
     def resolved_losses(self) -> list[Loss]:
         """Return the losses with relative thresholds resolved by the residuals of the search."""
-        training_set = self.encoded.training_set
-        counts, point_scale = training_set.counts[self.search.index], training_set.representation.point_scale
+        counts, point_scale = self._counts, self.training_set.targets.point_scale
         return [loss.resolve(self.search.residuals, counts, point_scale) for loss in self.losses]
 
     def losses_at(self, training_set: TrainingSet, lam: float, tol: float) -> list[Loss]:
@@ -54,24 +55,27 @@ class KernelChoice:
 
         The duals of a fit are its residuals: a threshold belongs to a kernel, an output operator and a lam.
         """
-        pilot = fit_dual(self.cleaned(training_set), Square(), lam, Auto(), tol)
+        pilot = solve(self.cleaned(training_set), Spec("search", Square(), lam, Auto(), tol))
         residuals = pilot.residuals + training_set.ridge.unscale(training_set.ridge.targets - pilot.problem.targets)
-        weights, point_scale = training_set.weights, training_set.representation.point_scale
-        return [loss.resolve(residuals, weights, point_scale) for loss in self.losses]
+        return [training_set.resolved(loss, residuals) for loss in self.losses]
 
     def cleaned(self, training_set: TrainingSet) -> TrainingSet:
         """Return the training set with gross errors removed from the outputs by the robust search."""
-        problem, targets = training_set.ridge, as_like(self.search.cleaned, training_set.targets)
+        problem, targets = training_set.ridge, as_like(self.search.cleaned, training_set.targets.rows)
         if problem.mask is not None:
             targets = targets * problem.mask
         targets = targets if problem.root is None else targets * problem.root
-        return replace(training_set, ridge=replace(problem, targets=targets))
+        return training_set.with_targets(targets)
 
     @property
     def ceiling(self) -> float:
         """Squared distance beyond which a target is certainly wrong, from the leave-one-out errors of the search."""
-        counts = self.encoded.training_set.counts[self.search.index]
-        return float(RelativeSize("scale", _WRONG).of(np.linalg.norm(self.search.left_out, axis=1), counts) ** 2)
+        norms = np.linalg.norm(self.search.left_out, axis=1)
+        return float(RelativeSize("scale", _WRONG).of(norms, self._counts) ** 2)
+
+    @property
+    def _counts(self) -> np.ndarray:
+        return np.asarray(self.training_set.sample.counts[self.search.index])
 
     @property
     def lams(self) -> list[float]:
@@ -96,12 +100,12 @@ def check_metric(owner: Any) -> None:
 def is_robust(loss: Loss, training_set: TrainingSet) -> bool:
     """Whether the influence of a sample on a fit with the loss is bounded."""
     targets = training_set.targets
-    bound = loss.resolve(np.ones(1)).bind(targets, training_set.representation.point_scale)
-    return bound.saturation(0 * targets) is not None
+    bound = loss.resolve(np.ones(1)).bind(targets.rows, targets.point_scale)
+    return bound.saturation(0 * targets.rows) is not None
 
 
 def choose_kernel(
-    encode: Callable[[bool], Encoded],
+    encode: Callable[[bool], TrainingSet],
     losses: Any,
     curves: bool = False,
     grid: Any = None,
@@ -117,17 +121,16 @@ def choose_kernel(
     that difference noisy, so that the robust loss is chosen; with heavy tails that the inputs explain, the difference
     is clear.
     """
-    encoded = encode(False)
+    training_set = encode(False)
     if not is_auto(losses):
         given = as_losses(losses)
-        robust = any(is_robust(loss, encoded.training_set) for loss in given)
-        encoded = encode(True) if robust else encoded
-        search = _searched(encoded.training_set, robust, curves, grid, metric, groups)
-        return KernelChoice.of(encoded, given, robust, {robust: search})
-    candidates = {False: encoded, True: encode(True)}
+        robust = any(is_robust(loss, training_set) for loss in given)
+        training_set = encode(True) if robust else training_set
+        search = _searched(training_set, robust, curves, grid, metric, groups)
+        return KernelChoice.of(training_set, given, robust, {robust: search})
+    candidates = {False: training_set, True: encode(True)}
     searches = {
-        robust: _searched(encoded.training_set, robust, curves, grid, metric, groups)
-        for robust, encoded in candidates.items()
+        robust: _searched(candidate, robust, curves, grid, metric, groups) for robust, candidate in candidates.items()
     }
     square, huber = (
         _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
@@ -139,83 +142,66 @@ def choose_kernel(
     return KernelChoice.of(candidates[robust], given, robust, searches)
 
 
-def encoded_for_search(
-    owner: Any,
-    losses: Any,
-    estimators: dict[bool, Any],
+def raced(
+    task: Callable[[bool], Task],
+    sample: Sample,
+    spec: Spec,
     check: Callable[[TrainingSet], object],
-    X: Any,
-    y: Any,
-    sample_weight: Array | None,
+    losses: Any,
+    metric: Any = None,
     groups: np.ndarray | None = None,
-) -> tuple[Any, Any, KernelChoice | None]:
-    """Return an estimator and its data for a search over losses and lam, with the kernel of ``owner``.
+) -> KernelChoice:
+    """Return the choice of a kernel on points; ``task(robust)`` centres and scales the outputs robustly or not.
 
-    ``losses`` are as for ``choose_kernel``; ``estimators`` has one for robust losses and one for others; ``check``
-    raises if there are too few samples; ``groups`` of samples are left out together.
+    ``losses``, ``metric`` and ``groups`` are as for ``choose_kernel``; ``check`` raises if there are too few samples.
     """
-    settings = estimators[False]._settings().swept()
-    if not is_auto(owner.kernel):
-        return estimators[False], estimators[False]._encode(X, y, sample_weight, settings, double=True), None
-    without_kernel = replace(settings, approximation=None)
 
-    def encode(is_robust: bool) -> Any:
-        estimator = estimators[is_robust].set_params(kernel=Constant())
-        encoded = estimator._encode(X, y, sample_weight, without_kernel, double=True)
-        check(encoded.training_set)
-        points, n_outputs = encoded.training_set.X, encoded.training_set.targets.shape[1]
-        check_fits(points, as_operator_kernel(Gaussian()), settings, n_outputs)  # before the search, not after
-        return encoded
+    def encode(robust: bool) -> TrainingSet:
+        codec, targets = task(robust).learn(sample)
+        training_set = TrainingSet.of(sample, codec, targets, Separable(Constant()), spec.exactly())
+        check(training_set)
+        check_fits(sample.X, as_operator_kernel(Gaussian()), spec, targets.width)  # before the search, not after
+        return training_set
 
-    choice = choose_kernel(encode, losses, metric=getattr(owner, "metric", None), groups=groups)
-    kernel = as_operator_kernel(choice.search.kernel, owner.operator)
-    if owner.lams is None:
-        settings = replace(settings, lam=min(choice.lams))  # the smallest lam needs the most features
-    training_set = with_kernel(choice.encoded.training_set, kernel, settings)
-    estimator = estimators[choice.is_robust].set_params(kernel=choice.search.kernel)
-    return estimator, replace(choice.encoded, training_set=training_set), choice
+    grid = sample.inputs.grid if sample.inputs.takes_channels else None
+    return choose_kernel(encode, losses, grid is not None, grid, metric, groups)
 
 
 def _searched(
     training_set: TrainingSet, robust: bool, curves: bool, grid: Any, metric: Any, groups: np.ndarray | None
 ) -> KernelSearch:
-    targets, scale = training_set.targets, training_set.representation.row_scale_
+    targets, sample = training_set.targets, training_set.sample
     search = search_kernel(
-        training_set.X,
-        targets if scale is None else targets / scale,
-        training_set.weights,
+        sample.X,
+        targets.unscaled(targets.rows),
+        sample.weights,
         robust=robust,
         curves=curves,
         grid=grid,
-        observed=training_set.representation.observed_,
+        observed=targets.observed,
         metric=metric,
-        groups=groups if groups is None or training_set.index is None else groups[training_set.index],
+        groups=sample.kept(groups),
     )
-    if scale is None:
+    if targets.row_scale is None:
         return search
-    rows = host(scale)[search.index]
+    rows = host(targets.row_scale)[search.index]
     parts = {name: rows * getattr(search, name) for name in ("left_out", "residuals", "cleaned")}
     return replace(search, **parts)
 
 
-def _squared_errors(encoded: Encoded, search: KernelSearch, other: Encoded) -> np.ndarray:
+def _squared_errors(training_set: TrainingSet, search: KernelSearch, other: TrainingSet) -> np.ndarray:
     """Return the weighted squared leave-one-out errors of the samples of a search, in the units of other data.
 
     The mean residual is subtracted: gross errors of one sign shift the mean of the outputs, and a model that follows
     them is no better than one that is shifted.
     """
-    counts = encoded.training_set.counts[search.index]
-    observed = encoded.training_set.representation.observed_
+    counts = training_set.sample.counts[search.index]
+    observed, units = training_set.targets.observed, training_set.codec.units
     seen = np.ones_like(search.left_out) if observed is None else host(observed)[search.index]
     masses = np.maximum(counts @ seen, np.finfo(float).tiny)  # of a point without observations
-    residuals = seen * (search.left_out - (counts @ search.left_out) / masses) * _units(encoded)
-    errors: np.ndarray = np.sum((residuals / _units(other)) ** 2, axis=1) * counts / np.mean(counts)
+    residuals = seen * (search.left_out - (counts @ search.left_out) / masses) * units
+    errors: np.ndarray = np.sum((residuals / other.codec.units) ** 2, axis=1) * counts / np.mean(counts)
     return errors
-
-
-def _units(encoded: Encoded) -> Any:
-    """Return the units of the coordinates, a single number or one for each."""
-    return getattr(encoded, "units", 1.0)
 
 
 def trial_table(searches: dict[bool, KernelSearch]) -> dict[str, list[Any]]:

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -90,6 +90,10 @@ class KernelMachine(NamedPartsMixin, BaseEstimator, ABC):
     def _spec(self) -> Spec:
         """Return the dual problem and its solver."""
         return Spec.of(self, getattr(self, self.loss_argument), self.loss_argument)
+
+    def _pair(self, loss: Loss, lam: float) -> dict[str, Any]:
+        """Return the parameters of one pair of a grid."""
+        return {self.loss_argument: clone(loss), "lam": lam}
 
     def _learned(self, X: Outputs, y: Outputs, sample_weight: Array | None = None, **form: Any) -> Self:
         """Fit a copy, on which scikit-learn writes the names of X, and become it: a fit that fails changes nothing."""

@@ -14,7 +14,7 @@ from fenchel.estimators.dask_fit import fit_chunks
 from fenchel.estimators.dask_predict import predict_chunks
 from fenchel.estimators.dask_sample import is_chunked
 from fenchel.estimators.machine import KernelMachine
-from fenchel.estimators.scoring import R2ScoreMixin
+from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
 from fenchel.losses.parameters import fits_targets

@@ -1,26 +1,31 @@
 """``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_like
-from fenchel.estimators.kernel_choice import check_metric, encoded_for_search, is_auto
-from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.regression import OperatorKernelRegressor
-from fenchel.estimators.scoring import R2ScoreMixin, Scoring
-from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
-from fenchel.estimators.validation import all_or_nothing
+from fenchel.approximations import Approximation
+from fenchel.estimators.kernel_choice import check_metric, is_auto, raced
+from fenchel.estimators.regression import OperatorKernelRegressor, VectorRegressor
+from fenchel.estimators.scoring import Scoring
+from fenchel.estimators.search import Measure, Progress, Search, squared_distance
+from fenchel.estimators.search_machine import SearchMachine
+from fenchel.kernels import KernelLike, OperatorLike, as_operator_kernel
 from fenchel.losses import Loss
+from fenchel.model.training_set import TrainingSet
+from fenchel.representations import Representation
 
 __all__ = ["OperatorKernelRegressorCV"]
 
 
-class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, R2ScoreMixin, BaseEstimator):
+class OperatorKernelRegressorCV(VectorRegressor, SearchMachine):
     """``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation.
 
     The defaults need no knowledge of the data: the columns of X and the outputs are standardised, then kernels of
@@ -123,19 +128,19 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, R2ScoreMixin,
 
     def __init__(
         self,
-        kernel: Any = "auto",
-        operator: Any = None,
-        lams: Any = None,
+        kernel: KernelLike = "auto",
+        operator: OperatorLike = None,
+        lams: ArrayLike | None = None,
         losses: Sequence[Loss | str] | str = "auto",
-        cv: Any = 5,
+        cv: object = 5,
         aggregate: str = "auto",
         tol: float = 1e-6,
-        representation: Any = None,
+        representation: Representation | str | None = None,
         n_jobs: int | None = None,
-        checkpoint: Any = None,
+        checkpoint: str | PathLike[str] | None = None,
         progress: Progress | None = None,
-        approximation: Any = None,
-        scoring: str | Callable[..., Any] | None = None,
+        approximation: Approximation | None = None,
+        scoring: str | Callable[..., object] | None = None,
         center: bool | str = "auto",
         scale: bool | str = "auto",
         certificate: str = "approximate",
@@ -159,8 +164,7 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, R2ScoreMixin,
         self.certificate = certificate
         self.metric = metric
 
-    @all_or_nothing
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: Any = None) -> Self:
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
@@ -179,45 +183,32 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, R2ScoreMixin,
         check_metric(self)
         scoring = Scoring.of(self)
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
-        estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
-        estimators = {key: one.set_params(lam=min(search.lams)) for key, one in estimators.items()}
-        estimator, encoded, choice = encoded_for_search(
-            self, self.losses, estimators, search.folds, X, y, sample_weight, search.groups
-        )
-        search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
-        training_set = encoded.training_set
+        trial, spec, machines = copy(self), self._search_spec(), [self._machine(search.losses, r) for r in (False, True)]
+        spec = replace(spec, lam=min(search.lams))  # the smallest lam needs the most features
+        tasks = [machine._task() for machine in machines]
+        sample = tasks[False].sample(trial, X, y, sample_weight).double()
+        choice = None
+        if is_auto(self.kernel):
+            choice = raced(tasks.__getitem__, sample, spec, search.folds, self.losses, self.metric, search.groups)
+            search = search.chosen(choice, choice.resolved_losses(), self)
+            machine = machines[choice.is_robust].set_params(kernel=choice.search.kernel)
+            kernel = as_operator_kernel(choice.search.kernel, self.operator)
+            training_set = choice.training_set.with_kernel(kernel, replace(spec, lam=min(search.lams)))
+        else:
+            machine = machines[False]
+            training_set = TrainingSet.learn(tasks[False], sample, spec)
         folds = search.folds(training_set)
         measure = squared_distance(training_set, search.ceiling)
         if scoring is not None:
-            measure = self._scored(encoded, scoring, folds)
+            measure = _scored(training_set, scoring, folds)
         result = search(training_set, folds, measure, settings=f"{scoring or ''}")
-        expose_best(self, estimator, encoded, result, choice=choice)
-        return self
+        return self._become(trial._fit_best(machine, training_set, result, choice))
 
-    def predict(self, X: Array) -> Array:
-        """Predict with the chosen model."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
+    def _task(self, **form: Any) -> Any:
+        return self._machine([], False)._task()
 
-    def gradient(self, X: Array, almost_everywhere: bool = False) -> Array:
-        """Return the derivatives of the predictions with respect to X; see ``OperatorKernelRegressor.gradient``."""
-        check_is_fitted(self)
-        return self.best_estimator_.gradient(X, almost_everywhere)
-
-    @staticmethod
-    def _scored(encoded: Any, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
-        """Return ``scoring`` as a measure of decoded outputs and predictions."""
-        training_set, target_scale = encoded.training_set, encoded.target_scale
-
-        def decode(coordinates: Array) -> Any:
-            decoded = training_set.representation.decode(as_like(coordinates, training_set.targets))
-            return decoded if target_scale is None else target_scale.decode(decoded)
-
-        weights = None if training_set.weights is None else training_set.counts
-        return scoring.measure(decode(training_set.targets), decode, folds, weights)
-
-    def _estimator(self, losses: Sequence[Loss], is_robust: bool) -> OperatorKernelRegressor:
-        """Return the estimator with the first loss, with centring and scaling resolved if they are ``"auto"``."""
+    def _machine(self, losses: Sequence[Loss], is_robust: bool) -> OperatorKernelRegressor:
+        """Return the estimator of one pair, with centring and scaling resolved if they are ``"auto"``."""
         standard = "robust" if is_robust else True
         has_own_units = self.operator is not None or self.representation is not None
         scaled = not has_own_units and all(loss.is_unit_free for loss in losses)
@@ -225,8 +216,6 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, R2ScoreMixin,
         return OperatorKernelRegressor(
             self.kernel,
             self.operator,
-            losses[0],
-            1.0,
             tol=self.tol,
             representation=self.representation,
             approximation=self.approximation,
@@ -237,7 +226,16 @@ class OperatorKernelRegressorCV(NamedPartsMixin, MultiOutputMixin, R2ScoreMixin,
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = OperatorKernelRegressor(self.kernel, self.operator).__sklearn_tags__()
-        tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
         return tags
+
+
+def _scored(training_set: TrainingSet, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
+    """Return ``scoring`` as a measure of decoded outputs and predictions."""
+    codec, targets, sample = training_set.codec, training_set.targets, training_set.sample
+
+    def decode(rows: Array) -> Array:
+        return codec.decode(targets.unscaled(as_like(rows, targets.rows)))
+
+    weights = None if sample.weights is None else sample.counts
+    return scoring.measure(decode(targets.rows), decode, folds, weights, codec.grid)

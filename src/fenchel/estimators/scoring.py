@@ -8,33 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import get_scorer
-from sklearn.utils.validation import _num_samples
 
 from fenchel._array import host
 from fenchel.estimators.search import Measure
-from fenchel.estimators.validation import sample_counts
 
-__all__ = ["R2ScoreMixin", "Scoring"]
-
-
-class R2ScoreMixin(RegressorMixin):
-    """Regressor whose score takes weights of any unit."""
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination R² of the predictions.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array
-            A sample, as for ``fit``.
-
-        Returns
-        -------
-        score : float
-            One minus the ratio of squared errors to squared distances from the means, averaged over the outputs.
-        """
-        weights = None if sample_weight is None else sample_counts(sample_weight, np.empty((_num_samples(y), 1)))
-        return float(super().score(X, y, weights))
+__all__ = ["Scoring"]
 
 
 class _Known(RegressorMixin, BaseEstimator):

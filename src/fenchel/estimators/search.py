@@ -16,43 +16,28 @@ from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._statistics import weighted_median
 from fenchel.estimators.checkpoint import Checkpoint, search_key
-from fenchel.estimators.fitted_dual import FITTED, fit_dual, warn_of_scales, warn_unless_converged
 from fenchel.estimators.kernel_choice import KernelChoice
-from fenchel.estimators.training_set import Encoded, TrainingSet, check_loss
-from fenchel.estimators.validation import as_lams, as_losses, warn_user
-from fenchel.exceptions import IncompatibleError, ScaleWarning
+from fenchel.exceptions import IncompatibleError, ScaleWarning, warn_user
 from fenchel.held_out import HeldOut, held_out, nearly_held_out
 from fenchel.losses import Loss, Square
+from fenchel.model.fit import solve
+from fenchel.model.spec import Spec, as_lams, as_losses
+from fenchel.model.training_set import TrainingSet, check_loss
 from fenchel.problem import arithmetic
 from fenchel.solvers import Auto
 
 __all__ = [
-    "SEARCHED",
     "Measure",
     "PairErrors",
     "Progress",
     "Search",
     "SearchResult",
-    "expose_best",
     "squared_distance",
     "warn_gaps",
 ]
 
 Measure = Callable[[np.ndarray], np.ndarray]  # from held-out predictions (n, p) to the error of each sample (n,)
 Progress = Callable[[int, int], None]  # called with the number of pairs done and the number of all
-
-SEARCHED = (  # attributes of an estimator that has searched a grid
-    "best_estimator_",
-    "best_kernel_",
-    "best_lam_",
-    "best_loss_",
-    "cv_errors_",
-    "cv_gaps_",
-    "fold_errors_",
-    "lams_",
-    "losses_",
-    "search_",
-)
 
 _FLAT = 1e-3  # relative difference of two errors that is ignored
 _MOST_STEPS = 12  # maximum number of steps by which a grid of lam is extended
@@ -182,7 +167,7 @@ class Search:
 
     def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
         """Return the test parts, as indices into the samples with a positive weight."""
-        n, index = training_set.n_given, training_set.index
+        n, index = training_set.sample.n_given, training_set.sample.index
         if self.groups is not None and self.groups.shape != (n,):
             raise ValueError(f"groups must have shape ({n},), one entry for each sample. Got {self.groups.shape}.")
         if isinstance(self.cv, str):
@@ -230,7 +215,7 @@ class Search:
         if self.is_approximate and is_expanded:
             raise IncompatibleError("cv='approximate-loo' does not provide the weights of the outputs. Use cv='loo'.")
         for loss in self.losses:
-            check_loss(loss, training_set.representation)
+            check_loss(loss, training_set.codec.representation)
         if any(loss.is_relative for loss in self.losses):
             return self._resolved(training_set, folds, measure)(training_set, folds, measure, is_expanded, settings)
 
@@ -273,9 +258,9 @@ class Search:
     def _resolved(self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure) -> "Search":
         """Return the search with relative thresholds resolved by the residuals of the square loss at its best lam."""
         result = self.pilot([Square()], self.lams)(training_set, folds, measure)
-        fitted = fit_dual(training_set, Square(), result.lams[result.best[1]], Auto(), self.tol)
-        weights, point_scale = training_set.weights, training_set.representation.point_scale
-        return replace(self, losses=[loss.resolve(fitted.residuals, weights, point_scale) for loss in self.losses])
+        lam = result.lams[result.best[1]]
+        pilot = solve(training_set, Spec(self.owner, Square(), lam, Auto(), self.tol))
+        return replace(self, losses=[training_set.resolved(loss, pilot.residuals) for loss in self.losses])
 
     def collect(
         self,
@@ -294,7 +279,7 @@ class Search:
             others = (self.tol, self.aggregate, settings, self.is_approximate)
             key = search_key(training_set, self.losses, self.lams, folds, others)
         store = Checkpoint(self.checkpoint, key, (len(self.losses), len(self.lams), len(folds)))
-        weights, total = training_set.counts, len(self.losses) * len(self.lams)
+        weights, total = training_set.sample.counts, len(self.losses) * len(self.lams)
 
         def record(places: list[int]) -> None:
             with np.errstate(all="ignore"):  # threads have their own state
@@ -333,37 +318,6 @@ def squared_distance(training_set: TrainingSet, ceiling: float = math.inf) -> Me
         return np.minimum(squares, ceiling)
 
     return measure
-
-
-def expose_best(
-    owner: Any,
-    estimator: Any,
-    encoded: Encoded,
-    result: SearchResult,
-    names: Sequence[str] = (),
-    choice: KernelChoice | None = None,
-) -> None:
-    """Fit the best pair on the whole sample; set the attributes of the search and those of the best estimator.
-
-    ``names`` are the fitted attributes of the estimator besides those of ``FITTED``.
-    """
-    i, j = result.best
-    owner.losses_, owner.lams_ = result.losses, result.lams
-    owner.cv_errors_, owner.fold_errors_, owner.cv_gaps_ = result.cv_errors, result.fold_errors, result.cv_gaps
-    owner.best_loss_, owner.best_lam_ = clone(result.losses[i]), result.lams[j]
-    owner.best_kernel_ = estimator.kernel
-    owner.search_ = None if choice is None else choice.trials
-    estimator._set_loss_and_lam(result.losses[i], result.lams[j])
-    settings = estimator._settings()
-    fitted = fit_dual(encoded.training_set, settings.loss, settings.lam, settings.solver, settings.tol)
-    owner.best_estimator_ = estimator._expose(encoded, fitted)
-    result.warn_at_end()
-    warn_unless_converged(fitted.solution, settings.lam, settings.tol)
-    warn_of_scales(fitted)
-    for name in (*FITTED, *names):
-        owner.__dict__.pop(name, None)  # from an earlier fit with another loss
-        if hasattr(estimator, name):
-            setattr(owner, name, getattr(estimator, name))
 
 
 def warn_gaps(gaps: np.ndarray, tol: float) -> None:

@@ -1,8 +1,7 @@
 """Solving a dual problem: from a training set to a certified fit."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fenchel._array import Array, as_index, as_like, device, eps, host, is_single, namespace
 from fenchel.exceptions import IndefiniteError, warn_user
 from fenchel.feasibility import loss_radius, pulled_inside, round_off
-from fenchel.losses import Loss, Square
+from fenchel.losses import Square
 from fenchel.losses.base import row_saturation
 from fenchel.model.certificates import exact_certificate, sampled_certificate
 from fenchel.model.codec import Task
@@ -93,17 +92,7 @@ class Fit:
                 else:
                     certificate, standard_error = sampled_certificate(*arguments)
                     solution = replace(solution, certificate=certificate)
-        return Record(
-            solution.certificate.primal,
-            solution.certificate.dual,
-            solution.certificate.relative_gap,
-            kind,
-            standard_error,
-            max(1, solution.n_iter),  # the first point counts as an iteration
-            solution.status.value,
-            [(n_iter, certificate.relative_gap) for n_iter, certificate in solution.history],
-            _solver_info(solution),
-        )
+        return Record.of(solution, kind, standard_error)
 
 
 def learn(task: Task, sample: Sample, spec: Spec) -> Fit:
@@ -279,19 +268,3 @@ def _trace(training_set: TrainingSet, lam: float) -> float:
     problem = training_set.ridge.with_(lam=lam)
     with arithmetic(problem):
         return trace(problem)
-
-
-def _solver_info(solution: Solution) -> Mapping[str, object]:
-    """Return which solver found the duals, why it ran, and every solver that ran before or after it."""
-    reasons = [stage.reason for stage in solution.stages if stage.solver == solution.solver]
-    return {
-        "solver": solution.solver,
-        "reason": reasons[0] if reasons else "chosen by the user",
-        "stages": [asdict(stage) for stage in solution.stages],
-    }
-
-
-def resolved_loss(training_set: TrainingSet, loss: Loss, lam: float, tol: float) -> Loss:
-    """Return a loss with thresholds resolved by the residuals of the square loss at a lam."""
-    pilot = solve(training_set, Spec("search", Square(), lam, Auto(), tol))
-    return training_set.resolved(loss, pilot.residuals)

@@ -1,7 +1,8 @@
 """What remains of a fit: enough to predict, to explain and to be saved."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +13,7 @@ from fenchel.model.codec import Codec, Expansion
 from fenchel.model.forms import InputForm, OutputForm
 from fenchel.model.spec import Spec
 from fenchel.representations import Coordinates
+from fenchel.solvers import Solution
 
 __all__ = ["Duals", "Model", "Record"]
 
@@ -21,15 +23,15 @@ class Duals:
     """Dual variables of a solution, one row for each given sample, and the outlier scores that follow from them."""
 
     coef: Array  # (n, p)
-    support: np.ndarray  # indices of the non-zero rows
+    support: np.ndarray | None  # indices of the non-zero rows; None for chunks
     outlier_score: Array | None  # (n,): dual norm divided by its bound, for losses with bounded duals
     point_outlier_score: Array | None  # (n, p)
 
     @property
-    def sparsity(self) -> float:
-        """Share of samples whose dual variable is zero."""
+    def sparsity(self) -> float | None:
+        """Share of samples whose dual variable is zero; ``None`` for chunks."""
         n = int(self.coef.shape[0])
-        return (n - len(self.support)) / n
+        return None if self.support is None else (n - len(self.support)) / n
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,26 @@ class Record:
     status: str
     history: list[tuple[int, float]]  # iteration and relative gap at each convergence check
     solver_info: Mapping[str, object]
+
+    @classmethod
+    def of(cls, solution: Solution, kind: str, standard_error: float | None = None) -> Self:
+        """Return the record of a solution."""
+        reasons = [stage.reason for stage in solution.stages if stage.solver == solution.solver]
+        return cls(
+            solution.certificate.primal,
+            solution.certificate.dual,
+            solution.certificate.relative_gap,
+            kind,
+            standard_error,
+            max(1, solution.n_iter),  # the first point counts as an iteration
+            solution.status.value,
+            [(n_iter, certificate.relative_gap) for n_iter, certificate in solution.history],
+            {
+                "solver": solution.solver,
+                "reason": reasons[0] if reasons else "chosen by the user",
+                "stages": [asdict(stage) for stage in solution.stages],
+            },
+        )
 
 
 @dataclass(frozen=True)

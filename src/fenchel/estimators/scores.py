@@ -1,16 +1,37 @@
-"""The coefficient of determination for curves."""
+"""Scores of regressors whose weights may have any unit, and of regressors of curves."""
 
 from typing import Any
 
 import numpy as np
+from sklearn.base import RegressorMixin
 
 from fenchel._array import Array, Outputs, host
 from fenchel.datasets.functional import as_curves, brings_points
-from fenchel.estimators.curve_center import CurveCenter
-from fenchel.estimators.validation import sample_counts
+from fenchel.model.curve_center import CurveCenter
+from fenchel.model.sample import sample_counts
 from fenchel.quadrature import trapezoid_weights
 
-__all__ = ["curve_score"]
+__all__ = ["R2ScoreMixin", "curve_score"]
+
+
+class R2ScoreMixin(RegressorMixin):
+    """Regressor whose score takes weights of any unit."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R² of the predictions.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array
+            A sample, as for ``fit``.
+
+        Returns
+        -------
+        score : float
+            One minus the ratio of squared errors to squared distances from the means, averaged over the outputs.
+        """
+        weights = None if sample_weight is None else sample_counts(sample_weight, np.empty((len(y), 1)))
+        return float(super().score(X, y, weights))
 
 
 def curve_score(model: Any, X: Array, y: Outputs, sample_weight: Array | None, grid: Array | None) -> float:

@@ -1,0 +1,80 @@
+"""What the estimators that choose loss and lam by held-out errors have in common."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from fenchel.estimators.kernel_choice import KernelChoice
+from fenchel.estimators.machine import Fitted, KernelMachine
+from fenchel.estimators.search import SearchResult
+from fenchel.losses import Loss
+from fenchel.model.fit import solve, warned
+from fenchel.model.spec import Spec
+from fenchel.model.training_set import TrainingSet
+
+__all__ = ["Found", "SearchMachine"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search has found: the errors of the grid, the best pair and its kernel."""
+
+    result: SearchResult
+    kernel: Any
+    trials: dict[str, list[Any]] | None = None  # of the kernel search
+
+    @property
+    def loss(self) -> Loss:
+        """The best loss."""
+        return self.result.losses[self.result.best[0]]
+
+    @property
+    def lam(self) -> float:
+        """The best lam."""
+        return self.result.lams[self.result.best[1]]
+
+
+class SearchMachine(KernelMachine):
+    """An estimator that chooses loss and lam by held-out errors; its model is that of the best pair."""
+
+    found_: Found
+    best_estimator_: Any
+
+    best_kernel_ = Fitted[Any]("kernel", of="found_")
+    best_loss_ = Fitted[Loss]("loss", of="found_")
+    best_lam_ = Fitted[float]("lam", of="found_")
+    cv_errors_ = Fitted[np.ndarray]("result.cv_errors", of="found_")
+    fold_errors_ = Fitted[np.ndarray]("result.fold_errors", of="found_")
+    cv_gaps_ = Fitted[np.ndarray]("result.cv_gaps", of="found_")
+    lams_ = Fitted[list[float]]("result.lams", of="found_")
+    losses_ = Fitted[list[Loss]]("result.losses", of="found_")
+
+    @property
+    def search_(self) -> dict[str, list[Any]] | None:
+        """Results of the kernel search, ``None`` for a given kernel."""
+        return self.found_.trials
+
+    def _search_spec(self) -> Spec:
+        """Return the settings of the fits of the search; losses and lam are those of its grid."""
+        return Spec.of(self, "square").for_search()
+
+    def _fit_best(
+        self,
+        estimator: KernelMachine,
+        training_set: TrainingSet,
+        result: SearchResult,
+        choice: KernelChoice | None = None,
+    ) -> Self:
+        """Fit the best pair on the whole sample, and keep the model, the errors of the search and the estimator."""
+        found = Found(result, estimator.kernel, None if choice is None else choice.trials)  # type: ignore[attr-defined]
+        best = estimator.set_params(**estimator._pair(found.loss, found.lam))
+        fit = solve(training_set, replace(best._spec(), loss=clone(found.loss), lam=found.lam))
+        result.warn_at_end()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if name in vars(self):
+                setattr(best, name, getattr(self, name))
+        self.found_, self.best_estimator_ = found, best._kept(warned(fit))
+        self.model_ = best.model_
+        return self
