@@ -2,27 +2,28 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import cache
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
 
-from fenchel._array import Array, as_like, host
-from fenchel.estimators.functional import FunctionalRegressor
-from fenchel.estimators.kernel_choice import KernelChoice, check_metric, choose_kernel, is_auto
-from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.scoring import Scoring
-from fenchel.estimators.search import Measure, Progress, Search, expose_best, squared_distance
-from fenchel.estimators.training_set import TrainingSet
-from fenchel.estimators.validation import all_or_nothing, warn_user
-from fenchel.exceptions import SlowFitWarning
-from fenchel.kernels import Constant, Laplacian
+from fenchel._array import Array, Outputs
+from fenchel.approximations import Approximation
+from fenchel.estimators.functional import CurveRegressor, FunctionalRegressor
+from fenchel.estimators.kernel_choice import KernelChoice, check_metric, is_auto, raced
+from fenchel.estimators.scoring import Scoring, scored
+from fenchel.estimators.search import Progress, Search, SearchResult, squared_distance
+from fenchel.estimators.search_machine import SearchMachine
+from fenchel.exceptions import SlowFitWarning, warn_user
+from fenchel.kernels import KernelLike, Laplacian
 from fenchel.losses import Loss, Square
-from fenchel.representations import Spline
+from fenchel.model.functions import FunctionCodec, Functions
+from fenchel.model.spec import Spec
+from fenchel.model.training_set import TrainingSet
+from fenchel.representations import CurveRepresentation, Spline
 
 __all__ = ["FunctionalRegressorCV"]
 
@@ -34,10 +35,9 @@ _MOST_SAMPLES = 2000  # with more samples, the output kernel is not searched for
 _PILOT_TOL = 1e-4  # gap to which candidates for the output kernel are solved
 _DECADES = 10.0 ** np.arange(-4, 2)  # lam, relative to that of the kernel search without an output kernel
 _STEPS = 10.0 ** np.array([-0.5, 0.0, 0.5])  # lam, relative to the best of those
-_FITTED = ("grid_", "representation_error_")  # attributes of the best estimator besides the common ones
 
 
-class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class FunctionalRegressorCV(CurveRegressor, SearchMachine):
     """``FunctionalRegressor`` with kernels, loss and lam chosen by cross-validation.
 
     The defaults need no knowledge of the data: see ``OperatorKernelRegressorCV``. Columns of vectors (n, d) and
@@ -123,23 +123,23 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
 
     def __init__(
         self,
-        kernel: Any = "auto",
-        output_kernel: Any = None,
-        lams: Any = None,
+        kernel: KernelLike | None = "auto",
+        output_kernel: KernelLike | None = None,
+        lams: ArrayLike | None = None,
         losses: Sequence[Loss | str] | str = "auto",
-        representation: Any = "spline",
+        representation: CurveRepresentation | str = "spline",
         n_components: float | None = None,
         center: bool | str = "auto",
         channels: Array | None = None,
-        cv: Any = 5,
+        cv: object = 5,
         aggregate: str = "auto",
         tol: float = 1e-6,
         n_jobs: int | None = None,
-        checkpoint: Any = None,
+        checkpoint: str | PathLike[str] | None = None,
         progress: Progress | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
         scale: bool | str = "auto",
-        scoring: str | Callable[..., Any] | None = None,
+        scoring: str | Callable[..., object] | None = None,
         certificate: str = "approximate",
         metric: Array | None = None,
     ) -> None:
@@ -163,9 +163,13 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         self.certificate = certificate
         self.metric = metric
 
-    @all_or_nothing
     def fit(
-        self, X: Any, y: Any, grid: Array | None = None, sample_weight: Array | None = None, groups: Any = None
+        self,
+        X: Outputs,
+        y: Outputs,
+        grid: ArrayLike | None = None,
+        sample_weight: Array | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
@@ -185,94 +189,73 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         check_metric(self)
         scoring = Scoring.of(self)
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
+        trial, spec = copy(self), replace(self._search_spec(), lam=min(search.lams))
+        machines = [self._machine(search.losses, is_robust) for is_robust in (False, True)]
+        tasks, choice = [machine._task(grid) for machine in machines], None
+        sample = tasks[False].sample(trial, X, y, sample_weight).double()
+        machine = machines[False]
         if is_auto(self.kernel):
-            estimator, encoded, search, choice = self._chosen(search, X, y, sample_weight, grid)
+            choice = raced(tasks.__getitem__, sample, spec, search.folds, self.losses, self.metric, search.groups)
+            machine = machines[choice.is_robust].set_params(kernel=choice.search.kernel)
+            training_set, search = self._on_curves(choice, search, machine, spec, grid)
         else:
-            estimator, choice = self._estimator(search.losses).set_params(lam=min(search.lams)), None
-            encoded = self._encoded(estimator, X, y, sample_weight, grid)
-        training_set = encoded.training_set
+            training_set = TrainingSet.learn(tasks[False], sample, spec)
         folds = search.folds(training_set)
-        measure = (
-            squared_distance(training_set, search.ceiling) if scoring is None else _scored(encoded, scoring, folds)
-        )
+        measure = squared_distance(training_set, search.ceiling)
+        if scoring is not None:
+            measure = scored(training_set, scoring, folds)
         result = search(training_set, folds, measure, settings=f"{scoring or ''}")
-        expose_best(self, estimator, encoded, result, _FITTED, choice)
-        return self
+        return self._become(trial._fit_best(machine, training_set, result, choice))
 
-    def predict(self, X: Any, grid: Array | None = None, derivative: bool = False) -> Any:
-        """Predict with the chosen model; see ``FunctionalRegressor.predict``."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X, grid, derivative)
+    def _on_curves(
+        self, choice: KernelChoice, search: Search, machine: FunctionalRegressor, spec: Spec, grid: ArrayLike | None
+    ) -> tuple[TrainingSet, Search]:
+        """Return the training set with the chosen kernels, and the remaining grid of losses and lams.
 
-    def gradient(self, X: Any, grid: Array | None = None, almost_everywhere: bool = False) -> Array:
-        """Return the derivatives of the predictions with respect to X; see ``FunctionalRegressor.gradient``."""
-        check_is_fitted(self)
-        return self.best_estimator_.gradient(X, grid, almost_everywhere)
-
-    def score(self, X: Any, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> float:
-        """Return the fraction of the variance of the curves that the chosen model explains."""
-        check_is_fitted(self)
-        return self.best_estimator_.score(X, y, sample_weight, grid)
-
-    def _chosen(
-        self, search: Search, X: Any, y: Any, sample_weight: Array | None, grid: Array | None
-    ) -> tuple[FunctionalRegressor, Any, Search, KernelChoice]:
-        """Return the estimator and its data with the chosen kernels, and the remaining grid of losses and lams."""
-        estimators = {is_robust: self._estimator(search.losses, is_robust) for is_robust in (False, True)}
-
-        @cache
-        def encode(is_robust: bool) -> Any:
-            estimator = estimators[is_robust].set_params(kernel=Constant(), approximation=None)
-            encoded = self._encoded(estimator, X, y, sample_weight, grid)
-            search.folds(encoded.training_set)  # raises if there are too few samples
-            return encoded
-
-        if self._output_lengths(encode(False).training_set):
-            _warn_of_points(encode(False).training_set)
-        input_grid = estimators[False]._input_grid
-        choice = choose_kernel(encode, self.losses, input_grid is not None, input_grid, self.metric, search.groups)
-        losses = choice.resolved_losses() if choice.is_robust else choice.losses
-        search = search.chosen(choice, losses, self)
-        estimator = estimators[choice.is_robust]
-        lam = min(search.lams)
-        estimator.set_params(kernel=choice.search.kernel, approximation=self.approximation, lam=lam)
+        The output kernel of the machine is set to the chosen one.
+        """
+        search = search.chosen(choice, choice.resolved_losses() if choice.is_robust else choice.losses, self)
+        spec, raced_set = replace(spec, lam=min(search.lams)), choice.training_set
+        task: Functions = machine._task(grid)
+        codec = raced_set.codec
+        training_set = raced_set.with_kernel(task.kernel_of(raced_set.sample, codec), spec)
+        shares = self._output_lengths(training_set)
+        if not shares:
+            return training_set, search
+        _warn_of_points(training_set)
         lams = choice.search.lam * _DECADES if self.lams is None else search.lams
-        pilot, trials = search.pilot([Square()], lams), list[Any]()
+        pilot, trials = search.pilot([Square()], lams), list[tuple[float, int, TrainingSet, SearchResult]]()
         pilot = replace(pilot, is_open=self.lams is None, tol=max(self.tol, _PILOT_TOL))
-        for share in self._output_lengths(choice.encoded.training_set):
-            candidate = clone(estimator).set_params(output_kernel=_laplacian(share, choice.encoded.training_set))
-            encoded = self._encoded(candidate, X, y, sample_weight, grid)
-            training_set = choice.cleaned(encoded.training_set) if choice.is_robust else encoded.training_set
-            result = pilot(training_set, search.folds(training_set), squared_distance(training_set))
-            _LOG.info(
-                f"FunctionalRegressorCV: output kernel {len(trials) + 1} of {len(_SHARES)}, {candidate.output_kernel!r}"
-            )
-            trials.append((float(np.min(result.cv_errors)), len(trials), candidate, encoded, result))
-        if not trials:
-            return estimator, self._encoded(estimator, X, y, sample_weight, grid), search, choice
-        _, _, estimator, encoded, result = min(trials)
+        shared = training_set.remembered()
+        for share in shares:
+            kernel = Laplacian(1 / (share * float(np.ptp(codec.grid))))
+            candidate = _with_output_kernel(shared, replace(task, output_kernel=kernel), spec)
+            cleaned = choice.cleaned(candidate) if choice.is_robust else candidate
+            result = pilot(cleaned, search.folds(cleaned), squared_distance(cleaned))
+            _LOG.info(f"FunctionalRegressorCV: output kernel {len(trials) + 1} of {len(_SHARES)}, {kernel!r}")
+            trials.append((float(np.min(result.cv_errors)), len(trials), candidate, result))
+        _, place, training_set, result = min(trials, key=lambda trial: trial[:2])
+        machine.set_params(output_kernel=Laplacian(1 / (shares[place] * float(np.ptp(codec.grid)))))
         best = result.lams[result.best[1]]
         if choice.is_robust:
-            search = replace(search, losses=choice.losses_at(encoded.training_set, best, self.tol))
+            search = replace(search, losses=choice.losses_at(training_set, best, self.tol))
         lams = (best * _STEPS).tolist() if self.lams is None else search.lams
-        return estimator, encoded, replace(search, lams=lams), choice
+        return training_set, replace(search, lams=lams)
 
     def _output_lengths(self, training_set: TrainingSet) -> tuple[float, ...]:
         """Return the lengths of the output kernel to choose from, none if the kernel is given."""
-        representation: Any = training_set.representation
-        is_given = self.output_kernel is not None or representation.has_eigenvalues
-        if is_given or len(representation.grid_) < _FEWEST_POINTS or training_set.n_samples > _MOST_SAMPLES:
+        codec = training_set.codec
+        assert isinstance(codec, FunctionCodec)  # of curves
+        is_given = self.output_kernel is not None or codec.representation.has_eigenvalues
+        if is_given or len(codec.grid) < _FEWEST_POINTS or training_set.n_samples > _MOST_SAMPLES:
             return ()
         return _SHARES
 
-    @staticmethod
-    def _encoded(
-        estimator: FunctionalRegressor, X: Any, y: Any, sample_weight: Array | None, grid: Array | None
-    ) -> Any:
-        return estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True, grid=grid)
+    def _task(self, grid: ArrayLike | None = None) -> Functions:
+        return self._machine([Square()], False)._task(grid)
 
-    def _estimator(self, losses: Sequence[Loss], is_robust: bool = False) -> FunctionalRegressor:
-        """Return the estimator with the first loss, with outputs scaled as the losses require."""
+    def _machine(self, losses: Sequence[Loss], is_robust: bool = False) -> FunctionalRegressor:
+        """Return the estimator of one pair, with outputs scaled as the losses require."""
         is_free = is_auto(self.kernel) and self.channels is None and all(loss.is_unit_free for loss in losses)
         representation = self.representation
         if is_auto(self.kernel) and isinstance(representation, str) and representation == "spline":
@@ -280,8 +263,6 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
         return FunctionalRegressor(
             self.kernel,
             self.output_kernel,
-            losses[0],
-            1.0,
             representation=representation,
             n_components=self.n_components,
             center=("median" if is_robust else True) if is_auto(self.center) else self.center,
@@ -292,19 +273,22 @@ class FunctionalRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, B
             scale=(is_free and ("robust" if is_robust else True)) if is_auto(self.scale) else self.scale,
         )
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        inner = self._estimator([Square()]).__sklearn_tags__()
-        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-        return tags
+
+def _with_output_kernel(training_set: TrainingSet, task: Functions, spec: Spec) -> TrainingSet:
+    """Return the training set with the output kernel of a task, in the same coordinates if these do not depend on it."""
+    codec = training_set.codec
+    assert isinstance(codec, FunctionCodec)  # of curves
+    operator = task.operator_on(codec.grid, codec.representation)
+    if codec.representation.takes_basis_of_operator:
+        return TrainingSet.learn(task, training_set.sample, spec)
+    return training_set.with_operator(operator, replace(codec, operator=operator))
 
 
 def _warn_of_points(training_set: TrainingSet) -> None:
     """Warn if the curves have so many points in all that the search is estimated to take more than a minute."""
-    representation: Any = training_set.representation
-    n_points = len(representation.grid_)
+    n_points = training_set.sample.y.values.shape[1]
     minutes = _SECONDS * (n_points / 1000) ** 3 / 60
-    if representation.observed_ is not None and minutes > 1:
+    if training_set.targets.observed is not None and minutes > 1:
         warn_user(
             f"The curves were observed at {n_points} points in all: the search takes {minutes:.1f} minutes or more. "
             "Give output_kernel, which is then not searched for, or smooth the curves to a basis first (to_basis of "
@@ -312,28 +296,3 @@ def _warn_of_points(training_set: TrainingSet) -> None:
             SlowFitWarning,
             "slow-fit",
         )
-
-
-def _laplacian(share: float, training_set: TrainingSet) -> Laplacian:
-    """Return the output kernel whose length is a fraction of the domain."""
-    representation: Any = training_set.representation
-    grid = representation.grid_
-    return Laplacian(1 / (share * float(grid[-1] - grid[0])))
-
-
-def _scored(encoded: Any, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
-    """Return ``scoring`` as a measure of curves at the points of the grid, (n, m) or (n, m, c)."""
-    training_set = encoded.training_set
-    representation, index = training_set.representation, training_set.index
-    given = host(encoded.given.values)
-    truth = given if index is None else given[index]
-
-    def decode(coordinates: np.ndarray) -> np.ndarray:
-        if representation.row_scale_ is not None:  # curves with gaps
-            coordinates = coordinates / host(representation.row_scale_)
-        values = host(representation.decode(as_like(coordinates, training_set.targets))).reshape(truth.shape)
-        values = values if encoded.scale is None else values * encoded.scale
-        return values if encoded.center is None else values + encoded.center.values.reshape(truth.shape[1:])
-
-    weights = None if training_set.weights is None else training_set.counts
-    return scoring.measure(truth, decode, folds, weights, representation.grid_)

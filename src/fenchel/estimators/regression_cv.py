@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
-from fenchel._array import Array, as_like
+from fenchel._array import Array
 from fenchel.approximations import Approximation
 from fenchel.estimators.kernel_choice import check_metric, is_auto, raced
 from fenchel.estimators.regression import OperatorKernelRegressor, VectorRegressor
-from fenchel.estimators.scoring import Scoring
-from fenchel.estimators.search import Measure, Progress, Search, squared_distance
+from fenchel.estimators.scoring import Scoring, scored
+from fenchel.estimators.search import Progress, Search, squared_distance
 from fenchel.estimators.search_machine import SearchMachine
 from fenchel.kernels import KernelLike, OperatorLike, as_operator_kernel
 from fenchel.losses import Loss
@@ -200,7 +200,7 @@ class OperatorKernelRegressorCV(VectorRegressor, SearchMachine):
         folds = search.folds(training_set)
         measure = squared_distance(training_set, search.ceiling)
         if scoring is not None:
-            measure = _scored(training_set, scoring, folds)
+            measure = scored(training_set, scoring, folds)
         result = search(training_set, folds, measure, settings=f"{scoring or ''}")
         return self._become(trial._fit_best(machine, training_set, result, choice))
 
@@ -228,14 +228,3 @@ class OperatorKernelRegressorCV(VectorRegressor, SearchMachine):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
         return tags
-
-
-def _scored(training_set: TrainingSet, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
-    """Return ``scoring`` as a measure of decoded outputs and predictions."""
-    codec, targets, sample = training_set.codec, training_set.targets, training_set.sample
-
-    def decode(rows: Array) -> Array:
-        return codec.decode(targets.unscaled(as_like(rows, targets.rows)))
-
-    weights = None if sample.weights is None else sample.counts
-    return scoring.measure(decode(targets.rows), decode, folds, weights, codec.grid)

@@ -9,10 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from fenchel._array import host
-from fenchel.estimators.search import Measure
+from fenchel._array import Array, as_like, host
+from fenchel.model.training_set import TrainingSet
 
-__all__ = ["Scoring"]
+__all__ = ["Measure", "Scoring", "scored"]
+
+Measure = Callable[[np.ndarray], np.ndarray]  # from held-out predictions (n, p) to the error of each sample (n,)
 
 
 class _Known(RegressorMixin, BaseEstimator):
@@ -128,3 +130,14 @@ def _n_arguments(function: Callable[..., Any]) -> int:
         return 2
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(one.kind in by_place and one.default is one.empty for one in parameters)
+
+
+def scored(training_set: TrainingSet, scoring: Scoring, folds: list[np.ndarray]) -> Measure:
+    """Return ``scoring`` as a measure of outputs and decoded predictions, NaN where nothing was observed."""
+    codec, targets, sample = training_set.codec, training_set.targets, training_set.sample
+
+    def decode(rows: Array) -> Array:
+        return host(codec.decode(targets.unscaled(as_like(rows, targets.rows))))
+
+    weights = None if sample.weights is None else sample.counts
+    return scoring.measure(host(codec.truth(sample.y)), decode, folds, weights, codec.grid)

@@ -17,6 +17,7 @@ from fenchel._check import Interval, Options, check_parameter
 from fenchel._statistics import weighted_median
 from fenchel.estimators.checkpoint import Checkpoint, search_key
 from fenchel.estimators.kernel_choice import KernelChoice
+from fenchel.estimators.scoring import Measure
 from fenchel.exceptions import IncompatibleError, ScaleWarning, warn_user
 from fenchel.held_out import HeldOut, held_out, nearly_held_out
 from fenchel.losses import Loss, Square
@@ -27,7 +28,6 @@ from fenchel.problem import arithmetic
 from fenchel.solvers import Auto
 
 __all__ = [
-    "Measure",
     "PairErrors",
     "Progress",
     "Search",
@@ -36,7 +36,6 @@ __all__ = [
     "warn_gaps",
 ]
 
-Measure = Callable[[np.ndarray], np.ndarray]  # from held-out predictions (n, p) to the error of each sample (n,)
 Progress = Callable[[int, int], None]  # called with the number of pairs done and the number of all
 
 _FLAT = 1e-3  # relative difference of two errors that is ignored

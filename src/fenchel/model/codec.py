@@ -63,6 +63,10 @@ class Codec(ABC):
     def decode(self, rows: Array) -> Array:
         """Return coordinates (n, p) as outputs, at the points of the training outputs."""
 
+    def truth(self, y: Outputs) -> Array:
+        """Return checked outputs as ``decode`` returns predictions; NaN where nothing was observed."""
+        return self.decode(self.encode(y).rows)
+
     def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading | None:
         """Return how an expansion is read at any points; ``None`` means through ``decode``."""
         return None

@@ -192,7 +192,11 @@ def duals_of(problem: DualProblem, solution: Solution) -> Duals:
 
 def _given_duals(training_set: TrainingSet, problem: DualProblem, solution: Solution) -> Duals:
     """Return the duals of all given samples: zero for those of weight zero."""
-    duals, sample = duals_of(problem, solution), training_set.sample
+    duals, sample, observed = duals_of(problem, solution), training_set.sample, training_set.targets.observed
+    if observed is not None and duals.point_outlier_score is not None:
+        scores, xp = duals.point_outlier_score, namespace(observed)
+        missing = xp.zeros_like(scores) + math.nan
+        duals = replace(duals, point_outlier_score=xp.where(observed > 0, scores, missing))
     if sample.index is None:
         return duals
     parts = duals.coef, duals.outlier_score, duals.point_outlier_score

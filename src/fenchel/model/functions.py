@@ -72,6 +72,10 @@ class FunctionCodec(Codec):
             return values
         return values + as_like(self.center.values.reshape((1, *values.shape[1:])), values)
 
+    def truth(self, y: Curves) -> Array:
+        """Return the values of the curves."""
+        return y.values
+
     def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
         """Return how an expansion is read at any points."""
         points = self.grid if at is None else as_points(at)

@@ -29,6 +29,7 @@ class CurveRepresentation(Representation, ABC):
 
     is_functional: ClassVar[bool] = True
     has_eigenvalues: ClassVar[bool] = False  # has its own operator, so it does not need an output kernel
+    takes_basis_of_operator: ClassVar[bool] = False  # whether coordinates depend on the output operator
 
     quadrature: str | ArrayLike
 

@@ -54,6 +54,8 @@ class Eigen(CurveRepresentation):
     (20, 5)
     """
 
+    takes_basis_of_operator = True
+
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "n_components": Interval(0, float("inf"), also=(None,)),
         "quadrature": QUADRATURES,
