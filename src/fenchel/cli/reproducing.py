@@ -14,7 +14,7 @@ from typing import Any
 
 import fenchel
 from fenchel._files import write_whole
-from fenchel.cli.terminal import click, print_table, rich, rich_progress
+from fenchel.cli.terminal import echo, print_table, rich, rich_progress
 from fenchel.datasets.store import data_folder
 from fenchel.experiments import EXPERIMENTS
 from fenchel.experiments.base import Outcome, absent_files
@@ -87,7 +87,7 @@ def _with_data(names: tuple[str, ...]) -> list[str]:
     )
     if names or len(absent) == len(chosen):
         raise FileNotFoundError(line)
-    click.echo(f"Left out {line}", err=True)
+    echo(f"Left out {line}", err=True)
     return [name for name in chosen if name not in absent]
 
 
@@ -107,7 +107,7 @@ def _show(one: Finished, quick: bool) -> None:
     marks = footnotes(one.rows)
     print_table(f"{one.name}, reduced" if quick else one.name, HEADER, [row_cells(row, marks) for row in one.rows])
     for choice, mark in marks.items():
-        click.echo(f"{mark} {choice}")
+        echo(f"{mark} {choice}")
 
 
 def _explained(row: Comparison) -> Comparison:
@@ -171,7 +171,7 @@ def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: 
             for row in one.rows
         ]
         reused = {one.name: one.reused for one in done if one.reused}
-        click.echo(json.dumps({"facts": facts, "page": str(page), "counts": counts, "reused": reused, "rows": rows}))
+        echo(json.dumps({"facts": facts, "page": str(page), "counts": counts, "reused": reused, "rows": rows}))
     else:
         rich.print(f"{told([row for one in done for row in one.rows])}. {origin(done)} Page: {page}")
     raise SystemExit(1 if counts[MISS] else 0)
