@@ -286,7 +286,7 @@ def fit_dual(
 def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E, FittedDual]:
     """Fit in the dtype of the data, and again in float64 if that is not precise enough for the gap.
 
-    ``encode(double)`` encodes the data, in float64 if ``double``. Warn if the gap remains above ``tol``.
+    ``encode(double)`` encodes the data, in float64 if ``double``.
     """
     how = settings.loss, settings.lam, settings.solver, settings.tol
     encoded = encode(False)
@@ -304,7 +304,6 @@ def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E,
             pass  # a float32 Gram matrix has no more digits
         except KeyboardInterrupt:  # before the first point in float64: keep the one in float32
             fitted = replace(fitted, solution=replace(fitted.solution, status=Status.INTERRUPTED))
-    warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     warn_of_scales(fitted)
     return encoded, fitted
 
@@ -351,12 +350,7 @@ def _recertified(
         duals, _ = pulled_inside(problem, solution.duals, predictions, margin)
         solution = replace(solution, duals=duals)
         expansion = _expansion(training_set, problem, solution)
-    status = solution.status
-    if certificate.distance <= tol:
-        status = Status.CONVERGED
-    elif status is Status.CONVERGED:
-        status = Status.STALLED
-    return replace(solution, predictions=predictions, certificate=certificate, status=status), expansion
+    return replace(solution.certified(certificate, tol, Status.STALLED), predictions=predictions), expansion
 
 
 def _expansion(training_set: TrainingSet, problem: DualProblem, solution: Solution) -> KernelExpansion:
@@ -410,6 +404,8 @@ def warn_unless_converged(solution: Solution, lam: float, tol: float) -> None:
     advice = {
         Status.MAX_ITER: f"Raise max_iter, or lam (now {lam:g}).",
         Status.STALLED: f"Limited by round-off: scale the inputs, use float64, raise lam ({lam:g}) or tol.",
+        Status.COARSE: "The gap is that of the exact kernel; with the approximate kernel the fit converged. Use more "
+        f"landmarks (n_components), raise lam (now {lam:g}) or tol, or use approximation=None.",
         Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
     }
     warn_user(f"{text}. {advice.get(solution.status, solution.status.value)}", ConvergenceWarning, "not-converged")
@@ -424,8 +420,12 @@ def warn_of_scales(fitted: FittedDual) -> None:
 
 
 def expose(estimator: Any, fitted: FittedDual) -> None:
-    """Set the fitted attributes common to all estimators of one dual problem, listed in ``FITTED``."""
+    """Set the fitted attributes common to all estimators of one dual problem, listed in ``FITTED``.
+
+    Warn if the gap that the estimator reports is above its ``tol``.
+    """
     solution = _certified_for(estimator, fitted)
+    warn_unless_converged(solution, fitted.problem.lam, estimator.tol)
     expose_solution(estimator, solution, fitted.duals)
     estimator.loss_ = clone(fitted.problem.loss)
     estimator._expansion = fitted.expansion
@@ -445,9 +445,10 @@ def _certified_for(estimator: Any, fitted: FittedDual) -> Solution:
     arguments = fitted.problem, gram, solution.certificate, (solution.duals, solution.predictions)
     with arithmetic(fitted.problem):
         if kind == "exact":
-            return replace(solution, certificate=exact_certificate(*arguments))
-        certificate, estimator.duality_gap_standard_error_ = sampled_certificate(*arguments)
-        return replace(solution, certificate=certificate)
+            certificate = exact_certificate(*arguments)
+        else:
+            certificate, estimator.duality_gap_standard_error_ = sampled_certificate(*arguments)
+    return solution.certified(certificate, estimator.tol, Status.COARSE)
 
 
 def expose_solution(estimator: Any, solution: Solution, duals: Duals) -> None:

@@ -16,7 +16,7 @@ from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._statistics import weighted_median
 from fenchel.estimators.checkpoint import Checkpoint, search_key
-from fenchel.estimators.fitted_dual import FITTED, fit_dual, warn_of_scales, warn_unless_converged
+from fenchel.estimators.fitted_dual import FITTED, fit_dual, warn_of_scales
 from fenchel.estimators.kernel_choice import KernelChoice
 from fenchel.estimators.training_set import Encoded, TrainingSet, check_loss
 from fenchel.estimators.validation import as_lams, as_losses, warn_user
@@ -358,7 +358,6 @@ def expose_best(
     fitted = fit_dual(encoded.training_set, settings.loss, settings.lam, settings.solver, settings.tol)
     owner.best_estimator_ = estimator._expose(encoded, fitted)
     result.warn_at_end()
-    warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     warn_of_scales(fitted)
     for name in (*FITTED, *names):
         owner.__dict__.pop(name, None)  # from an earlier fit with another loss
