@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import Array, as_like, host
+from fenchel.estimators.curve_gaps import completed_targets
 from fenchel.estimators.fitted_dual import fit_dual
 from fenchel.estimators.memory import check_fits
 from fenchel.estimators.training_set import Encoded, TrainingSet, with_kernel
@@ -182,7 +183,7 @@ def _searched(
     targets, scale = training_set.targets, training_set.representation.row_scale_
     search = search_kernel(
         training_set.X,
-        targets if scale is None else targets / scale,
+        targets if scale is None else completed_targets(training_set.representation),
         training_set.weights,
         robust=robust,
         curves=curves,
