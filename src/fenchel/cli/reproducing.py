@@ -25,6 +25,7 @@ from fenchel.report import plots
 from fenchel.report.reproduction import (
     HEADER,
     Finished,
+    by_kind,
     footnotes,
     markdown,
     origin,
@@ -150,7 +151,8 @@ def _commit() -> dict[str, str]:
 
 def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: bool) -> None:
     """Print how many rows pass, tie and miss, and exit with status 1 if any row misses."""
-    counts = tally([row for one in done for row in one.rows])
+    every = [row for one in done for row in one.rows]
+    counts = tally(every)
     if as_json:
         rows: list[dict[str, Any]] = [
             {
@@ -165,13 +167,15 @@ def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: 
                 "looked_at_test": row.looked_at_test,
                 "passes": bool(row.passes),
                 "verdict": row.verdict,
+                "kind": row.kind,
                 "note": row.note,
             }
             for one in done
             for row in one.rows
         ]
         reused = {one.name: one.reused for one in done if one.reused}
-        echo(json.dumps({"facts": facts, "page": str(page), "counts": counts, "reused": reused, "rows": rows}))
+        found = {"facts": facts, "page": str(page), "counts": counts, "counts_by_kind": by_kind(every)}
+        echo(json.dumps({**found, "reused": reused, "rows": rows}))
     else:
-        rich.print(f"{told([row for one in done for row in one.rows])}. {origin(done)} Page: {page}")
+        rich.print(f"{told(every)}. {origin(done)} Page: {page}")
     raise SystemExit(1 if counts[MISS] else 0)
