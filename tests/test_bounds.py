@@ -5,13 +5,24 @@ import math
 import numpy as np
 import pytest
 
-from fenchel import FunctionalRegressor, OperatorKernelRegressor, generalization_bound
+from fenchel import (
+    ConformalRegressor,
+    FunctionalRegressor,
+    KernelAutoencoder,
+    LossTrickPredictor,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    StructuredPredictor,
+    generalization_bound,
+)
+from fenchel.approximations import Nystrom
 from fenchel.bounds import derivative
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Gaussian, Linear, Standardized
-from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+from fenchel.kernels import Aligned, Gaussian, Linear, Matrix, Standardized
+from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, NormLog, Square
+from fenchel.representations import Fourier
 
-LOSSES = [Square(), Huber(0.3), EpsilonRidge(0.1), EpsilonSVR(0.1)]
+LOSSES = [Square(), Huber(0.3), EpsilonRidge(0.1), EpsilonSVR(0.1), NormLog(0.5)]
 LAM, MY = 0.2, 1.0
 
 
@@ -62,7 +73,7 @@ def test_constants_hold_for_samples_without_one(loss):
     found = generalization_bound(model, 0.1, MY)
     inputs, outputs = np.linspace(-3, 3, 61)[:, None], np.linspace(-MY, MY, 41)
     losses = [loss.value(outputs[:, None] - value) for value in model.predict(inputs)]
-    assert np.max(losses) <= found.largest_loss
+    assert np.max(losses) - loss.value(np.zeros((1, 1)))[0] <= found.largest_loss
     for left in range(len(X)):
         kept = np.delete(np.arange(len(X)), left)
         other = OperatorKernelRegressor(2.0 * Gaussian(1.0), loss=loss, lam=LAM, tol=1e-9).fit(X[kept], y[kept])
@@ -82,7 +93,7 @@ def test_training_risk_and_bound_hold(loss):
         risk = float(np.mean(loss.value((new_outputs - model.predict(new_inputs))[:, None])))
         assert risk <= found.bound
         assert abs(found.left_out_risk - risk) < 6 * found.left_out_standard_error
-        assert found.looseness > 1
+        assert found.bound > found.left_out_risk
 
 
 def test_a_loose_solve_adds_its_gap():
@@ -119,6 +130,15 @@ def test_derivative_is_that_of_the_profile(loss):
         ({"kernel": Gaussian("median")}, "does not depend on the sample"),
         ({"kernel": Standardized(Gaussian(1.0))}, "does not depend on the sample"),
         ({"center": True}, "center=False"),
+        ({"operator": "covariance"}, "fixed output operator"),
+        ({"kernel": Aligned(Gaussian(1.0))}, "does not depend on the sample"),
+        ({"kernel": Gaussian("median") * Matrix(np.eye(1))}, "does not depend on the sample"),
+        (
+            {"kernel": Gaussian(1.0) * Matrix(np.eye(1)) + Gaussian("median") * Matrix(2 * np.eye(1))},
+            "does not depend on the sample",
+        ),
+        ({"kernel": Gaussian("median"), "loss": EpsilonSVR(3.0)}, "does not depend on the sample"),  # no support
+        ({"loss": Huber("auto")}, "loss that does not depend on the sample"),
     ],
 )
 def test_an_assumption_that_is_not_met_is_named(changes, words):
@@ -144,3 +164,84 @@ def test_a_kernel_that_depends_on_the_sample_in_columns_that_its_repr_leaves_out
     model = OperatorKernelRegressor(Standardized(Gaussian(0.1)), loss=Huber(1.0)).fit(X, X[:, 1])
     with pytest.raises(IncompatibleError, match="does not depend on the sample"):
         generalization_bound(model, 0.05, 5.0)
+
+
+def test_the_smallest_value_of_a_loss_need_not_be_zero():
+    """A bound on the outputs at which NormLog is below zero: the reach is that of the loss above its smallest value."""
+    model, X, y = fitted(NormLog(0.5))
+    model.fit(X, 0.25 * y)
+    found = generalization_bound(model, 0.1, 0.3)
+    assert found.largest_loss == pytest.approx(0)  # the zero model is as good as any: its loss is constant below 1 / e
+    assert found.bound == pytest.approx(-0.5 / math.e)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"output_kernel": Gaussian("median")}, {"output_approximation": Nystrom(5)}, {"center": True}], ids=str
+)
+def test_objects(settings):
+    """The bound of the risk in the feature space, whose objects have norm one."""
+    X, y = sample(30, np.random.default_rng(0))
+    model = StructuredPredictor(Gaussian(1.0), Gaussian(0.5), loss=Huber(0.3), lam=LAM).fit(X, y)
+    residuals = model.representation_.targets_ - model.embed(X)
+    found = generalization_bound(model, 0.1, 1.0)
+    assert found.training_risk == pytest.approx(np.mean(Huber(0.3).value(residuals)), rel=1e-6)
+    with pytest.raises(IncompatibleError, match=r"on the sample|does not depend"):
+        generalization_bound(model.set_params(**settings).fit(X, y), 0.1, 1.0)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LossTrickPredictor(Gaussian(1.0)),
+        KernelAutoencoder(2),
+        ConformalRegressor(OperatorKernelRegressor(Gaussian(1.0))),
+        OperatorKernelRegressorCV(Gaussian(1.0), lams=[0.1], losses=["square"]),
+        Linear(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_other_estimators_are_refused(estimator):
+    with pytest.raises(
+        TypeError, match=f"generalization_bound takes a fitted OperatorKernel.*{type(estimator).__name__}"
+    ):
+        generalization_bound(estimator, 0.1, 1.0)
+
+
+def test_data_beyond_the_stated_bounds_are_refused():
+    model, X, y = fitted(Huber(0.3), kernel=Linear())
+    with pytest.raises(ValueError, match=r"kernel_bound must be at least k\(x, x\) of every input. Got 1,"):
+        generalization_bound(model, 0.1, MY, kernel_bound=1.0)
+    with pytest.raises(ValueError, match=r"output_bound must be at least the norm of every output. Got 1, .* norm 100"):
+        generalization_bound(model.fit(X, 100 * y / np.abs(y).max()), 0.1, MY, kernel_bound=4.0)
+
+
+def test_what_a_representation_drops_is_not_forgotten():
+    grid, X = np.linspace(0, 1, 201), np.random.default_rng(0).normal(size=(20, 2))
+    curves = math.sqrt(2) * np.sin(20 * math.pi * grid) * np.ones((20, 1))
+    model = FunctionalRegressor(Gaussian(0.5), lam=10.0, center=False, representation=Fourier(3)).fit(X, curves, grid)
+    assert 0.5 * np.mean(curves**2) == pytest.approx(0.5, rel=0.01)  # the loss of the zero model
+    assert model.primal_objective_ == pytest.approx(0, abs=1e-12)
+    with pytest.raises(IncompatibleError, match=r"Fourier drops 1\.0e\+00 of their squared norm"):
+        generalization_bound(model, 0.1, 1.01)
+    whole = model.set_params(representation=Fourier(21)).fit(X, curves, grid)
+    assert generalization_bound(whole, 0.1, 1.01).bound > 0.4
+
+
+def test_curves_need_fixed_kernels_and_points():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(12, 2)), rng.uniform(size=(12, 15))
+    model = FunctionalRegressor(loss=Huber(0.3), center=False).fit(X, Y)
+    with pytest.raises(IncompatibleError, match=r"kernel that does not depend on the sample.*FunctionalGaussian"):
+        generalization_bound(model, 0.1, 1.0)
+    Y[0, 3] = np.nan
+    with pytest.raises(IncompatibleError, match="observed at common points"):
+        generalization_bound(model.set_params(kernel=Gaussian(1.0)).fit(X, Y), 0.1, 1.0)
+
+
+def test_samples_of_weight_zero_do_not_count():
+    X, y = sample(40, np.random.default_rng(0))
+    model = OperatorKernelRegressor(Gaussian(1.0), loss=Huber(0.3), lam=LAM, tol=1e-10)
+    without = generalization_bound(model.fit(X[:20], y[:20]), 0.1, MY)
+    found = generalization_bound(model.fit(X, y, sample_weight=(np.arange(40) < 20).astype(float)), 0.1, MY)
+    assert found.stability == without.stability
+    assert found.bound == pytest.approx(without.bound)

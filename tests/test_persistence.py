@@ -393,6 +393,14 @@ def test_a_newer_release_is_named(model_file):
     assert "Upgrade fenchel to 99.1.0" in text
 
 
+@pytest.mark.parametrize("version", ["²", "9" * 5000, "", "next", None, [1]], ids=lambda version: repr(version)[:9])
+def test_a_release_that_is_no_version(model_file, version):
+    """Some of them are digits to Python, but no numbers, or numbers with more digits than it converts."""
+    header = {**describe(model_file), "fenchel": version}
+    text = load_error(rewritten(model_file, **{"fenchel.json": json.dumps(header)}))
+    assert "is damaged or truncated and was not loaded (its release is" in text
+
+
 def test_another_format_is_named(model_file):
     header = {**describe(model_file), "format": 0, "fenchel": "0.0.3"}
     text = load_error(rewritten(model_file, **{"fenchel.json": json.dumps(header)}))

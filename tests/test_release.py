@@ -29,3 +29,10 @@ def test_the_workflow_runs_what_ci_runs():
         assert f"make {target}" in script
     for part in ("macos-latest", "windows-latest", "lowest-direct", "--upgrade"):
         assert part in workflow
+
+
+def test_actions_of_the_workflows_are_pinned_by_digest():
+    """A tag can be moved to other code, a commit cannot; the comment names the release for the reader."""
+    for file in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        for line in re.findall(r"^.*\buses:.*$", file.read_text(encoding="utf-8"), re.M):
+            assert re.search(r"uses: [\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line

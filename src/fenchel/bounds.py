@@ -1,6 +1,8 @@
 """Generalisation bounds for fitted models, from algorithmic stability."""
 
 import math
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,18 +10,20 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, host
+from fenchel._array import Array, eps, host, row_norms
 from fenchel._check import Interval, check_parameter
 from fenchel._component import state_of
+from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor, StructuredPredictor
 from fenchel.exceptions import IncompatibleError
 from fenchel.held_out import held_out
-from fenchel.kernels import ScalarKernel
+from fenchel.kernels import OperatorKernel, Separable, as_operator_kernel, as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.losses.profile import Profile
 
 __all__ = ["GeneralizationBound", "generalization_bound"]
 
 _HALVINGS = 200
+_ROUND_OFF = 1e3  # in eps: share of the outputs that a representation without loss may seem to drop
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class GeneralizationBound:
     stability : float
         The stability constant beta of Theorem 9.
     largest_loss : float
-        The bound M of Assumption 7.
+        The bound M of Assumption 7, above the smallest value of the loss.
     lipschitz : float
         The Lipschitz constant C of Assumption 9.
     optimization_error : float
@@ -79,22 +83,24 @@ def generalization_bound(
     .. math:: R(h) \le \hat R_n(h) + 2\beta + (4 n \beta + M) \sqrt{\frac{\ln(1/\delta)}{2n}},
         \qquad \beta = \frac{C^2 \gamma^2}{\lambda n} .
 
-    For a loss f of the norm of the residual, :math:`\|h(x)\| \le T := \gamma \sqrt{2 f(M_Y) / \lambda}`, from which
-    :math:`M = f(M_Y + T)` and :math:`C = f'(M_Y + T)`. The theorem is about the exact minimiser. The model is within
-    :math:`\gamma\sqrt{2 g / \lambda}` of it, where g is the duality gap, and twice C times that is added.
+    For a loss f of the norm of the residual, :math:`\|h(x)\| \le T := \gamma \sqrt{2 (f(M_Y) - f(0)) / \lambda}`, from
+    which :math:`M = f(M_Y + T) - f(0)` and :math:`C = f'(M_Y + T)`. The theorem is about the exact minimiser. The model
+    is within :math:`t = \gamma\sqrt{2 g / \lambda}` of it, where g is the duality gap, and
+    :math:`2 t f'(M_Y + T + t)` is added.
 
     Bounds of this kind are loose, often by orders of magnitude. With ``X`` and ``y`` the leave-one-out estimate of the
     same risk is reported for comparison.
 
     Parameters
     ----------
-    estimator : OperatorKernelRegressor or FunctionalRegressor
-        A fitted model whose kernel, centre and scale do not depend on the sample, with a loss of the norm of the
-        residual and samples of equal weight.
+    estimator : OperatorKernelRegressor, FunctionalRegressor or StructuredPredictor
+        A fitted model whose kernels, operator, loss, centre and scale do not depend on the sample, with a loss of the
+        norm of the residual, samples of equal weight and a representation that keeps the outputs. The risk of a
+        ``StructuredPredictor`` is that in the feature space, before decoding.
     delta : float
         Probability that the bound does not hold, in (0, 1).
     output_bound : float
-        Upper bound :math:`M_Y` on the norm of any output (for a curve, its norm in L²).
+        Upper bound :math:`M_Y` on the norm of any output (for a curve, its norm in L²), in the sample or not.
     kernel_bound : float or None, default=None
         Upper bound on k(x, x). ``None`` uses the bound of the kernel, if it is bounded.
     X, y : array or None, default=None
@@ -121,17 +127,24 @@ def generalization_bound(
     >>> bool(found.left_out_risk < found.bound), bool(found.looseness > 2)
     (True, True)
     """
+    if not isinstance(estimator, OperatorKernelRegressor | FunctionalRegressor | StructuredPredictor):
+        raise TypeError(
+            "generalization_bound takes a fitted OperatorKernelRegressor, FunctionalRegressor or StructuredPredictor: "
+            f"the theorem is about the minimiser of one problem with fixed kernel, loss and lam. Got {estimator!r}."
+        )
     check_is_fitted(estimator)
     check_parameter("generalization_bound", "delta", delta, Interval(0, 1))
     check_parameter("generalization_bound", "output_bound", output_bound, Interval(0, math.inf, "left"))
     profile = _checked_profile(estimator)
-    lam, n = float(estimator.lam), int(estimator.dual_coef_.shape[0])
-    gamma = math.sqrt(_kernel_bound(estimator, kernel_bound))
-    reach = output_bound + gamma * math.sqrt(2 * _value(profile, output_bound) / lam)
-    largest, lipschitz = _value(profile, reach), derivative(profile, reach)
+    _check_outputs(estimator, output_bound)
+    lam, n = float(estimator.lam), int(estimator.representation_.targets_.shape[0])
+    gamma, least = math.sqrt(_kernel_bound(estimator, kernel_bound)), _value(profile, 0.0)
+    reach = output_bound + gamma * math.sqrt(2 * (_value(profile, output_bound) - least) / lam)
+    largest, lipschitz = _value(profile, reach) - least, derivative(profile, reach)
     stability = lipschitz**2 * gamma**2 / (lam * n)
     gap = max(0.0, estimator.primal_objective_ - estimator.dual_objective_)
-    optimization = 2 * lipschitz * gamma * math.sqrt(2 * gap / lam)
+    distance = gamma * math.sqrt(2 * gap / lam)
+    optimization = 2 * distance * derivative(profile, reach + distance)
     training_risk = estimator.primal_objective_ - lam / 2 * _squared_norm(estimator)
     deviation = (4 * n * stability + largest) * math.sqrt(math.log(1 / delta) / (2 * n))
     left_out = (None, None) if X is None else _left_out_risk(estimator, X, y)
@@ -160,6 +173,11 @@ def _checked_profile(estimator: Any) -> Profile:
             f"The bound is for losses of the norm of a residual that are finite everywhere. Got {loss!r}. Use Square, "
             "Huber, EpsilonRidge or EpsilonSVR with p=2."
         )
+    if estimator._settings().loss.is_relative:
+        raise IncompatibleError(
+            f"The bound is for a loss that does not depend on the sample. Got {estimator.loss!r}, whose parameter is "
+            "taken from the residuals. Give a number."
+        )
     if estimator.certificate_ != "exact" or estimator.approximation_ is not None:
         raise IncompatibleError(
             "The bound is for kernels that do not depend on the sample, and landmarks or random features do. "
@@ -173,8 +191,8 @@ def _checked_profile(estimator: Any) -> Profile:
         )
     if _depends_on_sample(estimator):
         raise IncompatibleError(
-            f"The bound is for a kernel that does not depend on the sample. Got {estimator.kernel!r}. Give numbers for "
-            "its bandwidth and scales."
+            f"The bound is for a kernel that does not depend on the sample. Got {_given_kernel(estimator)!r}. Give "
+            "numbers for its bandwidth and scales, and a fixed output operator."
         )
     weights = getattr(estimator.representation_, "weights_", None)
     if weights is not None and float(np.ptp(host(weights))) > 0:
@@ -182,13 +200,69 @@ def _checked_profile(estimator: Any) -> Profile:
     return loss.profile
 
 
+def _check_outputs(estimator: Any, output_bound: float) -> None:
+    """Raise unless the coordinates of the outputs are all of them, are fixed, and within the stated bound."""
+    representation = estimator.representation_
+    targets = representation.targets_
+    if getattr(representation, "approximation", None) is not None or getattr(representation, "center", False):
+        raise IncompatibleError(
+            "The bound is for outputs in their own space: an approximation or the mean of the outputs depends on the "
+            "sample. Use output_approximation=None and center=False."
+        )
+    if hasattr(representation, "outputs_") and _changes(
+        as_scalar_kernel(representation.kernel).resolve, representation.outputs_
+    ):
+        raise IncompatibleError(
+            f"The bound is for an output kernel that does not depend on the sample. Got {representation.kernel!r}. "
+            "Give numbers for its bandwidth and scales."
+        )
+    dropped = getattr(representation, "representation_error_", 0.0)
+    if dropped > _ROUND_OFF * eps(targets):
+        raise IncompatibleError(
+            f"The bound is for whole outputs, and {type(representation).__name__} drops {dropped:.1e} of their squared "
+            "norm. Use more components, or representation='spline'."
+        )
+    if representation.row_scale_ is not None:
+        raise IncompatibleError(
+            "The bound is for curves observed at common points: the norms of curves with missing values depend on "
+            "their points. Use complete curves."
+        )
+    largest = float(np.max(host(row_norms(targets)), initial=0.0))
+    if largest > output_bound * (1 + _ROUND_OFF * eps(targets)):
+        raise ValueError(
+            f"output_bound must be at least the norm of every output. Got {output_bound:g}, and the sample has an "
+            f"output of norm {largest:.4g}. Give a bound that holds for all outputs, not only those of the sample."
+        )
+
+
+def _given_kernel(estimator: Any) -> OperatorKernel:
+    """Return the kernel as it was given, before its parameters were taken from the sample."""
+    if isinstance(estimator, FunctionalRegressor):
+        return Separable(estimator._input_kernel(estimator._input_grid), estimator._operator)
+    kernel = as_operator_kernel(estimator.kernel, estimator.operator)
+    return kernel.named(estimator.feature_names_in_) if hasattr(estimator, "feature_names_in_") else kernel
+
+
 def _depends_on_sample(estimator: Any) -> bool:
-    """Whether the parameters of the kernel depend on the sample."""
+    """Whether the parameters of the kernel, or its operator, depend on the inputs or the outputs of the sample."""
+    kernel, representation = _given_kernel(estimator), estimator.representation_
+    other = copy(representation)
+    other.targets_ = 2 * representation.targets_ + 1
+
+    def terms(X: Array, space: Any = representation) -> Any:
+        return getattr(kernel.bind(X, space), "terms", ())
+
     X = estimator.X_fit_
-    if not isinstance(estimator.kernel, ScalarKernel) or estimator.kernel.is_pairwise or X.shape[0] < 4:
-        return False
-    parts = [state_of(estimator.kernel.resolve(part)) for part in (X, X[: X.shape[0] // 2, ...])]
-    return parts[0] != parts[1]  # their reprs show only the ends of long arrays
+    if X.shape[0] < 2:  # any inputs will do
+        X = np.geomspace(1.0, 100.0, 4 * math.prod(X.shape[1:])).reshape(4, *X.shape[1:])
+    return state_of(terms(X)) != state_of(terms(X, other)) or (not kernel.is_pairwise and _changes(terms, X))
+
+
+def _changes(resolve: Callable[[Any], Any], sample: Array) -> bool:
+    """Whether a function of a sample differs between the sample, half of it and its first row."""
+    n = sample.shape[0]
+    states = [state_of(resolve(sample[:size, ...])) for size in (n, (n + 1) // 2, 1)]  # reprs show only ends of arrays
+    return any(state != states[0] for state in states)
 
 
 def _kernel_bound(estimator: Any, given: float | None) -> float:
@@ -199,6 +273,13 @@ def _kernel_bound(estimator: Any, given: float | None) -> float:
     norms = [_norm(operator) for _, operator in terms]
     if given is not None:
         check_parameter("generalization_bound", "kernel_bound", given, Interval(0, math.inf))
+        known = [host(kernel.diag(estimator.X_fit_)) for kernel, _ in terms if not kernel.is_pairwise]
+        largest = max((float(np.max(values, initial=0.0)) for values in known), default=0.0)
+        if largest > given * (1 + _ROUND_OFF * eps(estimator.dual_coef_)):
+            raise ValueError(
+                f"kernel_bound must be at least k(x, x) of every input. Got {given:g}, and the sample has an input "
+                f"with k(x, x) = {largest:.4g}."
+            )
         return float(given) * sum(norms)
     bound = float(sum(kernel.diag_bound * norm for (kernel, _), norm in zip(terms, norms, strict=True)))
     if not math.isfinite(bound):

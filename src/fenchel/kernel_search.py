@@ -167,8 +167,9 @@ def search_kernel(
     max_samples : int, default=2000
         Maximum number of samples on which kernels are compared, drawn at random from a larger sample.
     observed : array of shape (n, p) or None, default=None
-        1 for known targets and 0 for others, which stay at zero, the centre, and whose errors do not count.
-        (Predictions in their place would leak the output of a sample into its own leave-one-out prediction.)
+        1 for known targets and 0 for others, whose errors do not count. ``targets`` holds estimates of these, from the
+        known targets of the same sample. (Predictions in their place would leak the output of a sample into its own
+        leave-one-out prediction; zeros, the centre, would pull all predictions towards the centre.)
     metric : array of shape (d,) or (d, k) or None, default=None
         Weights of the standardised columns, or linear combinations of them, that define the distances; the linear part
         uses the columns themselves. Not for curves.
@@ -239,13 +240,13 @@ def cleaned_targets(ridge: "Ridge", Y: np.ndarray, seen: np.ndarray | None) -> t
     """
     known = np.ones((len(Y), 1)) if seen is None else seen
     shares = np.mean(known, axis=1)
-    moved, counted = _shortened(Y, ridge.weights, shares) * Y, known
+    moved, counted = _shortened(known * Y, ridge.weights, shares) * Y, known
     for done in range(_ROUNDS):
         lam, _ = ridge.best_lam(moved, counted)
         predictions = moved - ridge.left_out(lam, moved)
         residuals = known * (Y - predictions)
         factors = _shortened(residuals, ridge.weights, shares, _REJECT if done else math.inf)
-        moved, counted = known * (predictions + factors * residuals), known * (factors > 0)
+        moved, counted = predictions + factors * (Y - predictions), known * (factors > 0)
     return moved, counted
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -474,3 +475,18 @@ def test_a_score_that_does_not_exist_is_null(fenchel, csv_file):
     found = fenchel("fit", csv_file, "-t", "y_a", "--test-size", "0.02", "--json").json
     assert (found["test_rows"], found["test_r2"]) == (1, None)
     assert found["test_rmse"] > 0
+
+
+def test_control_characters_of_names_are_shown_as_escapes(fenchel, columns, tmp_path):
+    """A name could else clear the terminal, change its title or reverse the order of what follows."""
+    names = {"x": "x\x1b[2Jx", "y_a": "y\x1b]0;title\x07a", "side": "s\u202eide"}
+    table = {names.get(name, name): values for name, values in columns.items()}
+    table["side\x9b1m"] = [f"\x1b[{k % 3}m" for k in range(40)]
+    file = write_csv(tmp_path / "data.csv", table)
+    result = fenchel("fit", file, "-t", "y*a", "--drop", "y_b", "--lam", "1e-3", "--report", tmp_path / "m.html")
+    absent = fenchel("fit", file, "-t", "no\x1b[31m")
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert result.code == 0
+    for text in (result.out, result.err, absent.err, page):
+        assert not any(unicodedata.category(char) in ("Cc", "Cf") for char in set(text) - {"\n"})
+    assert r"x\x1b[2Jx" in result.out and r"x\x1b[2Jx" in page and r"s\u202eide" in result.out

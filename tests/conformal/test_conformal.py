@@ -43,6 +43,21 @@ def exact_coverage(m: int, coverage: float) -> float:
     return float(np.ceil((m + 1) * coverage) / (m + 1))
 
 
+def test_a_contamination_that_is_not_there_costs_coverage():
+    """The class says how much: the scores attributed to wrong samples are those of correct ones."""
+
+    def draw(n, rng):
+        return rng.standard_normal((n, 2)), rng.standard_normal(n)
+
+    def make():
+        return ConformalRegressor(Ridge(), modulation="constant", contamination=0.2)
+
+    coverage, error = coverage_of(make, draw, 400, 60)
+    assert abs(coverage - 0.8 * 0.9) < 4 * error
+    assert error < 0.01
+    assert "``(1 - contamination) * coverage``, for 0.2 from 0.9 to\n        0.72" in ConformalRegressor.__doc__
+
+
 @pytest.mark.parametrize("modulation", ["constant", "std", "local"])
 def test_a_band_of_curves_covers_the_whole_curve_as_often_as_it_says(modulation):
     def make():

@@ -12,6 +12,8 @@ from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.operators import Dense, Thin
 from fenchel.problem import DualProblem
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*that of the exact kernel:sklearn.exceptions.ConvergenceWarning")
+
 N = 60
 MATRIX = np.array([[1.0, 0.4], [0.4, 0.7]])
 

@@ -38,7 +38,7 @@ def test_it_fits_the_window(opened):
 
 
 def test_links_lead_to_sections_and_data_come_along(opened):
-    opened.click(f"nav a:has-text('{NAMES[-1]} ')")
+    opened.click(f"nav a:text-is('{NAMES[-1]}')")
     box = opened.locator(f"#{NAMES[-1]}").bounding_box()
     assert 0 <= box["y"] < opened.viewport_size["height"]
     with opened.expect_download() as saved:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fenchel._files import DAMAGE
-from fenchel.cli.terminal import click, print_table, rich_progress
+from fenchel.cli.terminal import echo, print_table, rich_progress
 from fenchel.datasets.building import build, differences, read_columns
 from fenchel.datasets.sources import SOURCES
 from fenchel.datasets.store import KnownFile, check_files, data_folder, fetch, known_files
@@ -23,7 +23,7 @@ def list_files(as_json: bool) -> None:
         rows[known.data_set] = [files + 1, size + known.size, found + is_there]
     if as_json:
         keys = ("files", "bytes", "there")
-        click.echo(json.dumps({name: dict(zip(keys, row, strict=True)) for name, row in rows.items()}))
+        echo(json.dumps({name: dict(zip(keys, row, strict=True)) for name, row in rows.items()}))
         return
     cells = [
         [name, f"{found} of {files}", f"{size / 1e6:.1f} MB", "" if found == files else _how_to_get(name)]
@@ -40,11 +40,11 @@ def source(name: str) -> None:
     """Print where a data set comes from."""
     _known((name,))
     one = SOURCES[name]
-    click.echo(f"{one.title}\nsource     {one.url}\nlicence    {one.licence}\ncitation   {one.citation}")
+    echo(f"{one.title}\nsource     {one.url}\nlicence    {one.licence}\ncitation   {one.citation}")
     if one.recipes:
-        click.echo(f"originals  {', '.join(one.originals)}\nbuild      fenchel datasets build {name} --from FOLDER")
+        echo(f"originals  {', '.join(one.originals)}\nbuild      fenchel datasets build {name} --from FOLDER")
     if one.note:
-        click.echo(f"note       {one.note}")
+        echo(f"note       {one.note}")
 
 
 def build_files(names: tuple[str, ...], folder: Path) -> None:
@@ -52,15 +52,15 @@ def build_files(names: tuple[str, ...], folder: Path) -> None:
     _known(names)
     for name in names:
         built, absent = build(name, folder)
-        click.echo(f"{name}: built and checked {', '.join(str(file) for file in built)}")
+        echo(f"{name}: built and checked {', '.join(str(file) for file in built)}")
         if absent:
-            click.echo(f"{name}: not in {folder}: {', '.join(absent)}")
+            echo(f"{name}: not in {folder}: {', '.join(absent)}")
 
 
 def path(name: str | None) -> None:
     """Print the folder of the data, or that of one data set."""
     _known(() if name is None else (name,))
-    click.echo(str(data_folder() if name is None else data_folder() / name))
+    echo(str(data_folder() if name is None else data_folder() / name))
 
 
 def check(names: tuple[str, ...], as_json: bool) -> None:
@@ -68,7 +68,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     _known(names)
     states = {known.name: _state(known, state) for known, state in check_files(list(names))}
     if as_json:
-        click.echo(json.dumps(states))
+        echo(json.dumps(states))
     else:
         print_table(str(data_folder()), ["file", "state"], [[name, state] for name, state in states.items()])
     raise SystemExit(1 if {"damaged", "absent"} & set(states.values()) else 0)
@@ -93,7 +93,7 @@ def fetch_files(names: tuple[str, ...], url: str | None) -> None:
     with rich_progress.Progress(transient=True) as bar:
         for known in wrong:
             _fetch_one(known.name, known.size, url, bar)
-    click.echo(f"{', '.join(names)}: complete in {data_folder()}")
+    echo(f"{', '.join(names)}: complete in {data_folder()}")
 
 
 def _without_address(name: str) -> str:

@@ -17,7 +17,7 @@ from sklearn.model_selection import LeaveOneGroupOut
 from fenchel._files import write_whole
 from fenchel._optional import require
 from fenchel.cli.scoring import scores_by_target, scores_of, show_targets
-from fenchel.cli.terminal import ROWS, click, names_rows, rich_console, rich_progress
+from fenchel.cli.terminal import ROWS, click, echo, names_rows, rich_console, rich_progress
 from fenchel.conformal import ConformalRegressor
 from fenchel.datasets.tables import Table, read_table
 from fenchel.estimators import (
@@ -80,7 +80,7 @@ def run(
         page = model_page(regressor, data=train if test is None else test, source=data.name, versions=versions())
         write_whole(report_file, page.encode())
         found["report"] = str(report_file)
-    click.echo(json.dumps(found, indent=1)) if as_json else _show(found)
+    echo(json.dumps(found, indent=1)) if as_json else _show(found)
     not_converged = any(issubclass(one.category, ConvergenceWarning) for one in caught)
     raise SystemExit(_NOT_CONVERGED if not_converged else 0)
 
@@ -260,15 +260,16 @@ def _show(found: dict[str, Any]) -> None:
     for name, value in found.items():
         if value is None or name in ("notes", "warnings", "by_target"):
             continue
-        click.echo(f"{name.replace('_', ' '):<12} {formats.get(name, str)(value)}")
+        echo(f"{name.replace('_', ' '):<12} {formats.get(name, str)(value)}")
         if name in ("train_r2", "test_r2") and found["by_target"] is not None:
             show_targets(found["by_target"], name.removesuffix("_r2"))
     for note in found["notes"]:
-        click.echo(f"note         {note}")
+        echo(f"note         {note}")
     if any(names_rows(text) for text in [*found["notes"], *found["warnings"]]):
-        click.echo(f"note         {ROWS}")
+        echo(f"note         {ROWS}")
     for warning in found["warnings"]:
-        click.echo(f"{click.style('warning', fg='yellow')}      {warning}")
+        click.echo(click.style("warning", fg="yellow"), nl=False)
+        echo(f"      {warning}")
 
 
 def _names(names: list[str], most: int = 6) -> str:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fenchel._optional import require
+from fenchel._printable import printable
 
 if TYPE_CHECKING:
     import click
@@ -18,7 +19,7 @@ else:
     shell_completion = require("click.shell_completion", extra="cli")
     ParamType = click.ParamType  # not a generic class in every release
 
-__all__ = ["LazyGroup", "LazyType", "OneLineGroup", "ParamType", "click", "command", "shell_completion"]
+__all__ = ["LazyGroup", "LazyType", "OneLineGroup", "ParamType", "click", "command", "echo", "shell_completion"]
 
 _DEBUG = "fenchel.debug"  # key of the flag in a context
 
@@ -47,7 +48,7 @@ class OneLineGroup(click.Group):
             error.show()
             sys.exit(error.exit_code)
         except click.ClickException as error:
-            click.echo(f"Error: {_one_line(error.format_message())}", err=True)
+            echo(f"Error: {_one_line(error.format_message())}", err=True)
             sys.exit(error.exit_code)
         except click.Abort:
             click.echo("Aborted.", err=True)
@@ -116,6 +117,11 @@ def command(name: str, **options: Any) -> Callable[[Callable[..., Any]], click.C
         return make(debug(function))
 
     return decorate
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Print a text, with the control characters of names and cells as their escapes."""
+    click.echo(printable(text), err=err)
 
 
 def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fenchel._check import require
 from fenchel._files import csv_line, write_whole
-from fenchel.cli.terminal import ROWS, click, names_rows
+from fenchel.cli.terminal import ROWS, click, echo, names_rows
 from fenchel.datasets.tables import Table, read_table
 from fenchel.estimators import TableRegressor
 from fenchel.persistence import load
@@ -46,10 +46,10 @@ def run(model: Path, data: Path, output: Path | None, keep: tuple[str, ...], as_
         found |= {"kept": {name: [_cell(value) for value in values] for name, values in kept.items()}} if kept else {}
         rows = [[_finite(value) for value in row] for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
         found |= {"predictions": rows} if output is None else {"output": str(output)}
-        click.echo(json.dumps(found))
+        echo(json.dumps(found))
     notes = [*notes, ROWS] if any(map(names_rows, notes)) else notes
     for note in [] if as_json else notes:
-        click.echo(f"note         {note}", err=True)
+        echo(f"note         {note}", err=True)
 
 
 def _named(predicted: Columns, targets: list[str]) -> Columns:

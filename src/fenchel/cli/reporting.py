@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from fenchel._files import write_whole
-from fenchel.cli.terminal import click
+from fenchel.cli.terminal import echo
 from fenchel.datasets.tables import read_table
 from fenchel.estimators import TableRegressor
 from fenchel.persistence import describe, load
@@ -24,4 +24,4 @@ def run(model: Path, data: Path | None, output: Path | None, as_json: bool) -> N
     page = model_page(fitted, data=table, source=model.name, versions=describe(model))
     output = model.with_suffix(".html") if output is None else output
     write_whole(output, page.encode())
-    click.echo(json.dumps({"model": str(model), "report": str(output)}) if as_json else f"Page: {output}")
+    echo(json.dumps({"model": str(model), "report": str(output)}) if as_json else f"Page: {output}")

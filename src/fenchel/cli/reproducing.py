@@ -14,7 +14,7 @@ from typing import Any
 
 import fenchel
 from fenchel._files import write_whole
-from fenchel.cli.terminal import click, print_table, rich, rich_progress
+from fenchel.cli.terminal import echo, print_table, rich, rich_progress
 from fenchel.datasets.store import data_folder
 from fenchel.experiments import EXPERIMENTS
 from fenchel.experiments.base import Outcome, absent_files
@@ -25,6 +25,7 @@ from fenchel.report import plots
 from fenchel.report.reproduction import (
     HEADER,
     Finished,
+    by_kind,
     footnotes,
     markdown,
     origin,
@@ -87,7 +88,7 @@ def _with_data(names: tuple[str, ...]) -> list[str]:
     )
     if names or len(absent) == len(chosen):
         raise FileNotFoundError(line)
-    click.echo(f"Left out {line}", err=True)
+    echo(f"Left out {line}", err=True)
     return [name for name in chosen if name not in absent]
 
 
@@ -107,7 +108,7 @@ def _show(one: Finished, quick: bool) -> None:
     marks = footnotes(one.rows)
     print_table(f"{one.name}, reduced" if quick else one.name, HEADER, [row_cells(row, marks) for row in one.rows])
     for choice, mark in marks.items():
-        click.echo(f"{mark} {choice}")
+        echo(f"{mark} {choice}")
 
 
 def _explained(row: Comparison) -> Comparison:
@@ -150,7 +151,8 @@ def _commit() -> dict[str, str]:
 
 def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: bool) -> None:
     """Print how many rows pass, tie and miss, and exit with status 1 if any row misses."""
-    counts = tally([row for one in done for row in one.rows])
+    every = [row for one in done for row in one.rows]
+    counts = tally(every)
     if as_json:
         rows: list[dict[str, Any]] = [
             {
@@ -165,13 +167,15 @@ def _conclude(done: list[Finished], page: Path, facts: dict[str, str], as_json: 
                 "looked_at_test": row.looked_at_test,
                 "passes": bool(row.passes),
                 "verdict": row.verdict,
+                "kind": row.kind,
                 "note": row.note,
             }
             for one in done
             for row in one.rows
         ]
         reused = {one.name: one.reused for one in done if one.reused}
-        click.echo(json.dumps({"facts": facts, "page": str(page), "counts": counts, "reused": reused, "rows": rows}))
+        found = {"facts": facts, "page": str(page), "counts": counts, "counts_by_kind": by_kind(every)}
+        echo(json.dumps({**found, "reused": reused, "rows": rows}))
     else:
-        rich.print(f"{told([row for one in done for row in one.rows])}. {origin(done)} Page: {page}")
+        rich.print(f"{told(every)}. {origin(done)} Page: {page}")
     raise SystemExit(1 if counts[MISS] else 0)

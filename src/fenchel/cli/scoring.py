@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel.cli.terminal import click
+from fenchel.cli.terminal import echo
 from fenchel.datasets.tables import Table
 from fenchel.estimators import TableRegressor
 from fenchel.metrics import Scores
@@ -57,14 +57,12 @@ def scores_by_target(model: TableRegressor, parts: dict[str, Table | None]) -> d
 
 def show_targets(by_target: dict[str, dict[str, Any]], part: str) -> None:
     """Print the scores of each target on a part of the rows."""
-    click.echo(
-        f"{part + ' scores':<12} of each target in its own units, next to those of the mean and of a linear model"
-    )
+    echo(f"{part + ' scores':<12} of each target in its own units, next to those of the mean and of a linear model")
     for name, scores in list(by_target.items())[:_MOST_TARGETS]:
         told = ", ".join(_told(scores, f"{part}_{score}", score) for score in ("rmse", "r2", "median_error"))
-        click.echo(f"  {name:<10} {told}")
+        echo(f"  {name:<10} {told}")
     if len(by_target) > _MOST_TARGETS:
-        click.echo(f"  ...        {len(by_target) - _MOST_TARGETS} more targets, all with --json")
+        echo(f"  ...        {len(by_target) - _MOST_TARGETS} more targets, all with --json")
 
 
 def _told(scores: dict[str, Any], key: str, score: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fenchel._files import csv_line, write_whole
 from fenchel.cli.predicting import table_model
-from fenchel.cli.terminal import ROWS, click
+from fenchel.cli.terminal import ROWS, click, echo
 from fenchel.datasets.tables import read_table
 from fenchel.outliers.tables import outliers_of_table
 
@@ -31,11 +31,9 @@ def run(model: Path, data: Path, fdr: float, n_rows: int, output: Path | None, a
     flagged, reason = table[table["flagged"]], "outputs" if "outputs" in names else "kind"
     if as_json:
         more = {"targets": flagged[reason].tolist()} if reason == "outputs" else {}
-        click.echo(json.dumps({"rows": len(table), "fdr": fdr, "flagged": flagged["sample"].tolist(), **more}))
+        echo(json.dumps({"rows": len(table), "fdr": fdr, "flagged": flagged["sample"].tolist(), **more}))
         return
-    click.echo(f"{len(flagged)} of {len(table)} rows flagged at a false discovery rate of {fdr:g}. {ROWS}")
+    echo(f"{len(flagged)} of {len(table)} rows flagged at a false discovery rate of {fdr:g}. {ROWS}")
     for row in table[:n_rows]:
         mark = "*" if row["flagged"] else " "
-        click.echo(
-            f"{mark} row {row['sample']:>6}  score {row['score']:6.1f}  p-value {row['p_value']:.1e}  {row[reason]}"
-        )
+        echo(f"{mark} row {row['sample']:>6}  score {row['score']:6.1f}  p-value {row['p_value']:.1e}  {row[reason]}")

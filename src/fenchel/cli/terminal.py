@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fenchel._optional import require
-from fenchel.cli.groups import OneLineGroup, click, command
+from fenchel._printable import printable
+from fenchel.cli.groups import OneLineGroup, click, command, echo
 
 if TYPE_CHECKING:
     import rich
@@ -23,6 +24,7 @@ __all__ = [
     "OneLineGroup",
     "click",
     "command",
+    "echo",
     "names_rows",
     "print_table",
     "rich",
@@ -44,5 +46,5 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     for k, name in enumerate(header):
         table.add_column(name, justify="left" if k < 2 else "right", no_wrap=k > 1 and name != "note")
     for row, following in zip(rows, [*rows[1:], None], strict=True):
-        table.add_row(*row, end_section=parted and following is not None and following[0] != row[0])
+        table.add_row(*map(printable, row), end_section=parted and following is not None and following[0] != row[0])
     rich.print(table)

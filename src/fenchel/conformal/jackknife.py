@@ -19,7 +19,6 @@ from fenchel.estimators.fitted_dual import (
     as_fitted,
     fit_dual,
     warn_of_scales,
-    warn_unless_converged,
 )
 from fenchel.estimators.training_set import BoundKernel, TrainingSet
 from fenchel.exceptions import IncompatibleError
@@ -198,7 +197,6 @@ def fit_left_out(
     encoded = machine._encode(X, y, sample_weight, settings, double=True, **fit_arguments)
     with arithmetic(encoded.training_set.ridge):
         fitted, left_out = _solved(encoded.training_set, settings, only_closed)
-    warn_unless_converged(fitted.solution, settings.lam, settings.tol)
     warn_of_scales(fitted)
     machine._expose(encoded, fitted)
     training_set, stacked, own = encoded.training_set, copy(machine), copy(machine)

@@ -22,6 +22,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 _GRIDS = ("t", "grid")  # arrays of an NPZ file that hold the points of curves
 # strings for missing values besides those that pandas knows ("", NA, N/A, nan, null, None, ...)
 _MISSING = ["?", "-", "--", ".", "na"]
+_COMMA, _POINT = (re.compile(rf"[+-]?\d*{mark}\d+([eE][+-]?\d+)?") for mark in (",", r"\."))
 _TRUE, _FALSE = ["yes", "Yes", "YES"], ["no", "No", "NO"]  # besides true and false
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"", "utf-8-sig"))  # first bytes and their encoding
 
@@ -193,10 +194,10 @@ def _read_csv(file: Path) -> Table:
     lines = text.lstrip().splitlines()
     try:
         separator = max(_SEPARATORS, key=lambda separator: _count(lines[0], separator))
+        decimal = "," if separator != "," and _has_decimal_commas(lines[1:50], separator) else "."
     except csv.Error as error:
-        raise ValueError(f"{file} is not a regular table: its first line cannot be read ({error}).") from None
+        raise ValueError(f"{file} is not a regular table: its first lines cannot be read ({error}).") from None
     notes = [] if separator == "," else [f"columns are separated by {separator!r}"]
-    decimal = "." if separator == "," or not _has_decimal_commas(lines[1:50]) else ","
     notes += ["numbers have a decimal comma"] if decimal == "," else []
     header = [name.strip() for name in next(csv.reader([lines[0]], delimiter=separator))]
     twice = sorted({name for name in header if header.count(name) > 1})
@@ -216,7 +217,10 @@ def _read_csv(file: Path) -> Table:
     except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise ValueError(f"{file} is not a regular table: {reason}.") from None
-    return _from_frame(frame, str(file), notes)
+    table = _from_frame(frame, str(file), notes)
+    if decimal == ",":  # pandas reads no number of a column in which one cell is text
+        table.columns.update({name: _with_points(column) for name, column in table.columns.items()})
+    return table
 
 
 def _read_parquet(file: Path) -> Table:
@@ -313,9 +317,22 @@ def _count(line: str, separator: str) -> int:
     return len(next(csv.reader([line], delimiter=separator))) - 1
 
 
-def _has_decimal_commas(lines: Sequence[str]) -> bool:
-    text = "\n".join(lines)
-    return bool(re.search(r"\d,\d", text)) and not re.search(r"\d\.\d", text)
+def _has_decimal_commas(lines: Sequence[str], separator: str) -> bool:
+    """Whether some cells are numbers with a decimal comma, and none is a number with a decimal point."""
+    cells = [cell.strip() for row in csv.reader(lines, delimiter=separator) for cell in row]
+    return any(map(_COMMA.fullmatch, cells)) and not any(map(_POINT.fullmatch, cells))
+
+
+def _with_points(column: np.ndarray) -> np.ndarray:
+    """Return a text column with decimal points for decimal commas if most of its cells are numbers, else as it is."""
+    if column.dtype != object:
+        return column
+    points = [
+        None if value is None else value.replace(",", ".") if _COMMA.fullmatch(value) else value for value in column
+    ]
+    known = [value for value in points if value is not None]
+    is_numbers = 2 * sum(bool(_POINT.fullmatch(value) or value.isdecimal()) for value in known) > len(known)
+    return np.array(points, dtype=object) if is_numbers else column
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

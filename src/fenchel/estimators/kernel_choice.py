@@ -13,6 +13,7 @@ from fenchel.kernels import Constant, Gaussian, Separable, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
 from fenchel.model.codec import Task
+from fenchel.model.curve_gaps import completed_targets
 from fenchel.model.fit import solve
 from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
@@ -173,7 +174,7 @@ def _searched(
     targets, sample = training_set.targets, training_set.sample
     search = search_kernel(
         sample.X,
-        targets.unscaled(targets.rows),
+        targets.rows if targets.row_scale is None else completed_targets(training_set.codec, targets),
         sample.weights,
         robust=robust,
         curves=curves,

@@ -249,7 +249,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         """Return the held-out errors of a path on the training part of each fold."""
         training_set, lams = encoded.training_set, search.lams
         folds, n, weights = search.folds(training_set), training_set.n_samples, training_set.counts
-        model = clone(estimator).set_params(tol=search.tol)
+        model = clone(estimator).set_params(tol=search.tol, certificate="approximate")
 
         def fold_errors(test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             train = np.setdiff1d(np.arange(n), test)
@@ -257,8 +257,9 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # one warning is given for all folds
                 surface = path(model, X, y, lams, sample_weight=weights[train])
+                models = [surface.model(0, k) for k in range(len(lams))]
             X, y = _rows(encoded, test, train)
-            return np.stack([surface.model(0, k)._losses(X, y) for k in range(len(lams))]), surface.gaps[0]
+            return np.stack([model._losses(X, y) for model in models]), surface.gaps[0]
 
         def errors(losses: list[Loss]) -> Iterator[PairErrors]:
             parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fold_errors)(fold) for fold in folds)

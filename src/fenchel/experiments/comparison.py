@@ -5,9 +5,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["MISS", "PASS", "REFERENCE", "TIE", "Comparison", "paired", "ratio_error", "standard_error"]
+from fenchel.report.reproduction import KINDS
+
+__all__ = [
+    "FROM_PAPER",
+    "MISS",
+    "OWN_BAR",
+    "OWN_REFERENCE",
+    "PASS",
+    "REFERENCE",
+    "TIE",
+    "Comparison",
+    "paired",
+    "ratio_error",
+    "standard_error",
+]
 
 PASS, TIE, MISS, REFERENCE = "PASS", "TIE", "MISS", "reference"
+FROM_PAPER, _AFTER_A_LOOK, OWN_REFERENCE, OWN_BAR = KINDS
 _WIDTH = 2  # standard errors on either side of the limit that count as a tie
 
 
@@ -37,6 +52,10 @@ class Comparison:
         is not counted.
     looked_at_test : str, default=""
         The choice that was made or changed after seeing test data, if any.
+    target : {"published", "own reference", "own bar"}, default="own bar"
+        Where the target comes from; without a word, the least that can be claimed.
+    counted : bool, default=True
+        Whether the row counts. ``False`` if another row has the same target.
     """
 
     name: str
@@ -48,6 +67,13 @@ class Comparison:
     standard_error: float | None = None
     trivial: float | None = None
     looked_at_test: str = ""
+    target: str = OWN_BAR
+    counted: bool = True
+
+    @property
+    def kind(self) -> str:
+        """Kind of the row, a key of ``KINDS``: where its target comes from, and whether test data had been seen."""
+        return _AFTER_A_LOOK if self.target == FROM_PAPER and self.looked_at_test else self.target
 
     @property
     def passes(self) -> bool:
@@ -56,7 +82,9 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """``reference`` if the baseline passes; ``TIE`` within two standard errors of the limit; ``PASS``; ``MISS``."""
+        """``reference`` if not to be counted; ``TIE`` within two standard errors; ``PASS``; ``MISS``."""
+        if not self.counted:
+            return REFERENCE
         if self.trivial is not None and self._margin(self.trivial) >= 0:
             return REFERENCE
         if self.standard_error is not None and abs(self._margin(self.ours)) <= _WIDTH * self.standard_error:
@@ -86,6 +114,7 @@ def paired(name: str, theirs: ArrayLike, ours: ArrayLike, note: str = "", looked
         at_most=True,
         standard_error=error,
         looked_at_test=looked_at_test,
+        target=OWN_REFERENCE,
     )
 
 

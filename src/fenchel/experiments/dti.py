@@ -29,7 +29,7 @@ from sklearn.utils import Bunch
 from fenchel.datasets import load_dti
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.experiments.base import Result, Unit
-from fenchel.experiments.comparison import Comparison, paired, standard_error
+from fenchel.experiments.comparison import FROM_PAPER, Comparison, paired, standard_error
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.report import plots
@@ -106,7 +106,9 @@ def summary(results: Result) -> tuple[list[Comparison], dict[tuple[Any, ...], np
             note = f"deviation {errors.std():.2f}; {cells['gaps', lam, name][:, 0].mean():.2f} without interpolation"
             if (lam, name) in PUBLISHED_ZEROS:
                 note += f"; {zeros.mean():.0%} null duals (published {PUBLISHED_ZEROS[lam, name]:.0%})"
-            row = Comparison(f"{name}, lam {lam:g}", mean, float(errors.mean()), deviation, note, at_most=True)
+            row = Comparison(
+                f"{name}, lam {lam:g}", mean, float(errors.mean()), deviation, note, at_most=True, target=FROM_PAPER
+            )
             looked = "" if _has_points(name) else LOOKED
             rows.append(replace(row, standard_error=standard_error(errors), trivial=constant, looked_at_test=looked))
     best = cells["best",][:, 0]

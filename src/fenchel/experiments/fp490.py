@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 from fenchel.datasets import load_metabolite_fp490
 from fenchel.estimators import StructuredPredictorCV
 from fenchel.experiments.base import Result, Unit
-from fenchel.experiments.comparison import Comparison, standard_error
+from fenchel.experiments.comparison import OWN_REFERENCE, Comparison, standard_error
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.metrics import hamming_losses
 from fenchel.report import plots
@@ -79,8 +79,11 @@ def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
             f"{name}, share of correct bits", WANTED_ACCURACY, 1 - float(np.mean(wrong[name])), TOLERANCE, note
         )
         constant = found["constant"]
-        rows.append(replace(row, standard_error=standard_error(wrong[name]), trivial=constant["right"]))
-        rows.append(Comparison(f"{name}, micro F1", WANTED_F1, found["f1"], TOLERANCE, note, trivial=constant["f1"]))
+        rows.append(
+            replace(row, standard_error=standard_error(wrong[name]), trivial=constant["right"], target=OWN_REFERENCE)
+        )
+        row = Comparison(f"{name}, micro F1", WANTED_F1, found["f1"], TOLERANCE, note, target=OWN_REFERENCE)
+        rows.append(replace(row, trivial=constant["f1"]))
     return rows, wrong
 
 

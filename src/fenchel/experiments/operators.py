@@ -25,7 +25,7 @@ from fenchel.datasets import make_burgers, make_darcy
 from fenchel.estimators import FieldRegressor, OperatorKernelRegressorCV
 from fenchel.exceptions import ScaleWarning
 from fenchel.experiments.base import Result, Unit
-from fenchel.experiments.comparison import Comparison, standard_error
+from fenchel.experiments.comparison import FROM_PAPER, Comparison, standard_error
 from fenchel.kernels import Linear, Matern, SquareEquivariant
 from fenchel.report import plots
 
@@ -69,7 +69,16 @@ def summary(results: Result) -> tuple[list[Comparison], Result]:
         if name in PUBLISHED:
             looked = LOOKED if name.startswith("Darcy") else ""
             note = f"linear kernel {np.mean(errors[LINEAR]):.2f}" if name.startswith("Darcy") else ""
-            row = Comparison(name, PUBLISHED[name], ours, TOLERANCE, note, standard_error=error, looked_at_test=looked)
+            row = Comparison(
+                name,
+                PUBLISHED[name],
+                ours,
+                TOLERANCE,
+                note,
+                standard_error=error,
+                looked_at_test=looked,
+                target=FROM_PAPER,
+            )
         elif name == MISSING:
             whole = float(np.mean(errors["Darcy, Matérn"]))
             gap = standard_error(np.array(values) - np.array(errors["Darcy, Matérn"]))

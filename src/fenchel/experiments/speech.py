@@ -28,8 +28,9 @@ Contamination adds to the clean error:
 
 Other explanations were tried and explain less: the grid of lam, outliers of half the size, outliers drawn before the
 curves are scaled, and outliers at a hundredth of the points of every word. The rows "type 3" lie up to five published
-deviations below the published numbers. Three of the rows "type 3, all" miss, because a large lam is chosen on every
-eighth point: with all points, five folds and the paper's grid of lam, TBCD has 5.34 with the square loss on four
+deviations below the published numbers. They have the same targets as the rows "type 3, all" and are shown for reference
+only, so that a published number counts once. Three of the rows "type 3, all" miss, because a large lam is chosen on
+every eighth point: with all points, five folds and the paper's grid of lam, TBCD has 5.34 with the square loss on four
 splits, where these rows have 5.93. Neither share explains the published error of TTCL with the loss H1.
 
 Choices made after seeing test errors: the rule that chooses rho on contaminated curves was changed, and the kind
@@ -46,7 +47,7 @@ from sklearn.utils import Bunch
 from fenchel.datasets import contaminate, load_speech
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.experiments.base import Result, Unit
-from fenchel.experiments.comparison import Comparison, standard_error
+from fenchel.experiments.comparison import FROM_PAPER, Comparison, standard_error
 from fenchel.kernels import IntegralGaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.report import plots
@@ -131,13 +132,15 @@ def summary(results: Result) -> tuple[list[Comparison], dict[tuple[str, str], np
             if not np.isnan(errors).all():
                 ours = float(errors.mean())
                 note = f"{(ours - mean) / deviation:+.1f} published deviations; {splits} splits; largest gap {gap:.0e}"
-                note += "; published errors of type 3 agree with outliers in every word" if kind == "type 3" else ""
-                row = Comparison(f"{curve}, {kind}, {loss}", mean, ours, deviation, note, at_most=True)
+                is_as_stated = kind == "type 3"  # the rows of EVERYWHERE, which count, have the same targets
+                note += "; published errors of type 3 agree with outliers in every word" if is_as_stated else ""
+                row = Comparison(
+                    f"{curve}, {kind}, {loss}", mean, ours, deviation, note, at_most=True, target=FROM_PAPER
+                )
                 looked = " ".join([LOOKED] * (kind != "clean") + [LOOKED_SHARE] * (kind == EVERYWHERE))
                 constant = float(np.mean(blind[kind, curve]))
-                rows.append(
-                    replace(row, standard_error=standard_error(errors), trivial=constant, looked_at_test=looked)
-                )
+                row = replace(row, standard_error=standard_error(errors), trivial=constant, looked_at_test=looked)
+                rows.append(replace(row, counted=not is_as_stated))
     return rows, columns
 
 

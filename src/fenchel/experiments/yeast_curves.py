@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from fenchel.datasets import load_yeast
 from fenchel.estimators import OperatorKernelRegressor
 from fenchel.experiments.base import Result, Unit
-from fenchel.experiments.comparison import Comparison
+from fenchel.experiments.comparison import FROM_PAPER, Comparison
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
 from fenchel.report import plots
@@ -35,6 +35,7 @@ LOSSES: dict[str, list[Loss]] = {
     "Huber": [Huber(float(kappa)) for kappa in KAPPAS],
 }
 
+LOOKED = "The loss parameter and lam are those of the lowest test error, as for the published numbers."
 PUBLISHED_BEST = {"ridge": 2.1029, "epsilon-ridge": 2.1045, "epsilon-SVR": 2.0828, "Huber": 2.0759}
 PUBLISHED_SMALL_LAM = {"ridge": 2.2177, "epsilon-ridge": 2.1568, "epsilon-SVR": 2.1559, "Huber": 2.2154}
 
@@ -75,7 +76,13 @@ def summary(results: Result) -> tuple[list[Comparison], dict[str, dict[str, np.n
         note = f"{LOSSES[name][i]!r} at lam {LAMS[j]:.3g}; largest gap {surface['gap'].max():.1e}"
         rows.append(
             Comparison(
-                f"{name}, lowest test error", PUBLISHED_BEST[name], float(surface["error"][i, j]), TOLERANCE, note
+                f"{name}, lowest test error",
+                PUBLISHED_BEST[name],
+                float(surface["error"][i, j]),
+                TOLERANCE,
+                note,
+                looked_at_test=LOOKED,
+                target=FROM_PAPER,
             )
         )
     for name, surface in surfaces.items():
@@ -84,7 +91,13 @@ def summary(results: Result) -> tuple[list[Comparison], dict[str, dict[str, np.n
         published = PUBLISHED_SMALL_LAM[name]
         rows.append(
             Comparison(
-                f"{name}, lowest test error at lam 1e-8", published, float(surface["error"][i, 0]), TOLERANCE, note
+                f"{name}, lowest test error at lam 1e-8",
+                published,
+                float(surface["error"][i, 0]),
+                TOLERANCE,
+                note,
+                looked_at_test=LOOKED,
+                target=FROM_PAPER,
             )
         )
     return rows, surfaces

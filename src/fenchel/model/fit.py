@@ -66,7 +66,7 @@ class Fit:
         return replace(self, expansion=KernelExpansion.over(self.training_set, support, coef))
 
     def model(self) -> Model:
-        """Return what remains of the fit."""
+        """Return what remains of the fit; warn if the gap of the requested kind is above ``tol``."""
         training_set = self.training_set
         return Model(
             self.spec,
@@ -88,15 +88,16 @@ class Fit:
             arguments = self.problem, gram, solution.certificate, (solution.duals, solution.predictions)
             with arithmetic(self.problem):
                 if kind == "exact":
-                    solution = replace(solution, certificate=exact_certificate(*arguments))
+                    certificate = exact_certificate(*arguments)
                 else:
                     certificate, standard_error = sampled_certificate(*arguments)
-                    solution = replace(solution, certificate=certificate)
+            solution = solution.certified(certificate, self.spec.tol, Status.COARSE)
+        warn_unless_converged(solution, self.spec)
         return Record.of(solution, kind, standard_error)
 
 
 def learn(task: Task, sample: Sample, spec: Spec) -> Fit:
-    """Fit in the dtype of the data, and again in float64 if that is not precise enough for the gap; warn if it is above.
+    """Fit in the dtype of the data, and again in float64 if that is not precise enough for the gap.
 
     What is learned from the outputs is learned again in float64 too.
     """
@@ -118,8 +119,7 @@ def learn(task: Task, sample: Sample, spec: Spec) -> Fit:
 
 
 def warned(fit: Fit) -> Fit:
-    """Return a fit; warn about a gap above ``tol``, and about scales that do not fit the data."""
-    warn_unless_converged(fit.solution, fit.spec)
+    """Return a fit; warn about scales that do not fit the data."""
     warn_of_kernel(fit.training_set)
     if fit.problem.loss.curvature > 0:  # quantiles and classes at one input may well differ
         warn_of_duplicates(fit.training_set)
@@ -150,12 +150,14 @@ def certified_fit(training_set: TrainingSet, problem: DualProblem, solution: Sol
     """Return the fit of a solution, certified with the predictions of ``predict`` where round-off matters.
 
     A solver computes predictions from its own factorisation. They agree with those of ``predict`` to the round-off of
-    K a / (lam n), which is large where lam is tiny or the kernel is large.
+    K a / (lam n), which is large where lam is tiny or the kernel is large. If ``predict`` rounds them to a shorter
+    dtype, the certificate is that of the rounded numbers.
     """
     expansion = _expansion(training_set, problem, solution)
     with arithmetic(problem):
         errors = round_off(problem, solution.duals, solution.predictions)
-        if not errors <= 0.1 * spec.tol * abs(solution.certificate.primal) or training_set.is_pairwise:
+        is_rounded = training_set.sample.rounding is not None or training_set.is_pairwise
+        if is_rounded or not errors <= 0.1 * spec.tol * abs(solution.certificate.primal):
             solution, expansion = _recertified(training_set, problem, solution, expansion, spec.tol)
     spec = replace(spec, loss=clone(problem.loss))
     return Fit(training_set, spec, problem, solution, _given_duals(training_set, problem, solution), expansion)
@@ -170,6 +172,8 @@ def warn_unless_converged(solution: Solution, spec: Spec) -> None:
     advice = {
         Status.MAX_ITER: f"Raise max_iter, or lam (now {spec.lam:g}).",
         Status.STALLED: f"Limited by round-off: scale the inputs, use float64, raise lam ({spec.lam:g}) or tol.",
+        Status.COARSE: "The gap is that of the exact kernel; with the approximate kernel the fit converged. Use more "
+        f"landmarks (n_components), raise lam (now {spec.lam:g}) or tol, or use approximation=None.",
         Status.INFEASIBLE: "No finite primal value was found: the loss may admit no solution on these data.",
     }
     warn_user(f"{text}. {advice.get(solution.status, solution.status.value)}", ConvergenceWarning, "not-converged")
@@ -209,7 +213,8 @@ def _recertified(
 ) -> tuple[Solution, KernelExpansion]:
     """Return the solution certified with the predictions of ``predict``, and its expansion."""
     for margin in (*_MARGINS, None):
-        predictions = expansion.on_training_inputs(training_set)
+        predictions, rounding = expansion.on_training_inputs(training_set), training_set.sample.rounding
+        predictions = predictions if rounding is None else as_like(as_like(predictions, rounding), predictions)
         for factor in (training_set.targets.row_scale, problem.root):
             predictions = predictions if factor is None else predictions * factor
         certificate = problem.certificate(solution.duals, predictions)
@@ -218,12 +223,7 @@ def _recertified(
         duals, _ = pulled_inside(problem, solution.duals, predictions, margin)
         solution = replace(solution, duals=duals)
         expansion = _expansion(training_set, problem, solution)
-    status = solution.status
-    if certificate.distance <= tol:
-        status = Status.CONVERGED
-    elif status is Status.CONVERGED:
-        status = Status.STALLED
-    return replace(solution, predictions=predictions, certificate=certificate, status=status), expansion
+    return replace(solution.certified(certificate, tol, Status.STALLED), predictions=predictions), expansion
 
 
 def _expansion(training_set: TrainingSet, problem: DualProblem, solution: Solution) -> KernelExpansion:

@@ -6,7 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, namespace
+from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, is_single, namespace
+from fenchel._sparse import is_sparse
 from fenchel._statistics import weight_unit
 from fenchel.datasets.functional import Curves
 from fenchel.model.forms import InputForm, OutputForm
@@ -28,6 +29,7 @@ class Sample:
     weights: Array | None = None  # (n,), positive; None counts each sample once
     index: np.ndarray | None = None  # places of the samples among the given ones; None: all
     n_given: int = 0
+    rounding: Array = None  # no numbers, in the dtype of predictions, if that is less precise than float64
 
     @classmethod
     def of(
@@ -45,7 +47,8 @@ class Sample:
         """
         n = int(X.shape[0])
         weights, index = sample_weights(sample_weight, X)
-        sample = cls(X, y, inputs, outputs, weights, None, n)
+        rounding = X.data[:0] if is_sparse(X) else X[:0, ...]
+        sample = cls(X, y, inputs, outputs, weights, None, n, rounding if is_single(rounding) else None)
         if index is None:
             return sample
         y = _rows(y, index)

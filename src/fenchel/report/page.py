@@ -4,6 +4,8 @@ from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 
+from fenchel._printable import printable
+
 __all__ = ["figures", "items", "page", "table"]
 
 _STYLE = """
@@ -64,7 +66,7 @@ def page(title: str, intro: str, *blocks: str, style: str = "", script: str = ""
     """Return the whole page with ``style`` and ``script``; its policy forbids loading anything else."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
     tail = f"<script>{script}</script>" if script else ""
-    return (
+    return printable(
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{_STYLE}{style}</style></head>'

@@ -11,9 +11,29 @@ from typing import Any
 from fenchel.report import page as pages
 from fenchel.report.assets import STYLE
 
-__all__ = ["HEADER", "Finished", "footnotes", "markdown", "origin", "reproduction_page", "row_cells", "tally", "told"]
+__all__ = [
+    "HEADER",
+    "KINDS",
+    "Finished",
+    "by_kind",
+    "footnotes",
+    "headline",
+    "markdown",
+    "origin",
+    "reproduction_page",
+    "row_cells",
+    "tally",
+    "told",
+]
 
-HEADER = ["quantity", "target", "ours", "tolerance", "", "note"]
+HEADER = ["quantity", "target", "ours", "tolerance", "", "kind", "note"]
+KINDS = {  # of rows; the first is the headline of a reproduction
+    "published": "published target, nothing chosen on test data",
+    "published †": "published target, chosen after a look at test data (†)",
+    "own reference": "own reference: a result computed for this project, such as that of a competing method",
+    "own bar": "own bar: a limit set for this project",
+}
+_KIND_HEADER = ["target", "PASS", "TIE", "MISS", "for reference"]
 _STYLE = """
 td.note { white-space: normal; text-align: left; font-size: .85rem; min-width: 16rem; overflow-wrap: anywhere; }
 .PASS { color: var(--good); font-weight: 600; } .MISS { color: var(--bad); font-weight: 700; }
@@ -28,7 +48,8 @@ nav a { margin-right: .8rem; color: var(--blue); white-space: nowrap; }
     border-bottom: 1px solid var(--line); }
   .scroll td, .scroll th { border: 0; padding: .25rem .15rem; min-width: 0; overflow-wrap: anywhere;
     white-space: normal; }
-  .scroll td.note { grid-column: 1 / -1; padding-bottom: .5rem; } .scroll th:last-child { display: none; }
+  .scroll td.kind, .scroll td.note { grid-column: 1 / -1; } .scroll td.note { padding-bottom: .5rem; }
+  .scroll th:nth-child(n + 6) { display: none; }
 }
 """
 
@@ -38,8 +59,9 @@ _RULES = (
     "relative; 'at most +x' means that ours may exceed the target by at most x and may be lower by any amount. A "
     "number after ± in the column 'ours' is a standard error; where two methods are compared, it is that of their "
     "difference on the same trials. TIE: ours is within two standard errors of the limit set by target and tolerance. "
-    "Rows marked 'reference' are not counted, because a baseline that ignores the inputs passes them too. Rows marked "
-    "† depend on a choice made after seeing test data."
+    "Rows marked 'reference' are not counted: a baseline that ignores the inputs passes them too, or another row has "
+    "the same target. Rows marked † depend on a choice made after seeing test data, or on one that the target is "
+    "defined by, such as the lowest test error. The kind says where a target comes from."
 )
 
 
@@ -61,11 +83,26 @@ def tally(rows: Sequence[Any]) -> dict[str, int]:
     return {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("PASS", "TIE", "MISS", "reference")}
 
 
+def by_kind(rows: Sequence[Any]) -> dict[str, dict[str, int]]:
+    """Count the rows of each kind by verdict; the kinds that no row has are left out, but for the first."""
+    kept = {kind: [row for row in rows if row.kind == kind] for kind in KINDS}
+    return {kind: tally(some) for kind, some in kept.items() if some or kind == next(iter(KINDS))}
+
+
 def told(rows: Sequence[Any]) -> str:
-    """Return the counts of verdicts as text."""
-    counts = tally(rows)
+    """Return the counts of verdicts as text, for each kind of row on its own."""
+    return "; ".join(f"{kind}: {_counted(counts)}" for kind, counts in by_kind(rows).items())
+
+
+def _counted(counts: dict[str, int]) -> str:
     text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("PASS", "TIE", "MISS"))
     return text + (f", {counts['reference']} for reference" if counts["reference"] else "")
+
+
+def headline(rows: Sequence[Any]) -> str:
+    """Return what the rows of the first kind say."""
+    (kind, counts), *_ = by_kind(rows).items()
+    return f"{_counted(counts)} ({KINDS[kind]})"
 
 
 def origin(done: Sequence[Finished]) -> str:
@@ -98,6 +135,7 @@ def row_cells(row: Any, marks: dict[str, str]) -> list[str]:
         f"{row.ours:.4g}{error}",
         f"at most +{row.tolerance:g}" if row.at_most else f"{row.tolerance:g}",
         row.verdict,
+        row.kind,
         "; ".join(filter(None, (row.note, blind))),
     ]
 
@@ -119,14 +157,13 @@ def reproduction_page(done: Sequence[Finished], facts: dict[str, str]) -> str:
     """
     rows = [row for one in done for row in one.rows]
     links = " ".join(  # lines break at the spaces
-        f'<a href="#{escape(one.name)}">{escape(one.name)} {counts["PASS"]}/{len(one.rows) - counts["reference"]}</a>'
-        for one in done
-        for counts in (tally(one.rows),)
+        f'<a href="#{escape(one.name)}">{escape(one.name)}</a>' for one in done
     )
     table = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
     return pages.page(
         "fenchel: reproduction of published results",
-        f"{told(rows)}. {_RULES} {origin(done)}",
+        f"{headline(rows)}. {_RULES} {origin(done)}",
+        pages.table(_KIND_HEADER, _kind_rows(rows), 1),
         f"<nav>{links}</nav>",
         *(_section(one) for one in done),
         f'<section><h2>This run</h2><table class="facts"><tbody>{table}</tbody></table></section>',
@@ -134,20 +171,26 @@ def reproduction_page(done: Sequence[Finished], facts: dict[str, str]) -> str:
     )
 
 
+def _kind_rows(rows: Sequence[Any]) -> list[list[str]]:
+    """Return the counts of each kind of row as cells."""
+    return [[KINDS[kind], *map(str, counts.values())] for kind, counts in by_kind(rows).items()]
+
+
 def _section(one: Finished) -> str:
     head = "".join(f"<th{'' if name in HEADER[1:4] else ' class=text'}>{escape(name)}</th>" for name in HEADER)
     body, marks = "", footnotes(one.rows)
     for row in one.rows:
-        *cells, verdict, note = row_cells(row, marks)
+        *cells, verdict, kind, note = row_cells(row, marks)
         numbers = "".join(f"<td{' class=text' if k == 0 else ''}>{escape(cell)}</td>" for k, cell in enumerate(cells))
-        body += f'<tr>{numbers}<td class="{verdict}">{verdict}</td><td class="note">{escape(note)}</td></tr>'
+        body += f'<tr>{numbers}<td class="{verdict}">{verdict}</td><td class="text kind">{escape(kind)}</td>'
+        body += f'<td class="note">{escape(note)}</td></tr>'
     remarks = "".join(f"<p>{mark} {escape(choice)}</p>" for choice, mark in marks.items())
     title, _, more = _plain(one.about).partition("\n")
     image = "data:image/svg+xml;base64," + b64encode(one.svg.encode()).decode("ascii")
     data = "data:application/json;base64," + b64encode(json.dumps(one.results).encode()).decode("ascii")
     caption = f"{escape(one.name)}, computing time {one.seconds:.0f} s. {escape(origin([one]))}"
     return (
-        f'<section id="{escape(one.name)}"><h2>{escape(one.name)}: {told(one.rows)}</h2>'
+        f'<section id="{escape(one.name)}"><h2>{escape(one.name)}</h2><p>{escape(told(one.rows))}.</p>'
         f"<p>{escape(title)}</p><details><summary>Protocol</summary>"
         f'<p class="about">{escape(more.strip())}</p></details>'
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{remarks}'
@@ -165,14 +208,21 @@ def _plain(text: str) -> str:
 def markdown(done: Sequence[Finished], facts: dict[str, str]) -> str:
     """Return Markdown with the docstring and the table of each finished experiment."""
     rows = [row for one in done for row in one.rows]
-    lines = ["# Reproduction of published results", "", f"{told(rows)}. Written by `fenchel reproduce --markdown`.", ""]
-    lines += [_RULES, "", origin(done), ""]
+    lines = [
+        "# Reproduction of published results",
+        "",
+        f"{headline(rows)}. Written by `fenchel reproduce --markdown`.",
+        "",
+    ]
+    lines += [f"| {' | '.join(_KIND_HEADER)} |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(cells)} |" for cells in _kind_rows(rows)]
+    lines += ["", _RULES, "", origin(done), ""]
     lines += [f"- {key}: {value}" for key, value in facts.items()]
     for one in done:
         marks = footnotes(one.rows)
         lines += ["", f"## {one.name}", "", _plain(one.about), ""]
         lines += [f"{told(one.rows)}. Computing time {one.seconds:.0f} s. {origin([one])}", ""]
-        lines += [f"| {' | '.join(HEADER)} |", "|---|---|---|---|---|---|"]
+        lines += [f"| {' | '.join(HEADER)} |", "|" + "---|" * len(HEADER)]
         cells = (row_cells(row, marks) for row in one.rows)
         lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
         lines += [line for choice, mark in marks.items() for line in ("", f"{mark} {choice}")]

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
@@ -99,6 +99,7 @@ class Status(Enum):
     MAX_ITER = "not converged: stopped at max_iter"
     STALLED = "not converged: no progress, the round-off of this dtype is reached"
     INFEASIBLE = "not converged: no finite primal value was found; the loss may admit no solution"
+    COARSE = "not converged: solved for the approximate kernel, but the gap of the exact kernel is above tol"
     INTERRUPTED = "not converged: interrupted, this is the best point that was certified"
 
 
@@ -159,6 +160,12 @@ class Solution:
     history: list[tuple[int, Certificate]] = field(default_factory=list, repr=False)
     state: object = field(default=None, repr=False)
     stages: tuple[Stage, ...] = ()
+
+    def certified(self, certificate: Certificate, tol: float, otherwise: Status) -> "Solution":
+        """Return the solution with another certificate and its status; ``otherwise`` is that of a gap above ``tol``."""
+        status = otherwise if self.status is Status.CONVERGED else self.status
+        status = Status.CONVERGED if certificate.distance <= tol else status
+        return replace(self, certificate=certificate, status=status)
 
     def stage(self, reason: str) -> Stage:
         """Return this solution as a stage of a relay."""

@@ -83,6 +83,30 @@ def test_marks_of_missing_values_in_csv(mark, tmp_path):
     np.testing.assert_array_equal(table.columns["y"], [1, 2, np.nan])
 
 
+def decimal_commas(rng, **cells):
+    """Return a CSV text of two columns of numbers with decimal commas, with other text in row 31."""
+    x = rng.uniform(0, 20, 60)
+    rows = [[f"{a:.2f}".replace(".", ","), f"{b:.1f}".replace(".", ",")] for a, b in zip(x, x + 1, strict=True)]
+    rows[4][0], rows[5][1] = "7", "-,5"
+    for name, cell in cells.items():
+        rows[30]["xy".index(name)] = cell
+    return "x;y;day\n" + "".join(f"{x};{y};{1 + i % 9}.03.2025\n" for i, (x, y) in enumerate(rows))
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_one_bad_cell_among_decimal_commas_is_named(name, rng, tmp_path):
+    table = read_csv(tmp_path, decimal_commas(rng, **{name: "n.c."}))
+    assert "numbers have a decimal comma" in table.notes
+    with pytest.raises(ValueError, match=f"The column '{name}' .* 1 cell of text: 'n.c.' in row 31. Write a number"):
+        fitted(table, drop=["day"])
+
+
+def test_text_with_commas_stays_text(tmp_path):
+    table = read_csv(tmp_path, "place;y\n1,2;1,5\nleft;2,5\nA,4;3,5\n")
+    assert table.columns["place"].tolist() == ["1,2", "left", "A,4"]
+    assert table.columns["y"].tolist() == [1.5, 2.5, 3.5]
+
+
 def test_dates_with_repeats_become_days_since_the_first(rng):
     days = [0, 1, 1, 4, 9, 9, 9, 31]
     dates = np.datetime_as_string(np.datetime64("2025-12-31") + np.array(days)).tolist()
