@@ -1,39 +1,39 @@
 """``StructuredPredictor`` with kernel, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import product
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, as_like, host
+from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_parameter
+from fenchel.approximations import Approximation
+from fenchel.decoders import Decoder
 from fenchel.decoders.base import Space
 from fenchel.decoders.choice import are_label_sets, suitable_decoders
 from fenchel.decoders.products import decoding_space
 from fenchel.estimators.decoder_choice import DecoderChoice
-from fenchel.estimators.kernel_choice import encoded_for_search, is_auto
-from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.scoring import Scoring
-from fenchel.estimators.search import (
-    Measure,
-    Progress,
-    Search,
-    SearchResult,
-    expose_best,
-    squared_distance,
-)
-from fenchel.estimators.structured import StructuredPredictor
-from fenchel.estimators.validation import all_or_nothing
+from fenchel.estimators.kernel_choice import is_auto, raced
+from fenchel.estimators.machine import Fitted
+from fenchel.estimators.scoring import Measure, Scoring
+from fenchel.estimators.search import Progress, Search, SearchResult, squared_distance
+from fenchel.estimators.search_machine import SearchMachine
+from fenchel.estimators.structured import DecodingPredictor, StructuredPredictor
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Gaussian, Identity, KernelLike, OperatorLike, as_operator, as_operator_kernel
 from fenchel.losses import Loss
 from fenchel.metrics import hamming_losses
+from fenchel.model.kernel_outputs import Objects
+from fenchel.model.spec import Spec
+from fenchel.model.training_set import TrainingSet
 from fenchel.representations import KernelOutputs
 
 __all__ = ["StructuredPredictorCV"]
@@ -45,12 +45,12 @@ _WIDTHS = (1.0, 0.5, 2.0)  # bandwidths of Gaussian output kernels, in median di
 class _Trial:
     """Result of the search for one output kernel, with or without centring."""
 
-    estimator: StructuredPredictor
-    encoded: Any
+    machine: StructuredPredictor
+    training_set: TrainingSet
     result: SearchResult
 
 
-class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
+class StructuredPredictorCV(DecodingPredictor, SearchMachine):
     """``StructuredPredictor`` with kernel, loss and lam chosen by cross-validation.
 
     Parameters
@@ -116,25 +116,28 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
     0.0001
     """
 
+    best_output_kernel_ = Fitted[KernelLike]("output_kernel", of="best_estimator_")
+    decoder_ = Fitted[Decoder]("decoder_", of="best_estimator_")
+
     def __init__(
         self,
-        kernel: Any = "auto",
-        output_kernel: Any = "auto",
-        lams: Any = None,
+        kernel: KernelLike = "auto",
+        output_kernel: KernelLike | Sequence[KernelLike] = "auto",
+        lams: ArrayLike | None = None,
         losses: Sequence[Loss | str] | str = "auto",
-        decoder: Any = "auto",
-        operator: Any = None,
+        decoder: Decoder | str = "auto",
+        operator: OperatorLike = None,
         center: bool | str = "auto",
         task_loss: Callable[[Any, Any], np.ndarray] | None = None,
-        cv: Any = 5,
+        cv: object = 5,
         aggregate: str = "auto",
         tol: float = 1e-6,
         n_jobs: int | None = None,
-        checkpoint: Any = None,
+        checkpoint: str | PathLike[str] | None = None,
         progress: Progress | None = None,
-        approximation: Any = None,
-        scoring: str | Callable[..., Any] | None = None,
-        output_approximation: Any = None,
+        approximation: Approximation | None = None,
+        scoring: str | Callable[..., object] | None = None,
+        output_approximation: Approximation | None = None,
         certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
@@ -156,8 +159,9 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         self.output_approximation = output_approximation
         self.certificate = certificate
 
-    @all_or_nothing
-    def fit(self, X: Array, y: Any, sample_weight: Array | None = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Array, y: Outputs, sample_weight: Array | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
@@ -177,59 +181,47 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             raise ValueError("Set either task_loss or scoring, not both: each of them selects loss, lam and decoder.")
         Scoring.of(self)  # raises if it is invalid
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
-        estimators = {is_robust: self._estimator(search.losses[0], min(search.lams)) for is_robust in (False, True)}
-        estimator, encoded, choice = encoded_for_search(
-            self, search.losses, estimators, search.folds, X, y, sample_weight, search.groups
-        )
-        search = search if choice is None else search.chosen(choice, choice.resolved_losses(), self)
-        kernels = self._output_kernels(encoded)
+        trial, spec, machine = copy(self), replace(self._search_spec(), lam=min(search.lams)), self._machine()
+        machine._own_decoder()  # raises if it is invalid
+        sample = machine._task().sample(trial, X, y, sample_weight).double()
+        choice = None
+        if is_auto(self.kernel):
+            choice = raced(lambda robust: machine._task(), sample, spec, search.folds, search.losses, None, search.groups)
+            search = search.chosen(choice, choice.resolved_losses(), self)
+            machine.set_params(kernel=choice.search.kernel)
+            kernel = as_operator_kernel(choice.search.kernel, self.operator)
+            training_set = choice.training_set.with_kernel(kernel, replace(spec, lam=min(search.lams)))
+        else:
+            training_set = TrainingSet.learn(machine._task(), sample, spec)
+        trials = self._trials(search, machine, training_set, spec)
+        best = min(trials, key=lambda trial: float(np.min(trial.result.cv_errors)))
+        return self._become(trial._fit_best(best.machine, best.training_set, best.result, choice))
+
+    def _trials(
+        self, search: Search, machine: StructuredPredictor, training_set: TrainingSet, spec: Spec
+    ) -> "Iterator[_Trial]":
+        """Yield the results of the search for each output kernel, with and without centring."""
+        kernels = self._output_kernels(training_set)
         by_task_loss = self.task_loss is not None or self.scoring is not None or len(kernels) > 1
-        others = [
-            clone(estimator).set_params(center=center, output_kernel=kernel)
-            for center, kernel in list(product(self._centers(), [estimator.output_kernel, *kernels[1:]]))[1:]
-        ]
+        pairs = list(product(self._centers(), [machine.output_kernel, *kernels[1:]]))
+        training_set = training_set if len(pairs) == 1 else training_set.remembered()
+        yield self._trial(search, machine, training_set, by_task_loss)
+        for k, (center, kernel) in enumerate(pairs[1:], start=1):
+            other = clone(machine).set_params(center=center, output_kernel=kernel)
+            task = other._task()
+            if isinstance(as_operator(self.operator), Identity):
+                data = training_set.with_outputs(*task.learn(training_set.sample))
+            else:
+                data = TrainingSet.learn(task, training_set.sample, spec)
+            yield self._trial(_numbered(search, k), other, data, by_task_loss)
 
-        def trials() -> Iterator[_Trial]:
-            yield self._trial(search, estimator, encoded, by_task_loss)
-            for k, other in enumerate(others, start=1):
-                data = other._encode(X, y, sample_weight, other._settings().swept(), double=True)
-                yield self._trial(_numbered(search, k), other, data, by_task_loss)
-
-        best = min(trials(), key=lambda trial: float(np.min(trial.result.cv_errors)))
-        self.best_output_kernel_ = best.estimator.output_kernel
-        expose_best(self, best.estimator, best.encoded, best.result, ("decoder_",), choice)
-        return self
-
-    def predict(self, X: Array, candidates: Any = None) -> Any:
-        """Predict with the chosen model."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X, candidates)
-
-    def decision_scores(self, X: Array, candidates: Any = None) -> Any:
-        """Return the squared distances between predictions of the chosen model and candidates."""
-        check_is_fitted(self)
-        return self.best_estimator_.decision_scores(X, candidates)
-
-    def top_k(self, X: Array, k: int, candidates: Any = None, indices: bool = False) -> Any:
-        """Return the candidates nearest to the predictions of the chosen model."""
-        check_is_fitted(self)
-        return self.best_estimator_.top_k(X, k, candidates, indices)
-
-    def embed(self, X: Array) -> Array:
-        """Return the predictions of the chosen model as coordinates in the output space."""
-        check_is_fitted(self)
-        return self.best_estimator_.embed(X)
-
-    def score(self, X: Array, y: Any) -> float:
-        """Return the score of the chosen model."""
-        check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y))
-
-    def _trial(self, search: Search, estimator: StructuredPredictor, encoded: Any, by_task_loss: bool) -> "_Trial":
-        """Return the result of the search with one output kernel, and the data with the chosen decoder."""
-        training_set = encoded.training_set
+    def _trial(
+        self, search: Search, machine: StructuredPredictor, training_set: TrainingSet, by_task_loss: bool
+    ) -> "_Trial":
+        """Return the result of the search with one output kernel; the machine gets the chosen decoder."""
         folds = search.folds(training_set)
-        decoding = self._decoding(encoded, _decoding_space(search, encoded, by_task_loss), folds, by_task_loss)
+        space = _decoding_space(search, training_set, by_task_loss)
+        decoding = self._decoding(machine, training_set, space, folds, by_task_loss)
         measure: Measure = squared_distance(training_set)
         if decoding is not None and by_task_loss:
             measure = decoding
@@ -237,30 +229,34 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
         settings = f"{self.decoder!r} {name}" + ("" if self.scoring is None else f" {Scoring.of(self)}")
         result = search(training_set, folds, measure, settings=settings)
         if decoding is None:
-            return _Trial(estimator, encoded, result)
+            return _Trial(machine, training_set, result)
         decoder = decoding.decoders[0]
         if len(decoding.decoders) > 1:
             decoder = decoding.best(search.predictions(training_set, folds, result))
-        return _Trial(estimator.set_params(decoder=decoder), replace(encoded, decoder=decoder), result)
+        return _Trial(machine.set_params(decoder=decoder), training_set, result)
 
     def _decoding(
-        self, encoded: Any, space: Space, folds: list[np.ndarray], by_task_loss: bool
+        self,
+        machine: StructuredPredictor,
+        training_set: TrainingSet,
+        space: Space,
+        folds: list[np.ndarray],
+        by_task_loss: bool,
     ) -> DecoderChoice | None:
         """Return the decoders to choose from by the task loss of held-out outputs; ``None`` if there is no choice."""
-        representation: KernelOutputs = encoded.representation
-        decoders = suitable_decoders(space) if is_auto(self.decoder) else [encoded.decoder]
+        representation = _features(training_set)
+        decoders = suitable_decoders(space) if is_auto(self.decoder) else [machine._own_decoder()]
         if not by_task_loss and len(decoders) == len(decoders[0].options()) == 1:
             return None
         if representation.is_pairwise:
             raise IncompatibleError(
                 "A task loss needs outputs, but y is their Gram matrix. Use task_loss=None, or an output kernel."
             )
-        task_loss = self._task_loss(representation)
 
         def coordinates(predictions: np.ndarray) -> Array:
-            return as_like(predictions, representation.targets_) + representation.mean_
+            return training_set.codec.decode(as_like(predictions, training_set.targets.rows))
 
-        counts = encoded.training_set.counts
+        counts, task_loss = training_set.sample.counts, self._task_loss(representation)
         return DecoderChoice.of(decoders, space, representation.outputs_, folds, counts, coordinates, task_loss)
 
     def _task_loss(self, representation: KernelOutputs) -> Callable[[Any, Any, np.ndarray], np.ndarray]:
@@ -274,11 +270,11 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             task_loss = hamming_losses
         return lambda truth, decoded, counts: task_loss(truth, decoded)
 
-    def _output_kernels(self, encoded: Any) -> list[Any]:
+    def _output_kernels(self, training_set: TrainingSet) -> list[KernelLike]:
         """Return the output kernels to choose from; the first is that of the data."""
         if isinstance(self.output_kernel, list | tuple):
             return list(self.output_kernel)
-        outputs = encoded.representation.outputs_
+        outputs = _features(training_set).outputs_
         is_open = is_auto(self.output_kernel) and is_auto(self.decoder) and (self.task_loss or self.scoring) is not None
         if not is_open or outputs.ndim != 2 or host(outputs).dtype.kind not in "biuf":
             return [self.output_kernel]
@@ -292,19 +288,20 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
             return (self.center,)
         return (True,) if is_auto(self.kernel) else (False, True)
 
-    def _estimator(self, loss: Loss | str, lam: float) -> StructuredPredictor:
-        """Return the estimator with the first output kernel."""
+    def _task(self) -> Objects:
+        return self._machine()._task()
+
+    def _machine(self) -> StructuredPredictor:
+        """Return the estimator of one pair, with the first output kernel."""
         kernels = self.output_kernel if isinstance(self.output_kernel, list | tuple) else [self.output_kernel]
         if not kernels:
             raise ValueError("The 'output_kernel' parameter must hold at least one kernel. Got none.")
         return StructuredPredictor(
             self.kernel,
             "linear" if is_auto(kernels[0]) else kernels[0],
-            loss,
-            lam,
-            "training_set" if is_auto(self.decoder) else self.decoder,
-            self.operator,
-            self._centers()[0],
+            decoder="training_set" if is_auto(self.decoder) else self.decoder,
+            operator=self.operator,
+            center=self._centers()[0],
             tol=self.tol,
             approximation=self.approximation,
             output_approximation=self.output_approximation,
@@ -313,13 +310,18 @@ class StructuredPredictorCV(NamedPartsMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = self._estimator("square", 1.0).__sklearn_tags__()
-        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
         return tags
 
 
-def _decoding_space(search: Search, encoded: Any, by_task_loss: bool) -> Space:
+def _features(training_set: TrainingSet) -> KernelOutputs:
+    """Return the feature space of the outputs."""
+    representation = training_set.codec.representation
+    assert isinstance(representation, KernelOutputs)  # what ``Objects`` learns
+    return representation
+
+
+def _decoding_space(search: Search, training_set: TrainingSet, by_task_loss: bool) -> Space:
     """Return the space of the decoders, which all losses of the search must share."""
     is_margin = {loss.compares_products for loss in search.losses}
     if is_margin == {False, True} or (True in is_margin and not by_task_loss):
@@ -327,7 +329,7 @@ def _decoding_space(search: Search, encoded: Any, by_task_loss: bool) -> Space:
             "Held-out predictions of a loss of inner products such as MaxMargin can be compared only after decoding, "
             "and with losses of its kind. Set task_loss or scoring, and losses=[MaxMargin()]."
         )
-    space: Space = decoding_space(search.losses[0], encoded.representation)
+    space: Space = decoding_space(search.losses[0], _features(training_set))
     return space
 
 

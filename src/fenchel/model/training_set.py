@@ -91,6 +91,13 @@ class TrainingSet:
     def _on(self, gram: Operator) -> Self:
         return replace(self, ridge=replace(self.ridge, gram=gram))
 
+    def with_outputs(self, codec: Codec, targets: Coordinates) -> Self:
+        """Return the training set with outputs in other complete coordinates; its output operator is the identity."""
+        root = self.ridge.root
+        rows = targets.rows if root is None else targets.rows * root
+        ridge = replace(self.ridge, targets=rows, point_scale=targets.point_scale)
+        return replace(self, codec=codec, targets=targets, ridge=ridge)
+
     def with_targets(self, rows: Array) -> Self:
         """Return the training set with other targets, given in coordinates with the roots of the weights."""
         return replace(self, ridge=replace(self.ridge, targets=rows))
