@@ -1,9 +1,7 @@
 """Cost-sensitive classification for every ratio of costs in one fit."""
 
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,18 +10,52 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from fenchel._array import Array, Outputs, as_like, device, host, is_host, namespace
-from fenchel._check import check_array
 from fenchel.approximations import Approximation
-from fenchel.estimators.fitted_dual import FittedDual, expose, fit_refined
-from fenchel.estimators.level_models import LevelSet, as_levels, encode_levels, level_quadrature, values_at_levels
-from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.validation import DualSettings, all_or_nothing, new_inputs, validated
-from fenchel.kernels import Gaussian, as_scalar_kernel
-from fenchel.kernels.base import ScalarKernel
-from fenchel.losses import CostSensitiveHinge, Loss
+from fenchel.estimators.machine import Fitted, KernelMachine
+from fenchel.kernels import Gaussian, KernelLike, is_pairwise
+from fenchel.losses import CostSensitiveHinge
+from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.levels import LevelCodec, LevelTask, as_levels, level_quadrature
+from fenchel.model.sample import Sample
+from fenchel.model.spec import Spec
+from fenchel.representations import Coordinates
 from fenchel.solvers import Solver
 
 __all__ = ["CostCurve", "CostSensitiveClassifier"]
+
+
+@dataclass(frozen=True)
+class Signs(LevelTask):
+    """Labels of two classes, as 1 and -1 at every cost."""
+
+    def sample(self, owner: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None = None) -> Sample:
+        """Return checked data; the classes are set on the owner."""
+        if y is None:
+            raise ValueError(f"{self.owner} requires y to be passed, but the target y is None.")
+        if is_host(X):
+            X, y, inputs = InputForm.learn(owner, X, y, is_pairwise=is_pairwise(self.kernel))
+        else:
+            X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(self.kernel))
+            y = np.asarray(y if is_host(y) else host(y))
+            if y.shape != (X.shape[0],):
+                raise ValueError(f"y must have shape ({X.shape[0]},), one label for each sample. Got {y.shape}.")
+        with np.errstate(all="ignore"):  # labels of any size
+            check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {type_of_target(y)}: y has "
+                f"{len(classes)} classes."
+            )
+        if len(classes) < 2:
+            raise ValueError(f"y must hold two classes. Got one class only, {classes.tolist()[0]!r}.")
+        vars(owner)["classes_"] = classes
+        return Sample.of(X, np.where(y == classes[1], 1.0, -1.0), inputs, OutputForm(), sample_weight)
+
+    def learn(self, sample: Sample) -> tuple[LevelCodec, Coordinates]:
+        """Return the labels at every cost."""
+        values = as_like(np.repeat(sample.y[:, None], len(self.nodes()[0]), axis=1), sample.X)
+        return self.coordinates(values, sample)
 
 
 @dataclass(frozen=True)
@@ -47,7 +79,7 @@ class CostCurve:
     expected_cost: np.ndarray
 
 
-class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
+class CostSensitiveClassifier(ClassifierMixin, KernelMachine):
     r"""Support vector machines for all misclassification costs in one model, with a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \int_0^1 |\theta - \mathbb 1_{y_i = -1}| \max(0, 1 - y_i \, h(x_i)(\theta)) \,
@@ -114,10 +146,14 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
     (True, True)
     """
 
+    classes_: np.ndarray
+    levels_ = Fitted[np.ndarray]("codec.levels")
+    level_weights_ = Fitted[np.ndarray]("codec.weights")
+
     def __init__(
         self,
-        kernel: ScalarKernel | str = "gaussian",
-        level_kernel: ScalarKernel | str | None = None,
+        kernel: KernelLike = "gaussian",
+        level_kernel: KernelLike | None = None,
         lam: float = 1e-3,
         levels: int | ArrayLike = 20,
         quadrature: str = "gauss_legendre",
@@ -140,7 +176,6 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         self.approximation = approximation
         self.certificate = certificate
 
-    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 
@@ -158,9 +193,7 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         self : CostSensitiveClassifier
             The fitted model.
         """
-        settings = self._settings()
-        encoding = partial(self._encode, X, y, sample_weight, settings)
-        return self._expose(*fit_refined(encoding, settings))
+        return self._learned(X, y, sample_weight)
 
     def decision_function(self, X: Array, cost: ArrayLike = 0.5) -> Array:
         """Compute the decision function: positive values mean the positive class.
@@ -178,8 +211,8 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
             The values.
         """
         costs = as_levels(cost, "cost")
-        X = new_inputs(self, X)
-        values = namespace(X).astype(values_at_levels(self, X, costs)[:, :, 0], X.dtype, copy=False)
+        X = self._read(X)
+        values = namespace(X).astype(self.model_.read(X, costs)[:, :, 0], X.dtype, copy=False)
         return values[:, 0] if np.ndim(cost) == 0 else values
 
     def predict(self, X: Array, cost: ArrayLike = 0.5) -> Array:
@@ -231,57 +264,17 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         share = is_positive.mean()
         return CostCurve(at, false, true, at * share * (1 - true) + (1 - at) * (1 - share) * false)
 
-    def _settings(self) -> DualSettings:
-        return DualSettings.of(self, CostSensitiveHinge(level_quadrature(self)[0]))
+    def _spec(self) -> Spec:
+        name = type(self).__name__
+        return Spec.of(self, CostSensitiveHinge(level_quadrature(name, self.levels, self.quadrature)[0]))
 
-    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
-        return self.set_params(lam=lam)  # there is one loss
-
-    def _encode(
-        self, X: Array, y: Outputs, sample_weight: Array | None, settings: DualSettings, double: bool = False
-    ) -> LevelSet:
-        """Return checked data in coordinates, with targets 1 and -1 at every cost."""
-        X, signs = self._checked(X, y)
-        xp = namespace(X)
-        X = xp.astype(X, xp.float64) if double else X
-        values = as_like(np.repeat(signs[:, None], len(level_quadrature(self)[0]), axis=1), X)
+    def _task(self, **form: Any) -> Signs:
         kernel = Gaussian(10.0) if self.level_kernel is None else self.level_kernel
-        return encode_levels(self, X, values, kernel, None, sample_weight, settings)
-
-    def _expose(self, encoded: LevelSet, fitted: FittedDual) -> Self:
-        """Set the fitted attributes."""
-        expose(self, fitted)
-        self._operator, self.levels_, self.level_weights_ = encoded.operator, encoded.levels, encoded.weights
-        return self
-
-    def _checked(self, X: Array, y: Outputs) -> tuple[Array, np.ndarray]:
-        """Return X as a floating array and the labels as 1 and -1."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        if is_host(X):
-            X, y = validated(self, X, y)
-        else:
-            X, y = check_array(X, "X"), np.asarray(y if is_host(y) else host(y))
-            self.n_features_in_ = int(X.shape[1])
-            if y.shape != (X.shape[0],):
-                raise ValueError(f"y must have shape ({X.shape[0]},), one label for each sample. Got {y.shape}.")
-        with np.errstate(all="ignore"):  # labels of any size
-            check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {type_of_target(y)}: y has "
-                f"{len(classes)} classes."
-            )
-        if len(classes) < 2:
-            raise ValueError(f"y must hold two classes. Got one class only, {classes.tolist()[0]!r}.")
-        self.classes_ = classes
-        return X, np.where(y == classes[1], 1.0, -1.0)
+        name = type(self).__name__
+        return Signs(name, self.kernel, kernel, self.levels, self.quadrature, self.intercept)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.classifier_tags.multi_class = False
-        with suppress(TypeError, ValueError):  # fit raises the error, with its message
-            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
         return tags

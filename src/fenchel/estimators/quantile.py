@@ -1,46 +1,32 @@
 """Regression of the entire conditional quantile function in one fit."""
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 
-from fenchel._array import Array, Outputs, as_index, as_like, eps, host, is_host, namespace
+from fenchel._array import Array, Outputs, as_like, eps, host, is_host, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.approximations import Approximation
-from fenchel.estimators.fitted_dual import FittedDual, expose, fit_refined
-from fenchel.estimators.level_models import (
-    LevelSet,
-    as_levels,
-    encode_levels,
-    input_kernel,
-    interpolation,
-    level_quadrature,
-    values_at_levels,
-)
-from fenchel.estimators.marginal_quantiles import MarginalQuantiles
-from fenchel.estimators.named_parts import NamedPartsMixin
+from fenchel.estimators.machine import Fitted, KernelMachine
 from fenchel.estimators.quantile_pilot import QuantilePilot, fit_pilot, pinball
-from fenchel.estimators.training_set import TrainingSet, encode
-from fenchel.estimators.validation import (
-    DualSettings,
-    all_or_nothing,
-    new_inputs,
-    sample_counts,
-    training_vectors,
-)
-from fenchel.kernels import Laplacian, as_operator_kernel, as_scalar_kernel
-from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels import KernelLike, Laplacian, as_operator_kernel, is_pairwise
 from fenchel.losses import Loss, Pinball
-from fenchel.representations import Euclidean
-from fenchel.solvers import Auto, Solver
+from fenchel.model.fit import Fit
+from fenchel.model.forms import InputForm, OutputForm, vectors_like
+from fenchel.model.levels import LevelCodec, LevelTask, as_levels, interpolation, level_quadrature
+from fenchel.model.marginal_quantiles import MarginalQuantiles
+from fenchel.model.sample import Sample, sample_counts
+from fenchel.model.spec import Spec
+from fenchel.model.training_set import TrainingSet
+from fenchel.model.vectors import VectorCodec
+from fenchel.representations import Coordinates, Euclidean
+from fenchel.solvers import Solver
 
-__all__ = ["QuantileFunctionRegressor"]
+__all__ = ["QuantileFunctionRegressor", "QuantileRegressor"]
 
 _FINE = np.linspace(0, 1, 201)  # levels at which predictions are sorted
 _COVERAGE = Interval(0, 1)
@@ -48,21 +34,183 @@ _SAMPLES = Interval(1, float("inf"), "left", integer=True)
 
 
 @dataclass(frozen=True)
-class EncodedQuantiles:
+class Quantiles(LevelTask):
     """Outputs at every level, minus their marginal quantiles or the predictions of a pilot."""
 
-    level_set: LevelSet
-    marginal: MarginalQuantiles
-    outputs: Array  # of the samples with a positive weight, (n,) or (n, d)
-    pilot: QuantilePilot | None = None
+    pilot: bool = False
+    spec: Spec | None = None  # of the pilot
+
+    def sample(self, owner: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None = None) -> Sample:
+        """Return checked data."""
+        if y is None:
+            raise ValueError(f"{self.owner} requires y to be passed, but the target y is None.")
+        X, y, inputs = InputForm.learn(
+            owner, X, y, is_pairwise=is_pairwise(self.kernel), multi_output=True, y_numeric=True
+        )
+        y = vectors_like(y, X)
+        return Sample.of(X, y, inputs, OutputForm(tuple(y.shape[1:])), sample_weight)
+
+    def learn(self, sample: Sample) -> tuple[LevelCodec, Coordinates]:
+        """Return the marginal quantiles or the pilot, and the outputs relative to them."""
+        outputs = namespace(sample.y).reshape(sample.y, (sample.n_samples, -1))
+        levels, weights = self.nodes()
+        marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), sample.counts, levels)
+        if not self.pilot:
+            return self.coordinates(outputs[:, None, :] - as_like(marginal(levels), outputs), sample, marginal)
+        representation, spec = Euclidean(), cast(Spec, self.spec).stored()
+        targets, kernel = representation.learn(outputs), as_operator_kernel(self.input_kernel(sample))
+        training_set = TrainingSet.of(sample, VectorCodec(representation), targets, kernel, spec)
+        pilot = fit_pilot(training_set, levels, weights)
+        return self.coordinates(as_like(pilot.rest(host(targets.rows), levels), outputs), sample, marginal, pilot)
+
+
+class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
+    """What the quantile regressor and its search share: quantiles at any levels, intervals, draws, the score."""
+
+    non_crossing: bool | str
+    levels_ = Fitted[np.ndarray]("codec.levels")
+    level_weights_ = Fitted[np.ndarray]("codec.weights")
 
     @property
-    def training_set(self) -> TrainingSet:
-        """The training set."""
-        return self.level_set.training_set
+    def marginal_(self) -> MarginalQuantiles:
+        """The marginal quantile function, which maps levels to values, (levels, d)."""
+        codec = self.model_.codec
+        return cast(LevelCodec, codec).marginal
+
+    @property
+    def pilot_(self) -> QuantilePilot | None:
+        """The fitted pilot."""
+        return cast(LevelCodec, self.model_.codec).pilot
+
+    def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
+        """Predict quantiles at any levels.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Inputs, or their Gram matrix with the training inputs.
+        quantiles : float or array of shape (q,), default=0.5
+            Levels in (0, 1), in any order.
+
+        Returns
+        -------
+        y : array of shape (n,) or (n, q), with several outputs (n, d) or (n, q, d)
+            The quantiles, without the axis of levels if ``quantiles`` is a number.
+        """
+        levels = as_levels(quantiles, "quantiles")
+        X = self._read(X)
+        values = self._in_order(X, levels) if self._is_sorted() else self.model_.read(X, levels)
+        values = namespace(X).astype(values, X.dtype, copy=False)
+        values = values[:, :, 0] if self.model_.outputs.is_flat else values
+        return values[:, 0, ...] if np.ndim(quantiles) == 0 else values
+
+    def predict_interval(self, X: Array, coverage: float = 0.9) -> Array:
+        """Return central prediction intervals.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Inputs, as for ``predict``.
+        coverage : float, default=0.9
+            Nominal probability that the output falls inside the interval, in (0, 1).
+
+        Returns
+        -------
+        ends : array of shape (n, 2), or (n, 2, d) with several outputs
+            Lower and upper ends: the quantiles at levels (1 - coverage) / 2 and (1 + coverage) / 2.
+        """
+        check_parameter(f"{type(self).__name__}.predict_interval", "coverage", coverage, _COVERAGE)
+        return self.predict(X, [(1 - coverage) / 2, (1 + coverage) / 2])
+
+    def sample(self, X: Array, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
+        """Draw outputs from the predicted distributions.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Inputs, as for ``predict``.
+        n_samples : int, default=1
+            Number of draws for each input.
+        random_state : int, RandomState or None, default=None
+            Seed of the random draws.
+
+        Returns
+        -------
+        draws : array of shape (n, n_samples), or (n, n_samples, d) with several outputs
+            Sorted quantiles at uniformly drawn levels; several outputs are drawn independently.
+        """
+        check_parameter(f"{type(self).__name__}.sample", "n_samples", n_samples, _SAMPLES)
+        X = self._read(X)
+        grid, values = self._ordered(X)
+        known = host(values)
+        levels = check_random_state(random_state).uniform(size=(len(known), n_samples, known.shape[2]))
+        right = np.clip(np.searchsorted(grid, levels), 1, len(grid) - 1)
+        share = (levels - grid[right - 1]) / (grid[right] - grid[right - 1])
+        low, high = (np.take_along_axis(known, places, axis=1) for places in (right - 1, right))
+        draws = as_like(low + share * (high - low), X)
+        return draws[:, :, 0] if self.model_.outputs.is_flat else draws
+
+    def score(self, X: Array, y: Array, sample_weight: Array | None = None) -> float:
+        """Return the relative reduction of the pinball loss, compared with the marginal quantiles of y.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            A sample, as for ``fit``.
+
+        Returns
+        -------
+        score : float
+            One minus the ratio of the losses, integrated over the levels of the model; at most 1.
+        """
+        X = self._read(X)
+        counts, losses = sample_counts(sample_weight, X), self._losses(X, y)
+        truth = _on_host(y).reshape(len(losses), -1)
+        marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
+        total = float(np.average(self._integrated(truth[:, None, :] - marginal), weights=counts))
+        error = float(np.average(losses, weights=counts))
+        if total == 0:
+            return 1.0 if error == 0 else 0.0
+        return 1 - error / total
+
+    def _losses(self, X: Array, y: Array) -> np.ndarray:
+        """Return the loss of each sample, integrated over the levels of the model and summed over outputs."""
+        predicted, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
+        n = len(predicted)
+        if len(truth) != n:
+            raise ValueError(f"X and y must have the same number of samples. Got {n} and {len(truth)}.")
+        return self._integrated(truth.reshape(n, 1, -1) - predicted.reshape(n, len(self.levels_), -1))
+
+    def _integrated(self, residuals: np.ndarray) -> np.ndarray:
+        """Return the loss of residuals (n, levels, d)."""
+        return np.sum(pinball(residuals, self.levels_, self.level_weights_), axis=1)
+
+    def _ordered(self, X: Array) -> tuple[np.ndarray, Array]:
+        """Return a fine grid of levels, and the sorted quantiles at these levels, (n, levels, d)."""
+        grid = np.union1d(_FINE, self.levels_)
+        values = self.model_.read(X, grid)
+        return grid, namespace(values).sort(values, axis=1)
+
+    def _in_order(self, X: Array, levels: np.ndarray) -> Array:
+        """Return quantiles that never decrease with the level, (n, levels, d)."""
+        grid, values = self._ordered(X)
+        xp, near = namespace(values), grid[np.argmin(np.abs(grid - levels[:, None]), axis=1)]
+        levels = np.where(np.abs(near - levels) < 1e-12, near, levels)  # levels of the grid are met exactly
+        turned = xp.permute_dims(values, (0, 2, 1)) @ interpolation(grid, levels, values)
+        return xp.permute_dims(turned, (0, 2, 1))
+
+    def _is_sorted(self) -> bool:
+        """Whether predictions are rearranged so that they do not cross."""
+        return bool(self.non_crossing)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
 
 
-class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class QuantileFunctionRegressor(QuantileRegressor):
     r"""Quantile regression at all levels in one model, with a certified duality gap.
 
     .. math:: \min_h \; \frac1n \sum_i \int_0^1 \rho_\theta \bigl(y_i - q_0(\theta) - h(x_i)(\theta)\bigr) \, d\theta
@@ -168,8 +316,8 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
 
     def __init__(
         self,
-        kernel: ScalarKernel | str = "gaussian",
-        level_kernel: ScalarKernel | str | None = None,
+        kernel: KernelLike = "gaussian",
+        level_kernel: KernelLike | None = None,
         lam: float = 1e-3,
         levels: int | ArrayLike = 20,
         quadrature: str = "gauss_legendre",
@@ -198,7 +346,6 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self.pilot = pilot
         self.certificate = certificate
 
-    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 
@@ -216,202 +363,45 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         self : QuantileFunctionRegressor
             The fitted model.
         """
-        settings = self._settings()
-        encoding = partial(self._encode, X, y, sample_weight, settings)
-        return self._expose(*fit_refined(encoding, settings))
+        return self._learned(X, y, sample_weight)
 
-    def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
-        """Predict quantiles at any levels.
-
-        Parameters
-        ----------
-        X : array of shape (n, features)
-            Inputs, or their Gram matrix with the training inputs.
-        quantiles : float or array of shape (q,), default=0.5
-            Levels in (0, 1), in any order.
-
-        Returns
-        -------
-        y : array of shape (n,) or (n, q), with several outputs (n, d) or (n, q, d)
-            The quantiles, without the axis of levels if ``quantiles`` is a number.
-        """
-        levels = as_levels(quantiles, "quantiles")
-        X = new_inputs(self, X)
-        values = self._in_order(X, levels) if self.non_crossing else self._quantiles(X, levels)
-        values = namespace(X).astype(values, X.dtype, copy=False)
-        values = values[:, :, 0] if self._is_flat else values
-        return values[:, 0, ...] if np.ndim(quantiles) == 0 else values
-
-    def predict_interval(self, X: Array, coverage: float = 0.9) -> Array:
-        """Return central prediction intervals.
-
-        Parameters
-        ----------
-        X : array of shape (n, features)
-            Inputs, as for ``predict``.
-        coverage : float, default=0.9
-            Nominal probability that the output falls inside the interval, in (0, 1).
-
-        Returns
-        -------
-        ends : array of shape (n, 2), or (n, 2, d) with several outputs
-            Lower and upper ends: the quantiles at levels (1 - coverage) / 2 and (1 + coverage) / 2.
-        """
-        check_parameter(f"{type(self).__name__}.predict_interval", "coverage", coverage, _COVERAGE)
-        return self.predict(X, [(1 - coverage) / 2, (1 + coverage) / 2])
-
-    def sample(self, X: Array, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
-        """Draw outputs from the predicted distributions.
-
-        Parameters
-        ----------
-        X : array of shape (n, features)
-            Inputs, as for ``predict``.
-        n_samples : int, default=1
-            Number of draws for each input.
-        random_state : int, RandomState or None, default=None
-            Seed of the random draws.
-
-        Returns
-        -------
-        draws : array of shape (n, n_samples), or (n, n_samples, d) with several outputs
-            Sorted quantiles at uniformly drawn levels; several outputs are drawn independently.
-        """
-        check_parameter(f"{type(self).__name__}.sample", "n_samples", n_samples, _SAMPLES)
-        X = new_inputs(self, X)
-        grid, values = self._ordered(X)
-        known = host(values)
-        levels = check_random_state(random_state).uniform(size=(len(known), n_samples, known.shape[2]))
-        right = np.clip(np.searchsorted(grid, levels), 1, len(grid) - 1)
-        share = (levels - grid[right - 1]) / (grid[right] - grid[right - 1])
-        low, high = (np.take_along_axis(known, places, axis=1) for places in (right - 1, right))
-        draws = as_like(low + share * (high - low), X)
-        return draws[:, :, 0] if self._is_flat else draws
-
-    def score(self, X: Array, y: Array, sample_weight: Array | None = None) -> float:
-        """Return the relative reduction of the pinball loss, compared with the marginal quantiles of y.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            A sample, as for ``fit``.
-
-        Returns
-        -------
-        score : float
-            One minus the ratio of the losses, integrated over the levels of the model; at most 1.
-        """
-        X = new_inputs(self, X)
-        counts, losses = sample_counts(sample_weight, X), self._losses(X, y)
-        truth = _on_host(y).reshape(len(losses), -1)
-        marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
-        total = float(np.average(self._integrated(truth[:, None, :] - marginal), weights=counts))
-        error = float(np.average(losses, weights=counts))
-        if total == 0:
-            return 1.0 if error == 0 else 0.0
-        return 1 - error / total
-
-    def _losses(self, X: Array, y: Array) -> np.ndarray:
-        """Return the loss of each sample, integrated over the levels of the model and summed over outputs."""
-        predicted, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
-        n = len(predicted)
-        if len(truth) != n:
-            raise ValueError(f"X and y must have the same number of samples. Got {n} and {len(truth)}.")
-        return self._integrated(truth.reshape(n, 1, -1) - predicted.reshape(n, len(self.levels_), -1))
-
-    def _integrated(self, residuals: np.ndarray) -> np.ndarray:
-        """Return the loss of residuals (n, levels, d)."""
-        return np.sum(pinball(residuals, self.levels_, self.level_weights_), axis=1)
-
-    def _quantiles(self, X: Array, levels: np.ndarray) -> Array:
-        """Return the quantiles before sorting, (n, levels, d)."""
-        values = values_at_levels(self, X, levels)
-        if self.pilot_ is None:
-            return values + as_like(self.marginal_(levels), values)
-        return self.pilot_.corrected(self.pilot_.columns(X), values, levels)
-
-    def _ordered(self, X: Array) -> tuple[np.ndarray, Array]:
-        """Return a fine grid of levels, and the sorted quantiles at these levels, (n, levels, d)."""
-        grid = np.union1d(_FINE, self.levels_)
-        values = self._quantiles(X, grid)
-        return grid, namespace(values).sort(values, axis=1)
-
-    def _in_order(self, X: Array, levels: np.ndarray) -> Array:
-        """Return quantiles that never decrease with the level, (n, levels, d)."""
-        grid, values = self._ordered(X)
-        xp, near = namespace(values), grid[np.argmin(np.abs(grid - levels[:, None]), axis=1)]
-        levels = np.where(np.abs(near - levels) < 1e-12, near, levels)  # levels of the grid are met exactly
-        turned = xp.permute_dims(values, (0, 2, 1)) @ interpolation(grid, levels, values)
-        return xp.permute_dims(turned, (0, 2, 1))
-
-    def _settings(self) -> DualSettings:
-        return DualSettings.of(self, Pinball(level_quadrature(self)[0]))
-
-    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
-        return self.set_params(lam=lam)  # there is one loss
-
-    def _encode(
-        self, X: Array, y: Outputs, sample_weight: Array | None, settings: DualSettings, double: bool = False
-    ) -> EncodedQuantiles:
-        """Return checked data in coordinates: the output at every level, minus its marginal quantile."""
+    def _spec(self) -> Spec:
         name = type(self).__name__
+        return Spec.of(self, Pinball(level_quadrature(name, self.levels, self.quadrature)[0]))
+
+    def _pair(self, loss: Loss, lam: float) -> dict[str, Any]:
+        return {"lam": lam}  # there is one loss
+
+    def _task(self, **form: Any) -> Quantiles:
         for parameter in ("non_crossing", "pilot"):
-            check_parameter(name, parameter, getattr(self, parameter), Options((True, False)))
-        if y is None:
-            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-        X, y = training_vectors(self, X, y, double)
-        outputs = namespace(y).reshape(y, (y.shape[0], -1))
-        levels, _ = level_quadrature(self)
-        counts = sample_counts(sample_weight, X)
-        marginal = MarginalQuantiles.of(host(outputs).astype(np.float64), counts, levels)
-        values, pilot = outputs[:, None, :] - as_like(marginal(levels), outputs), None
-        if self.pilot:
-            values, pilot = self._rest(X, outputs, sample_weight, settings)
-        kernel = Laplacian(2.0) if self.level_kernel is None else self.level_kernel
-        level_set = encode_levels(self, X, values, kernel, self.coupling, sample_weight, settings)
-        index = level_set.training_set.index
-        kept = y if index is None else namespace(y).take(y, as_index(index, y), axis=0)
-        return EncodedQuantiles(level_set, marginal, kept, pilot)
+            check_parameter(type(self).__name__, parameter, getattr(self, parameter), Options((True, False)))
+        return Quantiles(
+            type(self).__name__,
+            self.kernel,
+            Laplacian(2.0) if self.level_kernel is None else self.level_kernel,
+            self.levels,
+            self.quadrature,
+            self.intercept,
+            self.coupling,
+            self.pilot,
+            self._spec(),
+        )
 
-    def _rest(
-        self, X: Array, outputs: Array, sample_weight: Array | None, settings: DualSettings
-    ) -> tuple[Array, QuantilePilot]:
-        """Return the residuals of a pilot at every level, in units of the spread, and the pilot."""
-        kernel = as_operator_kernel(input_kernel(self))
-        stored = replace(settings, solver=Auto())  # regressions in closed form need the Gram matrix
-        training_set = encode(X, outputs, kernel, Euclidean(), stored, sample_weight)
-        pilot = fit_pilot(training_set, *level_quadrature(self))
-        rest = pilot.rest(host(training_set.targets), level_quadrature(self)[0])
-        return training_set.given(as_like(rest, outputs)), pilot
-
-    def _expose(self, encoded: EncodedQuantiles, fitted: FittedDual) -> Self:
-        """Set the fitted attributes."""
-        expose(self, fitted)
-        level_set = encoded.level_set
-        self._operator, self.levels_, self.level_weights_ = level_set.operator, level_set.levels, level_set.weights
-        self._is_flat, self.marginal_, self.pilot_ = encoded.outputs.ndim == 1, encoded.marginal, encoded.pilot
-        self.crossing_rate_ = self._crossings(fitted)
+    def _kept(self, fit: Fit) -> Self:
+        super()._kept(fit)
+        self.crossing_rate_ = _crossings(fit)
         return self
 
-    def _crossings(self, fitted: FittedDual) -> float:
-        """Return the fraction of neighbouring levels whose quantiles cross in the training sample."""
-        predictions = fitted.problem.unscale(fitted.solution.predictions)
-        values = host(fitted.training_set.representation.decode(predictions))
-        if self.pilot_ is None:
-            values = values + self.marginal_(self.levels_)
-        else:
-            values = self.pilot_.corrected(self.pilot_.left_out, values, self.levels_)
-        falls = np.diff(values, axis=1)
-        round_off = 64 * eps(fitted.problem.targets) * np.max(np.abs(values), initial=0.0)
-        return float(np.mean(falls < -round_off)) if falls.size else 0.0
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        with suppress(TypeError, ValueError):  # fit raises the error, with its message
-            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
-        return tags
+def _crossings(fit: Fit) -> float:
+    """Return the fraction of neighbouring levels whose quantiles cross in the training sample."""
+    codec = cast(LevelCodec, fit.training_set.codec)
+    values = host(codec.decode(fit.predictions))
+    if codec.pilot is not None:
+        values = codec.pilot.corrected(codec.pilot.left_out, values, codec.levels)
+    falls = np.diff(values, axis=1)
+    round_off = 64 * eps(fit.problem.targets) * np.max(np.abs(values), initial=0.0)
+    return float(np.mean(falls < -round_off)) if falls.size else 0.0
 
 
 def _on_host(array: Array) -> np.ndarray:

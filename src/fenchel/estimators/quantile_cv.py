@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from itertools import product
 from typing import Any, Self
@@ -9,40 +10,33 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.approximations import Approximation
 from fenchel.estimators.kernel_choice import is_auto, trial_table
-from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.quantile import EncodedQuantiles, QuantileFunctionRegressor
-from fenchel.estimators.quantile_pilot import pilot_targets, pinball
+from fenchel.estimators.machine import Fitted
+from fenchel.estimators.quantile import QuantileFunctionRegressor, QuantileRegressor, Quantiles
+from fenchel.estimators.quantile_pilot import QuantilePilot, pilot_targets, pinball
 from fenchel.estimators.regularization_path import path
-from fenchel.estimators.search import PairErrors, Search, SearchResult, expose_best
-from fenchel.estimators.validation import all_or_nothing
+from fenchel.estimators.search import PairErrors, Search, SearchResult
+from fenchel.estimators.search_machine import SearchMachine
 from fenchel.held_out import held_out
 from fenchel.kernel_search import search_kernel
-from fenchel.kernels import Constant
-from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels import KernelLike, ScalarKernel
 from fenchel.losses import Loss
+from fenchel.model.levels import LevelCodec
+from fenchel.model.sample import Sample
+from fenchel.model.training_set import TrainingSet
 
 __all__ = ["QuantileFunctionRegressorCV"]
 
 _LAMS = [1e15, *np.logspace(1, -3, 9).tolist()]  # for the residuals of a pilot; the first leaves the pilot unchanged
-_FITTED = (
-    "crossing_rate_",
-    "level_weights_",
-    "levels_",
-    "marginal_",
-    "pilot_",
-)  # attributes of the best estimator besides the common ones
 
 
-class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
     """``QuantileFunctionRegressor`` with kernel and lam chosen by cross-validation.
 
     The defaults need no knowledge of the data. The kernel is chosen by closed-form leave-one-out errors
@@ -127,10 +121,14 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
     (Gaussian(gamma=0.3), (2, 2))
     """
 
+    kernel_errors_: np.ndarray
+    best_level_kernel_ = Fitted[KernelLike]("level_kernel", of="best_estimator_")
+    crossing_rate_ = Fitted[float]("crossing_rate_", of="best_estimator_")
+
     def __init__(
         self,
-        kernel: ScalarKernel | str = "auto",
-        level_kernel: ScalarKernel | str | None = None,
+        kernel: KernelLike | list[KernelLike] = "auto",
+        level_kernel: KernelLike | list[KernelLike] | None = None,
         lams: ArrayLike | None = None,
         levels: int | ArrayLike = 20,
         quadrature: str = "gauss_legendre",
@@ -163,8 +161,7 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         self.pilot = pilot
         self.certificate = certificate
 
-    @all_or_nothing
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: Any = None) -> Self:
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose lam and the kernel, then fit on the whole sample.
 
         Parameters
@@ -186,47 +183,30 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
         check_parameter(name, "cv_tol", self.cv_tol, Interval(0, float("inf")))
         for parameter in ("pilot", "non_crossing"):
             check_parameter(name, parameter, getattr(self, parameter), Options((True, False, "auto")))
-        errors, best = [], None
+        trial, errors, best = copy(self), list[np.ndarray](), None
         for kernel, level_kernel in self._kernels():
-            estimator, trials = self._estimator(kernel, level_kernel), None
-            search = self._search(estimator, groups)
+            machine, trials = self._machine(kernel, level_kernel), None
+            search = self._search(machine, groups)
+            sample = machine._task().sample(trial, X, y, sample_weight).double()
             if is_auto(kernel):
-                kernel, trials = _found_kernel(estimator, search, X, y, sample_weight)
-                estimator.set_params(kernel=kernel)
-            estimator.set_params(lam=min(search.lams))  # the smallest lam needs the most features
-            encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
-            pilot = encoded.pilot
-            result = self._searched(search, estimator, encoded) if pilot is None else _searched_rest(search, encoded)
+                kernel, trials = _found_kernel(search, sample)
+                machine.set_params(kernel=kernel)
+            machine.set_params(lam=min(search.lams))  # the smallest lam needs the most features
+            training_set = TrainingSet.learn(machine._task(), sample, machine._spec().for_search())
+            if _codec(training_set).pilot is None:
+                result = self._searched(search, machine, training_set)
+            else:
+                result = _searched_rest(search, training_set)
             errors.append(result.cv_errors[0])
-            if best is None or result.cv_errors.min() < best[0].cv_errors.min():
-                best, chosen = (result, estimator, encoded), (kernel, level_kernel, trials)
+            if best is None or result.cv_errors.min() < best[2].cv_errors.min():
+                best = machine, training_set, result, trials
         assert best is not None  # _kernels returns at least one pair
-        self.kernel_errors_ = np.stack(errors)
-        expose_best(self, best[1], best[2], best[0], _FITTED)
-        self.best_kernel_, self.best_level_kernel_, self.search_ = chosen
-        return self
+        trial.kernel_errors_ = np.stack(errors)
+        trial._fit_best(*best[:3])
+        trial.found_ = replace(trial.found_, trials=best[3])
+        return self._become(trial)
 
-    def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
-        """Predict quantiles with the chosen model; see ``QuantileFunctionRegressor.predict``."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X, quantiles)
-
-    def predict_interval(self, X: Array, coverage: float = 0.9) -> Array:
-        """Return central prediction intervals of the chosen model."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_interval(X, coverage)
-
-    def sample(self, X: Array, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
-        """Draw outputs from the distributions predicted by the chosen model."""
-        check_is_fitted(self)
-        return self.best_estimator_.sample(X, n_samples, random_state)
-
-    def score(self, X: Array, y: Array, sample_weight: Array | None = None) -> float:
-        """Return the score of the chosen model."""
-        check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y, sample_weight))
-
-    def _kernels(self) -> list[tuple[ScalarKernel | str, ScalarKernel | str | None]]:
+    def _kernels(self) -> list[tuple[KernelLike, KernelLike | None]]:
         """Return the pairs of kernels to choose from."""
         lists = []
         for name in ("kernel", "level_kernel"):
@@ -236,29 +216,29 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
                 raise ValueError(f"The {name!r} parameter must hold at least one kernel. Got none.")
         return list(product(*lists))
 
-    def _search(self, estimator: QuantileFunctionRegressor, groups: Any) -> Search:
+    def _search(self, machine: QuantileFunctionRegressor, groups: ArrayLike | None) -> Search:
         """Return the search over lam, on a grid that depends on whether there is a pilot."""
-        search = Search.of(self, [estimator._settings().loss], groups)
-        if estimator.pilot and self.lams is None:
+        search = Search.of(self, [machine._spec().loss], groups)
+        if machine.pilot and self.lams is None:
             search = replace(search, lams=_LAMS)
         return replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
 
     def _searched(
-        self, search: Search, estimator: QuantileFunctionRegressor, encoded: EncodedQuantiles
+        self, search: Search, machine: QuantileFunctionRegressor, training_set: TrainingSet
     ) -> SearchResult:
         """Return the held-out errors of a path on the training part of each fold."""
-        training_set, lams = encoded.training_set, search.lams
-        folds, n, weights = search.folds(training_set), training_set.n_samples, training_set.counts
-        model = clone(estimator).set_params(tol=search.tol, certificate="approximate")
+        sample, lams = training_set.sample, search.lams
+        folds, n, weights = search.folds(training_set), training_set.n_samples, sample.counts
+        model = clone(machine).set_params(tol=search.tol, certificate="approximate")
 
         def fold_errors(test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             train = np.setdiff1d(np.arange(n), test)
-            X, y = _rows(encoded, train, train)
+            X, y = _rows(sample, train, train)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # one warning is given for all folds
                 surface = path(model, X, y, lams, sample_weight=weights[train])
                 models = [surface.model(0, k) for k in range(len(lams))]
-            X, y = _rows(encoded, test, train)
+            X, y = _rows(sample, test, train)
             return np.stack([model._losses(X, y) for model in models]), surface.gaps[0]
 
         def errors(losses: list[Loss]) -> Iterator[PairErrors]:
@@ -271,9 +251,14 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
 
         return search.collect(training_set, folds, errors)
 
-    def _estimator(
-        self, kernel: ScalarKernel | str, level_kernel: ScalarKernel | str | None
-    ) -> QuantileFunctionRegressor:
+    def _task(self, **form: Any) -> Quantiles:
+        return self._machine(*self._kernels()[0])._task()
+
+    def _is_sorted(self) -> bool:
+        return self.pilot_ is not None if is_auto(self.non_crossing) else bool(self.non_crossing)
+
+    def _machine(self, kernel: KernelLike, level_kernel: KernelLike | None) -> QuantileFunctionRegressor:
+        """Return the estimator for one pair of kernels."""
         pilot = is_auto(kernel) if is_auto(self.pilot) else bool(self.pilot)
         return QuantileFunctionRegressor(
             clone(kernel, safe=False),
@@ -289,53 +274,43 @@ class QuantileFunctionRegressorCV(NamedPartsMixin, MultiOutputMixin, RegressorMi
             certificate=self.certificate,
         )
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        inner = QuantileFunctionRegressor(self._kernels()[0][0]).__sklearn_tags__()
-        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-        return tags
+
+def _codec(training_set: TrainingSet) -> LevelCodec:
+    """Return what was learned from the outputs."""
+    assert isinstance(training_set.codec, LevelCodec)  # what ``Quantiles`` learns
+    return training_set.codec
 
 
-def _found_kernel(
-    estimator: QuantileFunctionRegressor, search: Search, X: Array, y: Array, sample_weight: Array | None
-) -> tuple[ScalarKernel, dict[str, list[Any]]]:
+def _found_kernel(search: Search, sample: Sample) -> tuple[ScalarKernel, dict[str, list[Any]]]:
     """Return the kernel with the smallest leave-one-out error of the pilot's regressions, and the trials."""
-    plain = clone(estimator).set_params(kernel=Constant(), pilot=False, approximation=None)
-    encoded = plain._encode(X, y, sample_weight, plain._settings().swept(), double=True)
-    training_set = encoded.training_set
-    search.folds(training_set)  # raises if there are too few samples
-    outputs = host(encoded.outputs).reshape(training_set.n_samples, -1)
-    targets = pilot_targets(outputs, training_set.counts)
-    groups = search.groups if search.groups is None or training_set.index is None else search.groups[training_set.index]
-    result = search_kernel(training_set.X, targets, training_set.weights, groups=groups)
+    search.folds_of(sample)  # raises if there are too few samples
+    targets = pilot_targets(host(sample.y).reshape(sample.n_samples, -1), sample.counts)
+    result = search_kernel(sample.X, targets, sample.weights, groups=sample.kept(search.groups))
     return result.kernel, trial_table({False: result})
 
 
-def _searched_rest(search: Search, encoded: EncodedQuantiles) -> SearchResult:
+def _searched_rest(search: Search, training_set: TrainingSet) -> SearchResult:
     """Return the held-out errors of models of a pilot's residuals; the pilot's predictions are leave-one-out already.
 
     Spreads are divided by their means, so that outputs with different units count equally.
     """
-    training_set, level_set, pilot = encoded.training_set, encoded.level_set, encoded.pilot
-    assert pilot is not None
+    codec, rows = _codec(training_set), training_set.targets.rows
+    pilot = codec.pilot
+    assert isinstance(pilot, QuantilePilot)  # otherwise a path is solved for each fold
     folds, scale = search.folds(training_set), pilot.scale(pilot.left_out)
     scale = scale / np.mean(scale, axis=0)
-    decode = training_set.representation.decode
-    targets = host(decode(training_set.targets)).reshape(len(scale), -1, scale.shape[2])
+    targets = host(codec.decode(rows))
 
     def errors(losses: list[Loss]) -> Iterator[PairErrors]:
         for pair in held_out(training_set.ridge, losses, search.lams, folds, search.tol):
-            values = host(decode(as_like(pair.predictions, training_set.targets)))
-            residuals = scale * (targets - values.reshape(targets.shape))
-            found = pinball(residuals, level_set.levels, level_set.weights)
+            residuals = scale * (targets - host(codec.decode(as_like(pair.predictions, rows))))
+            found = pinball(residuals, codec.levels, codec.weights)
             yield PairErrors(pair.loss, pair.lam, np.sum(found, axis=1), pair.gap)
 
     return replace(search.collect(training_set, folds, errors), is_cautious=True)
 
 
-def _rows(encoded: EncodedQuantiles, rows: np.ndarray, columns: np.ndarray) -> tuple[Array, Array]:
+def _rows(sample: Sample, rows: np.ndarray, columns: np.ndarray) -> tuple[Array, Array]:
     """Return inputs and outputs of some samples; of a Gram matrix, those rows and the given columns."""
-    training_set = encoded.training_set
-    xp = namespace(training_set.X)
-    X, y = (xp.take(part, as_index(rows, training_set.X), axis=0) for part in (training_set.X, encoded.outputs))
-    return (xp.take(X, as_index(columns, X), axis=1) if training_set.is_pairwise else X), y
+    y = namespace(sample.y).take(sample.y, as_index(rows, sample.y), axis=0)
+    return sample.inputs_of(rows, columns), y

@@ -11,11 +11,11 @@ from scipy.special import ndtri
 
 from fenchel._array import Array, as_like, host, namespace
 from fenchel._statistics import weighted_median
-from fenchel.estimators.fitted_dual import KernelExpansion
-from fenchel.estimators.training_set import TrainingSet
 from fenchel.kernel_search import best_lam
+from fenchel.model.expansion import KernelExpansion
+from fenchel.model.target_scale import TargetScale, standardized_targets
+from fenchel.model.training_set import TrainingSet
 from fenchel.problem import DualProblem
-from fenchel.target_scale import TargetScale, standardized_targets
 
 __all__ = ["QuantilePilot", "fit_pilot", "pilot_targets", "pinball"]
 
@@ -160,7 +160,7 @@ class QuantilePilot:
 
     def columns(self, X: Array) -> np.ndarray:
         """Return the regressions at checked inputs, (n, columns)."""
-        return np.asarray(host(self.expansion.predict_coordinates(X)), dtype=np.float64) + self.centers
+        return np.asarray(host(self.expansion.coordinates(X)), dtype=np.float64) + self.centers
 
     def quantiles(self, columns: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """Return the quantiles, (n, levels, outputs)."""
@@ -212,8 +212,8 @@ def fit_pilot(training_set: TrainingSet, levels: np.ndarray, level_weights: np.n
         return np.arange(first, first + columns.shape[1])
 
     outputs = []
-    for y in np.asarray(host(training_set.targets), dtype=np.float64).T:
-        one = _Preparation.of(y, training_set.counts)
+    for y in np.asarray(host(training_set.targets.rows), dtype=np.float64).T:
+        one = _Preparation.of(y, training_set.sample.counts)
         places = [fitted(group) for group in one.groups()]
         spreads = one.spreads(fits[-3:-1])
         of_spreads = [fitted(spread) for spread in spreads]
@@ -221,9 +221,7 @@ def fit_pilot(training_set: TrainingSet, levels: np.ndarray, level_weights: np.n
         left_out = np.hstack([fit.left_out for fit in fits])
         outputs.append(one.finished(left_out, columns, spreads, levels, level_weights))
     coef = as_like(np.hstack([fit.coef for fit in fits]), training_set.X)
-    support = np.arange(training_set.n_samples)
-    given = support if training_set.index is None else training_set.index
-    expansion = KernelExpansion.over(training_set, support, coef, given if training_set.is_pairwise else None)
+    expansion = KernelExpansion.over(training_set, np.arange(training_set.n_samples), coef)
     return QuantilePilot(expansion, np.concatenate([fit.center for fit in fits]), tuple(outputs), left_out)
 
 

@@ -11,11 +11,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, Outputs, host, namespace
-from fenchel.estimators.fitted_dual import DualEstimator, as_fitted
+from fenchel.estimators.machine import KernelMachine
 from fenchel.estimators.search import Progress, warn_gaps
-from fenchel.estimators.training_set import Encoded
-from fenchel.estimators.validation import as_lams, as_losses, warn_user
+from fenchel.exceptions import warn_user
 from fenchel.losses import Loss
+from fenchel.model.fit import certified_fit
+from fenchel.model.spec import as_lams, as_losses
+from fenchel.model.training_set import TrainingSet
 from fenchel.problem import arithmetic
 from fenchel.solvers import Solution
 from fenchel.surfaces import solve_grid
@@ -44,8 +46,8 @@ class RegularizationPath:
     dual_objectives: np.ndarray
     sparsity: np.ndarray
     n_iter: np.ndarray
-    _estimator: Any = field(repr=False)  # not fitted, but with the attributes that describe X
-    _encoded: Encoded = field(repr=False)
+    _machine: KernelMachine = field(repr=False)  # not fitted, but with the attributes that describe X
+    _training_set: TrainingSet = field(repr=False)
     _solutions: dict[tuple[int, int], Solution] = field(repr=False)
 
     def model(self, loss: int, lam: int) -> Any:
@@ -57,20 +59,21 @@ class RegularizationPath:
             )
         solution = self._solutions[loss, lam]
         solution = replace(solution, stages=(solution.stage("one pair of a path"),))
-        training_set = self._encoded.training_set
-        problem = training_set.problem(self.losses[loss], self.lams[lam])
-        estimator = copy(self._estimator)._set_loss_and_lam(self.losses[loss], self.lams[lam])
-        return estimator._expose(self._encoded, as_fitted(training_set, problem, solution, estimator.tol))
+        machine, loss_, lam_ = copy(self._machine), self.losses[loss], self.lams[lam]
+        machine.set_params(**machine._pair(loss_, lam_))
+        problem = self._training_set.problem(loss_, lam_)
+        spec = machine._spec().solving(loss_, lam_)
+        return machine._kept(certified_fit(self._training_set, problem, solution, spec))
 
     def predict(self, X: Array) -> Array:
         """Return the predictions of every pair, shape (losses, lams, m) or (losses, lams, m, p)."""
-        xp = namespace(self._encoded.training_set.X)
+        xp = namespace(self._training_set.X)
         rows = [xp.stack([self.model(i, j).predict(X) for j in range(len(self.lams))]) for i in range(len(self.losses))]
         return xp.stack(rows)
 
 
 def path(
-    estimator: DualEstimator,
+    estimator: KernelMachine,
     X: Array,
     y: Outputs,
     lams: Sequence[float],
@@ -115,21 +118,22 @@ def path(
     >>> surface.gaps.shape, bool(surface.gaps.max() <= 1e-6)
     ((2, 2), True)
     """
-    if grid is not None and "grid" not in signature(estimator.fit).parameters:  # type: ignore[attr-defined]
+    if grid is not None and "grid" not in signature(estimator.fit).parameters:  # type: ignore[attr-defined]  # every machine has it
         raise TypeError(f"{type(estimator).__name__} does not take a grid. Use FunctionalRegressor for curves.")
-    estimator = clone(estimator)
-    settings = estimator._settings()
-    checked, lams = as_losses([settings.loss] if losses is None else losses), as_lams(lams)
-    settings = replace(settings.swept(), lam=min(lams))  # the smallest lam needs the most features
-    encoded = estimator._encode(X, y, sample_weight, settings, True, **({} if grid is None else {"grid": grid}))
+    machine = clone(estimator)
+    spec = machine._spec()
+    checked, lams = as_losses([spec.loss] if losses is None else losses), as_lams(lams)
+    spec = replace(spec.for_search(), lam=min(lams))  # the smallest lam needs the most features
+    task = machine._task(**({} if grid is None else {"grid": grid}))
+    training_set = TrainingSet.learn(task, task.sample(machine, X, y, sample_weight).double(), spec)
     shape = (len(checked), len(lams))
     gaps, primal, dual, sparsity = (np.full(shape, np.nan) for _ in range(4))
     n_iter = np.zeros(shape, dtype=int)
     solutions: dict[tuple[int, int], Solution] = {}
-    problem = encoded.training_set.ridge
+    problem = training_set.ridge
     try:
         with arithmetic(problem):
-            for i, j, solution in solve_grid(problem, checked, lams, estimator.tol, settings.solver):
+            for i, j, solution in solve_grid(problem, checked, lams, spec.tol, spec.solver):
                 certificate = solution.certificate
                 gaps[i, j], primal[i, j], dual[i, j] = certificate.relative_gap, certificate.primal, certificate.dual
                 sparsity[i, j] = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))
@@ -142,5 +146,5 @@ def path(
             raise
         text = f"Interrupted: {len(solutions)} of {gaps.size} pairs of the path are solved, the others are NaN."
         warn_user(text, ConvergenceWarning, "not-converged")
-    warn_gaps(gaps[~np.isnan(gaps)] if solutions else gaps, estimator.tol)
-    return RegularizationPath(checked, lams, gaps, primal, dual, sparsity, n_iter, estimator, encoded, solutions)
+    warn_gaps(gaps[~np.isnan(gaps)] if solutions else gaps, spec.tol)
+    return RegularizationPath(checked, lams, gaps, primal, dual, sparsity, n_iter, machine, training_set, solutions)

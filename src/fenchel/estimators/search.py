@@ -22,6 +22,7 @@ from fenchel.exceptions import IncompatibleError, ScaleWarning, warn_user
 from fenchel.held_out import HeldOut, held_out, nearly_held_out
 from fenchel.losses import Loss, Square
 from fenchel.model.fit import solve
+from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_lams, as_losses
 from fenchel.model.training_set import TrainingSet, check_loss
 from fenchel.problem import arithmetic
@@ -166,7 +167,11 @@ class Search:
 
     def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
         """Return the test parts, as indices into the samples with a positive weight."""
-        n, index = training_set.sample.n_given, training_set.sample.index
+        return self.folds_of(training_set.sample)
+
+    def folds_of(self, sample: Sample) -> list[np.ndarray]:
+        """Return the test parts of a sample."""
+        n, index = sample.n_given, sample.index
         if self.groups is not None and self.groups.shape != (n,):
             raise ValueError(f"groups must have shape ({n},), one entry for each sample. Got {self.groups.shape}.")
         if isinstance(self.cv, str):
@@ -180,7 +185,7 @@ class Search:
         if index is not None:
             tests = [np.flatnonzero(np.isin(index, test)) for test in tests]
         tests = [test for test in tests if len(test)]
-        if n < 2 or any(len(test) == training_set.n_samples for test in tests):
+        if n < 2 or any(len(test) == sample.n_samples for test in tests):
             raise ValueError(f"Each fold must leave samples to fit on. Got n_samples = {n}.")
         return tests
 

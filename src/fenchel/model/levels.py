@@ -49,8 +49,13 @@ class LevelCodec(Codec):
     operator: IntegralOperator  # of the levels
     levels: np.ndarray
     weights: np.ndarray  # of the levels, which sum to 1
-    marginal: MarginalQuantiles | None = None
-    pilot: Pilot | None = None
+    marginal: MarginalQuantiles | None = None  # of the outputs
+    pilot: Pilot | None = None  # takes the place of the marginal quantiles
+
+    @property
+    def center(self) -> MarginalQuantiles | None:
+        """The function of the level that was subtracted."""
+        return self.marginal if self.pilot is None else None
 
     def encode(self, y: Outputs) -> Coordinates:
         """Return functions of the level, (n, levels) or (n, levels, c), in coordinates."""
@@ -60,13 +65,13 @@ class LevelCodec(Codec):
         """Return the functions with these coordinates at the nodes, (n, levels, c), relative to the pilot if any."""
         values = self.representation.decode(rows)
         values = namespace(values).reshape(values, (values.shape[0], len(self.levels), -1))
-        return values if self.marginal is None else values + as_like(self.marginal(self.levels), values)
+        return values if self.center is None else values + as_like(self.center(self.levels), values)
 
     def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
         """Return how an expansion is read at any levels."""
         levels = self.levels if at is None else np.asarray(at)
         matrix = self.representation.evaluation(self.operator, levels, derivative)
-        return Reading(matrix, None, None if self.marginal is None else self.marginal(levels).reshape(-1))
+        return Reading(matrix, None, None if self.center is None else self.center(levels).reshape(-1))
 
     def read(self, expansion: Expansion, X: Array, at: ArrayLike | None = None, derivative: bool = False) -> Array:
         """Return the functions at some levels, (n, levels, c)."""
