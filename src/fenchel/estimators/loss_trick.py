@@ -1,12 +1,12 @@
 """The loss trick: consistent structured prediction for any task loss."""
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 
@@ -17,53 +17,111 @@ from fenchel._check import check_memory
 from fenchel._component import from_name
 from fenchel.decoders import Decoder
 from fenchel.estimators.decoder_choice import DecoderChoice
-from fenchel.estimators.fitted_dual import FITTED, FittedDual, KernelExpansion, expose, fit_refined
 from fenchel.estimators.kernel_choice import KernelChoice, is_auto
-from fenchel.estimators.memory import check_fits
-from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.search import SEARCHED, Search, expose_best
-from fenchel.estimators.training_set import TrainingSet, encode
-from fenchel.estimators.validation import (
-    DualSettings,
-    all_or_nothing,
-    new_inputs,
-    part_of,
-    training_inputs,
-)
+from fenchel.estimators.search import Search
+from fenchel.estimators.search_machine import SearchMachine
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernel_search import search_kernel
-from fenchel.kernels import Constant, as_operator_kernel, as_scalar_kernel
-from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels import (
+    Constant,
+    KernelLike,
+    OperatorKernel,
+    ScalarKernel,
+    as_operator_kernel,
+    as_scalar_kernel,
+    is_pairwise,
+)
 from fenchel.losses import Loss
 from fenchel.losses.profile import Quadratic
-from fenchel.representations import Euclidean, KernelOutputs, Representation
+from fenchel.model.codec import Codec, Task
+from fenchel.model.fit import Fit, learn
+from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.memory import check_fits
+from fenchel.model.sample import Sample
+from fenchel.model.spec import Spec, part_of
+from fenchel.model.training_set import TrainingSet
+from fenchel.representations import Coordinates, Euclidean, KernelOutputs, Representation
 from fenchel.reweighted_ridge import double_expansion
 from fenchel.solvers import Solver
 from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 
 __all__ = ["LossTrickPredictor"]
 
-_FITTED = ("decoder_", "task_loss_")  # attributes of the best estimator besides the common ones
 _LAM = 1e-3  # default for a given kernel
 _PROFILE = 100  # number of training outputs whose costs are predicted in the kernel search
 
 
 @dataclass(frozen=True)
-class _Encoded:
-    training_set: TrainingSet
-    decoder: Decoder  # not fitted
-    space: TaskSpace
-    is_expanded: bool  # whether duals are in the feature space of the outputs and are expanded into weights
-    is_single: bool  # outputs came in float32
+class WeightCodec(Codec):
+    """Weights of the training outputs; those of samples of weight zero are zero."""
+
+    representation: Representation
+    index: np.ndarray | None = None  # places of the others among the given samples
+    n_given: int = 0
+
+    def encode(self, y: Outputs) -> Coordinates:
+        """Return the targets of the dual problem in coordinates."""
+        return self.representation.encode(y)
+
+    def decode(self, rows: Array) -> Array:
+        """Return weights (m, n) with a column for each given sample."""
+        if self.index is None:
+            return rows
+        spread = np.zeros((rows.shape[0], self.n_given))
+        spread[:, self.index] = host(rows)
+        return as_like(spread, rows)
+
+
+@dataclass(frozen=True)
+class Weights(Task):
+    """Outputs of a task loss; the targets are unit vectors, or the outputs in the feature space of a kernel."""
+
+    kernel: KernelLike
+    task_loss: TaskLoss
+    spec: Spec
+    output_kernel: KernelLike | None = None
 
     @property
-    def outputs(self) -> Outputs:
-        """The outputs with a positive weight."""
-        index = self.training_set.index
-        return self.space.outputs_[slice(None) if index is None else index]
+    def is_expanded(self) -> bool:
+        """Whether duals are in the feature space of the outputs, and are expanded into weights."""
+        return bool(self.spec.loss.profile != Quadratic())
+
+    def sample(self, owner: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None = None) -> Sample:
+        """Return checked data, with all given outputs."""
+        if y is None:
+            raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
+        kernel = as_operator_kernel(self.kernel, None).validate()
+        X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(self.kernel))
+        outputs = self.task_loss.check(y if is_host(y) else host(y))
+        if len(outputs) != X.shape[0]:
+            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")
+        check_fits(X, kernel, self.spec, 1 if self.is_expanded else X.shape[0])
+        is_single = str(getattr(y, "dtype", "")).endswith("float32")
+        form = OutputForm((), empty=np.zeros(0, dtype=np.float32) if is_single else None)
+        return Sample.of(X, outputs, inputs, form, sample_weight)
+
+    def learn(self, sample: Sample) -> tuple[Codec, Coordinates]:
+        """Return the targets of the dual problem: unit vectors, one for each given sample, or features."""
+        X, n, place = sample.X, sample.n_samples, (sample.index, sample.n_given)
+        if not self.is_expanded:
+            representation = Euclidean()
+            units = namespace(X).eye(n, dtype=X.dtype, device=device(X))
+            return WeightCodec(representation, *place), representation.learn(units)
+        # the Gram matrix of the outputs, its factor and a copy
+        check_memory(24 * n**2, f"A fit of {n} samples", "Fit on a part of the sample")
+        task_loss = self.task_loss.resolve(sample.y)
+        kernel = as_scalar_kernel(task_loss.output_kernel() if self.output_kernel is None else self.output_kernel)
+        features = KernelOutputs("precomputed")
+        gram = as_like(_gram(kernel.validate(), sample.y), X)
+        return WeightCodec(features, *place), features.learn(gram, sample.weights)
+
+    def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
+        """Return the kernel of the inputs."""
+        kernel = as_operator_kernel(self.kernel, None)
+        return kernel if sample.inputs.names is None else kernel.named(sample.inputs.names)
 
 
-class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
+class LossTrickPredictor(SearchMachine):
     r"""Structured prediction for any task loss, through weights on the training outputs.
 
     .. math:: \hat f(x) = \arg\min_y \sum_{i=1}^n \alpha_i(x) \, \Delta(y, y_i), \qquad
@@ -134,18 +192,20 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
     True
     """
 
-    _expansion: KernelExpansion
-    _is_single: bool
+    loss_argument = "surrogate"
+    decoder_: Decoder
+    task_loss_: TaskLoss
+    lam_: float
 
     def __init__(
         self,
-        kernel: ScalarKernel | str = "auto",
+        kernel: KernelLike = "auto",
         task_loss: TaskLoss | str = "least_squares",
         lam: float | str = "auto",
         surrogate: Loss | str = "square",
         decoder: Decoder | str | None = "auto",
-        output_kernel: ScalarKernel | str | None = None,
-        lams: Sequence[float] | None = None,
+        output_kernel: KernelLike | None = None,
+        lams: ArrayLike | None = None,
         cv: object = 5,
         aggregate: str = "mean",
         solver: Solver | str = "auto",
@@ -165,7 +225,6 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
 
-    @all_or_nothing
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None) -> Self:
         """Learn the weights, after a search for the kernel and lam if these are not given.
 
@@ -183,20 +242,21 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         self : LossTrickPredictor
             The fitted model.
         """
-        for name in (*FITTED, *SEARCHED, *_FITTED):
-            self.__dict__.pop(name, None)  # from an earlier fit, perhaps with other settings
-        choice = self._kernel_choice(X, y, sample_weight) if is_auto(self.kernel) else None
-        kernel = self.kernel if choice is None else choice.search.kernel
+        trial, spec, task_loss = copy(self), self._spec(), as_task_loss(self.task_loss).validate()
+        for name in ("found_", "best_estimator_"):
+            vars(trial).pop(name, None)  # from an earlier fit, perhaps with other settings
+        task = Weights("gaussian" if is_auto(self.kernel) else self.kernel, task_loss, spec, self.output_kernel)
+        self._own_decoder(task_loss)  # raises if it is invalid
+        sample, choice = task.sample(trial, X, y, sample_weight), None
+        if is_auto(self.kernel):
+            choice = _kernel_choice(task, sample)
+            task = replace(task, kernel=choice.search.kernel)
         if self.lams is not None or (choice is not None and is_auto(self.lam)):
-            self._search(X, y, sample_weight, kernel, choice)
-            self.lam_ = self.best_lam_
-            return self
-        settings = self._settings()
-        encoding = partial(self._encode, X, y, sample_weight, settings, kernel=kernel)
-        self.lam_ = settings.lam
+            return self._become(trial._searched(task, sample.double(), choice))
+        trial._kept(learn(task, sample, spec))
         if choice is not None:
-            self.best_kernel_, self.search_ = kernel, choice.trials
-        return self._expose(*fit_refined(encoding, settings))
+            trial.found_ = KernelFound(choice.search.kernel, choice.trials)
+        return self._become(trial)
 
     def weights(self, X: Array) -> Array:
         r"""Return the weights :math:`\alpha_i(x)` of the training outputs.
@@ -211,8 +271,8 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         weights : array of shape (m, n)
             One row for each input.
         """
-        X = new_inputs(self, X)
-        return namespace(X).astype(self._expansion.predict_coordinates(X), X.dtype, copy=False)
+        X = self._read(X)
+        return namespace(X).astype(self.model_.read(X), X.dtype, copy=False)
 
     def predict(self, X: Array, candidates: Outputs = None) -> Outputs:
         """Predict objects.
@@ -230,14 +290,14 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         y : array or list
             One object for each sample.
         """
-        X = new_inputs(self, X)
-        weights = host(self._expansion.predict_coordinates(X)).astype(np.float64)
+        X = self._read(X)
+        weights = host(self.model_.expansion.coordinates(X)).astype(np.float64)
         if candidates is None:
             decoded = self.decoder_.decode(weights)
         else:
             space = self.decoder_.representation_
             decoded = decoder_room.Candidates().fit(space.outputs_, space).decode(weights, candidates)
-        return self._as_training_format(decoded, X)
+        return self._as_trained(decoded, X)
 
     def score(self, X: Array, y: Outputs) -> float:
         """Return the negative mean task loss.
@@ -255,128 +315,92 @@ class LossTrickPredictor(NamedPartsMixin, BaseEstimator):
         truth, decoded = (part if is_host(part) else host(part) for part in (y, self.predict(X)))
         return 0.0 - float(np.mean(self.task_loss_(truth, decoded)))
 
-    def _as_training_format(self, decoded: Outputs, X: Array) -> Outputs:
+    def _as_trained(self, decoded: Outputs, X: Array) -> Outputs:
         """Return predictions in the array library and on the device of X; floats get the dtype of the outputs."""
         kind = getattr(decoded, "dtype", np.dtype(object)).kind
-        if kind == "f" and self._is_single:
-            decoded = decoded.astype(np.float32)
+        if kind == "f" and self.model_.outputs.empty is not None:
+            decoded = self.model_.outputs.as_trained(decoded)
         if is_numpy(X) or kind not in "biuf":
             return decoded
         return namespace(X).asarray(decoded, device=device(X))
 
-    def _settings(self) -> DualSettings:
-        resolved = clone(self).set_params(lam=_LAM) if is_auto(self.lam) else self
-        return DualSettings.of(resolved, self.surrogate, "surrogate")
+    def _spec(self) -> Spec:
+        return Spec.of(self, self.surrogate, "surrogate", lam=_LAM if is_auto(self.lam) else self.lam)
 
-    def _set_loss_and_lam(self, loss: Loss, lam: float) -> Self:
-        return self.set_params(surrogate=clone(loss), lam=lam)
+    def _task(self, **form: Any) -> Weights:
+        return Weights(self.kernel, as_task_loss(self.task_loss).validate(), self._spec(), self.output_kernel)
 
-    def _kernel_choice(self, X: Array, y: Outputs, sample_weight: Array | None) -> KernelChoice:
-        """Return the kernel that best predicts the costs of some of the training outputs.
+    def _own_decoder(self, task_loss: TaskLoss) -> Decoder:
+        decoder = task_loss.decoder() if is_auto(self.decoder) else self.decoder
+        return part_of(decoder, decoder_room, "decoder", Decoder).validate()
 
-        Costs are not centred, since the weights need not sum to one.
-        """
-        settings = self._settings()
-        encoded = self._encode(X, y, sample_weight, settings, double=True, kernel=Constant())
-        training_set, outputs = encoded.training_set, encoded.outputs
-        some = np.random.default_rng(0).permutation(len(outputs))[:_PROFILE]
-        costs = encoded.space.task_loss.matrix(outputs[some], outputs).T
-        search = search_kernel(training_set.X, costs, training_set.weights)
-        return KernelChoice.of(encoded, [settings.loss], False, {False: search})
-
-    def _search(
-        self, X: Array, y: Outputs, sample_weight: Array | None, kernel: Any, choice: KernelChoice | None
-    ) -> None:
-        """Choose lam by the task loss, and fit the best model."""
+    def _searched(self, task: Weights, sample: Sample, choice: KernelChoice | None) -> Self:
+        """Choose lam by the task loss, and keep the best model."""
         search = Search.of(self, [self.surrogate])
-        estimator: LossTrickPredictor = clone(self).set_params(lams=None, kernel=kernel)
-        estimator._set_loss_and_lam(search.losses[0], search.lams[0])
-        encoded = estimator._encode(X, y, sample_weight, estimator._settings().swept(), double=True)
-        training_set, space = encoded.training_set, encoded.space
-        folds = search.folds(training_set)
-
-        def weights(predictions: np.ndarray) -> np.ndarray:
-            return host(_spread(predictions, training_set)) if encoded.is_expanded else predictions
+        machine = clone(self).set_params(lams=None, kernel=task.kernel, lam=search.lams[0])
+        training_set = TrainingSet.learn(task, sample, replace(machine._spec(), loss=search.losses[0]).for_search())
+        space, folds = TaskSpace(task.task_loss.resolve(sample.y), sample.y), search.folds(training_set)
 
         measure = DecoderChoice.of(
-            [encoded.decoder],
+            [self._own_decoder(space.task_loss)],
             space,
-            encoded.outputs,
+            sample.y,
             folds,
-            training_set.counts,
-            weights,
+            sample.counts,
+            lambda predictions: predictions,
             lambda truth, decoded, counts: space.task_loss(truth, decoded),
         )
-        result = search(training_set, folds, measure, encoded.is_expanded)
-        expose_best(self, estimator, encoded, result, _FITTED, choice)
-        self._expansion, self._is_single = estimator._expansion, estimator._is_single
+        result = search(training_set, folds, measure, task.is_expanded)
+        self._fit_best(machine, training_set, result, choice)
+        best = self.best_estimator_
+        self.decoder_, self.task_loss_, self.lam_ = best.decoder_, best.task_loss_, self.best_lam_
+        return self
 
-    def _encode(
-        self,
-        X: Array,
-        y: Outputs,
-        sample_weight: Array | None,
-        settings: DualSettings,
-        double: bool = False,
-        kernel: Any = None,
-    ) -> _Encoded:
-        """Return checked data; targets are unit vectors for the square loss, else outputs in their feature space."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        kernel = as_operator_kernel(self.kernel if kernel is None else kernel, None).validate()
-        X, kernel = training_inputs(self, X, kernel, double)
-        task_loss = as_task_loss(self.task_loss).validate()
-        outputs = task_loss.check(y if is_host(y) else host(y))
-        if len(outputs) != X.shape[0]:
-            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")
-        task_loss = task_loss.resolve(outputs)
-        decoder = (
-            task_loss.decoder() if is_auto(self.decoder) else part_of(self.decoder, decoder_room, "decoder", Decoder)
-        ).validate()
-        is_expanded = settings.loss.profile != Quadratic()
-        check_fits(X, kernel, settings, 1 if is_expanded else X.shape[0])
-        targets, representation = self._targets(X, outputs, task_loss, is_expanded)
-        training_set = encode(X, targets, kernel, representation, settings, sample_weight)
-        is_single = str(getattr(y, "dtype", "")).endswith("float32")
-        return _Encoded(training_set, decoder, TaskSpace(task_loss, outputs), is_expanded, is_single)
-
-    def _targets(
-        self, X: Array, outputs: Outputs, task_loss: TaskLoss, is_expanded: bool
-    ) -> tuple[Array, Representation]:
-        """Return the targets of the dual problem: unit vectors, or the Gram matrix of the outputs."""
-        n = X.shape[0]
-        if not is_expanded:
-            return namespace(X).eye(n, dtype=X.dtype, device=device(X)), Euclidean()
-        # the Gram matrix of the outputs, its factor and a copy
-        check_memory(24 * n**2, f"A fit of {n} samples", "Fit on a part of the sample")
-        kernel = task_loss.output_kernel() if self.output_kernel is None else self.output_kernel
-        return as_like(_gram(as_scalar_kernel(kernel).validate(), outputs), X), KernelOutputs("precomputed")
-
-    def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
-        """Set the fitted attributes; duals in a feature space are expanded into weights."""
-        expose(self, fitted)
-        self._is_single = encoded.is_single
-        self.task_loss_, self.decoder_ = encoded.space.task_loss, encoded.decoder.fit(encoded.outputs, encoded.space)
-        if encoded.is_expanded:
-            problem = fitted.problem
-            active, omega = double_expansion(problem, fitted.solution)
+    def _kept(self, fit: Fit) -> Self:
+        """Keep what remains of a fit; duals in a feature space are expanded into weights."""
+        sample, problem = fit.training_set.sample, fit.problem
+        if fit.spec.loss.profile != Quadratic():
+            active, omega = double_expansion(problem, fit.solution)
             if problem.root is not None:
                 rows = as_index(active, omega)
                 omega = omega * namespace(omega).take(problem.root, rows, axis=0) * problem.root.T
-            coef = _spread(omega * problem.scale, encoded.training_set)
-            self._expansion = fitted.with_coefficients(coef, active).expansion
+            fit = fit.with_coefficients(omega * problem.scale, active)
+        super()._kept(fit)
+        self.task_loss_ = as_task_loss(self.task_loss).validate().resolve(sample.y)
+        space = TaskSpace(self.task_loss_, sample.y)
+        self.decoder_ = self._own_decoder(self.task_loss_).fit(sample.y, space)
+        self.lam_ = fit.spec.lam
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "decoder_")  # a failed fit may have set attributes of X
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        with suppress(TypeError, ValueError):  # fit raises the error, with its message
-            tags.input_tags.pairwise = as_operator_kernel(self.kernel, None).is_pairwise
         return tags
+
+
+@dataclass(frozen=True)
+class KernelFound:
+    """A kernel found by a search, for a given lam."""
+
+    kernel: ScalarKernel
+    trials: dict[str, list[Any]]
+    result: None = None
+    loss: None = None
+    lam: None = None
+
+
+def _kernel_choice(task: Weights, sample: Sample) -> KernelChoice:
+    """Return the kernel that best predicts the costs of some of the training outputs.
+
+    Costs are not centred, since the weights need not sum to one.
+    """
+    some = np.random.default_rng(0).permutation(len(sample.y))[:_PROFILE]
+    costs = task.task_loss.resolve(sample.y).matrix(sample.y[some], sample.y).T
+    sample = sample.double()
+    search = search_kernel(sample.X, costs, sample.weights)
+    training_set = TrainingSet.learn(replace(task, kernel=Constant()), sample, task.spec)
+    return KernelChoice.of(training_set, [task.spec.loss], False, {False: search})
 
 
 def as_task_loss(value: object) -> TaskLoss:
@@ -406,12 +430,3 @@ def _gram(kernel: ScalarKernel, outputs: Outputs) -> np.ndarray:
             f"The kernel {kernel!r} does not accept these outputs: {error} Set output_kernel to one that does; "
             "surrogate='square' needs none."
         ) from error
-
-
-def _spread(weights: Array, training_set: TrainingSet) -> Array:
-    """Pad weights of the samples with a positive sample weight to weights of all given samples."""
-    if training_set.index is None:
-        return weights
-    spread = np.zeros((weights.shape[0], training_set.n_given))
-    spread[:, training_set.index] = host(weights)
-    return as_like(spread, training_set.targets)

@@ -122,7 +122,6 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
     """
 
     kernel_errors_: np.ndarray
-    best_level_kernel_ = Fitted[KernelLike]("level_kernel", of="best_estimator_")
     crossing_rate_ = Fitted[float]("crossing_rate_", of="best_estimator_")
 
     def __init__(
@@ -250,6 +249,12 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
             yield from (PairErrors(0, k, values[k], float(gaps[k])) for k in range(len(lams)))
 
         return search.collect(training_set, folds, errors)
+
+    @property
+    def best_level_kernel_(self) -> KernelLike | None:
+        """The chosen kernel of the levels."""
+        kernel: KernelLike | None = self.best_estimator_.level_kernel
+        return kernel
 
     def _task(self, **form: Any) -> Quantiles:
         return self._machine(*self._kernels()[0])._task()
