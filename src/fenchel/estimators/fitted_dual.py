@@ -264,12 +264,10 @@ def fit_dual(
     tol: float,
     start: Array | None = None,
     largest: float | None = None,
-    returned: Array | None = None,
 ) -> FittedDual:
     """Solve the dual problem for a loss and lam to a relative gap ``tol``, optionally from the duals ``start``.
 
-    If predictions exceed ``largest`` or overflow, the zero model is returned instead. ``predict`` returns numbers in the
-    dtype of ``returned``; ``None`` means that of the training set.
+    If predictions exceed ``largest`` or overflow, the zero model is returned instead.
 
     A threshold that is relative to the residuals is resolved with the residuals of the square loss at the same lam.
     ``KeyboardInterrupt`` ends the solve with the best certified point, once there is one.
@@ -282,7 +280,7 @@ def fit_dual(
     problem = training_set.problem(loss, lam)
     with arithmetic(problem), keeping_best():
         solution = _finite(solver.solve(problem, tol=tol, start=start), problem, largest)
-    return as_fitted(training_set, problem, solution, tol, returned)
+    return as_fitted(training_set, problem, solution, tol)
 
 
 def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E, FittedDual]:
@@ -293,16 +291,15 @@ def fit_refined(encode: Callable[[bool], E], settings: DualSettings) -> tuple[E,
     how = settings.loss, settings.lam, settings.solver, settings.tol
     encoded = encode(False)
     largest = _largest(encoded.training_set.targets)
-    returned = encoded.training_set.targets if is_single(encoded.training_set.targets) else None
-    if returned is not None and not _trace(encoded.training_set, settings.lam) < largest:
+    if is_single(encoded.training_set.targets) and not _trace(encoded.training_set, settings.lam) < largest:
         encoded = encode(True)  # K / (lam n), which solvers factorise, overflows this dtype
-    fitted = fit_dual(encoded.training_set, *how, None, largest, returned)
+    fitted = fit_dual(encoded.training_set, *how, None, largest)
     is_over = fitted.status in (Status.CONVERGED, Status.INTERRUPTED)
     if not is_over and is_single(encoded.training_set.targets):
         try:
             refined = encode(True)
             start = _usable_start(fitted.solution.duals, refined.training_set.targets)
-            encoded, fitted = refined, fit_dual(refined.training_set, *how, start, largest, returned)
+            encoded, fitted = refined, fit_dual(refined.training_set, *how, start, largest)
         except IndefiniteError:
             pass  # a float32 Gram matrix has no more digits
         except KeyboardInterrupt:  # before the first point in float64: keep the one in float32
@@ -322,21 +319,17 @@ def _trace(training_set: TrainingSet, lam: float) -> float:
         return trace(problem)
 
 
-def as_fitted(
-    training_set: TrainingSet, problem: DualProblem, solution: Solution, tol: float, returned: Array | None = None
-) -> FittedDual:
+def as_fitted(training_set: TrainingSet, problem: DualProblem, solution: Solution, tol: float) -> FittedDual:
     """Return the fit of a solution, certified with the predictions of ``predict`` where round-off matters.
 
     A solver computes predictions from its own factorisation. They agree with those of ``predict`` to the round-off of
-    K a / (lam n), which is large where lam is tiny or the kernel is large. If ``predict`` rounds them to the dtype of
-    ``returned``, the certificate is that of the rounded numbers.
+    K a / (lam n), which is large where lam is tiny or the kernel is large.
     """
     expansion = _expansion(training_set, problem, solution)
     with arithmetic(problem):
         errors = round_off(problem, solution.duals, solution.predictions)
-        is_rounded = returned is not None or training_set.is_pairwise
-        if is_rounded or not errors <= 0.1 * tol * abs(solution.certificate.primal):
-            solution, expansion = _recertified(training_set, problem, solution, expansion, tol, returned)
+        if not errors <= 0.1 * tol * abs(solution.certificate.primal) or training_set.is_pairwise:
+            solution, expansion = _recertified(training_set, problem, solution, expansion, tol)
     duals = Duals.of(problem, solution).given(training_set)
     if training_set.is_pairwise:
         expansion = replace(expansion, columns=duals.support)
@@ -344,18 +337,11 @@ def as_fitted(
 
 
 def _recertified(
-    training_set: TrainingSet,
-    problem: DualProblem,
-    solution: Solution,
-    expansion: KernelExpansion,
-    tol: float,
-    returned: Array | None,
+    training_set: TrainingSet, problem: DualProblem, solution: Solution, expansion: KernelExpansion, tol: float
 ) -> tuple[Solution, KernelExpansion]:
     """Return the solution certified with the predictions of ``predict``, and its expansion."""
     for margin in (*_MARGINS, None):
         predictions = expansion.predict_coordinates(training_set.X)
-        if returned is not None:
-            predictions = as_like(as_like(predictions, returned), predictions)
         for factor in (training_set.representation.row_scale_, problem.root):
             predictions = predictions if factor is None else predictions * factor
         certificate = problem.certificate(solution.duals, predictions)
