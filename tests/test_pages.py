@@ -242,7 +242,8 @@ def test_the_page_on_quantiles_runs():
 
 
 def test_the_page_on_adding_a_part_runs():
-    names = names_after("add_a_part.rst", blocks_of("add_a_part.rst", 5))
+    names = names_after("add_a_part.rst", blocks_of("add_a_part.rst", 7))
+    assert np.median(np.abs(names["gradient"].ravel() - 2 * np.cos(2 * names["X"][:, 0]))) < 0.1
     assert names["model"].duality_gap_ <= 1e-6
     assert names["model"].solver_info_["solver"] == "HeavyBall"
     (mark,) = names["test_contract"].pytestmark

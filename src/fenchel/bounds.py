@@ -281,7 +281,7 @@ def _kernel_bound(estimator: Any, given: float | None) -> float:
                 f"with k(x, x) = {largest:.4g}."
             )
         return float(given) * sum(norms)
-    bound = float(sum(kernel.diag_bound * norm for (kernel, _), norm in zip(terms, norms, strict=True)))
+    bound = float(sum(kernel.tags.diag_bound * norm for (kernel, _), norm in zip(terms, norms, strict=True)))
     if not math.isfinite(bound):
         raise IncompatibleError(
             "The bound needs the largest value of k(x, x) over all inputs, and the kernel is not bounded. "

@@ -251,7 +251,8 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
     def _expose(self, encoded: LevelSet, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
         expose(self, fitted)
-        self._operator, self.levels_, self.level_weights_ = encoded.operator, encoded.levels, encoded.weights
+        self._operator = encoded.operator.resolve(self.representation_.grid_)
+        self.levels_, self.level_weights_ = encoded.levels, encoded.weights
         return self
 
     def _checked(self, X: Array, y: Outputs) -> tuple[Array, np.ndarray]:
@@ -283,5 +284,5 @@ class CostSensitiveClassifier(NamedPartsMixin, ClassifierMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.classifier_tags.multi_class = False
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
-            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
+            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).tags.is_pairwise
         return tags

@@ -346,7 +346,8 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:
         """Set the fitted attributes."""
         expose(self, fitted)
-        self._operator, self._output_names = encoded.operator, encoded.names
+        self._operator = encoded.operator.resolve(self.representation_.grid_)
+        self._output_names = encoded.names
         self.center_, self.scale_ = encoded.center, encoded.scale
         self.grid_ = self.representation_.grid_
         self.representation_error_ = self.representation_.representation_error_
@@ -447,7 +448,7 @@ class FunctionalRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixin, Bas
         tags.target_tags.single_output = False
         tags.input_tags.three_d_array = True
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
-            tags.input_tags.pairwise = self.kernel is not None and as_scalar_kernel(self.kernel).is_pairwise
+            tags.input_tags.pairwise = self.kernel is not None and as_scalar_kernel(self.kernel).tags.is_pairwise
         return tags
 
 

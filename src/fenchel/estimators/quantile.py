@@ -388,7 +388,8 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         """Set the fitted attributes."""
         expose(self, fitted)
         level_set = encoded.level_set
-        self._operator, self.levels_, self.level_weights_ = level_set.operator, level_set.levels, level_set.weights
+        self._operator = level_set.operator.resolve(self.representation_.grid_)
+        self.levels_, self.level_weights_ = level_set.levels, level_set.weights
         self._is_flat, self.marginal_, self.pilot_ = encoded.outputs.ndim == 1, encoded.marginal, encoded.pilot
         self.crossing_rate_ = self._crossings(fitted)
         return self
@@ -410,7 +411,7 @@ class QuantileFunctionRegressor(NamedPartsMixin, MultiOutputMixin, RegressorMixi
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
-            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
+            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).tags.is_pairwise
         return tags
 
 

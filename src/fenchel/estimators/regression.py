@@ -9,9 +9,11 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel import losses as loss_room
 from fenchel import representations as representation_room
 from fenchel._array import Array, as_like, host, namespace
 from fenchel._check import Options, check_parameter
+from fenchel._component import from_name
 from fenchel.estimators.dask_fit import fit_chunks
 from fenchel.estimators.dask_predict import predict_chunks
 from fenchel.estimators.dask_sample import is_chunked
@@ -313,7 +315,8 @@ class OperatorKernelRegressor(NamedPartsMixin, MultiOutputMixin, R2ScoreMixin, B
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         try:
-            tags.regressor_tags.poor_score = not self._settings().loss.fits_targets
+            loss = from_name(self.loss, loss_room, "loss")
+            tags.regressor_tags.poor_score = isinstance(loss, Loss) and not loss.fits_targets
             tags.input_tags.pairwise = as_operator_kernel(self.kernel, self.operator).is_pairwise
         except (TypeError, ValueError):
             pass  # fit raises the error, with its message

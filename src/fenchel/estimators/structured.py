@@ -300,13 +300,13 @@ class StructuredPredictor(NamedPartsMixin, BaseEstimator):
             )
         representation = KernelOutputs(output_kernel, None, self.center, output_approximation).validate()
         decoder = part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
-        if output_kernel.is_pairwise and sample_weights(sample_weight, X)[1] is not None:
+        if output_kernel.tags.is_pairwise and sample_weights(sample_weight, X)[1] is not None:
             raise ValueError(
                 "Samples of weight zero are not supported with an output Gram matrix. Remove them from X and y."
             )
         training_set = encode(X, outputs, kernel, representation, settings, sample_weight)
         is_objects = is_numpy(outputs) and outputs.dtype.kind == "O"
-        format = None if is_objects or output_kernel.is_pairwise else _no_rows(y)
+        format = None if is_objects or output_kernel.tags.is_pairwise else _no_rows(y)
         return _Encoded(training_set, representation, decoder, format)
 
     def _expose(self, encoded: _Encoded, fitted: FittedDual) -> Self:

@@ -27,6 +27,7 @@ from fenchel.approximations import Approximation
 from fenchel.datasets.functional import input_curves, is_fdata
 from fenchel.exceptions import see
 from fenchel.kernels import OperatorKernel, ScalarKernel
+from fenchel.kernels.separable import takes_missing
 from fenchel.losses import Loss
 from fenchel.solvers import Solver
 
@@ -236,7 +237,7 @@ def _text_columns(name: str, part: Outputs) -> str:
 def _finite(estimator: Any, X: Array, check: Callable[[Array, str], Array]) -> Array:
     """Check that inputs are finite; NaN is allowed if the kernel accepts missing groups."""
     xp = namespace(X)
-    if not getattr(getattr(estimator, "kernel", None), "takes_missing", False):
+    if not takes_missing(getattr(estimator, "kernel", None)):
         return check(X, "X")
     if not xp.isdtype(X.dtype, "real floating") or not bool(xp.any(xp.isnan(X))):
         return check(X, "X")

@@ -168,17 +168,17 @@ class KernelOutputs(Representation):
     @property
     def has_points(self) -> bool:  # type: ignore[override]
         """Whether coordinates are features of the outputs, such as their entries."""
-        return self.approximation is None and as_scalar_kernel(self.kernel).has_features
+        return self.approximation is None and as_scalar_kernel(self.kernel).tags.has_features
 
     @property
     def is_pairwise(self) -> bool:
         """Whether outputs are given by their Gram matrix."""
-        return self.kernel_.is_pairwise
+        return self.kernel_.tags.is_pairwise
 
     def take(self, Y: Outputs, index: Index) -> Outputs:
         """Return the selected outputs, or the corresponding part of a Gram matrix."""
         kernel = as_scalar_kernel(self.kernel)
-        return GramFactor().take(Y, index) if kernel.is_pairwise else namespace(Y).take(Y, index, axis=0)
+        return GramFactor().take(Y, index) if kernel.tags.is_pairwise else namespace(Y).take(Y, index, axis=0)
 
     def encode(self, Y: Outputs) -> Array:
         """Return the coordinates of the projections of outputs on the span of the training outputs."""
