@@ -54,7 +54,10 @@ class Interval:
             return True
         if isinstance(value, bool) or not isinstance(value, Integral if self.integer else Real):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # an int beyond the largest float
+            number = math.inf if value > 0 else -math.inf
         if math.isnan(number):
             return False
         above = number >= self.low if self.closed in ("left", "both") else number > self.low
@@ -89,7 +92,10 @@ def shown(value: object) -> str:
     """Return what came, for a message: the representation, shortened to one line, or the shape of an array."""
     if getattr(value, "shape", ()):
         return f"an array of shape {tuple(value.shape)}"  # type: ignore[attr-defined]
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes no int of more than 4300 digits
+        return f"an {type(value).__name__} of thousands of digits"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({type(value).__name__})"
 
 

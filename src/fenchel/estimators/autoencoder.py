@@ -224,6 +224,8 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """
         settings = DualSettings.of(self, self.loss)
         loss = settings.loss
+        if loss.is_relative:
+            raise ValueError(f"KernelAutoencoder needs a threshold as a number, such as Huber(0.5). Got {loss!r}.")
         sizes, hidden = self._checked()
         decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         kernel = as_scalar_kernel(self.kernel).validate()
