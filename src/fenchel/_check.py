@@ -57,7 +57,7 @@ class Interval:
         try:
             number = float(value)
         except OverflowError:  # an int beyond the largest float
-            number = math.inf if value > 0 else -math.inf
+            number = -math.inf if value < np.float64(0) else math.inf
         if math.isnan(number):
             return False
         above = number >= self.low if self.closed in ("left", "both") else number > self.low
