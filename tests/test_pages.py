@@ -306,6 +306,13 @@ def test_warnings_and_errors_end_with_a_link(monkeypatch):
     assert error.__notes__ == ["See https://docs.example/troubleshooting.html#indefinite-matrix"]
 
 
+def test_every_warning_comes_from_warn_user():
+    """No other line of the library warns, so that every warning ends with a link."""
+    source = Path(fenchel.__file__).parent
+    lines = [(path.name, text) for path in source.rglob("*.py") for text in path.read_text("utf-8").splitlines()]
+    assert [name for name, text in lines if "warnings.warn(" in text] == ["validation.py"]
+
+
 def test_errors_cross_processes():
     """As workers send them, with and without tblib's tracebacks, which rebuilds exceptions in its own way."""
     tblib = pytest.importorskip("tblib.pickling_support")

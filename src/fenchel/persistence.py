@@ -228,13 +228,37 @@ def describe(path: str | PathLike[str]) -> dict[str, object]:
     description : dict
         ``format``, ``estimator``, ``fenchel``, ``scikit-learn``, ``numpy`` and ``python``. Nothing else in the file is
         decompressed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor, save
+    >>> from fenchel.persistence import describe
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(OperatorKernelRegressor().fit(np.eye(3), np.ones(3)), Path(folder) / "model.fenchel")
+    ...     describe(Path(folder) / "model.fenchel")["estimator"]
+    'OperatorKernelRegressor'
     """
     with _opened(path) as stream:
         return _header(path, stream)
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the libraries that a model depends on, by name."""
+    """Return the versions of the libraries that a model depends on, by name.
+
+    Returns
+    -------
+    versions : dict
+        Version of each library by name.
+
+    Examples
+    --------
+    >>> from fenchel.persistence import versions
+    >>> "numpy" in versions()
+    True
+    """
     return {
         "fenchel": fenchel.__version__,
         "scikit-learn": sklearn.__version__,

@@ -39,7 +39,7 @@ __all__ = ["ConformalRegressor"]
 
 
 class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Conformal prediction bands with guaranteed coverage, around any regressor.
+    r"""Conformal prediction bands around any regressor, whose coverage is guaranteed for exchangeable samples.
 
     The regressor is fitted on one part of the sample. On the other, the calibration part, each output has the score
 
@@ -47,7 +47,8 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
 
     and the band is :math:`\hat y(t) \pm q \, s(x, t)`, where :math:`q` is the :math:`\lceil (m + 1) c \rceil`-th
     smallest of the m scores for a coverage c. It contains a new output *at all points at once* with at least that
-    probability, for any distribution, if the samples are exchangeable.
+    probability, for any distribution, if the samples are exchangeable. For ``"cv+"`` and ``"jackknife+"`` the
+    guarantee is 2c - 1.
 
     Parameters
     ----------
