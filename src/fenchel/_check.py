@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from numbers import Integral, Real
 
 import numpy as np
@@ -57,7 +58,7 @@ class Interval:
         try:
             number = float(value)
         except OverflowError:  # an int beyond the largest float
-            number = -math.inf if value < np.float64(0) else math.inf
+            number = math.inf if isinstance(value, Integral) and int(value) > 0 else -math.inf
         if math.isnan(number):
             return False
         above = number >= self.low if self.closed in ("left", "both") else number > self.low
@@ -215,7 +216,7 @@ def free_memory(like: Array | None = None) -> int | None:
 
 def _free_memory() -> int | None:
     """Return the free memory in bytes, or ``None`` if it is unknown."""
-    limits = [free for free in (_free_of_machine(), _free_of_group()) if free is not None]
+    limits = [free for free in (_free_of_machine(), _free_of_group(), _free_of_process()) if free is not None]
     return min(limits, default=None)
 
 
@@ -226,6 +227,17 @@ def _free_of_machine() -> int | None:
         return int(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
+
+
+def _free_of_process() -> int | None:
+    """Return what remains of the limit on the address space of this process, as ``ulimit -v`` sets it."""
+    try:
+        resource = import_module("resource")  # Unix only
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int(_first_word("/proc/self/statm")) * resource.getpagesize()
+    except (ImportError, OSError, ValueError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(0, limit - used)
 
 
 def _free_of_group(folder: str = "/sys/fs/cgroup") -> int | None:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 from fenchel._array import Array, Index, Outputs, namespace
+from fenchel._check import check_memory
 from fenchel._component import Component
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.base import OutputOperator
@@ -60,7 +61,10 @@ class Representation(Component, ABC):
 
     def covariance(self) -> Array:
         """Return the second moment of the training outputs in coordinates, (p, p)."""
-        xp = namespace(self.targets_)
+        xp, p, advice = namespace(self.targets_), self.targets_.shape[1], "Use operator=None, or fewer outputs"
+        check_memory(
+            32 * p**2, f"The covariance of {p} outputs", "Use operator=None, or fewer outputs", like=self.targets_
+        )
         if self.weights_ is None:
             return self.targets_.T @ self.targets_ / self.targets_.shape[0]
         return (self.targets_ * self.weights_[:, None]).T @ self.targets_ / float(xp.sum(self.weights_))

@@ -19,7 +19,7 @@ from fenchel._array import (
     row_norms,
     triangular_solve,
 )
-from fenchel._check import check_no_overflow, check_psd
+from fenchel._check import check_memory, check_no_overflow, check_psd
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
@@ -136,6 +136,8 @@ class KernelOutputs(Representation):
         features = self._feature_kernel.features(Y)
         self._factor: _Pivots | GramFactor | None = None
         if features is None:
+            n, advice = len(Y), "Use output_approximation=Nystrom(500), or fit on a part of the sample"
+            check_memory(16 * n**2, f"The Gram matrix of {n} outputs", advice)
             K = self.kernel_(Y)
             if K.shape[0] != K.shape[1]:
                 raise ValueError(f"The output Gram matrix must be square. Got shape {tuple(K.shape)} instead.")
