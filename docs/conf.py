@@ -36,6 +36,7 @@ ROOMS = {
     "fenchel.exceptions": "Exceptions and warnings",
     "fenchel.problem": "Dual problems and certificates",
     "fenchel.operators": "Gram matrices as operators",
+    "fenchel.persistence": "Model files",
 }
 TASKS = {  # of the names in ``fenchel``; those that are in none are listed after them
     "Tables and vectors": ("OperatorKernelRegressorCV", "OperatorKernelRegressor", "LearnedMetricRegressor"),

@@ -242,7 +242,8 @@ def test_the_page_on_quantiles_runs():
 
 
 def test_the_page_on_adding_a_part_runs():
-    names = names_after("add_a_part.rst", blocks_of("add_a_part.rst", 5))
+    names = names_after("add_a_part.rst", blocks_of("add_a_part.rst", 7))
+    assert np.median(np.abs(names["gradient"].ravel() - 2 * np.cos(2 * names["X"][:, 0]))) < 0.1
     assert names["model"].duality_gap_ <= 1e-6
     assert names["model"].solver_info_["solver"] == "HeavyBall"
     (mark,) = names["test_contract"].pytestmark
@@ -303,6 +304,13 @@ def test_warnings_and_errors_end_with_a_link(monkeypatch):
     error = pickle.loads(pickle.dumps(exceptions.IndefiniteError("too large")))
     assert str(error) == "too large"
     assert error.__notes__ == ["See https://docs.example/troubleshooting.html#indefinite-matrix"]
+
+
+def test_every_warning_comes_from_warn_user():
+    """No other line of the library warns, so that every warning ends with a link."""
+    source = Path(fenchel.__file__).parent
+    lines = [(path.name, text) for path in source.rglob("*.py") for text in path.read_text("utf-8").splitlines()]
+    assert [name for name, text in lines if "warnings.warn(" in text] == ["validation.py"]
 
 
 def test_errors_cross_processes():

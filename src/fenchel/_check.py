@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from numbers import Integral, Real
 
 import numpy as np
@@ -54,7 +55,10 @@ class Interval:
             return True
         if isinstance(value, bool) or not isinstance(value, Integral if self.integer else Real):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # an int beyond the largest float
+            number = math.inf if isinstance(value, Integral) and int(value) > 0 else -math.inf
         if math.isnan(number):
             return False
         above = number >= self.low if self.closed in ("left", "both") else number > self.low
@@ -89,7 +93,10 @@ def shown(value: object) -> str:
     """Return what came, for a message: the representation, shortened to one line, or the shape of an array."""
     if getattr(value, "shape", ()):
         return f"an array of shape {tuple(value.shape)}"  # type: ignore[attr-defined]
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes no int of more than 4300 digits
+        return f"an {type(value).__name__} of thousands of digits"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({type(value).__name__})"
 
 
@@ -209,7 +216,7 @@ def free_memory(like: Array | None = None) -> int | None:
 
 def _free_memory() -> int | None:
     """Return the free memory in bytes, or ``None`` if it is unknown."""
-    limits = [free for free in (_free_of_machine(), _free_of_group()) if free is not None]
+    limits = [free for free in (_free_of_machine(), _free_of_group(), _free_of_process()) if free is not None]
     return min(limits, default=None)
 
 
@@ -220,6 +227,17 @@ def _free_of_machine() -> int | None:
         return int(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
+
+
+def _free_of_process() -> int | None:
+    """Return what remains of the limit on the address space of this process, as ``ulimit -v`` sets it."""
+    try:
+        resource = import_module("resource")  # Unix only
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int(_first_word("/proc/self/statm")) * resource.getpagesize()
+    except (ImportError, OSError, ValueError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(0, limit - used)
 
 
 def _free_of_group(folder: str = "/sys/fs/cgroup") -> int | None:

@@ -273,7 +273,7 @@ def _kernel_bound(estimator: Any, given: float | None) -> float:
     norms = [_norm(operator) for _, operator in terms]
     if given is not None:
         check_parameter("generalization_bound", "kernel_bound", given, Interval(0, math.inf))
-        known = [host(kernel.diag(estimator.X_fit_)) for kernel, _ in terms if not kernel.is_pairwise]
+        known = [host(kernel.diag(estimator.X_fit_)) for kernel, _ in terms if not kernel.tags.is_pairwise]
         largest = max((float(np.max(values, initial=0.0)) for values in known), default=0.0)
         if largest > given * (1 + _ROUND_OFF * eps(estimator.dual_coef_)):
             raise ValueError(
@@ -281,7 +281,7 @@ def _kernel_bound(estimator: Any, given: float | None) -> float:
                 f"with k(x, x) = {largest:.4g}."
             )
         return float(given) * sum(norms)
-    bound = float(sum(kernel.diag_bound * norm for (kernel, _), norm in zip(terms, norms, strict=True)))
+    bound = float(sum(kernel.tags.diag_bound * norm for (kernel, _), norm in zip(terms, norms, strict=True)))
     if not math.isfinite(bound):
         raise IncompatibleError(
             "The bound needs the largest value of k(x, x) over all inputs, and the kernel is not bounded. "

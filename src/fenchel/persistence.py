@@ -54,6 +54,7 @@ OLDEST_SKOPS = (0, 13)  # first release without known vulnerabilities; same boun
 
 _HEADER = "fenchel.json"
 _HEADER_SIZE = 2**16  # maximum number of bytes of a description that are read
+_DIGITS = 9  # maximum number of digits of each part of a version
 _END = 2**10  # bytes at the end of an archive, which are read more than once
 _MAGIC = b"PK\x03\x04"
 _ROOMS = (
@@ -227,13 +228,37 @@ def describe(path: str | PathLike[str]) -> dict[str, object]:
     description : dict
         ``format``, ``estimator``, ``fenchel``, ``scikit-learn``, ``numpy`` and ``python``. Nothing else in the file is
         decompressed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor, save
+    >>> from fenchel.persistence import describe
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(OperatorKernelRegressor().fit(np.eye(3), np.ones(3)), Path(folder) / "model.fenchel")
+    ...     describe(Path(folder) / "model.fenchel")["estimator"]
+    'OperatorKernelRegressor'
     """
     with _opened(path) as stream:
         return _header(path, stream)
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the libraries that a model depends on, by name."""
+    """Return the versions of the libraries that a model depends on, by name.
+
+    Returns
+    -------
+    versions : dict
+        Version of each library by name.
+
+    Examples
+    --------
+    >>> from fenchel.persistence import versions
+    >>> "numpy" in versions()
+    True
+    """
     return {
         "fenchel": fenchel.__version__,
         "scikit-learn": sklearn.__version__,
@@ -327,6 +352,8 @@ def _foreign(path: str | PathLike[str]) -> ModelFileError:
 def _check_versions(path: str | PathLike[str], header: dict[str, object]) -> None:
     """Raise if the file was written by a newer release; warn if by an older one."""
     theirs, ours = str(header["fenchel"]), fenchel.__version__
+    if not _release(theirs):
+        raise _damaged(path, f"its release is {theirs!r}, which is no version")
     is_newer = _release(theirs) > _release(ours)
     if header["format"] != FORMAT or is_newer:
         advice = f"Upgrade fenchel to {theirs}" if is_newer else f"Load it with fenchel {theirs}"
@@ -343,10 +370,10 @@ def _check_versions(path: str | PathLike[str], header: dict[str, object]) -> Non
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Return the leading numbers of a version."""
+    """Return the leading numbers of a version; longer ones than any release has are not numbers."""
     numbers: list[int] = []
     for part in version.split("."):
-        if not part.isdigit():
+        if not part.isdecimal() or len(part) > _DIGITS:
             break
         numbers.append(int(part))
     return tuple(numbers)

@@ -95,9 +95,9 @@ class TestKernels:
     @pytest.mark.parametrize("kernel", SCALAR_KERNELS, ids=repr)
     def test_scalar(self, xp, kernel, dtype):
         X = np.abs(arrays(dtype)[0])
-        if kernel.is_pairwise:
+        if kernel.tags.is_pairwise:
             X = X @ X.T
-        Z = X if kernel.is_pairwise else X[:4] + 0.5
+        Z = X if kernel.tags.is_pairwise else X[:4] + 0.5
         given, other = native(xp, X), native(xp, Z)
         resolved = kernel.resolve(given)
         check(xp, resolved(given), kernel.resolve(X)(X), dtype)

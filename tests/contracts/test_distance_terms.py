@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Standardized
-from fenchel.kernels.distance_terms import distance_terms
-from fenchel.kernels.fused import fused_product
+from fenchel.kernels.fused import distance_terms
+from fenchel.operators.products import fused_product
 
 KERNELS = [
     Gaussian(0.3),

@@ -35,6 +35,7 @@ from fenchel.kernels import (
     _values,
     functional,
 )
+from fenchel.kernels.derivatives import slope, weighted_gradient
 from fenchel.quadrature import trapezoid_weights
 
 NORMS = [FunctionalGaussian, FunctionalLaplacian]
@@ -601,9 +602,9 @@ def test_part_is_a_component():
     kernel = Part(Gaussian(0.5), slice(0, 3))
     assert clone(kernel).set_params(kernel__gamma=2.0).kernel.gamma == 2.0
     assert kernel.kernel.gamma == 0.5
-    assert kernel.is_trusted
-    assert not Part(Wrapped("rbf"), [0]).is_trusted
-    assert not kernel.is_pairwise
+    assert kernel.tags.is_trusted
+    assert not Part(Wrapped("rbf"), [0]).tags.is_trusted
+    assert not kernel.tags.is_pairwise
     with pytest.raises(ValueError, match="'gamma' parameter of Gaussian"):
         Part(Gaussian(-1.0), [0]).validate()
     with pytest.raises(ValueError, match=r"X must be 2-dimensional for Part\. Got an array of shape \(8, 6, 2\)"):
@@ -640,7 +641,7 @@ def test_slope_is_the_finite_difference(kernel):
     ahead, behind = kernel(X + step, Z), kernel(X - step, Z)
     further, before = kernel(X + 2 * step, Z), kernel(X - 2 * step, Z)
     expected = (8 * (ahead - behind) - (further - before)) / (12 * step)  # fourth order
-    assert_allclose(kernel.slope(X, Z), expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(slope(kernel, X, Z), expected, rtol=1e-9, atol=1e-9)
 
 
 @every_dtype
@@ -648,11 +649,11 @@ def test_slope_is_the_finite_difference(kernel):
 def test_slope_in_other_libraries_and_dtypes(kernel, dtype, xp):
     X, Z = line(9, dtype=dtype), line(6, seed=1, dtype=dtype)
     x, z = xp.asarray(X), xp.asarray(Z)
-    slopes = kernel.slope(x, z)
+    slopes = slope(kernel, x, z)
     assert type(slopes) is type(x)
     assert slopes.dtype == x.dtype
     assert slopes.shape == (9, 6)
-    expected = kernel.slope(X.astype(np.float64), Z.astype(np.float64))
+    expected = slope(kernel, X.astype(np.float64), Z.astype(np.float64))
     assert_allclose(host(slopes), expected, rtol=0, atol=64 * np.finfo(dtype).eps * np.max(np.abs(expected)))
     assert_array_equal(host(x), X)
     assert_array_equal(host(z), Z)
@@ -660,19 +661,19 @@ def test_slope_in_other_libraries_and_dtypes(kernel, dtype, xp):
 
 def test_slopes_by_hand():
     X, Z = np.array([[1.0], [2.0]]), np.array([[3.0], [2.0]])
-    assert_array_equal(Linear().slope(X, Z), [[3, 2], [3, 2]])
+    assert_array_equal(slope(Linear(), X, Z), [[3, 2], [3, 2]])
     # d/dx (x z / 2 + 1)^2 = z (x z / 2 + 1)
-    assert_allclose(Polynomial(2, 0.5, 1.0).slope(X, Z), [[7.5, 4], [12, 6]], rtol=1e-15)
+    assert_allclose(slope(Polynomial(2, 0.5, 1.0), X, Z), [[7.5, 4], [12, 6]], rtol=1e-15)
     e = math.exp
-    assert_allclose(Gaussian(0.5).slope(X, Z), [[2 * e(-2), e(-0.5)], [e(-0.5), 0]], rtol=1e-15)
+    assert_allclose(slope(Gaussian(0.5), X, Z), [[2 * e(-2), e(-0.5)], [e(-0.5), 0]], rtol=1e-15)
     # (1 + a r) exp(-a r), a = sqrt(3) / 2, has the derivative -a^2 r exp(-a r)
     a = math.sqrt(3) / 2
     expected = [[2 * a**2 * e(-2 * a), a**2 * e(-a)], [a**2 * e(-a), 0]]
-    assert_allclose(Matern(2.0, 1.5).slope(X, Z), expected, rtol=1e-14)
+    assert_allclose(slope(Matern(2.0, 1.5), X, Z), expected, rtol=1e-14)
     # (1 + a r + a^2 r^2 / 3) exp(-a r), a = sqrt(5), has the derivative -a^2 r (1 + a r) exp(-a r) / 3
     a = math.sqrt(5)
     at = {r: a**2 * r * (1 + a * r) * e(-a * r) / 3 for r in (1.0, 2.0)}
-    assert_allclose(Matern(1.0, 2.5).slope(X, Z), [[at[2.0], at[1.0]], [at[1.0], 0]], rtol=1e-14)
+    assert_allclose(slope(Matern(1.0, 2.5), X, Z), [[at[2.0], at[1.0]], [at[1.0], 0]], rtol=1e-14)
 
 
 @pytest.mark.parametrize("nu", [1.0001, 1.3, 1.5, 2.0, 2.5, 3.5, 6.2])
@@ -680,15 +681,15 @@ def test_matern_slope_by_bessel_functions(nu):
     r = np.array([1e-6, 1e-3, 0.1, 0.7, 2.0, 9.0])
     s = math.sqrt(2 * nu) / 1.3
     expected = -s * 2 ** (1 - nu) / gamma_function(nu) * (s * r) ** nu * kv(nu - 1, s * r)
-    slopes = Matern(1.3, nu).slope(r[:, None], np.zeros((1, 1)))[:, 0]
+    slopes = slope(Matern(1.3, nu), r[:, None], np.zeros((1, 1)))[:, 0]
     assert_allclose(slopes, expected, rtol=1e-11)
-    assert_allclose(Matern(1.3, nu).slope(-r[:, None], np.zeros((1, 1)))[:, 0], -slopes, rtol=1e-14)
+    assert_allclose(slope(Matern(1.3, nu), -r[:, None], np.zeros((1, 1)))[:, 0], -slopes, rtol=1e-14)
 
 
 @pytest.mark.parametrize("nu", [1.1, 1.5, 2.5, 4.0, 150.0, math.inf])
 def test_matern_slope_at_zero_and_far(nu):
     X = np.array([0.0, 1e-300, 1e3, 1e9])[:, None]
-    slopes = Matern(1.0, nu).slope(X, np.zeros((1, 1)))[:, 0]
+    slopes = slope(Matern(1.0, nu), X, np.zeros((1, 1)))[:, 0]
     assert slopes[0] == 0
     assert np.all(np.abs(slopes) < 1e-15)
 
@@ -696,8 +697,8 @@ def test_matern_slope_at_zero_and_far(nu):
 def test_matern_slope_is_continuous_in_the_smoothness():
     X, Z = line(9), line(6, seed=1)
     for nu in (1.5, 2.5, 3.5, 101.0):
-        assert_allclose(Matern(1.3, nu).slope(X, Z), Matern(1.3, nu + 1e-9).slope(X, Z), atol=1e-8)
-    assert_allclose(Matern(1.3, 1e9).slope(X, Z), Matern(1.3, math.inf).slope(X, Z), atol=1e-8)
+        assert_allclose(slope(Matern(1.3, nu), X, Z), slope(Matern(1.3, nu + 1e-9), X, Z), atol=1e-8)
+    assert_allclose(slope(Matern(1.3, 1e9), X, Z), slope(Matern(1.3, math.inf), X, Z), atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -723,20 +724,20 @@ def test_kernels_without_a_slope_say_so(kernel):
         IncompatibleError,
         match=r"is not smooth, or has no derivative implemented\. Use Gaussian\(\), or Matern with nu=1\.5",
     ):
-        kernel.slope(X, X)
+        slope(kernel, X, X)
 
 
 def test_slope_wants_points_of_the_line():
     X = curves(5, 2)
     with pytest.raises(ValueError, match=r"X must have one column for a derivative\. Got shape \(5, 2\)"):
-        Gaussian(0.5).slope(X, X)
+        slope(Gaussian(0.5), X, X)
     with pytest.raises(ValueError, match=r"Z must have 1 columns, as X has\. Got shape \(5, 2\)"):
-        Gaussian(0.5).slope(X[:, :1], X)
+        slope(Gaussian(0.5), X[:, :1], X)
     with pytest.raises(ValueError, match=r"call kernel\.resolve\(X_train\) first"):
-        Gaussian("median").slope(X[:, :1], X[:, :1])
+        slope(Gaussian("median"), X[:, :1], X[:, :1])
     with pytest.raises(ValueError, match="'gamma' parameter of Gaussian"):
-        Gaussian(-1.0).slope(X[:, :1], X[:, :1])
-    assert Gaussian(0.5).slope(X[:, :1].astype(np.float32), X[:3, :1]).dtype == np.float64
+        slope(Gaussian(-1.0), X[:, :1], X[:, :1])
+    assert slope(Gaussian(0.5), X[:, :1].astype(np.float32), X[:3, :1]).dtype == np.float64
 
 
 # Gradients in vectors
@@ -746,7 +747,7 @@ def test_slope_wants_points_of_the_line():
 def test_weighted_gradient_is_the_finite_difference(kernel):
     random = np.random.default_rng(0)
     X, Z, weights, step = random.uniform(-1, 1, (7, 3)), random.uniform(-1, 1, (5, 3)), random.normal(size=(7, 5)), 1e-4
-    found = kernel.weighted_gradient(X, Z, weights)
+    found = weighted_gradient(kernel, X, Z, weights)
     assert found.shape == (7, 3)
     for k in range(3):
         move = step * np.eye(3)[k]
@@ -758,8 +759,8 @@ def test_weighted_gradient_is_the_finite_difference(kernel):
 @every_smooth
 def test_weighted_gradient_on_the_line_is_the_slope(kernel):
     X, Z, weights = line(9), line(6, seed=1), np.random.default_rng(2).normal(size=(9, 6))
-    expected = np.sum(weights * kernel.slope(X, Z), axis=1, keepdims=True)
-    assert_allclose(kernel.weighted_gradient(X, Z, weights), expected, rtol=1e-12, atol=1e-13)
+    expected = np.sum(weights * slope(kernel, X, Z), axis=1, keepdims=True)
+    assert_allclose(weighted_gradient(kernel, X, Z, weights), expected, rtol=1e-12, atol=1e-13)
 
 
 @every_dtype
@@ -767,9 +768,9 @@ def test_weighted_gradient_on_the_line_is_the_slope(kernel):
 def test_weighted_gradient_in_other_libraries_and_dtypes(kernel, dtype, xp):
     random = np.random.default_rng(0)
     X, Z, weights = (random.uniform(-1, 1, shape).astype(dtype) for shape in ((7, 3), (5, 3), (7, 5)))
-    found = kernel.weighted_gradient(*(xp.asarray(array) for array in (X, Z, weights)))
+    found = weighted_gradient(kernel, *(xp.asarray(array) for array in (X, Z, weights)))
     assert type(found) is type(xp.asarray(X)) and found.dtype == xp.asarray(X).dtype
-    expected = kernel.weighted_gradient(*(array.astype(np.float64) for array in (X, Z, weights)))
+    expected = weighted_gradient(kernel, *(array.astype(np.float64) for array in (X, Z, weights)))
     assert_allclose(host(found), expected, rtol=0, atol=256 * np.finfo(dtype).eps * np.max(np.abs(expected)))
 
 
@@ -777,12 +778,12 @@ def test_kernels_without_a_gradient_say_so():
     X = np.abs(curves(5, 2))
     for kernel in (Laplacian(), Tanimoto(), Matern(1.0, 0.5), Gaussian() + Laplacian(), Precomputed(), Wrapped("rbf")):
         with pytest.raises(IncompatibleError, match="is not smooth, or has no derivative implemented"):
-            kernel.weighted_gradient(X, X, np.ones((5, 5)))
+            weighted_gradient(kernel, X, X, np.ones((5, 5)))
 
 
 def test_functions_take_objects():
-    assert Wrapped(lambda X, Z: np.ones((len(X), len(Z)))).takes_objects
-    assert not any(kernel.takes_objects for kernel in (Gaussian(), Wrapped("rbf"), Linear() + Gaussian()))
+    assert Wrapped(lambda X, Z: np.ones((len(X), len(Z)))).tags.takes_objects
+    assert not any(kernel.tags.takes_objects for kernel in (Gaussian(), Wrapped("rbf"), Linear() + Gaussian()))
 
 
 @pytest.mark.parametrize("cls", [FunctionalGaussian, FunctionalLaplacian, IntegralGaussian, IntegralLaplacian])

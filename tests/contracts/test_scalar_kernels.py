@@ -40,7 +40,7 @@ CLASSES = [
     if isinstance(value, type) and issubclass(value, ScalarKernel) and not inspect.isabstract(value)
 ]
 KERNELS = [kernel for cls in CLASSES for kernel in cls.examples()]
-ON_POINTS = [kernel for kernel in KERNELS if not kernel.is_pairwise]
+ON_POINTS = [kernel for kernel in KERNELS if not kernel.tags.is_pairwise]
 
 
 def label(value):
@@ -62,7 +62,7 @@ def sample(n=12, d=4, seed=0, dtype=np.float64):
 
 def inputs(kernel, n=12, dtype=np.float64):
     X = sample(n, dtype=dtype)
-    return X @ X.T if kernel.is_pairwise else X
+    return X @ X.T if kernel.tags.is_pairwise else X
 
 
 def tolerance(values, factor=64):
@@ -102,7 +102,7 @@ def test_booleans_and_integers_become_float64(kernel):
 def test_other_array_libraries_agree(kernel, dtype, library):
     xp = pytest.importorskip(library)
     X = inputs(kernel, dtype=dtype)
-    Z = X if kernel.is_pairwise else sample(5, seed=1, dtype=dtype)
+    Z = X if kernel.tags.is_pairwise else sample(5, seed=1, dtype=dtype)
     x, z = xp.asarray(X), xp.asarray(Z)
     if isinstance(kernel, Wrapped):
         with pytest.raises(TypeError, match="X must be a NumPy array"):
@@ -423,11 +423,11 @@ def test_precomputed_is_the_matrix_itself():
 
 
 def test_pairwise_kernels_say_so():
-    assert Precomputed().is_pairwise
-    assert (Precomputed() + Linear()).is_pairwise
-    assert (Linear() * Precomputed()).is_pairwise
-    assert (2.0 * Precomputed()).is_pairwise
-    assert not (Gaussian() + Linear()).is_pairwise
+    assert Precomputed().tags.is_pairwise
+    assert (Precomputed() + Linear()).tags.is_pairwise
+    assert (Linear() * Precomputed()).tags.is_pairwise
+    assert (2.0 * Precomputed()).tags.is_pairwise
+    assert not (Gaussian() + Linear()).tags.is_pairwise
     K = np.asarray([[2.0, 1.0], [1.0, 3.0]])
     assert_array_equal((2.0 * Precomputed() + Precomputed())(K), 3 * K)
     assert_array_equal(K, [[2, 1], [1, 3]])
@@ -509,7 +509,7 @@ def test_as_scalar_kernel(value, cls):
     kernel = as_scalar_kernel(value)
     assert type(kernel) is cls
     assert as_scalar_kernel(kernel) is kernel
-    assert kernel(sample(4)).shape == (4, 4) if not kernel.is_pairwise else True
+    assert kernel(sample(4)).shape == (4, 4) if not kernel.tags.is_pairwise else True
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from fenchel import (
 from fenchel.approximations import Nystrom, PSparsified, RandomFeatures
 from fenchel.estimators import kernel_choice, memory
 from fenchel.exceptions import IncompatibleError, NotFeasibleError, SlowFitWarning
-from fenchel.kernels import Aligned, Diagonal, Gaussian, Laplacian, Linear, Polynomial, ScalarKernel
+from fenchel.kernels import Aligned, Diagonal, Gaussian, KernelTags, Laplacian, Linear, Polynomial, ScalarKernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.operators import thin
 from fenchel.solvers.costs import Cost
@@ -233,8 +233,8 @@ class Landmarks(ScalarKernel):
         return Landmarks(self.kernel.resolve(X, weights), self.count, X[: self.count])
 
     @property
-    def has_features(self):
-        return True
+    def tags(self):
+        return KernelTags(has_features=True)
 
     def features(self, X):
         if self.points is None:

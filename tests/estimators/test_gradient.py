@@ -89,7 +89,7 @@ def test_vectors_in_their_own_units(kernel):
 def test_every_kernel_has_its_gradient_or_says_that_it_has_none(kernel):
     X, Y, _ = sample()
     X, Z, units = X / [1.0, 10.0, 0.1], sample(4, seed=1)[0] / [1.0, 10.0, 0.1], np.ones(3)
-    if kernel.is_pairwise:
+    if kernel.tags.is_pairwise:
         X, Z = X @ X.T, Z @ X.T
     model = OperatorKernelRegressor(kernel, lam=1e-2).fit(X, Y)
     try:

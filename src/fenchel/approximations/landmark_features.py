@@ -3,8 +3,9 @@
 import math
 
 from fenchel._array import Array, as_index, as_like, device, eps, namespace
-from fenchel.kernels import ScalarKernel
+from fenchel.kernels import KernelTags, ScalarKernel
 from fenchel.kernels._values import row_blocks
+from fenchel.kernels.derivatives import feature_gradient, weighted_gradient
 
 __all__ = ["LandmarkFeatures", "inverse_root", "kernel_product", "rows_of"]
 
@@ -31,18 +32,13 @@ class LandmarkFeatures(ScalarKernel):
         return cls(kernel, points, sketch @ inverse_root((gram + gram.T) / 2))
 
     @property
-    def has_features(self) -> bool:
-        """Return True."""
-        return True
+    def tags(self) -> KernelTags:
+        """The features are known."""
+        return KernelTags(has_features=True)
 
     def features(self, X: Array) -> Array:
         """Return the features, (n, D), computed in blocks of rows."""
         return kernel_product(self.kernel, X, as_like(self.points, X), self.transform)
-
-    def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
-        weights = as_like(self.transform, X) @ as_like(coef, X)
-        return self.kernel.weighted_gradient(X, as_like(self.points, X), weights.T[:, None, :])
 
     def turned(self, turn: Array) -> "LandmarkFeatures":
         """Return the kernel with its features rotated by the columns of an orthogonal matrix (D, r)."""
@@ -57,6 +53,12 @@ class LandmarkFeatures(ScalarKernel):
         """Return the squared norms of the features."""
         features = self.features(X)
         return namespace(features).sum(features**2, axis=1)
+
+
+@feature_gradient.register
+def _(kernel: LandmarkFeatures, X: Array, coef: Array, almost_everywhere: bool = False) -> Array:
+    weights = as_like(kernel.transform, X) @ as_like(coef, X)
+    return weighted_gradient(kernel.kernel, X, as_like(kernel.points, X), weights.T[:, None, :], almost_everywhere)
 
 
 def kernel_product(kernel: ScalarKernel, X: Array, points: Array, matrix: Array) -> Array:

@@ -1,16 +1,35 @@
 """Random Fourier features of translation-invariant kernels."""
 
 import math
-from typing import ClassVar, Self
+from collections.abc import Callable
+from functools import singledispatch
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_array
 from fenchel.approximations.approximation import LAM, Approximation
-from fenchel.kernels import ScalarKernel
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import (
+    Filtered,
+    Gaussian,
+    KernelTags,
+    Laplacian,
+    Matern,
+    MultipleKernel,
+    ScalarKernel,
+    Scaled,
+    Sum,
+)
+from fenchel.kernels._values import inverse_width
+from fenchel.kernels.derivatives import feature_gradient
+from fenchel.kernels.images import OfImages
+from fenchel.kernels.tags import former, former_method
 
 __all__ = ["RandomFeatures"]
+
+Change = Callable[[ScalarKernel, Array], ScalarKernel]
 
 
 class RandomFeatures(Approximation):
@@ -76,17 +95,17 @@ class RandomFeatures(Approximation):
             parts.append(part)
             return part
 
-        kernel.mapped(collect, X)
-        n_random = sum(not part.has_features for part in parts)
+        mapped(kernel, collect, X)
+        n_random = sum(not part.tags.has_features for part in parts)
         count = max(1, int(self.n_components) // (2 * max(1, n_random)))
 
         def features(part: ScalarKernel, points: Array) -> ScalarKernel:
-            if part.has_features:
+            if part.tags.has_features:
                 return part
             normals = _normals((count, points.shape[1]), self.orthogonal, rng)
-            return FourierFeatures(part.spectral_frequencies(normals, rng))
+            return FourierFeatures(spectral_frequencies(part, normals, rng))
 
-        return kernel.mapped(features, X)
+        return mapped(kernel, features, X)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -101,9 +120,9 @@ class FourierFeatures(ScalarKernel):
         self.frequencies = frequencies
 
     @property
-    def has_features(self) -> bool:
-        """Return True."""
-        return True
+    def tags(self) -> KernelTags:
+        """The features are known, with norm one."""
+        return KernelTags(has_features=True)
 
     def features(self, X: Array) -> Array:
         """Return cosines and sines, (n, D)."""
@@ -111,13 +130,6 @@ class FourierFeatures(ScalarKernel):
         phases = X @ as_like(self.frequencies.T, X)
         xp = namespace(phases)
         return xp.concat([xp.cos(phases), xp.sin(phases)], axis=1) / math.sqrt(len(self.frequencies))
-
-    def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
-        frequencies, count = as_like(self.frequencies, X), len(self.frequencies)
-        phases, coef = X @ frequencies.T, as_like(coef, X).T[:, None, :] / math.sqrt(count)
-        xp = namespace(phases)
-        return (coef[:, :, count:] * xp.cos(phases) - coef[:, :, :count] * xp.sin(phases)) @ frequencies
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the inner products of the features."""
@@ -128,6 +140,83 @@ class FourierFeatures(ScalarKernel):
         """Return the squared norms of the features, which are one."""
         features = self.features(X)
         return namespace(features).sum(features**2, axis=1)
+
+
+@feature_gradient.register
+def _(kernel: FourierFeatures, X: Array, coef: Array, almost_everywhere: bool = False) -> Array:
+    frequencies, count = as_like(kernel.frequencies, X), len(kernel.frequencies)
+    phases, coef = X @ frequencies.T, as_like(coef, X).T[:, None, :] / math.sqrt(count)
+    xp = namespace(phases)
+    return (coef[:, :, count:] * xp.cos(phases) - coef[:, :, :count] * xp.sin(phases)) @ frequencies
+
+
+@singledispatch
+def mapped(kernel: ScalarKernel, change: Change, X: Array) -> ScalarKernel:
+    """Return the kernel with ``change`` applied to its additive parts; it gets each part and the inputs it sees."""
+    method = former_method(kernel, "mapped")
+    return change(kernel, X) if method is None else cast("ScalarKernel", method(change, X))
+
+
+@mapped.register
+def _(kernel: Sum, change: Change, X: Array) -> ScalarKernel:
+    return kernel.ready(left=mapped(kernel.left, change, X), right=mapped(kernel.right, change, X))
+
+
+@mapped.register
+def _(kernel: Scaled, change: Change, X: Array) -> ScalarKernel:
+    return kernel.ready(kernel=mapped(kernel.kernel, change, X))
+
+
+@mapped.register
+def _(kernel: OfImages, change: Change, X: Array) -> ScalarKernel:
+    if isinstance(kernel, Filtered):  # its features are not known
+        return change(kernel, X)
+    known = kernel.known(X)
+    return known.ready(kernel=mapped(known.kernel, change, known.image(X)))
+
+
+@mapped.register
+def _(kernel: MultipleKernel, change: Change, X: Array) -> ScalarKernel:
+    known = kernel.known(X)
+    seen = zip(known.names, known.parts(), known.seen(X, "X"), strict=True)
+    return known.ready(groups=[(name, mapped(part.kernel, change, x), part.columns) for name, part, (x, _) in seen])
+
+
+@former
+@singledispatch
+def spectral_frequencies(kernel: ScalarKernel, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    r"""Map standard normal rows to frequencies (m, d) distributed as the spectral density of the kernel.
+
+    The characteristic function of each frequency is k(x, 0). The rows of ``normals`` (m, d) are standard normal
+    and may be dependent; ``rng`` supplies any further random numbers.
+    """
+    method = former_method(kernel, "spectral_frequencies")
+    if method is None:
+        raise IncompatibleError(
+            f"{kernel!r} has no spectral density to draw random features from. Use Gaussian, Laplacian or Matern, or "
+            "approximation=Nystrom(500)."
+        )
+    return np.asarray(method(normals, rng))
+
+
+@spectral_frequencies.register
+def _(kernel: Gaussian, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return normal frequencies of variance 2 gamma."""
+    return math.sqrt(2 * inverse_width(kernel.gamma, normals)) * normals
+
+
+@spectral_frequencies.register
+def _(kernel: Laplacian, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return Cauchy frequencies of scale gamma, independent across columns: ratios of two normals."""
+    return inverse_width(kernel.gamma, normals) * normals / np.abs(rng.standard_normal(normals.shape))
+
+
+@spectral_frequencies.register
+def _(kernel: Matern, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    r"""Return frequencies from Student's t with :math:`2 \nu` degrees of freedom and scale :math:`1 / \ell`."""
+    nu = float(kernel.nu)
+    mixing = 1.0 if nu == math.inf else rng.chisquare(2 * nu, (len(normals), 1)) / (2 * nu)
+    return normals / np.sqrt(mixing) / float(kernel.length_scale)
 
 
 def _normals(shape: tuple[int, int], orthogonal: bool, rng: np.random.Generator) -> np.ndarray:

@@ -12,7 +12,7 @@ __all__ = ["outliers_command"]
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--fdr", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.1, show_default=True,
-              help="False discovery rate of the rows that are flagged.")  # fmt: skip
+              help="False discovery rate of the rows that are flagged; in small samples it does not hold.")  # fmt: skip
 @click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True, help="Number of rows to print.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write all rows to this .csv file."

@@ -11,7 +11,7 @@ import numpy as np
 from fenchel import losses
 from fenchel._component import from_name, parts_of
 from fenchel.cli.groups import ParamType, click, shell_completion
-from fenchel.kernels import as_scalar_kernel, functional, scalar
+from fenchel.kernels import as_scalar_kernel, fingerprints, functional, scalar
 
 __all__ = ["GridType", "PartType", "grid_type", "kernel_type", "loss_type"]
 
@@ -109,5 +109,5 @@ def _value(text: str) -> Any:
 
 
 loss_type = PartType("loss", (losses,), lambda name: from_name(name, losses, "loss"))
-kernel_type = PartType("kernel", (scalar, functional), as_scalar_kernel)
+kernel_type = PartType("kernel", (scalar, fingerprints, functional), as_scalar_kernel)
 grid_type = GridType()

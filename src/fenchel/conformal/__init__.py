@@ -1,4 +1,4 @@
-"""Conformal prediction: bands and sets with guaranteed coverage, around any predictor."""
+"""Conformal prediction: bands and sets around any predictor, with a coverage that holds for exchangeable samples."""
 
 from fenchel.conformal.band import PredictionBand
 from fenchel.conformal.candidates import ConformalPredictor, PredictionSet

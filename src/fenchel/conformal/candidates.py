@@ -58,7 +58,7 @@ class PredictionSet:
 
 
 class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
-    r"""Conformal prediction sets of structured outputs or classes, with guaranteed coverage.
+    r"""Conformal prediction sets of structured outputs or classes, with the coverage of exchangeable samples.
 
     Each candidate c has a score :math:`S(x, c)`: its squared distance to the prediction in the output space, by default
     minus the distance of the nearest candidate. With q the :math:`\lceil (m + 1) \gamma \rceil`-th smallest score of

@@ -39,7 +39,7 @@ __all__ = ["ConformalRegressor"]
 
 
 class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Conformal prediction bands with guaranteed coverage, around any regressor.
+    r"""Conformal prediction bands around any regressor, whose coverage is guaranteed for exchangeable samples.
 
     The regressor is fitted on one part of the sample. On the other, the calibration part, each output has the score
 
@@ -47,7 +47,8 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
 
     and the band is :math:`\hat y(t) \pm q \, s(x, t)`, where :math:`q` is the :math:`\lceil (m + 1) c \rceil`-th
     smallest of the m scores for a coverage c. It contains a new output *at all points at once* with at least that
-    probability, for any distribution, if the samples are exchangeable.
+    probability, for any distribution, if the samples are exchangeable. For ``"cv+"`` and ``"jackknife+"`` the
+    guarantee is 2c - 1.
 
     Parameters
     ----------
@@ -75,7 +76,9 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
         extent of the ellipsoid along each output, and ``contains`` tests the ellipsoid itself.
     contamination : float, default=0.0
         Share of the samples that may be grossly wrong. The largest scores, up to this share, are attributed to wrong
-        samples, and the band covers *correct* outputs with the required probability.
+        samples, and the band covers *correct* outputs with the required probability. State no larger share than you
+        believe: if no sample is wrong, coverage falls to about ``(1 - contamination) * coverage``, for 0.2 from 0.9 to
+        0.72.
     calibration_size : float, default=0.25
         Share of the sample that is set aside for calibration. The number of samples m is rounded up, by at most a half,
         to make ``(m + 1) * coverage`` an integer: with any other number a band is wider than necessary.

@@ -236,7 +236,10 @@ def _floats(values: Array, what: str, requirement: str) -> Array:
             raise ValueError(f"{what} must be {requirement}. Got a sequence whose parts differ in shape.") from None
     xp = namespace(values)
     if values.dtype == object and all(isinstance(value, Real) for value in values.flat):
-        values = values.astype(np.float64)  # numbers stored as objects, as in some tables
+        try:
+            values = values.astype(np.float64)  # numbers stored as objects, as in some tables
+        except OverflowError as error:
+            raise ValueError(f"{what} must be {requirement}, below 1.8e308: {error}.") from error
     if values.dtype in (xp.float32, xp.float64):
         return values
     if not xp.isdtype(values.dtype, ("bool", "integral", "real floating")):

@@ -224,6 +224,8 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """
         settings = DualSettings.of(self, self.loss)
         loss = settings.loss
+        if loss.is_relative:
+            raise ValueError(f"KernelAutoencoder needs a threshold as a number, such as Huber(0.5). Got {loss!r}.")
         sizes, hidden = self._checked()
         decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         kernel = as_scalar_kernel(self.kernel).validate()
@@ -231,7 +233,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
             X = as_objects(X)
         else:
             X, kernel = training_inputs(self, X, kernel, double=True)
-        if kernel.is_pairwise and X.shape[0] != X.shape[1]:
+        if kernel.tags.is_pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
         check_memory(48 * X.shape[0] ** 2, f"A fit of {X.shape[0]} samples", "Fit on a part of the sample")
         representation = KernelOutputs(kernel, center=self.center).fit(X)
@@ -364,7 +366,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         for size in sizes:
             check_parameter(name, "n_components", size, Interval(1, math.inf, "left", integer=True))
         hidden = as_scalar_kernel(self.hidden_kernel).validate()
-        if hidden.is_pairwise:
+        if hidden.tags.is_pairwise:
             raise ValueError("The 'hidden_kernel' parameter must be a kernel of vectors. Got a precomputed one.")
         return tuple(int(size) for size in sizes), hidden
 
@@ -412,13 +414,13 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         with suppress(TypeError, ValueError):  # fit raises the error, with its message
-            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).is_pairwise
+            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).tags.is_pairwise
         return tags
 
 
 def _are_objects(X: Array, kernel: ScalarKernel) -> bool:
     """Whether the data are objects other than numbers, which only a callable kernel accepts."""
-    return kernel.takes_objects and is_host(X) and not is_regular(X)
+    return kernel.tags.takes_objects and is_host(X) and not is_regular(X)
 
 
 def _double(X: Array) -> Array:

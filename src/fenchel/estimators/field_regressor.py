@@ -195,7 +195,10 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if is_host(X):
             options: dict[str, Any] = {"dtype": [np.float64, np.float32], "allow_nd": True, "ensure_all_finite": False}
             is_free = not reset and self.interpolation is not None  # any number of points is accepted
-            X = check_host_array(X, **options) if is_free else validate_data(self, X, reset=reset, **options)
+            try:
+                X = check_host_array(X, **options) if is_free else validate_data(self, X, reset=reset, **options)
+            except OverflowError as error:
+                raise ValueError(f"X must hold numbers below 1.8e308: {error}.") from error
         X = check_array(X, "X", ndim=(2, 3, 4))
         if reset:
             self.n_features_in_ = int(X.shape[1])

@@ -281,7 +281,7 @@ def _with_output_kernel(training_set: TrainingSet, task: Functions, spec: Spec) 
     operator = task.operator_on(codec.grid, codec.representation)
     if codec.representation.takes_basis_of_operator:
         return TrainingSet.learn(task, training_set.sample, spec)
-    return training_set.with_operator(operator, replace(codec, operator=operator))
+    return training_set.with_operator(operator, replace(codec, operator=operator.resolve(codec.grid)))
 
 
 def _warn_of_points(training_set: TrainingSet) -> None:

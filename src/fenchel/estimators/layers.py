@@ -8,6 +8,7 @@ from scipy.optimize import OptimizeResult, minimize
 
 from fenchel._array import Array, as_like, cholesky_solver, device, eps, host, namespace, row_norms
 from fenchel.kernels import ScalarKernel
+from fenchel.kernels.derivatives import weighted_gradient
 from fenchel.losses import Loss
 from fenchel.operators import Dense
 from fenchel.problem import DualProblem, arithmetic
@@ -64,7 +65,7 @@ class Layers:
             kernel, below, coef = self.kernels[k - 1], codes[k - 1], self.coefs[k]
             gradients.append(kernel(below) @ back + lam * codes[k])
             weights = (back + lam / 2 * coef) @ coef.T
-            back = kernel.weighted_gradient(below, below, weights + weights.T)
+            back = weighted_gradient(kernel, below, below, weights + weights.T)
         gradients.append(V.T @ back + lam * self.coefs[0])
         return tuple(reversed(gradients))
 
@@ -216,7 +217,7 @@ class Reduced:
         solution = self.solve(self.problem(kernel, codes[-1]))
         value = solution.certificate.primal + self.inner_lam * float(layers.penalty(codes))
         factor = -1 / (self.lam * self.V.shape[0] ** 2)  # each pair of codes occurs twice
-        of_codes = kernel.weighted_gradient(codes[-1], codes[-1], (solution.duals @ solution.duals.T) * factor)
+        of_codes = weighted_gradient(kernel, codes[-1], codes[-1], (solution.duals @ solution.duals.T) * factor)
         return value, layers.gradients(self.V, codes, of_codes, self.inner_lam)
 
 

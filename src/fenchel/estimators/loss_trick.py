@@ -420,7 +420,7 @@ def as_task_loss(value: object) -> TaskLoss:
 
 def _gram(kernel: ScalarKernel, outputs: Outputs) -> np.ndarray:
     """Return the Gram matrix of outputs."""
-    if kernel.is_pairwise:
+    if kernel.tags.is_pairwise:
         raise IncompatibleError("The output kernel of the loss trick needs the outputs, not their Gram matrix.")
     points = outputs[:, None] if outputs.ndim == 1 and outputs.dtype.kind in "biuf" else outputs
     try:

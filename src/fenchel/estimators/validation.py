@@ -19,7 +19,7 @@ from fenchel import approximations as approximation_room
 from fenchel import losses as loss_room
 from fenchel import solvers as solver_room
 from fenchel._array import Array, Outputs, as_like, host, is_host, namespace
-from fenchel._check import Interval, Options, check_array, check_finite, check_parameter, outputs_like
+from fenchel._check import Interval, Options, check_array, check_finite, check_parameter, outputs_like, shown
 from fenchel._component import from_name
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel._statistics import weight_unit
@@ -27,6 +27,7 @@ from fenchel.approximations import Approximation
 from fenchel.datasets.functional import input_curves, is_fdata
 from fenchel.exceptions import see
 from fenchel.kernels import OperatorKernel, ScalarKernel
+from fenchel.kernels.separable import takes_missing
 from fenchel.losses import Loss
 from fenchel.solvers import Solver
 
@@ -148,10 +149,10 @@ def as_lams(lams: ArrayLike) -> list[float]:
     """Return the regularisation weights of a grid as positive floats."""
     try:
         grid = np.atleast_1d(np.asarray(lams, dtype=float))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         grid = np.empty((0, 0))
     if grid.ndim != 1:
-        raise ValueError(f"The 'lams' parameter must be a sequence of numbers. Got {lams!r}.")
+        raise ValueError(f"The 'lams' parameter must be a sequence of numbers. Got {shown(lams)}.")
     values = grid.tolist()
     if not values:
         raise ValueError("The 'lams' parameter must hold at least one number. Got none.")
@@ -178,6 +179,10 @@ def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
         if advised is None:
             raise
         raise ValueError(advised) from error
+    except OverflowError as error:
+        raise ValueError(
+            f"{' and '.join(('X', 'y')[: len(data)])} must hold numbers below 1.8e308: {error}."
+        ) from error
     X, *rest = checked if len(data) == 2 else (checked,)
     X = as_rows(X) if is_sparse(X) else X
     X = _finite(estimator, X, check_finite)
@@ -236,7 +241,7 @@ def _text_columns(name: str, part: Outputs) -> str:
 def _finite(estimator: Any, X: Array, check: Callable[[Array, str], Array]) -> Array:
     """Check that inputs are finite; NaN is allowed if the kernel accepts missing groups."""
     xp = namespace(X)
-    if not getattr(getattr(estimator, "kernel", None), "takes_missing", False):
+    if not takes_missing(getattr(estimator, "kernel", None)):
         return check(X, "X")
     if not xp.isdtype(X.dtype, "real floating") or not bool(xp.any(xp.isnan(X))):
         return check(X, "X")
@@ -248,7 +253,7 @@ def _as_floats(y: Outputs) -> np.ndarray:
     """Return outputs as floats; raise if they are not numbers."""
     try:
         return np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"y must hold numbers: {error}.") from error
 
 

@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 _BLOCK_BYTES = 2**26  # upper limit on the temporaries of blocked loops
 _CACHE_BYTES = 2**19  # a block of this size stays in cache between two passes
-_MEDIAN_ROWS = 1000
+_MEDIAN_ROWS = 1000  # rows for the median heuristic: half a million distances, four megabytes
 _LARGEST_PART = 256  # largest |exponent| part; the error of a difference is at most 256 eps
 _TILE = (8, 512)  # points and columns of one block when averaging over points
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options
 from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
-from fenchel.kernels.combined import as_scalar_kernel
 from fenchel.kernels.scalar import Gaussian
 from fenchel.kernels.separable import BoundTerms, gram_matrix
+from fenchel.kernels.wrapped import as_scalar_kernel
 from fenchel.operators import Anchored, Directional, Operator
 
 __all__ = ["Aligned"]
@@ -93,7 +93,7 @@ class Aligned(OperatorKernel):
         if self.anchored:
             if len(resolved) > 1:
                 raise ValueError("An anchored Aligned kernel takes a single scalar kernel. Got a list of several.")
-            if resolved[0].is_pairwise:
+            if resolved[0].tags.is_pairwise:
                 raise ValueError("An anchored Aligned kernel takes a kernel on points. Got a precomputed kernel.")
             return BoundAnchors(resolved[0], X, directions, self.pairs)
         if len(resolved) == 1:
@@ -121,7 +121,7 @@ class Aligned(OperatorKernel):
     def is_pairwise(self) -> bool:
         """Whether one of the scalar kernels takes Gram matrices."""
         kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
-        return any(as_scalar_kernel(kernel).is_pairwise for kernel in kernels)
+        return any(as_scalar_kernel(kernel).tags.is_pairwise for kernel in kernels)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -1,16 +1,14 @@
 """Base classes of kernels: scalar kernels, output operators and operator-valued kernels."""
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import copy
 from numbers import Real
-from typing import Any, ClassVar, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from fenchel._array import Array
 from fenchel._component import Component
-from fenchel.exceptions import IncompatibleError
+from fenchel.kernels.tags import KernelTags, former_attribute, former_flags
 
 __all__ = ["OperatorKernel", "OutputOperator", "ScalarKernel"]
 
@@ -24,7 +22,7 @@ class ScalarKernel(Component, ABC):
     _sum: ClassVar[type["ScalarKernel"]]  # set in combined.py, whose classes derive from this one
     _product: ClassVar[type["ScalarKernel"]]
     _scaled: ClassVar[type["ScalarKernel"]]
-    diag_bound: float = math.inf  # supremum of k(x, x) over all inputs
+    _is_checked = False  # whether these very parameters were checked
     __array_ufunc__ = None  # array * kernel raises instead of returning an array of kernels
 
     def __add__(self, other: object) -> "ScalarKernel":
@@ -52,83 +50,46 @@ class ScalarKernel(Component, ABC):
     def resolve(self, X: Array, weights: Array | None = None) -> "ScalarKernel":
         """Return the kernel with every data-dependent parameter replaced by its value on the sample.
 
-        ``weights`` (n,) are sample weights; ``None`` weighs all samples equally.
+        Parameters are checked here, once: the kernel that is returned only computes. ``weights`` (n,) are sample
+        weights; ``None`` weighs all samples equally.
         """
-        return self
+        self.check()
+        return self.ready()
 
     def named(self, names: Sequence[str]) -> "ScalarKernel":
         """Return the kernel with every column name replaced by its position in ``names``."""
         return self
 
-    @property
-    def has_features(self) -> bool:
-        """Whether ``features`` returns an array."""
-        return False
-
     def features(self, X: Array) -> Array | None:
         """Return a finite feature map (n, d) whose inner products are the kernel, or ``None`` if there is none."""
         return None
 
-    def mapped(self, change: Callable[["ScalarKernel", Array], "ScalarKernel"], X: Array) -> "ScalarKernel":
-        """Return the kernel with ``change`` applied to its additive parts; it gets each part and the inputs it sees."""
-        return change(self, X)
-
-    def spectral_frequencies(self, normals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        r"""Map standard normal rows to frequencies (m, d) distributed as the spectral density of the kernel.
-
-        The characteristic function of each frequency is k(x, 0). The rows of ``normals`` (m, d) are standard normal
-        and may be dependent; ``rng`` supplies any further random numbers.
-        """
-        raise IncompatibleError(
-            f"{self!r} has no spectral density to draw random features from. Use Gaussian, Laplacian or Matern, or "
-            "approximation=Nystrom(500)."
-        )
-
-    def product(self, X: Array, Z: Array | None, A: Array) -> Array | None:
-        """Return k(X, Z) A with the kernel in float32 by a fused GPU kernel, or ``None`` if there is none for it."""
-        from fenchel.kernels.fused import fused_product  # imports the kernels
-
-        return fused_product(self, X, Z, A)
-
-    def slope(self, X: Array, Z: Array) -> Array:
-        """Return the derivatives of k(x_i, z_j) with respect to x_i, shape (n, m), for inputs (n, 1) and (m, 1)."""
-        raise self._no_derivative()
-
-    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        r"""Return :math:`\sum_j w_{ij} \nabla_{x_i} k(x_i, z_j)`, shape (n, d), for vectors and weights (n, m).
-
-        Weights (p, n, m), or (p, 1, m) if they are the same for all points, give p such sums, (p, n, d).
-        """
-        raise self._no_derivative()
-
-    def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of ``features(X) @ coef``, shape (p, n, d), for vectors and coefficients (D, p)."""
-        raise self._no_derivative()
-
-    def _no_derivative(self) -> IncompatibleError:
-        return IncompatibleError(
-            f"{self!r} is not smooth, or has no derivative implemented. Use Gaussian(), or Matern with nu=1.5 or more."
-        )
-
     @property
-    def is_pairwise(self) -> bool:
-        """Whether inputs are Gram matrices rather than points."""
-        return False
+    def tags(self) -> KernelTags:
+        """Facts about the kernel that do not depend on the inputs."""
+        return former_flags(self)
 
-    @property
-    def takes_objects(self) -> bool:
-        """Whether inputs may be arbitrary objects, not only numeric arrays."""
-        return False
+    def check(self) -> None:
+        """Raise if a parameter is invalid; a kernel that ``ready`` returned is not checked again."""
+        if not self._is_checked:
+            self.validate()
 
-    @property
-    def takes_missing(self) -> bool:
-        """Whether inputs may contain NaN."""
-        return False
+    def ready(self, **values: object) -> Self:
+        """Return the kernel with these values of parameters, which are valid and need no check."""
+        if self._is_checked and not values:
+            return self
+        found = copy(self)
+        found.__dict__.update(values, _is_checked=True)
+        return found
 
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the kernel is positive semidefinite by construction; other kernels are checked on the sample."""
-        return True
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.pop("_is_checked", None)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            return former_attribute(self, name)
 
 
 class OutputSpace(Protocol):

@@ -1,8 +1,10 @@
 """Equivariant kernels: predictions shift, or are reflected, with their inputs."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import singledispatch
+from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,8 +15,9 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels._values import row_blocks
 from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.combined import Sum
-from fenchel.kernels.rational import RationalQuadratic
-from fenchel.kernels.scalar import Gaussian, Linear, Matern
+from fenchel.kernels.images import OfImages
+from fenchel.kernels.scalar import Gaussian, Linear, Matern, RationalQuadratic
+from fenchel.kernels.tags import KernelTags
 from fenchel.operators import Operator
 from fenchel.operators.cyclic import Cyclic, Mirrored, Turn
 
@@ -88,7 +91,7 @@ class Equivariant(OperatorKernel):
         """Return the kernel with its data-dependent parameters resolved; raise if it is not invariant."""
         self.validate()
         kernel = Matern(nu=2.5) if self.kernel is None else self.kernel
-        if not isinstance(kernel, ScalarKernel) or kernel.is_pairwise:
+        if not isinstance(kernel, ScalarKernel) or kernel.tags.is_pairwise:
             raise TypeError(f"The 'kernel' parameter of Equivariant must be a ScalarKernel on points. Got {kernel!r}.")
         p = representation.targets.shape[1]
         if X.ndim not in (2, 3) or X.shape[1] % p:
@@ -213,7 +216,7 @@ def correlations(X: Array, Z: Array, p: int) -> Array:
     return xp.fft.irfft(spectra, n=m)[:, :, :: m // p]
 
 
-class Filtered(ScalarKernel):
+class Filtered(OfImages):
     r"""Kernel on periodic signals with weighted frequencies.
 
     .. math:: k(x, z) = k_1(w * x, \; w * z) .
@@ -240,45 +243,26 @@ class Filtered(ScalarKernel):
         self.kernel = kernel
         self.decay = decay
 
-    def __call__(self, X: Array, Z: Array | None = None) -> Array:
-        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
-        self.validate()
-        return self.kernel(self._filtered(X), None if Z is None else self._filtered(Z))
-
-    def diag(self, X: Array) -> Array:
-        """Return k(x_i, x_i), shape (n,)."""
-        return self.kernel.diag(self._filtered(X))
-
     @property
-    def diag_bound(self) -> float:  # type: ignore[override]
-        """The least upper bound of k(x, x) over all inputs."""
-        return self.kernel.diag_bound
+    def tags(self) -> KernelTags:
+        """Those of the inner kernel; features are not filtered."""
+        return replace(super().tags, has_features=False)
 
-    def resolve(self, X: Array, weights: Array | None = None) -> "Filtered":
-        """Return the kernel with its data-dependent parameters set from the filtered sample."""
-        self.validate()
-        return Filtered(self.kernel.resolve(self._filtered(X), weights), self.decay)
-
-    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
-        inner = self.kernel.weighted_gradient(self._filtered(X), self._filtered(Z), weights)
-        xp = namespace(inner)
-        return xp.reshape(self._filtered(xp.reshape(inner, (-1, X.shape[1]))), inner.shape)  # the filter is symmetric
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the kernel is positive semidefinite by construction."""
-        return self.kernel.is_trusted
+    def pulled_back(self, gradient: Array, X: Array) -> Array:
+        """Return derivatives with respect to the signals: the filter is symmetric."""
+        xp = namespace(gradient)
+        return xp.reshape(self.image(xp.reshape(gradient, (-1, X.shape[1]))), gradient.shape)
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Return a kernel that emphasises slow variation and one that emphasises fast variation."""
         return [cls(Gaussian(0.5), 1.0), cls(Matern(nu=1.5), -0.5)]
 
-    def _filtered(self, X: Array) -> Array:
+    def image(self, X: Array, name: str = "X") -> Array:
+        """Return the filtered signals."""
         X = check_array(X, "X", ndim=(2, 3))
         xp, m = namespace(X), X.shape[1]
-        decay = np.asarray(host(self.decay) if hasattr(self.decay, "shape") else self.decay, dtype=float)
+        decay = np.asarray(self.decay if isinstance(self.decay, Real | Sequence) else host(self.decay), dtype=float)
         weights = decay if decay.ndim else (1.0 + np.arange(m // 2 + 1)) ** -decay
         if weights.shape != (m // 2 + 1,) or not np.all(np.isfinite(weights)):
             raise ValueError(
@@ -292,4 +276,4 @@ class Filtered(ScalarKernel):
 
 @shifted_values.register
 def _of_filtered_signals(kernel: Filtered, X: Array, Z: Array, p: int) -> Array:
-    return shifted_values(kernel.kernel, kernel._filtered(X), kernel._filtered(Z), p)
+    return shifted_values(kernel.kernel, kernel.image(X), kernel.image(Z), p)

@@ -30,6 +30,7 @@ from fenchel.kernels._values import (
 )
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Linear
+from fenchel.kernels.tags import KernelTags
 from fenchel.quadrature import trapezoid_weights
 
 __all__ = [
@@ -40,16 +41,16 @@ __all__ = [
     "IntegralLaplacian",
 ]
 
-_MEDIAN_POINTS = 1000
-_MEDIAN_VALUES = 2**22
+_MEDIAN_POINTS = 1000  # points of a curve that the median heuristic looks at
+_MEDIAN_VALUES = 2**22  # numbers whose median is taken: 32 MiB
 
 
-class _CurveCoordinates(ScalarKernel, ABC):
+class CurveKernel(ScalarKernel, ABC):
     """Kernel between curves on a common grid, (n, m), or (n, m, c) with c channels."""
 
     grid: ArrayLike | None
 
-    def _weights(self, X: Array) -> np.ndarray:
+    def weights(self, X: Array) -> np.ndarray:
         """Return the quadrature weights of the m points."""
         m = X.shape[1]
         weights = np.full(m, 1 / m) if self.grid is None else trapezoid_weights(self.grid)
@@ -60,9 +61,9 @@ class _CurveCoordinates(ScalarKernel, ABC):
             )
         return weights
 
-    def _coordinates(self, curves: Array) -> Array:
+    def coordinates(self, curves: Array) -> Array:
         """Return rows, (n, m c), whose Euclidean inner products and distances are those of the curves."""
-        roots = as_like(np.sqrt(self._weights(curves)), curves)
+        roots = as_like(np.sqrt(self.weights(curves)), curves)
         return namespace(curves).reshape(curves * roots[None, :, None], (curves.shape[0], -1))
 
     def _check_curves(self, curves: Array, name: str) -> Array:
@@ -82,7 +83,7 @@ class _CurveCoordinates(ScalarKernel, ABC):
             )
         return curves if curves.ndim == 3 else curves[:, :, None]
 
-    def _check_pair(self, X: Array, Z: Array | None) -> tuple[Array, Array | None]:
+    def pair(self, X: Array, Z: Array | None) -> tuple[Array, Array | None]:
         """Return checked curves and a second sample on the same number of points, in a common dtype."""
         X = self._check_curves(X, "X")
         if Z is None:
@@ -93,24 +94,13 @@ class _CurveCoordinates(ScalarKernel, ABC):
             raise ValueError(f"The curves of Z must have {expected}, like those of X. Got {came} instead.")
         return same_dtype(X, Z)
 
-    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in the values of x_i, for rows (n, m)."""
-        kernel = self._on_coordinates()
-        if kernel is None or X.ndim != 2:
-            raise self._no_derivative()
-        X, Z = self._check_pair(X, Z)
-        inner = kernel.weighted_gradient(self._coordinates(X), self._coordinates(Z), weights)
-        return inner * as_like(np.sqrt(self._weights(X)), inner)
-
-    def _on_coordinates(self) -> ScalarKernel | None:
+    def on_coordinates(self) -> ScalarKernel | None:
         """Return the kernel on coordinates, or ``None`` if it has no derivative."""
         return None
 
 
-class _CurveKernel(_CurveCoordinates, ABC):
+class _UnitKernel(CurveKernel, ABC):
     """Kernel between curves with k(x, x) = 1."""
-
-    diag_bound = 1.0
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=("median",))}
 
@@ -120,19 +110,24 @@ class _CurveKernel(_CurveCoordinates, ABC):
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
-        self.validate()
-        X, Z = self._check_pair(X, Z)
+        self.check()
+        X, Z = self.pair(X, Z)
         return self._values(X, Z, self._inverse_width(X, Z))
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
-        self.validate()
+        self.check()
         return namespace(X).ones_like(self._check_curves(X, "X")[:, 0, 0])
 
     def resolve(self, X: Array, weights: Array | None = None) -> ScalarKernel:
         """Return the kernel with ``gamma`` as a number."""
-        self.validate()
-        return type(self)(self._inverse_width(self._check_curves(X, "X"), None, weights), self.grid)
+        self.check()
+        return self.ready(gamma=self._inverse_width(self._check_curves(X, "X"), None, weights))
+
+    @property
+    def tags(self) -> KernelTags:
+        """The diagonal is one."""
+        return KernelTags(diag_bound=1.0)
 
     @abstractmethod
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
@@ -154,7 +149,7 @@ class _CurveKernel(_CurveCoordinates, ABC):
         return [cls(), cls(0.3), cls("median")]
 
 
-class FunctionalGaussian(_CurveKernel):
+class FunctionalGaussian(_UnitKernel):
     r"""Gaussian kernel between curves.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|^2), \qquad \|x\|^2 = \int \sum_c x_c(t)^2 \, dt.
@@ -179,17 +174,18 @@ class FunctionalGaussian(_CurveKernel):
            [0.3679, 1.    ]])
     """
 
-    def _on_coordinates(self) -> ScalarKernel:
+    def on_coordinates(self) -> ScalarKernel:
+        """Return the kernel on coordinates."""
         return Gaussian(self.gamma)
 
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
-        return gaussian(self._coordinates(X), None if Z is None else self._coordinates(Z), gamma)
+        return gaussian(self.coordinates(X), None if Z is None else self.coordinates(Z), gamma)
 
     def _median_width(self, X: Array, weights: Array | None) -> float:
-        return 1 / (2 * median_distance(self._coordinates(X), None, "euclidean", weights) ** 2)
+        return 1 / (2 * median_distance(self.coordinates(X), None, "euclidean", weights) ** 2)
 
 
-class FunctionalLaplacian(_CurveKernel):
+class FunctionalLaplacian(_UnitKernel):
     r"""Laplacian kernel between curves.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|), \qquad \|x\|^2 = \int \sum_c x_c(t)^2 \, dt.
@@ -212,14 +208,14 @@ class FunctionalLaplacian(_CurveKernel):
     """
 
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
-        lengths = distances(self._coordinates(X), None if Z is None else self._coordinates(Z), "euclidean")
+        lengths = distances(self.coordinates(X), None if Z is None else self.coordinates(Z), "euclidean")
         return exp(lengths, -gamma)
 
     def _median_width(self, X: Array, weights: Array | None) -> float:
-        return 1 / median_distance(self._coordinates(X), None, "euclidean", weights)
+        return 1 / median_distance(self.coordinates(X), None, "euclidean", weights)
 
 
-class FunctionalLinear(_CurveCoordinates):
+class FunctionalLinear(CurveKernel):
     r"""Inner product of two curves.
 
     .. math:: k(x, z) = \int \sum_c x_c(t) z_c(t) \, dt.
@@ -243,39 +239,34 @@ class FunctionalLinear(_CurveCoordinates):
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
-        X, Z = self._check_pair(X, Z)
-        return inner_products(self._coordinates(X), None if Z is None else self._coordinates(Z))
+        X, Z = self.pair(X, Z)
+        return inner_products(self.coordinates(X), None if Z is None else self.coordinates(Z))
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
         return squared_norms(self.features(X))
 
     @property
-    def has_features(self) -> bool:
-        """Return True."""
-        return True
+    def tags(self) -> KernelTags:
+        """The coordinates are features."""
+        return KernelTags(has_features=True)
 
     def features(self, X: Array) -> Array:
         """Return the values of the curves times the square roots of the quadrature weights, (n, m c)."""
-        return self._coordinates(self._check_curves(X, "X"))
+        return self.coordinates(self._check_curves(X, "X"))
 
-    def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the coefficients times the square roots of the quadrature weights, (p, n, m), for rows (n, m)."""
-        if X.ndim != 2:
-            raise self._no_derivative()
-        return as_like(coef, X).T[:, None, :] * as_like(np.sqrt(self._weights(X)), X) + 0 * X
-
-    def _on_coordinates(self) -> ScalarKernel:
+    def on_coordinates(self) -> ScalarKernel:
+        """Return the kernel on coordinates."""
         return Linear()
 
 
-class _IntegralKernel(_CurveKernel, ABC):
+class _IntegralKernel(_UnitKernel, ABC):
     """Mean over the points of a kernel between the values of the curves."""
 
     _metric: ClassVar[str]
 
     def _mean_weights(self, X: Array) -> Array:
-        weights = self._weights(X)
+        weights = self.weights(X)
         return as_like(weights / np.sum(weights), X)
 
     def _median_width(self, X: Array, weights: Array | None) -> float:

@@ -1,12 +1,14 @@
 """Products with kernel matrices on a GPU by one fused Triton kernel: tiles of the matrix never leave the chip."""
 
+from dataclasses import dataclass
+from functools import singledispatch
 from importlib.util import find_spec
-from typing import Any
 
 from fenchel._array import Array, is_torch, namespace
-from fenchel.kernels.distance_terms import DistanceTerm, distance_terms
+from fenchel.kernels.base import ScalarKernel
+from fenchel.operators.products import fused_product
 
-__all__ = ["fused_product"]
+__all__ = ["DistanceTerm", "distance_terms"]
 
 _ROWS, _COLUMNS, _WARPS, _STAGES = 128, 64, 4, 3  # within 6 % of the best of 36 shapes on an H200
 _CHUNK = 8192  # columns that are summed in float32
@@ -14,7 +16,28 @@ _MOST_OUTPUTS = 64  # columns of A per program; the sums are held in registers
 _LARGEST_PART = 64.0  # largest squared norm for which differences keep six digits in float32
 
 
-def fused_product(kernel: Any, X: Array, Z: Array | None, A: Array) -> Array | None:
+@dataclass(frozen=True)
+class DistanceTerm:
+    """The kernel weight * f(x, z), with points scaled to the units of f.
+
+    With r the Euclidean distance, f is ``"gaussian"`` exp(-r²), ``"exponential"`` exp(-r), ``"matern32"``
+    (1 + r) exp(-r), ``"matern52"`` (1 + r + r²/3) exp(-r), ``"laplacian"`` exp(-r) with the sum of absolute
+    differences, or ``"linear"``, the inner product.
+    """
+
+    profile: str
+    points: Array  # (n, d)
+    weight: float = 1.0
+
+
+@singledispatch
+def distance_terms(kernel: ScalarKernel, X: Array) -> list[DistanceTerm] | None:
+    """Return the terms of a resolved kernel on a sample, or ``None`` if the kernel is not such a sum."""
+    return None
+
+
+@fused_product.register
+def _of_distance_terms(kernel: ScalarKernel, X: Array, Z: Array | None, A: Array) -> Array | None:
     """Return k(X, Z) A with tiles in float32 and sums in the dtype of A, or ``None`` if it is not supported.
 
     It supports torch arrays on CUDA with Triton installed, and sums of Gaussian, Laplacian, Matérn (1/2, 3/2, 5/2) and
@@ -84,7 +107,7 @@ def _by_differences(left: DistanceTerm, right: DistanceTerm, A: Array) -> Array:
     )
 
 
-def _run(name: str, rows: Any, columns: Any, sizes: tuple[int, int, int], profile: int, A: Any) -> Array:
+def _run(name: str, rows: Array, columns: Array, sizes: tuple[int, int, int], profile: int, A: Array) -> Array:
     from fenchel import _triton  # Triton ships with torch for CUDA only
 
     xp, outputs, (n, m, width) = namespace(A), _power(A.shape[1]), sizes
@@ -101,7 +124,7 @@ def _power(size: int) -> int:
     return max(16, 1 << (size - 1).bit_length())
 
 
-def _padded(rows: Any, width: int) -> Array:
+def _padded(rows: Array, width: int) -> Array:
     """Return the columns in float32, padded with columns of zeros."""
     xp = namespace(rows)
     out = xp.zeros((rows.shape[0], width), dtype=xp.float32, device=rows.device)

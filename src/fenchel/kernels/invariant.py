@@ -11,6 +11,7 @@ from fenchel._check import Interval, Options, check_array, check_parameter
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Matern
+from fenchel.kernels.tags import KernelTags
 
 __all__ = ["Invariant"]
 
@@ -65,7 +66,7 @@ class Invariant(ScalarKernel):
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         X = check_array(X, "X")
-        images = list(self._images(X if Z is None else check_array(Z, "Z")))
+        images = list(self.images(X if Z is None else check_array(Z, "Z")))
         values = sum(self.kernel(X, image) for image in images) / len(images)
         return (values + values.T) / 2 if Z is None else values  # exactly symmetric despite round-off
 
@@ -76,16 +77,18 @@ class Invariant(ScalarKernel):
         return xp.concat([self._diag_of_block(part) for part in parts]) if parts else self.kernel.diag(X)
 
     @property
-    def diag_bound(self) -> float:  # type: ignore[override]
-        """The supremum of k(x, x) over all inputs, attained by constant vectors, which every permutation fixes."""
-        return self.kernel.diag_bound
+    def tags(self) -> KernelTags:
+        """Those of the kernel, whose bound is attained by constant vectors, which every permutation fixes."""
+        tags = self.kernel.tags
+        return KernelTags(is_trusted=tags.is_trusted, diag_bound=tags.diag_bound)
 
-    def resolve(self, X: Array, weights: Array | None = None) -> "Invariant":
+    def resolve(self, X: Array, weights: Array | None = None) -> Self:
         """Return the kernel with its data-dependent parameters resolved; raise if it is not invariant."""
-        resolved = Invariant(self.kernel.resolve(X, weights), self.group, self.size)
+        self.check()
+        resolved = self.ready(kernel=self.kernel.resolve(X, weights))
         some = X[: min(3, X.shape[0]), :]
         before = host(resolved.kernel(some, some))
-        for image in itertools.islice(resolved._images(some), 1, 4):
+        for image in itertools.islice(resolved.images(some), 1, 4):
             after = host(resolved.kernel(image, image))
             if not np.allclose(before, after, rtol=1e-6, atol=1e-9 * float(np.abs(before).max())):
                 raise IncompatibleError(
@@ -94,28 +97,18 @@ class Invariant(ScalarKernel):
                 )
         return resolved
 
-    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
-        images = list(self._images(Z))
-        return sum(self.kernel.weighted_gradient(X, image, weights) for image in images) / len(images)
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the kernel is positive semidefinite by construction."""
-        return self.kernel.is_trusted
-
     @classmethod
     def examples(cls) -> list[Self]:
         """Return kernels invariant to shifts, and to shifts and reversal."""
         return [cls(Gaussian(0.5)), cls(Matern(nu=1.5), "reflections")]
 
     def _diag_of_block(self, X: Array) -> Array:
-        images = list(self._images(X))
+        images = list(self.images(X))
         return sum(namespace(X).linalg.diagonal(self.kernel(X, image)) for image in images) / len(images)
 
-    def _images(self, X: Array) -> Iterator[Array]:
+    def images(self, X: Array) -> Iterator[Array]:
         """Yield the images of the inputs, starting with the inputs themselves."""
-        self.validate()
+        self.check()
         for columns in self._orders(X.shape[1]):
             yield namespace(X).take(X, as_index(columns, X), axis=1)
 

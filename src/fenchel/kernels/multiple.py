@@ -1,20 +1,25 @@
 """Weighted sum of kernels, one per group of columns; groups may be missing for some samples."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from functools import reduce
+from operator import and_
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel.kernels.base import ScalarKernel
-from fenchel.kernels.columns import Part
-from fenchel.kernels.distance_terms import DistanceTerm, distance_terms
+from fenchel.kernels.columns import Columns, Part
+from fenchel.kernels.fused import DistanceTerm, distance_terms
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
+from fenchel.kernels.tags import KernelTags
 
 __all__ = ["MultipleKernel"]
 
-Group = tuple[str, ScalarKernel, Any]
+Group = tuple[str, ScalarKernel, Columns | None]
 
 
 class MultipleKernel(ScalarKernel):
@@ -66,7 +71,11 @@ class MultipleKernel(ScalarKernel):
     """
 
     def __init__(
-        self, groups: Sequence[Group], weights: Array = None, scales: Array = None, normalize: bool = False
+        self,
+        groups: Sequence[Group],
+        weights: ArrayLike | None = None,
+        scales: ArrayLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.groups = groups
         self.weights = weights
@@ -75,7 +84,7 @@ class MultipleKernel(ScalarKernel):
 
     def validate(self) -> "MultipleKernel":
         """Raise if the groups, weights or scales are invalid."""
-        for name, part in zip(self.names, self._parts(), strict=True):
+        for name, part in zip(self.names, self.parts(), strict=True):
             if not isinstance(name, str):
                 raise TypeError(
                     f"Each entry of the 'groups' parameter of MultipleKernel must begin with a name. Got {name!r}."
@@ -83,10 +92,10 @@ class MultipleKernel(ScalarKernel):
             part.validate()
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"The 'groups' parameter of MultipleKernel must have distinct names. Got {self.names}.")
-        weights = self._numbers("weights", 0.0)
+        weights = self._numbers("weights", self.weights)
         if weights is not None and not np.any(weights > 0):
             raise ValueError("The 'weights' parameter of MultipleKernel must not be zero for all groups.")
-        scales = self._numbers("scales", 0.0)
+        scales = self._numbers("scales", self.scales)
         if scales is not None and not np.all(scales > 0):
             raise ValueError(f"The 'scales' parameter of MultipleKernel must be positive. Got {self.scales!r}.")
         return super().validate()
@@ -104,39 +113,41 @@ class MultipleKernel(ScalarKernel):
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
-        known = self._known(X) if Z is None else self._checked()
-        left = known._seen(X, "X")
-        right = left if Z is None else known._seen(Z, "Z")
+        known = self.known(X if Z is None else None)
+        left = known.seen(X, "X")
+        right = left if Z is None else known.seen(Z, "Z")
         total = 0.0
-        for part, size, (x, a), (z, b) in zip(known._parts(), known._sizes, left, right, strict=True):
+        for part, size, (x, a), (z, b) in zip(known.parts(), known.sizes, left, right, strict=True):
             if size > 0:
                 total = total + (a[:, None] * b[None, :]) * part.kernel(x, None if Z is None else z)
         return total
 
     @property
-    def diag_bound(self) -> float:  # type: ignore[override]
-        """The least upper bound of k(x, x) over all inputs."""
-        if self.scales is None:
-            return float("inf")
-        bounds = np.array([part.kernel.diag_bound for part in self._parts()]) / np.asarray(self.scales)
-        used = self._sizes > 0
+    def tags(self) -> KernelTags:
+        """Those of all kernels; inputs are points, and a group may be missing."""
+        tags = [part.tags for part in self.parts()]
+        bound = math.inf if self.scales is None else self._diag_bound([one.diag_bound for one in tags])
+        return replace(reduce(and_, tags), is_pairwise=False, takes_objects=False, takes_missing=True, diag_bound=bound)
+
+    def _diag_bound(self, bounds: list[float]) -> float:
+        values, used = np.array(bounds) / np.asarray(self.scales), self.sizes > 0
         if self.normalize:  # a sample may have only one of the groups
-            return float(np.sum(self._sizes)) * float(np.max(bounds[used]))
-        return float(self._sizes[used] @ bounds[used])
+            return float(np.sum(self.sizes)) * float(np.max(values[used]))
+        return float(self.sizes[used] @ values[used])
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
-        known, total = self._known(X), 0.0
-        for part, (x, a) in zip(known._parts(), known._seen(X, "X"), strict=True):
+        known, total = self.known(X), 0.0
+        for part, (x, a) in zip(known.parts(), known.seen(X, "X"), strict=True):
             total = total + a * a * part.kernel.diag(x)
         return total
 
     def resolve(self, X: Array, weights: Array | None = None) -> "MultipleKernel":
         """Return the kernel with data-dependent parameters set from the samples that have each group."""
-        self.validate()
-        groups, scales = [], []
-        for name, part in zip(self.names, self._parts(), strict=True):
-            x, observed = _filled(part._select(X, "X"), name)
+        self.check()
+        groups, means = [], []
+        for name, part in zip(self.names, self.parts(), strict=True):
+            x, observed = _filled(part.image(X, "X"), name)
             rows = as_index(np.flatnonzero(observed), X)
             counts = None if weights is None else namespace(weights).take(weights, rows, axis=0)
             some = namespace(x).take(x, rows, axis=0)
@@ -145,19 +156,19 @@ class MultipleKernel(ScalarKernel):
             kernel = part.kernel.resolve(some, counts)
             groups.append((name, kernel, part.columns))
             values = host(kernel.diag(some)).astype(np.float64)
-            scales.append(float(np.average(values, weights=None if counts is None else host(counts))) or 1.0)
-        scales = scales if self.scales is None else self.scales
-        return self.with_(groups, self._sizes.tolist(), scales)
+            means.append(float(np.average(values, weights=None if counts is None else host(counts))) or 1.0)
+        scales = means if self.scales is None else self.scales
+        return self.ready(groups=groups, weights=self.sizes.tolist(), scales=scales)
 
     def terms(self, X: Array) -> tuple[list[Array], np.ndarray]:
         """Return the matrices of the groups divided by their scales, zero where missing, and the observed groups.
 
         There is one (n, n) matrix per group; the mask of samples that have each group is (n, M).
         """
-        known = self._known(X)
+        known = self.known(X)
         grams, seen = [], []
-        for name, part, scale in zip(known.names, known._parts(), np.asarray(known.scales), strict=True):
-            x, observed = _filled(part._select(X, "X"), name)
+        for name, part, scale in zip(known.names, known.parts(), np.asarray(known.scales), strict=True):
+            x, observed = _filled(part.image(X, "X"), name)
             mask = as_like(observed.astype(np.float64), x)
             grams.append(part.kernel(x) * (mask[:, None] * mask[None, :]) / float(scale))
             seen.append(observed)
@@ -169,99 +180,55 @@ class MultipleKernel(ScalarKernel):
 
     def named(self, names: Sequence[str]) -> "MultipleKernel":
         """Return the kernel with its column names replaced by their positions in ``names``."""
-        parts = [part.named(names) for part in self._parts()]
+        parts = [part.named(names) for part in self.parts()]
         groups = [(name, part.kernel, part.columns) for name, part in zip(self.names, parts, strict=True)]
         return self.with_(groups, self.weights, self.scales)
 
-    @property
-    def has_features(self) -> bool:
-        """Whether all kernels have features."""
-        return all(part.has_features for part in self._parts())
-
     def features(self, X: Array) -> Array | None:
         """Return the features of all groups side by side."""
-        if not self.has_features:
+        if not self.tags.has_features:
             return None
-        known = self._known(X)
-        pairs = zip(known._parts(), known._seen(X, "X"), strict=True)
+        known = self.known(X)
+        pairs = zip(known.parts(), known.seen(X, "X"), strict=True)
         return namespace(X).concat([a[:, None] * part.kernel.features(x) for part, (x, a) in pairs], axis=1)
 
-    def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "MultipleKernel":
-        """Return the sum with ``change`` applied to the kernel of each group."""
-        known = self._known(X)
-        groups = [
-            (name, part.kernel.mapped(change, x), part.columns)
-            for name, part, (x, _) in zip(known.names, known._parts(), known._seen(X, "X"), strict=True)
-        ]
-        return self.with_(groups, known.weights, known.scales)
-
-    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
-        known, total = self._checked(), 0.0
-        for part, (x, a), (z, b) in zip(known._parts(), known._seen(X, "X"), known._seen(Z, "Z"), strict=True):
-            inner = part.kernel.weighted_gradient(x, z, weights * b)
-            total = total + part._placed(a[:, None] * inner, X)
-        return total
-
-    def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
-        known, total, begin = self._checked(), 0.0, 0
-        for part, (x, a) in zip(known._parts(), known._seen(X, "X"), strict=True):
-            end = begin + part.kernel.features(x[:1, ...]).shape[1]  # type: ignore[union-attr]
-            total = total + part._placed(a[:, None] * part.kernel.feature_gradient(x, coef[begin:end, :]), X)
-            begin = end
-        return total
-
     @property
-    def is_trusted(self) -> bool:
-        """Whether all kernels are positive semidefinite by construction."""
-        return all(part.is_trusted for part in self._parts())
-
-    @property
-    def takes_missing(self) -> bool:
-        """Return True: a group may be missing."""
-        return True
-
-    @property
-    def _sizes(self) -> np.ndarray:
+    def sizes(self) -> np.ndarray:
         """The weights as an array."""
         return np.ones(len(self.groups)) / len(self.groups) if self.weights is None else np.asarray(self.weights)
 
-    def _parts(self) -> list[Part]:
+    def parts(self) -> list[Part]:
         """Return the kernels on their columns."""
         self.names  # noqa: B018  # raises if the groups are invalid
         return [Part(kernel, slice(None) if columns is None else columns) for _, kernel, columns in self.groups]
 
-    def _seen(self, X: Array, name: str) -> list[tuple[Array, Array]]:
+    def seen(self, X: Array, name: str) -> list[tuple[Array, Array]]:
         """Return the inputs that each kernel sees, and its factor for each sample, (n,)."""
-        views = [_filled(part._select(X, name), group) for group, part in zip(self.names, self._parts(), strict=True)]
+        views = [_filled(part.image(X, name), group) for group, part in zip(self.names, self.parts(), strict=True)]
         observed = np.stack([seen for _, seen in views], axis=1)
-        factors = np.sqrt(self._sizes / np.asarray(self.scales)) * observed
+        factors = np.sqrt(self.sizes / np.asarray(self.scales)) * observed
         if self.normalize:
-            factors = factors * observed_scale(observed, self._sizes / np.sum(self._sizes))[:, None]
+            factors = factors * observed_scale(observed, self.sizes / np.sum(self.sizes))[:, None]
         return [(x, as_like(factors[:, m], x)) for m, (x, _) in enumerate(views)]
 
-    def _known(self, X: Array) -> "MultipleKernel":
-        """Return the kernel with its scales, computed from the sample if they were not given."""
-        self.validate()
-        return self if self.scales is not None else self.resolve(X)
-
-    def _checked(self) -> "MultipleKernel":
-        self.validate()
-        if self.scales is None:
+    def known(self, X: Array | None) -> "MultipleKernel":
+        """Return the kernel with its scales, from the training sample if they were not given; ``None`` is no sample."""
+        self.check()
+        if self.scales is not None:
+            return self
+        if X is None:
             raise ValueError(
                 "The scales of MultipleKernel depend on the training sample: call kernel.resolve(X_train) first, then "
                 "the kernel it returns on (X, Z)."
             )
-        return self
+        return self.resolve(X)
 
-    def _numbers(self, name: str, least: float) -> np.ndarray | None:
+    def _numbers(self, name: str, value: ArrayLike | None) -> np.ndarray | None:
         """Return a parameter that has one number per group, or raise."""
-        value = getattr(self, name)
         if value is None:
             return None
         values = np.asarray(value, dtype=np.float64)
-        if values.shape != (len(self.groups),) or not np.all(np.isfinite(values) & (values >= least)):
+        if values.shape != (len(self.groups),) or not np.all(np.isfinite(values) & (values >= 0)):
             raise ValueError(
                 f"The {name!r} parameter of MultipleKernel must hold {len(self.groups)} finite non-negative numbers. "
                 f"Got {value!r} instead."
@@ -283,9 +250,9 @@ def _(kernel: MultipleKernel, X: Array) -> list[DistanceTerm] | None:
     if bool(namespace(X).any(namespace(X).isnan(X))):
         return None
     terms: list[DistanceTerm] = []
-    known = kernel._known(X)
-    for part, factor in zip(known._parts(), known._sizes / np.asarray(known.scales), strict=True):
-        found = distance_terms(part.kernel, part._select(X, "X"))
+    known = kernel.known(X)
+    for part, factor in zip(known.parts(), known.sizes / np.asarray(known.scales), strict=True):
+        found = distance_terms(part.kernel, part.image(X, "X"))
         if found is None:
             return None
         terms += [replace(term, weight=float(factor) * term.weight) for term in found]

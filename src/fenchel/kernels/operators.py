@@ -11,7 +11,8 @@ from fenchel._check import check_array, check_psd
 from fenchel._component import from_name
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.base import OutputOperator, OutputSpace, ScalarKernel
-from fenchel.kernels.combined import as_scalar_kernel
+from fenchel.kernels.derivatives import slope
+from fenchel.kernels.wrapped import as_scalar_kernel
 
 __all__ = ["Covariance", "Diagonal", "Identity", "IntegralOperator", "Matrix", "as_operator"]
 
@@ -183,6 +184,17 @@ class IntegralOperator(OutputOperator):
             )
         return cast("_CurveSpace", representation).integral(self)
 
+    def resolve(self, points: np.ndarray) -> "IntegralOperator":
+        """Return the operator whose kernels are checked, their data-dependent parameters set from these points."""
+        kernels = self._resolved(points)
+        several = isinstance(self.kernel, list | tuple)
+        return IntegralOperator(kernels if several else kernels[0], self.channels) if kernels else self
+
+    def _resolved(self, points: np.ndarray) -> list[ScalarKernel]:
+        """Return the kernels, a single one or one for each channel, with their parameters set."""
+        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
+        return [as_scalar_kernel(kernel).resolve(points[:, None]) for kernel in kernels if kernel is not None]
+
     def values(self, left: np.ndarray, right: np.ndarray, n_channels: int, derivative: bool = False) -> np.ndarray:
         """Return the kernel at pairs of points, (left × channels, right × channels).
 
@@ -190,15 +202,13 @@ class IntegralOperator(OutputOperator):
         """
         if self.kernel is None:
             raise ValueError("An output kernel is needed here, such as output_kernel='laplacian'. Got None.")
-        several = isinstance(self.kernel, list | tuple)
-        a, b = left[:, None], right[:, None]
-        kernels = [as_scalar_kernel(kernel).resolve(a) for kernel in (self.kernel if several else [self.kernel])]
+        a, b, kernels = left[:, None], right[:, None], self._resolved(left)
         parts = [_slopes(kernel, b, a).T if derivative else kernel(a, b) for kernel in kernels]
         if left is right:
             for kernel, part in zip(kernels, parts, strict=True):
-                if not kernel.is_trusted:
+                if not kernel.tags.is_trusted:
                     check_psd(part, f"The output kernel {kernel!r} on the grid")
-        if not several:
+        if not isinstance(self.kernel, list | tuple):
             return np.kron(parts[0], self.coupling(n_channels))
         if len(parts) != n_channels or self.channels is not None:
             raise ValueError(
@@ -230,7 +240,7 @@ class IntegralOperator(OutputOperator):
 def _slopes(kernel: ScalarKernel, points: np.ndarray, grid: np.ndarray) -> np.ndarray:
     """Return the derivatives of k(t, s) in t, (points, grid); raise if the kernel has none."""
     try:
-        return kernel.slope(points, grid)
+        return slope(kernel, points, grid)
     except IncompatibleError:
         length = 0.1 * float(np.ptp(grid)) or 1.0
         raise IncompatibleError(

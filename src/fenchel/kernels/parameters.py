@@ -56,4 +56,6 @@ def takes_missing(kernel: object) -> bool:
 
 
 def _has(kernel: object, fact: str) -> bool:
-    return isinstance(kernel, ScalarKernel | OperatorKernel) and bool(getattr(kernel, fact, False))
+    if isinstance(kernel, ScalarKernel):
+        return bool(getattr(kernel.tags, fact))
+    return isinstance(kernel, OperatorKernel) and bool(getattr(kernel, fact, False))

@@ -10,9 +10,9 @@ import numpy as np
 from fenchel._array import Array, device, namespace
 from fenchel._check import check_no_overflow, check_psd
 from fenchel.kernels.base import OperatorKernel, OutputOperator, OutputSpace, ScalarKernel
-from fenchel.kernels.combined import as_scalar_kernel
 from fenchel.kernels.operators import as_operator
 from fenchel.kernels.scalar import Gaussian
+from fenchel.kernels.wrapped import as_scalar_kernel
 from fenchel.operators import Dense, Operator, ScalarOperator, Streamed, Sum, Thin, kronecker
 
 __all__ = ["Separable", "SeparableSum", "as_operator_kernel"]
@@ -23,7 +23,7 @@ def gram_matrix(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Array
     with np.errstate(over="ignore", invalid="ignore"):
         matrix = kernel(X, Z)
     check_no_overflow(matrix, f"The Gram matrix of {kernel!r}")
-    return matrix if kernel.is_trusted or Z is not None else check_psd(matrix, f"The Gram matrix of {kernel!r}")
+    return matrix if kernel.tags.is_trusted or Z is not None else check_psd(matrix, f"The Gram matrix of {kernel!r}")
 
 
 def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> ScalarOperator:
@@ -107,24 +107,19 @@ class Separable(OperatorKernel):
     def width(self, X: Array) -> int:
         """Return how many numbers a Gram operator stores per sample."""
         kernel = as_scalar_kernel(self.kernel)
-        kernel = kernel.resolve(X) if kernel.takes_missing else kernel  # the first sample may lack a group
+        kernel = kernel.resolve(X) if kernel.tags.takes_missing else kernel  # the first sample may lack a group
         return int(min(features_of(kernel, X), X.shape[0]))
 
     @property
     def has_points_only(self) -> bool:
         """Whether the scalar kernel takes points and is positive semidefinite by construction."""
-        kernel = as_scalar_kernel(self.kernel)
-        return kernel.is_trusted and not kernel.is_pairwise
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether inputs may contain NaN."""
-        return as_scalar_kernel(self.kernel).takes_missing
+        tags = as_scalar_kernel(self.kernel).tags
+        return tags.is_trusted and not tags.is_pairwise
 
     @property
     def is_pairwise(self) -> bool:
         """Whether the scalar kernel takes Gram matrices."""
-        return as_scalar_kernel(self.kernel).is_pairwise
+        return as_scalar_kernel(self.kernel).tags.is_pairwise
 
     def __add__(self, other: object) -> "SeparableSum":
         return SeparableSum([self]) + other
@@ -248,6 +243,12 @@ def as_operator_kernel(kernel: object, operator: object = None) -> OperatorKerne
     return Separable(as_scalar_kernel(kernel), as_operator(operator))
 
 
+def takes_missing(kernel: object) -> bool:
+    """Whether a kernel, in any form that an estimator accepts, takes inputs with NaN."""
+    scalar = kernel.kernel if isinstance(kernel, Separable) else kernel
+    return isinstance(scalar, ScalarKernel) and scalar.tags.takes_missing
+
+
 def _merge(
     terms: list[tuple[ScalarKernel, Array | None]], kernel: ScalarKernel, operator: Array | None
 ) -> list[tuple[ScalarKernel, Array | None]]:
@@ -255,7 +256,7 @@ def _merge(
     for k, (other, matrix) in enumerate(terms):
         merged = None
         if _same_operator(matrix, operator):
-            merged = (other + kernel, matrix)
+            merged = ((other + kernel).ready(), matrix)
         elif _same_kernel(other, kernel) and matrix is not None and operator is not None:
             merged = (other, _full(matrix) + _full(operator))
         if merged is not None:

@@ -62,7 +62,7 @@ class SquareEquivariant(OperatorKernel):
         """Return the kernel with its data-dependent parameters resolved; raise if it is not invariant."""
         self.validate()
         kernel = Matern(nu=2.5) if self.kernel is None else self.kernel
-        if not isinstance(kernel, ScalarKernel) or kernel.is_pairwise:
+        if not isinstance(kernel, ScalarKernel) or kernel.tags.is_pairwise:
             raise TypeError(
                 f"The 'kernel' parameter of SquareEquivariant must be a ScalarKernel on points. Got {kernel!r}."
             )

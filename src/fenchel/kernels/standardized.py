@@ -1,7 +1,7 @@
 """Kernels on standardised inputs, which do not depend on the units of the columns."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,8 +10,8 @@ from fenchel._array import Array, as_like, device, eps, host, namespace
 from fenchel._check import Interval, Options, check_array
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.columns import Part
-from fenchel.kernels.distance_terms import DistanceTerm, distance_terms
 from fenchel.kernels.functional import FunctionalGaussian, FunctionalLinear
+from fenchel.kernels.images import OfImages
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
 
 __all__ = ["Standardized"]
@@ -20,7 +20,7 @@ _CONSTANT = 64  # a deviation below this many eps of the largest entry is round-
 _MOST = 1e150  # largest entry whose square is finite in float64
 
 
-class Standardized(ScalarKernel):
+class Standardized(OfImages):
     r"""Kernel on inputs that are centred and divided by their standard deviations in the training sample.
 
     .. math:: k(x, z) = k_1\bigl((x - \mu) / \sigma, \; (z - \mu) / \sigma\bigr).
@@ -63,84 +63,33 @@ class Standardized(ScalarKernel):
 
     def validate(self) -> Self:
         """Raise if the kernel does not take points or a scale is not positive."""
-        if not isinstance(self.kernel, ScalarKernel) or self.kernel.is_pairwise:
-            raise TypeError(
-                f"The 'kernel' parameter of Standardized must be a ScalarKernel on points. Got {self.kernel!r} instead."
-            )
+        self.check_kernel()
         if self.scale is not None and not np.all(np.asarray(self.scale) > 0):
             raise ValueError(f"The 'scale' parameter of Standardized must be positive. Got {self.scale!r} instead.")
         return super().validate()
 
-    def __call__(self, X: Array, Z: Array | None = None) -> Array:
-        """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
-        if Z is None:
-            known = self._known(X)
-            return known.kernel(known._standardized(X))
-        self._check_known()
-        return self.kernel(self._standardized(X), self._standardized(Z))
-
-    @property
-    def diag_bound(self) -> float:  # type: ignore[override]
-        """The least upper bound of k(x, x) over all inputs."""
-        return self.kernel.diag_bound
-
-    def diag(self, X: Array) -> Array:
-        """Return k(x_i, x_i), shape (n,)."""
-        known = self._known(X)
-        return known.kernel.diag(known._standardized(X))
-
-    def resolve(self, X: Array, weights: Array | None = None) -> "Standardized":
-        """Return the kernel with the centre, the scales and the parameters of its kernel set from the sample."""
-        self.validate()
-        known = self._known(X, weights)
-        return Standardized(known.kernel.resolve(known._standardized(X), weights), known.mean, known.scale, self.by)
-
     def named(self, names: Sequence[str]) -> "Standardized":
         """Return the kernel with the column names of its kernel replaced by their positions in ``names``."""
-        self.validate()
-        return Standardized(self.kernel.named(names), self.mean, self.scale, self.by)
+        self.check()
+        return self.ready(kernel=self.kernel.named(names))
 
-    @property
-    def has_features(self) -> bool:
-        """Whether the kernel has features."""
-        return self.kernel.has_features
+    def known(self, X: Array | None, weights: Array | None = None) -> Self:
+        """Return the kernel with its centre and scales, computed from the sample if they were not given."""
+        self.check()
+        if self.mean is not None and self.scale is not None:
+            return self
+        if X is None:
+            raise ValueError(
+                "The scales of Standardized depend on the training sample: call kernel.resolve(X_train) first, then "
+                "the kernel it returns on (X, Z)."
+            )
+        X = check_array(X, "X", ndim=(2, 3))
+        mean, scale = moments(X, weights, self.by == "channel" or (self.by == "auto" and X.ndim == 3))
+        return self.ready(
+            mean=mean if self.mean is None else self.mean, scale=scale if self.scale is None else self.scale
+        )
 
-    def features(self, X: Array) -> Array | None:
-        """Return the features of the standardised inputs."""
-        if not self.has_features:
-            return None
-        known = self._known(X)
-        return known.kernel.features(known._standardized(X))
-
-    def mapped(self, change: Callable[[ScalarKernel, Array], ScalarKernel], X: Array) -> "Standardized":
-        """Return ``change`` applied to the kernel on the standardised inputs."""
-        known = self._known(X)
-        return Standardized(known.kernel.mapped(change, known._standardized(X)), known.mean, known.scale, self.by)
-
-    def slope(self, X: Array, Z: Array) -> Array:
-        """Return the derivatives of k(x_i, z_j) with respect to x_i, shape (n, m), for inputs (n, 1) and (m, 1)."""
-        self._check_known()
-        inner = self.kernel.slope(self._standardized(X), self._standardized(Z))
-        return inner / as_like(np.reshape(self.scale, -1)[:1], inner)
-
-    def weighted_gradient(self, X: Array, Z: Array, weights: Array) -> Array:
-        """Return the sum over j of w_ij times the gradient of k(x_i, z_j) in x_i, shape (n, d) or (p, n, d)."""
-        self._check_known()
-        inner = self.kernel.weighted_gradient(self._standardized(X), self._standardized(Z), weights)
-        return inner / as_like(self.scale, inner)
-
-    def feature_gradient(self, X: Array, coef: Array) -> Array:
-        """Return the gradients of ``features(X) @ coef``, (p, n, d)."""
-        self._check_known()
-        inner = self.kernel.feature_gradient(self._standardized(X), coef)
-        return inner / as_like(self.scale, inner)
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the kernel is positive semidefinite by construction."""
-        return self.kernel.is_trusted
-
-    def _standardized(self, X: Array) -> Array:
+    def image(self, X: Array, name: str = "X") -> Array:
         """Return the inputs in units of their scales; integers become floats."""
         X = check_array(X, "X", ndim=(2, 3))
         expected = tuple(np.shape(self.mean))
@@ -151,23 +100,9 @@ class Standardized(ScalarKernel):
             )
         return (X - as_like(self.mean, X)) / as_like(self.scale, X)
 
-    def _known(self, X: Array, weights: Array | None = None) -> "Standardized":
-        """Return the kernel with its centre and scales, computed from the sample if they were not given."""
-        self.validate()
-        if self.mean is not None and self.scale is not None:
-            return self
-        X = check_array(X, "X", ndim=(2, 3))
-        mean, scale = moments(X, weights, self.by == "channel" or (self.by == "auto" and X.ndim == 3))
-        mean, scale = mean if self.mean is None else self.mean, scale if self.scale is None else self.scale
-        return Standardized(self.kernel, mean, scale, self.by)
-
-    def _check_known(self) -> None:
-        self.validate()
-        if self.mean is None or self.scale is None:
-            raise ValueError(
-                "The scales of Standardized depend on the training sample: call kernel.resolve(X_train) first, then "
-                "the kernel it returns on (X, Z)."
-            )
+    def pulled_back(self, gradient: Array, X: Array) -> Array:
+        """Return derivatives with respect to the inputs from those with respect to standardised ones."""
+        return gradient / as_like(self.scale, gradient)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -178,11 +113,6 @@ class Standardized(ScalarKernel):
             cls(FunctionalGaussian("median") + FunctionalLinear(), by="channel"),
             cls(Part(Gaussian(), [0, -1])),
         ]
-
-
-@distance_terms.register
-def _(kernel: Standardized, X: Array) -> list[DistanceTerm] | None:
-    return distance_terms(kernel.kernel, kernel._standardized(X))
 
 
 def moments(X: Array, weights: Array | None, by_channel: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -146,10 +146,15 @@ def _project_outside(rows: Array, scale: Array | None, p: float, radius: Array) 
 def _shrink(
     rows: Array, scale: Array | None, values: Array, weights: Array | None, p: float, radius: Array, size: Array
 ) -> Array:
-    """Project rows outside the ball of finite order, given their absolute point values and p-norms."""
-    xp = namespace(rows)
-    scaled = values / radius
-    solved = _unit_ball_one(scaled, weights) if p == 1 else _unit_ball(scaled, weights, p, size / radius)
+    """Project rows outside the ball of finite order, given their absolute point values and p-norms.
+
+    Rows so far away that only their direction counts are moved closer, since their powers overflow.
+    """
+    xp, limit = namespace(rows), eps(rows) ** -2
+    is_far = size * (1 / limit) > radius
+    norms = xp.where(is_far, limit, size / radius)
+    scaled = xp.where(is_far, limit * (values / size), values / radius)
+    solved = _unit_ball_one(scaled, weights) if p == 1 else _unit_ball(scaled, weights, p, norms)
     solved *= radius
     return xp.copysign(_weighted(xp.minimum(solved, values), scale), rows)
 

@@ -143,6 +143,9 @@ def _validated(owner: BaseEstimator, *data: Outputs, **options: object) -> tuple
         if advised is None:
             raise
         raise ValueError(advised) from error
+    except OverflowError as error:
+        names = " and ".join(("X", "y")[: len(data)])
+        raise ValueError(f"{names} must hold numbers below 1.8e308: {error}.") from error
     X, *rest = checked if len(data) == 2 else (checked,)
     return (as_rows(X) if is_sparse(X) else X, *rest)
 
@@ -221,7 +224,7 @@ def _as_floats(y: Outputs) -> np.ndarray:
     """Return outputs as floats; raise if they are not numbers."""
     try:
         return np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"y must hold numbers: {error}.") from error
 
 

@@ -136,7 +136,7 @@ class Functions(Task):
         if self.scale:
             scale = channel_scales(values, sample.counts, self.scale == "robust")
         operator = self.operator_on(curves.grid, representation)
-        codec = FunctionCodec(representation, operator, center, scale, curves.grid)
+        codec = FunctionCodec(representation, operator.resolve(curves.grid), center, scale, curves.grid)
         return codec, representation.learn(codec.standardized(curves), sample.weights, operator)
 
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:

@@ -5,7 +5,7 @@ from fenchel._sparse import is_sparse
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel
 from fenchel.kernels._values import row_blocks
-from fenchel.kernels.kinks import almost_everywhere as without_kinks
+from fenchel.kernels.derivatives import feature_gradient, weighted_gradient
 from fenchel.kernels.separable import BoundTerms
 from fenchel.model.expansion import KernelExpansion
 
@@ -35,25 +35,25 @@ def expansion_gradient(
     parts = []
     for kernel, operator in terms if matrix is None else terms[:1]:
         own = _applied(operator, coef, matrix)
-        if Z is not None and kernel.has_features and coef.shape[0] > 0:  # there are fewer features than points
+        if Z is not None and kernel.tags.has_features and coef.shape[0] > 0:  # there are fewer features than points
             own = kernel.features(Z).T @ own
-        parts.append((without_kinks(kernel) if almost_everywhere else kernel, own))
+        parts.append((kernel, own))
     if coef.shape[0] == 0:
         return xp.zeros((X.shape[0], parts[0][1].shape[1], X.shape[1]), dtype=X.dtype, device=device(X))
     width = parts[0][1].shape[1] * max(coef.shape[0], X.shape[1])
     blocks = [
-        sum(_gradient(kernel, X[rows, :], Z, own) for kernel, own in parts)
+        sum(_gradient(kernel, X[rows, :], Z, own, almost_everywhere) for kernel, own in parts)
         for rows in row_blocks((X.shape[0], width), 8, _BLOCK_BYTES)
     ]
     return blocks[0] if len(blocks) == 1 else joined(blocks)
 
 
-def _gradient(kernel: ScalarKernel, X: Array, Z: Array | None, coef: Array) -> Array:
+def _gradient(kernel: ScalarKernel, X: Array, Z: Array | None, coef: Array, almost_everywhere: bool) -> Array:
     """Return the derivatives of features times coefficients, or of a sum over the points Z, (n, p, d)."""
-    if Z is None or kernel.has_features:
-        found = kernel.feature_gradient(X, coef)
+    if Z is None or kernel.tags.has_features:
+        found = feature_gradient(kernel, X, coef, almost_everywhere)
     else:
-        found = kernel.weighted_gradient(X, Z, coef.T[:, None, :])
+        found = weighted_gradient(kernel, X, Z, coef.T[:, None, :], almost_everywhere)
     return namespace(X).permute_dims(found, (1, 0, 2))
 
 

@@ -122,7 +122,7 @@ class LevelTask(Task, ABC):
         check_parameter(self.owner, "intercept", self.intercept, _INTERCEPT)
         levels, weights = self.nodes()
         operator = IntegralOperator(as_scalar_kernel(self.level_kernel).validate(), self.coupling).validate()
-        codec = LevelCodec(Spline(weights), operator, levels, weights, marginal, pilot)
+        codec = LevelCodec(Spline(weights), operator.resolve(levels), levels, weights, marginal, pilot)
         return codec, codec.representation.learn(Curves(levels, values), sample.weights, operator)
 
 

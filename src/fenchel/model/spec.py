@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from fenchel import approximations as approximation_room
 from fenchel import losses as loss_room
 from fenchel import solvers as solver_room
-from fenchel._check import Interval, Options, check_parameter
+from fenchel._check import Interval, Options, check_parameter, shown
 from fenchel._component import from_name
 from fenchel.approximations import Approximation
 from fenchel.losses import Loss
@@ -107,10 +107,10 @@ def as_lams(lams: ArrayLike) -> list[float]:
     """Return the regularisation weights of a grid as positive floats."""
     try:
         grid = np.atleast_1d(np.asarray(lams, dtype=float))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         grid = np.empty((0, 0))
     if grid.ndim != 1:
-        raise ValueError(f"The 'lams' parameter must be a sequence of numbers. Got {lams!r}.")
+        raise ValueError(f"The 'lams' parameter must be a sequence of numbers. Got {shown(lams)}.")
     values: list[float] = grid.tolist()
     if not values:
         raise ValueError("The 'lams' parameter must hold at least one number. Got none.")

@@ -9,7 +9,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.operators.conjugate import ConjugateGradients
 from fenchel.operators.eigenbasis import KroneckerBasis
 from fenchel.operators.operator import Index, Operator, ScalarOperator, scaled, taken
-from fenchel.operators.products import PointKernel, kernel_product
+from fenchel.operators.products import PointKernel, fused_product, kernel_product
 from fenchel.operators.thin import Thin, orthogonal_features
 
 __all__ = ["Streamed", "streamed"]
@@ -133,7 +133,7 @@ class Streamed(ScalarOperator):
 
     def _product(self, A: Array) -> Array:
         """Return the product, fused on a GPU if tiles are in float32 and this is supported, otherwise tile by tile."""
-        fused = self.kernel.product(self.X, self.Z, A) if self.is_single else None
+        fused = fused_product(self.kernel, self.X, self.Z, A) if self.is_single else None
         return kernel_product(self.kernel, *self._points, A, self.tile) if fused is None else fused
 
     @cached_property

@@ -27,7 +27,7 @@ _FDR = Interval(0, 1)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OutlierReport:
-    r"""Samples ranked by outlyingness, with p-values that control the false discovery rate.
+    r"""Samples ranked by outlyingness, with approximate p-values.
 
     ``OutlierReport.of(model, X, y)`` finds samples whose outputs are far from the predictions of a model *of the other
     samples*, however normal inputs and outputs look by themselves. ``OutlierReport.of_curves(Y)`` finds curves that are
@@ -73,10 +73,13 @@ class OutlierReport:
 
     Notes
     -----
-    The false discovery rate is controlled if the tails of the statistics follow the fitted distributions, fewer than a
-    fifth of the samples are wrong, and wrong samples are not so similar that they form a bulk of their own. Noise with
-    heavier tails, or with a size that the inputs do not explain, leads to more false discoveries: use the ranking then,
-    not the rate.
+    For small samples no rate is promised: with nothing wrong and Gaussian noise, ``flagged(fdr=0.1)`` flagged something
+    in .62 to .73 of the draws of 25 to 80 curves, and in .20 to .27 of those of one output and 12 to 30 samples.
+
+    Otherwise the false discovery rate is controlled if the tails of the statistics follow the fitted distributions,
+    fewer than a fifth of the samples are wrong, and wrong samples are not so similar that they form a bulk of their
+    own. Noise with heavier tails, or with a size that the inputs do not explain, leads to more false discoveries: use
+    the ranking then, not the rate.
 
     References
     ----------

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.utils import get_tags
 
-from fenchel._array import host
+from fenchel._array import host, namespace
 from fenchel.conformal.samples import Residuals
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.estimators.validation import new_inputs
@@ -73,7 +73,12 @@ def _gram(machine: Any, X: Any, Z: Any) -> np.ndarray | None:
     if get_tags(machine).input_tags.pairwise:
         return np.asarray(host(X), dtype=float)
     terms = getattr(machine._expansion.kernel, "terms", None)
-    return None if terms is None else np.asarray(host(terms[0][0](X, Z)), dtype=float)
+    return None if terms is None else host(terms[0][0](_double(X), _double(Z)))
+
+
+def _double(X: Any) -> Any:
+    """Return inputs in float64: a matrix from float32 inputs is indefinite by more than the round-off of float64."""
+    return namespace(X).astype(X, namespace(X).float64, copy=False)
 
 
 def _size(logs: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from fenchel._array import Array, as_like, namespace
+from fenchel._check import check_memory
 from fenchel.kernels.base import OutputOperator
 
 __all__ = ["Coordinates", "CoordinateSpace"]
@@ -116,7 +117,8 @@ class CoordinateSpace:
 
     def covariance(self) -> Array:
         """Return the second moment of the training outputs in coordinates, (p, p)."""
-        xp, targets = namespace(self.targets), self.targets
+        xp, targets, p = namespace(self.targets), self.targets, self.targets.shape[1]
+        check_memory(32 * p**2, f"The covariance of {p} outputs", "Use operator=None, or fewer outputs", like=targets)
         if self.weights is None:
             return targets.T @ targets / targets.shape[0]
         return (targets * self.weights[:, None]).T @ targets / float(xp.sum(self.weights))

@@ -19,7 +19,7 @@ from fenchel._array import (
     row_norms,
     triangular_solve,
 )
-from fenchel._check import check_no_overflow, check_psd
+from fenchel._check import check_memory, check_no_overflow, check_psd
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
@@ -138,6 +138,8 @@ class KernelOutputs(Representation):
         features = self._feature_kernel.features(Y)
         self._factor: _Pivots | GramFactor | None = None
         if features is None:
+            n, advice = len(Y), "Use output_approximation=Nystrom(500), or fit on a part of the sample"
+            check_memory(16 * n**2, f"The Gram matrix of {n} outputs", advice)
             K = self.kernel_(Y)
             if K.shape[0] != K.shape[1]:
                 raise ValueError(f"The output Gram matrix must be square. Got shape {tuple(K.shape)} instead.")
@@ -171,17 +173,17 @@ class KernelOutputs(Representation):
     @property
     def has_points(self) -> bool:  # type: ignore[override]
         """Whether coordinates are features of the outputs, such as their entries."""
-        return self.approximation is None and as_scalar_kernel(self.kernel).has_features
+        return self.approximation is None and as_scalar_kernel(self.kernel).tags.has_features
 
     @property
     def is_pairwise(self) -> bool:
         """Whether outputs are given by their Gram matrix."""
-        return self.kernel_.is_pairwise
+        return self.kernel_.tags.is_pairwise
 
     def take(self, Y: Outputs, index: Index) -> Outputs:
         """Return the selected outputs, or the corresponding part of a Gram matrix."""
         kernel = as_scalar_kernel(self.kernel)
-        return GramFactor().take(Y, index) if kernel.is_pairwise else namespace(Y).take(Y, index, axis=0)
+        return GramFactor().take(Y, index) if kernel.tags.is_pairwise else namespace(Y).take(Y, index, axis=0)
 
     def encode(self, Y: Outputs) -> Coordinates:
         """Return the coordinates of the projections of outputs on the span of the training outputs."""

@@ -186,7 +186,7 @@ def numbers(Z: Outputs, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = F
     """Return outputs as finite floating-point numbers, or raise with the name of the loss."""
     try:
         values = np.asarray(Z, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} takes numeric values. Got {type(Z).__name__} of something else.") from error
     if values.ndim not in ndim:
         dimensions = " or ".join(f"{d}-dimensional" for d in ndim)

@@ -51,7 +51,7 @@ def check_approximation_is_kernel(
     kernel, X = _sample(kernel, X)
     thin = approximation.approximate(kernel, X)
     check_kernel(thin, X)
-    expect(thin.has_features, f"{approximation!r}: the kernel has no features.")
+    expect(thin.tags.has_features, f"{approximation!r}: the kernel has no features.")
     features = np.asarray(thin.features(X))
     count = approximation.n_components
     most = len(X) if count == "auto" else count

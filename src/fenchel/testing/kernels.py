@@ -40,7 +40,7 @@ def _sample(kernel: ScalarKernel, X: ArrayLike | None) -> np.ndarray:
         X = np.random.default_rng(0).uniform(0, 2, size=(12, 4))
     X = np.array(X, dtype=np.float64)
     X[-1] = X[0]
-    return X @ X.T if kernel.is_pairwise else X
+    return X @ X.T if kernel.tags.is_pairwise else X
 
 
 def _tolerance(K: np.ndarray) -> float:
@@ -63,13 +63,13 @@ def check_diag(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     K, diagonal = kernel(X), kernel.diag(X)
     expect(diagonal.shape == (len(X),), f"{kernel!r}: diag has shape {diagonal.shape}.")
     assert_allclose(diagonal, np.diagonal(K), rtol=0, atol=_tolerance(K), err_msg=f"{kernel!r}: diag.")
-    first = X[:1, :1] if kernel.is_pairwise else X[:1]
+    first = X[:1, :1] if kernel.tags.is_pairwise else X[:1]
     assert_allclose(kernel(first)[0], kernel.diag(first), rtol=1e-14, err_msg=f"{kernel!r}: one sample.")
 
 
 def check_rectangular_matrix(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     """``kernel(X, Z)`` is a block of the matrix of both samples, and equal inputs have equal rows."""
-    if kernel.is_pairwise:
+    if kernel.tags.is_pairwise:
         return
     X = _sample(kernel, X)
     kernel, half = kernel.resolve(X), len(X) // 2
