@@ -62,7 +62,7 @@ class Objects(Task):
         outputs = outputs_of(y, X)
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")
-        is_gram = as_scalar_kernel(self.output_kernel).is_pairwise
+        is_gram = as_scalar_kernel(self.output_kernel).tags.is_pairwise
         is_objects = is_numpy(outputs) and outputs.dtype.kind == "O"
         form = OutputForm(tuple(outputs.shape[1:]), empty=None if is_objects or is_gram else _no_rows(y))
         sample = Sample.of(X, outputs, inputs, form, sample_weight, is_gram)
