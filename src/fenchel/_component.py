@@ -1,8 +1,10 @@
 """Base class of all pluggable components: losses, kernels, operators, representations, solvers."""
 
+from collections.abc import Callable
+from functools import wraps
 from inspect import isabstract
 from types import ModuleType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -10,7 +12,10 @@ from sklearn.base import BaseEstimator
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 
-__all__ = ["Component", "ShortReprMixin", "from_name", "parts_of", "state_of"]
+__all__ = ["Component", "ShortReprMixin", "all_or_nothing", "from_name", "parts_of", "state_of"]
+
+E = TypeVar("E")
+P = ParamSpec("P")
 
 
 class ShortReprMixin:
@@ -57,6 +62,23 @@ class Component(ShortReprMixin, BaseEstimator):
     def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
         return [cls()]
+
+
+def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[E, P], E]:
+    """Decorate ``fit`` so that it changes the estimator only on success.
+
+    The fit runs on a copy of the estimator. If it is interrupted or fails, the estimator is left unchanged.
+    """
+
+    @wraps(fit)
+    def fit_whole(self: E, /, *args: P.args, **kwargs: P.kwargs) -> E:
+        trial = object.__new__(type(self))
+        trial.__dict__.update(self.__dict__)
+        fit(trial, *args, **kwargs)
+        self.__dict__ = trial.__dict__
+        return self
+
+    return fit_whole
 
 
 def state_of(value: Any) -> object:

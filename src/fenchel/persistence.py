@@ -42,7 +42,7 @@ from fenchel import (
 )
 from fenchel._check import Interval, check_parameter, require
 from fenchel._files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
-from fenchel.estimators.validation import warn_user
+from fenchel.exceptions import warn_user
 from fenchel.exceptions import ModelFileError
 
 __all__ = ["describe", "load", "save", "versions"]

@@ -13,7 +13,8 @@ from fenchel._check import Interval, Options, check_parameter
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.conformal.replicates import grouped, label_codes, split_whole
 from fenchel.conformal.samples import checked_length, columns_for, indexable, inputs_for, length, numbers, take
-from fenchel.estimators.validation import all_or_nothing, warn_user
+from fenchel._component import all_or_nothing
+from fenchel.exceptions import warn_user
 from fenchel.exceptions import DataWarning, IncompatibleError
 
 __all__ = ["ConformalPredictor", "PredictionSet"]

@@ -32,7 +32,8 @@ from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, devia
 from fenchel.datasets.functional import as_curves, function_names, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.scoring import R2ScoreMixin
-from fenchel.estimators.validation import all_or_nothing, warn_user
+from fenchel._component import all_or_nothing
+from fenchel.exceptions import warn_user
 from fenchel.exceptions import DataWarning, ScaleWarning
 
 __all__ = ["ConformalRegressor"]

@@ -1,11 +1,11 @@
 """Kernel autoencoders: encode any data and reconstruct their images in a feature space."""
 
 import math
-from contextlib import suppress
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -25,24 +25,19 @@ from fenchel._array import (
     row_norms,
 )
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
+from fenchel._component import all_or_nothing
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
 from fenchel.decoders.products import decoding_space
-from fenchel.estimators.fitted_dual import Duals, expose_solution, warn_unless_converged
 from fenchel.estimators.layers import INTERRUPTED, Layers, Network, Reduced, descend, first_layers
-from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.estimators.validation import (
-    DualSettings,
-    all_or_nothing,
-    is_regular,
-    new_inputs,
-    part_of,
-    training_inputs,
-    warn_user,
-)
-from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.estimators.machine import DualEstimator
+from fenchel.exceptions import IncompatibleError, warn_user
+from fenchel.kernels import KernelLike, ScalarKernel, as_scalar_kernel, is_pairwise
 from fenchel.losses import Loss
+from fenchel.model.fit import duals_of, warn_unless_converged
+from fenchel.model.forms import InputForm, is_regular
+from fenchel.model.model import Duals, Record
+from fenchel.model.spec import Spec, part_of
 from fenchel.representations import KernelOutputs
 from fenchel.solvers import Solver
 from fenchel.solvers.base import keeping_best
@@ -62,7 +57,17 @@ _LIMITS: dict[str, Interval | Options] = {
 }
 
 
-class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(frozen=True)
+class Autoencoder:
+    """What remains of a fitted autoencoder: its layers, and the solution of the outer one."""
+
+    network: Network
+    inputs: InputForm | None  # None for objects
+    duals: Duals
+    record: Record
+
+
+class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualEstimator):
     r"""Autoencoder for any data with a kernel, with reconstruction in the feature space.
 
     .. math:: \min_{f, h} \frac1n \sum_i \ell\bigl(\phi(x_i) - h(f(x_i))\bigr) + \frac\lambda2 \|h\|^2
@@ -169,11 +174,13 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
     True
     """
 
+    model_: Autoencoder
+
     def __init__(
         self,
         n_components: int | tuple[int, ...] = 2,
-        kernel: ScalarKernel | str = "auto",
-        hidden_kernel: ScalarKernel | str = "gaussian",
+        kernel: KernelLike = "auto",
+        hidden_kernel: KernelLike = "gaussian",
         loss: Loss | str = "square",
         lam: float = 1e-3,
         inner_lam: float | None = None,
@@ -222,8 +229,8 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self : KernelAutoencoder
             The fitted model.
         """
-        settings = DualSettings.of(self, self.loss)
-        loss = settings.loss
+        spec = Spec.of(self, self.loss)
+        loss, inputs = spec.loss, None
         if loss.is_relative:
             raise ValueError(f"KernelAutoencoder needs a threshold as a number, such as Huber(0.5). Got {loss!r}.")
         sizes, hidden = self._checked()
@@ -232,13 +239,13 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if _are_objects(X, kernel):
             X = as_objects(X)
         else:
-            X, kernel = training_inputs(self, X, kernel, double=True)
-        if kernel.tags.is_pairwise and X.shape[0] != X.shape[1]:
-            raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
+            X, _, inputs = InputForm.learn(self, X, is_pairwise=is_pairwise(self.kernel))
+            X = _double(X)
+            kernel = kernel if inputs.names is None else kernel.named(inputs.names)
         check_memory(48 * X.shape[0] ** 2, f"A fit of {X.shape[0]} samples", "Fit on a part of the sample")
-        representation = KernelOutputs(kernel, center=self.center).fit(X)
+        representation = KernelOutputs(kernel, center=self.center)
         # norms carry the round-off of the factor: duals must be exactly zero if the insensitive zone equals the norm
-        V = representation.targets_
+        V = representation.learn(X).rows
         V = V * (1 - V.shape[0] * eps(V))
         largest = float(namespace(V).max(namespace(V).abs(V)))
         if largest > _LARGEST:
@@ -247,13 +254,13 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
             )
         if loss.pointwise and not representation.has_points:
             raise IncompatibleError(f"{loss!r} needs point values, which this kernel does not provide. Use p=2.")
-        is_warm = self.warm_start and hasattr(self, "_network")
-        layers = self._network.restarted(V, sizes, hidden) if is_warm else None
+        is_warm = self.warm_start and "model_" in vars(self)
+        layers = self.model_.network.restarted(V, sizes, hidden) if is_warm else None
         if layers is None:
             layers = first_layers(V, sizes, hidden, self.init, check_random_state(self.random_state))
         inner_lam = self.lam if self.inner_lam is None else self.inner_lam
         # while the inner layers change, a gap below the gain of a step is accurate enough
-        objective = Reduced(V, loss, self.lam, inner_lam, settings.solver, max(self.tol, self.inner_tol))
+        objective = Reduced(V, loss, self.lam, inner_lam, spec.solver, max(self.tol, self.inner_tol))
         layers, self.objective_history_, self.inner_status_ = descend(
             objective, layers, self.max_inner_iter, self.inner_tol
         )
@@ -261,7 +268,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if self.inner_status_ == INTERRUPTED:
             text = f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for these."
             warn_user(text, ConvergenceWarning, "not-converged")
-        self._fit_outer_layer(objective, layers, representation, decoder)
+        self._fit_outer_layer(objective, layers, representation, decoder, replace(spec, tol=self.tol), inputs)
         return self
 
     def transform(self, X: Array) -> Array:
@@ -278,7 +285,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
             Codes, in the dtype of X.
         """
         X = self._inputs(X)
-        return _like(self._network.codes(self._coordinates(X) - self.representation_.mean_), X)
+        return _like(self.model_.network.codes(self._coordinates(X) - self.representation_.mean_), X)
 
     def embed(self, X: Array) -> Array:
         """Return the reconstructions as coordinates in the feature space, shape (m, p)."""
@@ -328,7 +335,7 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if codes.shape[1] != self._n_features_out:
             raise ValueError(f"X must hold codes, with {self._n_features_out} columns. Got {codes.shape[1]}.")
         mean = self.representation_.mean_
-        coordinates = self._network.decoded(as_like(codes, mean)) + mean
+        coordinates = self.model_.network.decoded(as_like(codes, mean)) + mean
         if candidates is None:
             return self.decoder_.decode(coordinates)
         decoder = Candidates().fit(None, self.decoder_.representation_)
@@ -371,7 +378,13 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return tuple(int(size) for size in sizes), hidden
 
     def _fit_outer_layer(
-        self, objective: Reduced, layers: Layers, representation: KernelOutputs, decoder: Decoder | None
+        self,
+        objective: Reduced,
+        layers: Layers,
+        representation: KernelOutputs,
+        decoder: Decoder | None,
+        spec: Spec,
+        inputs: InputForm | None,
     ) -> None:
         """Solve the outer layer to ``tol``, and store what predictions need."""
         V = objective.V
@@ -380,13 +393,13 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
         objective.tol = self.tol
         with keeping_best():
             solution = objective.solve(problem)
-        duals = Duals.of(problem, solution)
-        expose_solution(self, solution, duals)
-        warn_unless_converged(solution, self.lam, self.tol)
+        duals = duals_of(problem, solution)
+        warn_unless_converged(solution, spec)
         support = as_index(duals.support, V)
         outer = namespace(V).take(duals.coef, support, axis=0) / (self.lam * V.shape[0])
-        self._network = Network(layers, codes, support, outer)
-        self.codes_ = codes[self._network.narrow]
+        network = Network(layers, codes, support, outer)
+        self.model_ = Autoencoder(network, inputs, duals, Record.of(solution, "exact"))
+        self.codes_ = codes[network.narrow]
         self._n_features_out = int(self.codes_.shape[1])
         self.inner_coef_ = list(layers.coefs)
         self.hidden_kernel_ = layers.kernels[-1]
@@ -397,24 +410,24 @@ class KernelAutoencoder(NamedPartsMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _inputs(self, X: Array) -> Array:
         """Return checked data in their own dtype."""
         check_is_fitted(self)
-        return as_objects(X) if _are_objects(X, self.representation_.kernel_) else new_inputs(self, X)
+        inputs = self.model_.inputs
+        return as_objects(X) if inputs is None else inputs.read(self, X)
 
     def _coordinates(self, X: Array) -> Array:
         """Return the coordinates of checked data projected onto the span of the training data."""
         rows = max(1, _BLOCK_BYTES // (8 * max(self.representation_.targets_.shape)))
         starts = range(0, X.shape[0], rows)
-        parts = [self.representation_.encode(_double(X[first : first + rows, ...])) for first in starts]
+        parts = [self.representation_.encode(_double(X[first : first + rows, ...])).rows for first in starts]
         return joined(parts)
 
     def _reconstructed(self, V: Array) -> Array:
         mean = self.representation_.mean_
-        return self._network.decoded(self._network.codes(V - mean)) + mean
+        return self.model_.network.decoded(self.model_.network.codes(V - mean)) + mean
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        with suppress(TypeError, ValueError):  # fit raises the error, with its message
-            tags.input_tags.pairwise = as_scalar_kernel(self.kernel).tags.is_pairwise
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
         return tags
 
 

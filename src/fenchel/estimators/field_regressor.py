@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._array import Array, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter, outputs_like
+from fenchel._component import all_or_nothing
 from fenchel.estimators.field_bases import BASES, INTERPOLATIONS, FieldBasis, basis_of, completed, resampled
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
-from fenchel.estimators.validation import all_or_nothing, sample_counts
 from fenchel.exceptions import ScaleWarning
 from fenchel.kernels import Matern
+from fenchel.model.sample import sample_counts
 
 __all__ = ["FieldRegressor"]
 

@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, host
 from fenchel._check import Interval, Options, check_parameter
+from fenchel._component import all_or_nothing
 from fenchel.estimators.kernel_choice import is_auto
 from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
-from fenchel.estimators.validation import all_or_nothing, new_inputs, sample_counts
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Huber
+from fenchel.model.sample import sample_counts
 
 __all__ = ["LearnedMetricRegressor"]
 
@@ -141,7 +142,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if is_auto(given.losses):  # errors with a learned metric are too optimistic for this choice
                 given.set_params(losses=[Huber("auto") if data.is_robust else "square"])
             self.best_estimator_ = given.set_params(metric=weights).fit(X, y, **arguments)
-        shares = np.diag(outer_product(data, self.best_estimator_.best_estimator_))
+        shares = np.diag(outer_product(data, self.best_estimator_.model_))
         self.relevances_ = shares / np.sum(shares) if np.any(shares) else np.full(len(shares), 1 / len(shares))
         self.metric_ = _in_units(data, weights)
         return self
@@ -183,16 +184,13 @@ def _data(first: Any, kind: str, X: Any, sample_weight: Array | None) -> tuple[M
     """Return the data of a fitted regressor in the coordinates of its outputs, and which samples have a weight."""
     if getattr(X, "ndim", 2) != 2:
         raise IncompatibleError(f"A learned metric needs vectors, of shape (n, d). Got inputs of shape {X.shape}.")
-    fitted = first.best_estimator_
-    points = host(new_inputs(fitted, X)).astype(np.float64)
+    model, targets = first.model_, first.model_.targets
+    points = host(model.inputs.read(first, X)).astype(np.float64)
     counts = sample_counts(sample_weight, points)
-    representation = fitted.representation_
-    targets = representation.targets_
-    targets = targets if representation.row_scale_ is None else targets / representation.row_scale_
-    observed = None if representation.observed_ is None else host(representation.observed_).astype(np.float64)
+    observed = None if targets.observed is None else host(targets.observed).astype(np.float64)
     settings = {"approximation": first.approximation, "tol": first.tol}
-    Y, used = host(targets).astype(np.float64), counts > 0
-    is_robust = hasattr(first, "outlier_score_")
+    Y, used = host(targets.unscaled(targets.rows)).astype(np.float64), counts > 0
+    is_robust = model.duals.outlier_score is not None
     return MetricData(points[used], Y, counts[used], observed, is_robust, kind, settings), used
 
 

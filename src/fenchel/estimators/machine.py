@@ -21,7 +21,7 @@ from fenchel.model.model import Model
 from fenchel.model.spec import Spec
 from fenchel.representations import Representation
 
-__all__ = ["Fitted", "KernelMachine"]
+__all__ = ["DualEstimator", "Fitted", "KernelMachine"]
 
 T = TypeVar("T")
 
@@ -53,12 +53,8 @@ class Fitted(Generic[T]):
         return found
 
 
-class KernelMachine(NamedPartsMixin, BaseEstimator, ABC):
-    """An estimator of one dual problem."""
-
-    model_: Model
-    takes_sparse: ClassVar[bool] = False
-    loss_argument: ClassVar[str] = "loss"  # name of the parameter that holds the loss
+class DualEstimator(NamedPartsMixin, BaseEstimator):
+    """An estimator with the solution of one dual problem in ``model_``."""
 
     dual_coef_ = Fitted[Array]("duals.coef")
     support_ = Fitted[np.ndarray]("duals.support")
@@ -73,6 +69,15 @@ class KernelMachine(NamedPartsMixin, BaseEstimator, ABC):
     status_ = Fitted[str]("record.status")
     history_ = Fitted[list[tuple[int, float]]]("record.history")
     solver_info_ = Fitted[dict[str, object]]("record.solver_info")
+
+
+class KernelMachine(DualEstimator, ABC):
+    """An estimator that fits one dual problem."""
+
+    model_: Model
+    takes_sparse: ClassVar[bool] = False
+    loss_argument: ClassVar[str] = "loss"  # name of the parameter that holds the loss
+
     loss_ = Fitted[Loss]("spec.loss")
     representation_ = Fitted[Representation]("codec.representation")
     X_fit_ = Fitted[Array]("expansion.X")

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import as_like, host
-from fenchel.estimators.prediction_gradient import expansion_gradient
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.kernel_search import KernelSearch, search_kernel
 from fenchel.kernels.standardized import moments
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
+from fenchel.model.gradient import expansion_gradient
+from fenchel.model.model import Model
 
 __all__ = ["MetricData", "MetricRound", "held_out_rounds", "outer_product"]
 
@@ -50,7 +51,7 @@ class MetricData:
 
     def next_round(self, before: "MetricRound") -> "MetricRound":
         """Return the round whose metric comes from the gradients of the previous round."""
-        M = outer_product(self, before.model)
+        M = outer_product(self, before.model.model_)
         values, vectors = (np.diag(M), None) if self.kind == "diagonal" else np.linalg.eigh(M)
         roots = np.sqrt(np.maximum(values, 0.0))
         weights = np.sqrt(roots / (float(np.max(roots)) or 1.0) + _LEAST)
@@ -86,11 +87,11 @@ class MetricRound:
     model: OperatorKernelRegressor
 
 
-def outer_product(data: MetricData, model: Any) -> np.ndarray:
+def outer_product(data: MetricData, model: Model) -> np.ndarray:
     """Return the average outer product of a fitted model's gradients in the standardised columns, (d, d)."""
     rows = np.random.default_rng(0).permutation(len(data.X))[:_MOST]
-    points = as_like(data.X[rows], model._expansion.coef)
-    gradients = host(expansion_gradient(model._expansion, points, almost_everywhere=True)).astype(np.float64)
+    points = as_like(data.X[rows], model.expansion.coef)
+    gradients = host(expansion_gradient(model.expansion, points, almost_everywhere=True)).astype(np.float64)
     moved = gradients * np.where(np.isfinite(data.scale), data.scale, 0.0)
     shares = np.repeat(data.counts[rows] / np.sum(data.counts[rows]), moved.shape[1])
     flat = moved.reshape(-1, moved.shape[2])

@@ -8,8 +8,7 @@ from typing import SupportsFloat
 import numpy as np
 
 from fenchel.datasets.tables import Table
-from fenchel.estimators.validation import warn_user
-from fenchel.exceptions import DataWarning
+from fenchel.exceptions import DataWarning, warn_user
 
 __all__ = ["TRUTH", "check_text", "is_missing", "is_number", "is_truth", "text_cells", "which_rows"]
 
