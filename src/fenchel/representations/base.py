@@ -61,10 +61,9 @@ class Representation(Component, ABC):
 
     def covariance(self) -> Array:
         """Return the second moment of the training outputs in coordinates, (p, p)."""
-        xp, p, advice = namespace(self.targets_), self.targets_.shape[1], "Use operator=None, or fewer outputs"
-        check_memory(
-            32 * p**2, f"The covariance of {p} outputs", "Use operator=None, or fewer outputs", like=self.targets_
-        )
+        xp, p = namespace(self.targets_), self.targets_.shape[1]
+        what, advice = f"The covariance of {p} outputs", "Use operator=None, or fewer outputs"
+        check_memory(32 * p**2, what, advice, like=self.targets_)
         if self.weights_ is None:
             return self.targets_.T @ self.targets_ / self.targets_.shape[0]
         return (self.targets_ * self.weights_[:, None]).T @ self.targets_ / float(xp.sum(self.weights_))
