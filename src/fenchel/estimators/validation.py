@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
+from inspect import signature
 from types import ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -19,7 +20,17 @@ from fenchel import approximations as approximation_room
 from fenchel import losses as loss_room
 from fenchel import solvers as solver_room
 from fenchel._array import Array, Outputs, as_like, host, is_host, namespace
-from fenchel._check import Interval, Options, check_array, check_finite, check_parameter, outputs_like, shown
+from fenchel._check import (
+    Interval,
+    Options,
+    check_array,
+    check_finite,
+    check_parameter,
+    not_times,
+    outputs_like,
+    shown,
+    unmasked,
+)
 from fenchel._component import from_name
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel._statistics import weight_unit
@@ -65,18 +76,27 @@ _CERTIFICATES = Options(("approximate", "sampled", "exact"))
 def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[E, P], E]:
     """Decorate ``fit`` so that it changes the estimator only on success.
 
-    The fit runs on a copy of the estimator. If it is interrupted or fails, the estimator is left unchanged.
+    The fit runs on a copy of the estimator. If it is interrupted or fails, the estimator is left unchanged. In masked
+    arrays, masked entries become NaN; outputs that are times are refused.
     """
+    names = list(signature(fit).parameters)[1:]
 
     @wraps(fit)
     def fit_whole(self: E, /, *args: P.args, **kwargs: P.kwargs) -> E:
         trial = object.__new__(type(self))
         trial.__dict__.update(self.__dict__)
-        fit(trial, *args, **kwargs)
+        given = [_plain(value, name) for name, value in zip(names, args, strict=False)]
+        named = {name: _plain(value, name) for name, value in kwargs.items()}
+        fit(trial, *given, *args[len(given) :], **named)
         self.__dict__ = trial.__dict__
         return self
 
     return fit_whole
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Return an argument of ``fit`` without a mask; raise if outputs are times."""
+    return unmasked(not_times(value, name) if name == "y" else value, name)
 
 
 def warn_user(message: str, category: type[Warning], entry: str) -> None:
@@ -172,6 +192,7 @@ def validated(estimator: Any, *data: Outputs, **options: object) -> Outputs:
     """Return ``X``, or ``X`` and ``y``, checked by scikit-learn; errors name entries of ``X`` that are not finite."""
     if is_fdata(data[0]):
         data = (_function_values(estimator, data[0], bool(options.get("reset", True))), *data[1:])
+    data = (unmasked(not_times(data[0], "X"), "X"), *data[1:])
     try:
         checked = validate_data(estimator, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
     except ValueError as error:
