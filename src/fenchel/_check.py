@@ -120,7 +120,7 @@ def unmasked(values: Any, name: str) -> Any:
 
 def not_times(values: Any, name: str) -> Any:
     """Return the values; raise if they are dates, times or durations."""
-    frame = getattr(values, "dtypes", None)
+    frame: Any = getattr(values, "dtypes", None)
     dtypes = list(frame) if hasattr(frame, "__iter__") else [getattr(values, "dtype", None)]
     is_time = any(getattr(dtype, "kind", "") in ("m", "M") for dtype in dtypes)
     if any(getattr(dtype, "kind", "") == "O" for dtype in dtypes) or isinstance(values, list):

@@ -85,9 +85,10 @@ def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[
     def fit_whole(self: E, /, *args: P.args, **kwargs: P.kwargs) -> E:
         trial = object.__new__(type(self))
         trial.__dict__.update(self.__dict__)
-        given = [_plain(value, name) for name, value in zip(names, args, strict=False)]
-        named = {name: _plain(value, name) for name, value in kwargs.items()}
-        fit(trial, *given, *args[len(given) :], **named)
+        given: Any = [_plain(value, name) for name, value in zip(names, args, strict=False)]
+        named: Any = {name: _plain(value, name) for name, value in kwargs.items()}
+        rest: Any = args[len(given) :]
+        fit(trial, *given, *rest, **named)
         self.__dict__ = trial.__dict__
         return self
 
