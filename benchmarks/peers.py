@@ -8,7 +8,7 @@ import celer.homotopy
 import cvxpy as cp
 import numpy as np
 from families import Member
-from measure import GAPS, Run
+from measure import GAPS, LONG, Run
 from scipy.linalg import solve_triangular
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import MultiTaskLasso
@@ -17,14 +17,25 @@ from sklearn.svm import SVR
 Stages = Iterator[np.ndarray]
 
 
-def run(member: Member, name: str, limit: float) -> Run:
-    """Let a peer improve its duals in stages until gap 1e-9 or ``limit`` CPU seconds.
+def run(member: Member, name: str, limit: float, repeats: int = 3) -> Run:
+    """Let a peer improve its duals until gap 1e-9 or ``limit`` CPU seconds, as often as ``measure.run`` repeats ours.
 
-    A peer that goes on from its last stage is charged for all of them; one that starts anew with a smaller tolerance is
-    charged for the cheapest single solve that reaches each gap. The certificates between stages are not counted.
+    The least time to each gap is kept. A peer that goes on from its last stage is charged for all of them; one that
+    starts anew with a smaller tolerance is charged for the cheapest single solve that reaches each gap. The
+    certificates between stages are not counted.
     """
+    best = Run(member.name, name, name, dict.fromkeys((f"{gap:.0e}" for gap in GAPS), None), status="MAX_ITER")
+    for _ in range(repeats):
+        spent = _once(member, name, limit, best)
+        best.seconds = min(best.seconds, spent)
+        if spent > LONG:
+            break
+    return best
+
+
+def _once(member: Member, name: str, limit: float, best: Run) -> float:
+    """Solve once, keep the least time to each gap in ``best``, and return the CPU seconds."""
     problem = member.problem()
-    record = Run(member.name, name, name, dict.fromkeys((f"{gap:.0e}" for gap in GAPS), None), status="MAX_ITER")
     spent, stages = 0.0, PEERS[name](member)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -33,7 +44,7 @@ def run(member: Member, name: str, limit: float) -> Run:
             try:
                 duals = next(stages, None)
             except Exception as error:  # a peer that breaks is a finding, not a failure of ours
-                record.status = f"{type(error).__name__}: {error}"
+                best.status = f"{type(error).__name__}: {error}"
                 break
             last = time.process_time() - start
             spent += last
@@ -41,16 +52,15 @@ def run(member: Member, name: str, limit: float) -> Run:
                 break
             charged = last if name in RESTARTING else spent
             found = problem.certificate(duals, problem.predictions(duals)).relative_gap
-            record.gap = min(record.gap, found)
+            best.gap = min(best.gap, found)
             for gap in GAPS:
                 if found <= gap:
-                    best = record.times[f"{gap:.0e}"]
-                    record.times[f"{gap:.0e}"] = charged if best is None else min(best, charged)
+                    least = best.times[f"{gap:.0e}"]
+                    best.times[f"{gap:.0e}"] = charged if least is None else min(least, charged)
             if found <= GAPS[-1]:
-                record.status = "CONVERGED"
+                best.status = "CONVERGED"
                 break
-    record.seconds = spent
-    return record
+    return spent
 
 
 def kernel_ridge(member: Member) -> Stages:

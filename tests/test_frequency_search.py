@@ -1,10 +1,12 @@
 """Learned frequencies: the error and its gradient against refits and differences, and what the search must find."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fenchel import OperatorKernelRegressor, learn_frequencies
+from fenchel import OperatorKernelRegressor, frequency_search, learn_frequencies
 from fenchel.datasets import make_burgers
 from fenchel.frequency_search import LeftOut
 from fenchel.kernels import Equivariant, Filtered, Linear, RationalQuadratic
@@ -86,3 +88,23 @@ def test_wrong_arguments(pairs):
         OperatorKernelRegressor(Equivariant(Linear(), gains=[1.0, 2.0])).fit(X, Y)
     with pytest.raises(ValueError, match="'decay' parameter of Filtered"):
         Filtered(Linear(), [1.0, 2.0])(X)
+
+
+def test_a_descent_ends_before_a_ridge_falls_below_round_off(pairs, monkeypatch):
+    """Beyond, the leave-one-out error is noise, and a fit with that lam cannot be trusted."""
+    seen = []
+
+    def descent(value, start, callback, **options):
+        for step in (0.0, -1.0, -9.0, -2.0):
+            moved = start + np.where(np.arange(len(start)) < len(start) - 5, -step, step)
+            seen.append(moved)
+            callback(moved)
+
+    def minimize(value, start, callback, **options):
+        with contextlib.suppress(StopIteration):
+            descent(value, start, callback)
+
+    monkeypatch.setattr(frequency_search, "minimize", minimize)
+    found = learn_frequencies(*pairs)
+    assert len(seen) == 3  # the third point is unusable
+    assert_allclose(found.lam, np.exp(seen[1][-1]) / len(pairs[0]))

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, time, timedelta
 from importlib import import_module
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +25,11 @@ __all__ = [
     "check_parameter",
     "check_psd",
     "free_memory",
+    "not_times",
     "outputs_like",
     "require",
     "shown",
+    "unmasked",
 ]
 
 _LONGEST = 80  # characters of a value in a message
@@ -98,6 +102,36 @@ def shown(value: object) -> str:
     except ValueError:  # Python writes no int of more than 4300 digits
         return f"an {type(value).__name__} of thousands of digits"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({type(value).__name__})"
+
+
+def unmasked(values: Any, name: str) -> Any:
+    """Return a masked array of numbers as floats with NaN where it is masked, and anything else as it is."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.is_masked(values):
+        return np.asarray(values.data)
+    if values.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} must hold numbers where entries are masked. Got dtype {values.dtype}. Drop the masked entries, or "
+            "fill them."
+        )
+    return np.ma.filled(values.astype(np.result_type(values.dtype, np.float32)), np.nan)
+
+
+def not_times(values: Any, name: str) -> Any:
+    """Return the values; raise if they are dates, times or durations."""
+    frame: Any = getattr(values, "dtypes", None)
+    dtypes = list(frame) if hasattr(frame, "__iter__") else [getattr(values, "dtype", None)]
+    is_time = any(getattr(dtype, "kind", "") in ("m", "M") for dtype in dtypes)
+    if any(getattr(dtype, "kind", "") == "O" for dtype in dtypes) or isinstance(values, list):
+        entries = np.asarray(values, dtype=object).ravel() if not isinstance(values, list) else values
+        is_time = is_time or any(isinstance(entry, date | time | timedelta | np.datetime64) for entry in entries)
+    if is_time:
+        raise TypeError(
+            f"{name} must hold numbers. Got dates, times or durations. Convert them to numbers in a unit of your "
+            f"choice, such as days: ({name} - {name}.min()) / np.timedelta64(1, 'D')."
+        )
+    return values
 
 
 def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2, takes_sparse: bool = False) -> Array:

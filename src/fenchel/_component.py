@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import isabstract
+from inspect import isabstract, signature
 from types import ModuleType
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from fenchel._array import host
-from fenchel._check import Interval, Options, check_parameter
+from fenchel._check import Interval, Options, check_parameter, not_times, unmasked
 
 __all__ = ["Component", "ShortReprMixin", "all_or_nothing", "from_name", "parts_of", "state_of"]
 
@@ -67,18 +67,28 @@ class Component(ShortReprMixin, BaseEstimator):
 def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[E, P], E]:
     """Decorate ``fit`` so that it changes the estimator only on success.
 
-    The fit runs on a copy of the estimator. If it is interrupted or fails, the estimator is left unchanged.
+    The fit runs on a copy of the estimator. If it is interrupted or fails, the estimator is left unchanged. In masked
+    arrays, masked entries become NaN; outputs that are times are refused.
     """
+    names = list(signature(fit).parameters)[1:]
 
     @wraps(fit)
     def fit_whole(self: E, /, *args: P.args, **kwargs: P.kwargs) -> E:
         trial = object.__new__(type(self))
         trial.__dict__.update(self.__dict__)
-        fit(trial, *args, **kwargs)
+        given: Any = [_plain(value, name) for name, value in zip(names, args, strict=False)]
+        named: Any = {name: _plain(value, name) for name, value in kwargs.items()}
+        rest: Any = args[len(given) :]
+        fit(trial, *given, *rest, **named)
         self.__dict__ = trial.__dict__
         return self
 
     return fit_whole
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Return an argument of ``fit`` without a mask; raise if outputs are times."""
+    return unmasked(not_times(value, name) if name == "y" else value, name)
 
 
 def state_of(value: Any) -> object:

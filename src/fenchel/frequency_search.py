@@ -15,6 +15,8 @@ from fenchel.operators.cyclic import Mirrored, Turn
 
 __all__ = ["FrequencySearch", "LeftOut", "learn_frequencies"]
 
+_LEAST_SHARE = 1e-12  # smallest ridge for a fit, as a share of its kernel; there may be more samples than in the search
+
 
 @dataclass(frozen=True)
 class FrequencySearch:
@@ -74,6 +76,13 @@ class LeftOut:
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the logarithm of the mean error, and its gradient."""
         return self._looked_at(theta)[:2]
+
+    def is_usable(self, theta: np.ndarray) -> bool:
+        """Whether every ridge is above the round-off of its kernel, whose linear part is not bounded by one."""
+        F, q = self.spectra.shape[1], self.targets.shape[0]
+        _, linear, ridge = np.split(np.exp(theta), [F, F + q])
+        sizes = host(namespace(self.spectra).abs(self.spectra[:, :q]) ** 2).max(axis=0)
+        return bool(np.all(np.isfinite(theta)) and np.all(ridge >= _LEAST_SHARE * (1 + linear * sizes)))
 
     def _looked_at(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         xp, (n, F), q = namespace(self.spectra), self.spectra.shape, self.targets.shape[0]
@@ -239,17 +248,24 @@ def _start(left_out: LeftOut, q: int) -> np.ndarray:
 
 
 def _minimised(left_out: LeftOut, start: np.ndarray, steps: int, history: list[float]) -> np.ndarray:
-    q = left_out.targets.shape[0]
+    """Return the minimum, or the last point before a ridge fell below round-off, where errors are noise."""
+    q, last = left_out.targets.shape[0], start
 
     def value(theta: np.ndarray) -> tuple[float, np.ndarray]:
         found = left_out(theta)
         history.append(math.exp(found[0]))
         return found
 
+    def keep_usable(theta: np.ndarray) -> None:
+        nonlocal last
+        if not left_out.is_usable(theta):
+            raise StopIteration
+        last = theta.copy()
+
     bounds = [(None, None)] * (len(start) - q) + [(math.log(LEAST_RIDGE), None)] * q
-    result = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
-    theta: np.ndarray = result.x
-    return theta
+    options = {"maxiter": steps}
+    minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=keep_usable)
+    return last
 
 
 def _energy(turned: Array, turn: Turn) -> Array:

@@ -43,6 +43,14 @@ def exact_coverage(m: int, coverage: float) -> float:
     return float(np.ceil((m + 1) * coverage) / (m + 1))
 
 
+def test_splits_of_the_whole_sample_are_refused_where_a_part_is_set_aside(rng):
+    X, y = rng.standard_normal((40, 2)), rng.standard_normal(40)
+    splits = [(np.arange(20), np.arange(20, 40)), (np.arange(20, 40), np.arange(20))]
+    with pytest.raises(ValueError, match=r"splits in cv must be of the \d\d training samples, and they have more"):
+        ConformalRegressor(Ridge(), cv=splits).fit(X, y)
+    assert len(ConformalRegressor(Ridge(), method="cv+", cv=splits).fit(X, y).scores_) == 40
+
+
 def test_a_contamination_that_is_not_there_costs_coverage():
     """The class says how much: the scores attributed to wrong samples are those of correct ones."""
 

@@ -157,3 +157,13 @@ def test_bad_data(here, sample):
     broken[100, 1] = np.nan
     with pytest.raises(ValueError, match="X must be finite"):
         model.fit(*chunked(broken, sample[1]))
+
+
+@pytest.mark.parametrize("unit", [5e-324, 2.0**664])
+def test_the_unit_of_weights(cluster, sample, unit):
+    X, Y = sample
+    weights = np.arange(len(X)) % 3 + 1.0
+    model = OperatorKernelRegressor(Gaussian(0.5), loss=Huber(0.3), lam=1e-2, approximation=Nystrom(20, "uniform"))
+    wanted = np.asarray(model.fit(*chunked(X, Y), weights).predict(X))
+    got = np.asarray(model.fit(*chunked(X, Y), unit * weights).predict(X))
+    np.testing.assert_allclose(got, wanted, atol=1e-6)

@@ -98,7 +98,13 @@ class Trainer:
     def _folds(self, train: np.ndarray, cv: Any, random_state: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield both parts of each fold, as places in the training part; replicates stay together."""
         if self.replicates is None:
-            yield from _splitter(cv, len(train), random_state).split(train)
+            for inside, outside in _splitter(cv, len(train), random_state).split(train):
+                if max(np.max(inside, initial=0), np.max(outside, initial=0)) >= len(train):
+                    raise ValueError(
+                        f"The splits in cv must be of the {len(train)} training samples, and they have more. With "
+                        "method='split' some samples are set aside first: use a number or a splitter as cv."
+                    )
+                yield inside, outside
             return
         _, codes = np.unique(self.replicates[train], return_inverse=True)
         if isinstance(cv, int | np.integer):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import Array, Index, Outputs, as_index, host, namespace
-from fenchel._check import check_memory, require
+from fenchel._check import check_memory, not_times, require, unmasked
 
 __all__ = ["Curves", "as_curves", "brings_points", "is_fdata", "to_fdata"]
 
@@ -225,8 +225,7 @@ def _checked(grid: np.ndarray, values: Array, name: str) -> Curves:
 
 def _floats(values: Array, what: str, requirement: str) -> Array:
     """Return numbers as a float32 or float64 array of the original library, or of NumPy."""
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(np.result_type(values.dtype, np.float32)), np.nan)
+    values = unmasked(not_times(values, what), what)
     try:
         namespace(values)
     except TypeError:  # not an array

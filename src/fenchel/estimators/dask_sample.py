@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._optional import require
+from fenchel._statistics import weight_unit
 from fenchel.model.target_scale import TargetScale
 
 __all__ = ["Sample", "is_chunked", "sample_of", "target_scale_of"]
@@ -89,7 +90,8 @@ def sample_of(X: Any, y: Any, sample_weight: Any) -> Sample:
     weights = sample_weight if is_chunked(sample_weight) else array.from_array(np.asarray(sample_weight))
     if weights.shape != (X.shape[0],):
         raise ValueError(f"sample_weight must have shape ({X.shape[0]},). Got {tuple(weights.shape)} instead.")
-    weights = weights.rechunk({0: X.chunks[0]})
+    weights = weights.rechunk({0: X.chunks[0]}).astype(np.float64)
+    weights = weights / weight_unit(np.asarray(weights.max().compute()))
     return Sample(X, rows, weights, y.ndim == 1, float(weights.sum().compute()))
 
 

@@ -11,11 +11,11 @@ from sklearn.utils import check_array as check_host_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._array import Array, as_like, host, is_host, namespace
-from fenchel._check import Interval, Options, check_array, check_parameter, outputs_like
+from fenchel._check import Interval, Options, check_array, check_parameter, not_times, outputs_like, unmasked
 from fenchel._component import all_or_nothing
 from fenchel.estimators.field_bases import BASES, INTERPOLATIONS, FieldBasis, basis_of, completed, resampled
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
-from fenchel.exceptions import ScaleWarning
+from fenchel.exceptions import DataWarning, ScaleWarning, warn_user
 from fenchel.kernels import Matern
 from fenchel.model.sample import sample_counts
 
@@ -193,6 +193,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _checked_inputs(self, X: Any, reset: bool) -> Array:
         """Return checked inputs, resampled to the shape of the training inputs."""
+        X = unmasked(not_times(X, "X"), "X")
         if is_host(X):
             options: dict[str, Any] = {"dtype": [np.float64, np.float32], "allow_nd": True, "ensure_all_finite": False}
             is_free = not reset and self.interpolation is not None  # any number of points is accepted
@@ -203,6 +204,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = check_array(X, "X", ndim=(2, 3, 4))
         if reset:
             self.n_features_in_ = int(X.shape[1])
+            _warn_of_cubes(X, "X")
             return X
         shape, axes = tuple(X.shape[1:]), min(len(self.input_shape_), 2)
         if shape == self.input_shape_:
@@ -225,6 +227,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"y must hold functions of one or two variables. Got an array of shape {tuple(Y.shape)}.")
         if Y.shape[0] != X.shape[0]:
             raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {Y.shape[0]}.")
+        _warn_of_cubes(Y, "y")
         return Y
 
     def _resampled(self, fields: Array, shape: tuple[int, ...]) -> Array:
@@ -243,6 +246,17 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _warn_of_cubes(fields: Array, name: str) -> None:
+    """Warn if the last axis, read as channels, is as long as an axis of the grid."""
+    if fields.ndim == 4 and fields.shape[3] > 1 and fields.shape[3] >= min(fields.shape[1:3]):
+        warn_user(
+            f"{name} of shape {tuple(fields.shape)} is read as fields of two variables with {fields.shape[3]} channels."
+            " If the last axis is a third variable, pass shape (n, h, w * d), since grids have at most two.",
+            DataWarning,
+            "channels-or-cubes",
+        )
 
 
 def _rows(fields: Array) -> Array:

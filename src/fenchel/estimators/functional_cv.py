@@ -82,7 +82,8 @@ class FunctionalRegressorCV(CurveRegressor, SearchMachine):
         As for ``FunctionalRegressor``.
     scale : bool, "robust" or "auto", default="auto"
         As for ``FunctionalRegressor``. ``"auto"`` divides each output channel by its scale with ``kernel="auto"``,
-        unless a threshold of a loss is a number or ``channels`` couples them. Held-out errors are in these units.
+        unless a threshold of a loss is a number; ``channels`` then couples the scaled channels. Held-out errors are in
+        these units.
     scoring : str, callable or None, default=None
         As for ``OperatorKernelRegressorCV``, for curves at the points of the grid, (n, m) or (n, m, c). Scores given by
         name do not support missing values: use ``fenchel.metrics.curve_scorer``.
@@ -256,7 +257,7 @@ class FunctionalRegressorCV(CurveRegressor, SearchMachine):
 
     def _machine(self, losses: Sequence[Loss], is_robust: bool = False) -> FunctionalRegressor:
         """Return the estimator of one pair, with outputs scaled as the losses require."""
-        is_free = is_auto(self.kernel) and self.channels is None and all(loss.is_unit_free for loss in losses)
+        is_free = is_auto(self.kernel) and all(loss.is_unit_free for loss in losses)
         representation = self.representation
         if is_auto(self.kernel) and isinstance(representation, str) and representation == "spline":
             representation = Spline(quadrature="mean")

@@ -81,8 +81,8 @@ class OperatorKernelRegressorCV(VectorRegressor, SearchMachine):
         ``None`` means the squared distance. Kernels are always compared by their squared errors.
     center, scale : bool, "robust" or "auto", default="auto"
         As for ``OperatorKernelRegressor``. ``"auto"`` centres the outputs with ``kernel="auto"``, robustly for a robust
-        loss, and divides each by its scale unless a threshold of a loss is a number, an operator acts on the outputs or
-        there is a representation. Held-out errors are in these units.
+        loss, and divides each by its scale unless a threshold of a loss is a number or there is a representation; an
+        operator then acts on the scaled outputs. Held-out errors are in these units.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
     metric : array of shape (d,) or (d, k), or None, default=None
@@ -210,8 +210,7 @@ class OperatorKernelRegressorCV(VectorRegressor, SearchMachine):
     def _machine(self, losses: Sequence[Loss], is_robust: bool) -> OperatorKernelRegressor:
         """Return the estimator of one pair, with centring and scaling resolved if they are ``"auto"``."""
         standard = "robust" if is_robust else True
-        has_own_units = self.operator is not None or self.representation is not None
-        scaled = not has_own_units and all(loss.is_unit_free for loss in losses)
+        scaled = self.representation is None and all(loss.is_unit_free for loss in losses)
         center = is_auto(self.kernel) and self.representation is None
         return OperatorKernelRegressor(
             self.kernel,

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from fenchel.exceptions import see
+
 if TYPE_CHECKING:
     from fenchel.kernels.base import ScalarKernel
 
@@ -98,4 +100,5 @@ def former_attribute(kernel: "ScalarKernel", name: str) -> object:
 
 
 def _warn(what: str) -> None:
-    warnings.warn(f"{what}; the old way ends with the next release.", FutureWarning, stacklevel=4)
+    text = f"{what}; the old way ends with the next release. {see('former-attributes')}"
+    warnings.warn(text, FutureWarning, stacklevel=4)

@@ -1,0 +1,83 @@
+"""Masked entries and times are no numbers: never read as data."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+
+from fenchel import (
+    FieldRegressor,
+    FunctionalRegressor,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    QuantileFunctionRegressor,
+)
+from fenchel.exceptions import DataWarning
+
+VECTORS = [OperatorKernelRegressor(), OperatorKernelRegressorCV("gaussian"), QuantileFunctionRegressor(levels=5)]
+DAYS = np.arange(20).astype("datetime64[D]")
+
+
+def masked(values, *place):
+    found = np.ma.array(values, copy=True)
+    found[place] = np.ma.masked
+    return found
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.standard_normal((20, 2))
+    return X, X[:, 0]
+
+
+@pytest.mark.parametrize("model", [*VECTORS, FieldRegressor()], ids=lambda model: type(model).__name__)
+def test_masked_inputs_are_missing(model, table):
+    X, y = table
+    with pytest.raises(ValueError, match=r"X must be finite. It contains NaN, the first at index \[3, 1\]"):
+        model.fit(masked(X, 3, 1), y)
+
+
+def test_masked_inputs_are_missing_in_predict(table):
+    X, y = table
+    with pytest.raises(ValueError, match=r"X must be finite. It contains NaN, the first at index \[3, 1\]"):
+        OperatorKernelRegressor().fit(X, y).predict(masked(X, 3, 1))
+
+
+@pytest.mark.parametrize("model", VECTORS, ids=lambda model: type(model).__name__)
+def test_masked_outputs_are_missing(model, table):
+    X, y = table
+    with pytest.raises(ValueError, match="y contains NaN in 1 of 20 samples, the first at index 2"):
+        model.fit(X, y=masked(y, 2))
+
+
+def test_masked_points_of_curves_and_fields_are_gaps(rng):
+    X, Y = rng.standard_normal((20, 2)), rng.standard_normal((20, 6))
+    gaps = np.array(Y)
+    gaps[4, 2] = np.nan
+    for model in (FunctionalRegressor(), FieldRegressor()):
+        one, other = model.fit(X, masked(Y, 4, 2)).predict(X), model.fit(X, gaps).predict(X)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_mask_without_masked_entries_changes_nothing(table):
+    X, y = table
+    plain = OperatorKernelRegressor().fit(X, y).predict(X)
+    np.testing.assert_array_equal(OperatorKernelRegressor().fit(np.ma.array(X), np.ma.array(y)).predict(X), plain)
+
+
+@pytest.mark.parametrize("y", [DAYS, DAYS - DAYS[0], DAYS.astype(object), [date(2020, 1, 1 + i) for i in range(20)]])
+@pytest.mark.parametrize("model", VECTORS, ids=lambda model: type(model).__name__)
+def test_times_are_no_outputs(model, table, y):
+    with pytest.raises(TypeError, match=r"y must hold numbers. Got dates, times or durations"):
+        model.fit(table[0], y)
+
+
+def test_times_are_no_inputs(table):
+    with pytest.raises(TypeError, match=r"X must hold numbers. Got dates, times or durations"):
+        OperatorKernelRegressor().fit(DAYS[:, None], table[1])
+
+
+def test_cubes_are_said_to_be_read_as_channels(rng):
+    X = rng.standard_normal((10, 4, 4, 4))
+    with pytest.warns(DataWarning, match="X of shape .10, 4, 4, 4. is read as fields of two variables with 4 channels"):
+        FieldRegressor().fit(X, X[:, 0, 0, 0])
