@@ -35,7 +35,7 @@ from fenchel.losses import Loss
 from fenchel.losses.profile import Quadratic
 from fenchel.model.codec import Codec, Task
 from fenchel.model.fit import Fit, learn
-from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.forms import InputForm, OutputForm, plain
 from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, part_of
@@ -92,6 +92,7 @@ class Weights(Task):
             raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
         kernel = as_operator_kernel(self.kernel, None).validate()
         X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(self.kernel))
+        y = plain(y, "y")
         outputs = self.task_loss.check(y if is_host(y) else host(y))
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")

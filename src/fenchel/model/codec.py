@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,7 @@ class Codec(ABC):
 
     representation: Representation  # fitted; holds no training outputs unless its basis consists of them
     grid: np.ndarray | None = None  # points of curves
+    is_returned: ClassVar[bool] = False  # whether ``predict`` returns decoded coordinates, so that they can be encoded
 
     @property
     def units(self) -> float | np.ndarray:
@@ -62,6 +63,10 @@ class Codec(ABC):
     @abstractmethod
     def decode(self, rows: Array) -> Array:
         """Return coordinates (n, p) as outputs, at the points of the training outputs."""
+
+    def encode_values(self, values: Array) -> Coordinates:
+        """Return predictions, as ``decode`` returns them, in coordinates."""
+        return self.encode(values)
 
     def truth(self, y: Outputs) -> Array:
         """Return checked outputs as ``decode`` returns predictions; NaN where nothing was observed."""

@@ -213,11 +213,10 @@ def _recertified(
 ) -> tuple[Solution, KernelExpansion]:
     """Return the solution certified with the predictions of ``predict``, and its expansion."""
     for margin in (*_MARGINS, None):
-        predictions, rounding = expansion.on_training_inputs(training_set), training_set.sample.rounding
-        predictions = predictions if rounding is None else as_like(as_like(predictions, rounding), predictions)
+        exact, predictions = training_set.as_returned(problem, expansion.on_training_inputs(training_set))
         for factor in (training_set.targets.row_scale, problem.root):
             predictions = predictions if factor is None else predictions * factor
-        certificate = problem.certificate(solution.duals, predictions)
+        certificate = exact.certificate(solution.duals, predictions)
         if margin is None or math.isfinite(certificate.primal) or math.isinf(loss_radius(problem)):
             break
         duals, _ = pulled_inside(problem, solution.duals, predictions, margin)

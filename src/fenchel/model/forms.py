@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from fenchel._array import Array, Outputs, as_like, is_host, namespace
-from fenchel._check import check_array, check_finite, outputs_like
+from fenchel._check import check_array, check_finite, not_times, outputs_like, unmasked
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.datasets.functional import Curves, input_curves, is_fdata, is_pairs, to_fdata
 
@@ -48,7 +48,8 @@ class InputForm:
 
         Outputs other than ``None`` are checked by scikit-learn together with the inputs, with its ``options``.
         """
-        X, grid = _function_values(X, None, takes_channels)
+        X, grid = _function_values(plain(X, "X"), None, takes_channels)
+        y = plain(y, "y")
         if is_host(X):
             options |= {"accept_sparse": "csr" if takes_sparse else False, "allow_nd": takes_channels}
             data = (X,) if y is None else (X, y)
@@ -76,7 +77,7 @@ class InputForm:
 
     def read(self, owner: BaseEstimator, X: Array) -> Array:
         """Return new inputs in the form of the training inputs."""
-        X, _ = _function_values(X, self.grid, self.takes_channels)
+        X, _ = _function_values(plain(X, "X"), self.grid, self.takes_channels)
         if is_host(X):
             (X,) = _validated(owner, X, reset=False, accept_sparse="csr", allow_nd=self.takes_channels)
             if is_sparse(X) != self.is_sparse:
@@ -120,6 +121,11 @@ class OutputForm:
     def as_trained(self, decoded: Outputs) -> Outputs:
         """Return decoded outputs in the integer dtype of the training outputs, if they had one."""
         return decoded if self.empty is None else namespace(decoded).astype(decoded, self.empty.dtype, copy=False)
+
+
+def plain(values: Outputs, name: str) -> Outputs:
+    """Return data without a mask, NaN where entries are masked; raise if they are dates, times or durations."""
+    return unmasked(not_times(values, name), name)
 
 
 def vectors_like(y: Outputs, X: Array) -> Array:

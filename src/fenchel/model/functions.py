@@ -38,6 +38,7 @@ __all__ = ["FunctionCodec", "Functions"]
 class FunctionCodec(Codec):
     """Curves, centred and scaled if requested, in the coordinates of a representation."""
 
+    is_returned = True
     representation: CurveRepresentation
     operator: IntegralOperator
     center: CurveCenter | None = None
@@ -71,6 +72,10 @@ class FunctionCodec(Codec):
         if self.center is None:
             return values
         return values + as_like(self.center.values.reshape((1, *values.shape[1:])), values)
+
+    def encode_values(self, values: Array) -> Coordinates:
+        """Return predicted curves in coordinates."""
+        return self.encode(Curves(self.grid, values))
 
     def truth(self, y: Curves) -> Array:
         """Return the values of the curves."""

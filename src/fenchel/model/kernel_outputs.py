@@ -13,7 +13,7 @@ from fenchel.approximations import Approximation
 from fenchel.kernels import KernelLike, OperatorKernel, OperatorLike, as_operator_kernel, as_scalar_kernel
 from fenchel.kernels import is_pairwise, takes_missing
 from fenchel.model.codec import Codec, Task
-from fenchel.model.forms import InputForm, OutputForm, is_regular
+from fenchel.model.forms import InputForm, OutputForm, is_regular, plain
 from fenchel.model.sample import Sample
 from fenchel.model.spec import part_of
 from fenchel.representations import Coordinates, KernelOutputs
@@ -59,6 +59,7 @@ class Objects(Task):
             takes_missing=takes_missing(self.kernel),
             is_pairwise=is_pairwise(self.kernel),
         )
+        y = plain(y, "y")
         outputs = outputs_of(y, X)
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")

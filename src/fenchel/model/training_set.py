@@ -6,7 +6,7 @@ from typing import Protocol, Self, cast
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array, namespace
+from fenchel._array import Array, as_like, namespace
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel, OutputOperator
@@ -121,6 +121,20 @@ class TrainingSet:
         """Return the dual problem of a loss and a lam."""
         check_loss(loss, self.codec.representation)
         return self.ridge.with_(loss=loss.bind(self.targets.rows, self.targets.point_scale), lam=lam)
+
+    def as_returned(self, problem: DualProblem, rows: Array) -> tuple[DualProblem, Array]:
+        """Return the problem of the outputs as given, and the predictions that ``predict`` returns, in coordinates.
+
+        A centre that is added to predictions in float32 may cost more digits than these have.
+        """
+        rounding, codec = self.sample.rounding, self.codec
+        if rounding is None or not codec.is_returned:
+            return problem, rows
+        values = as_like(codec.decode(rows), rounding)
+        returned = codec.encode_values(namespace(values).astype(values, namespace(values).float64)).rows
+        targets = codec.encode(self.sample.double().y).rows
+        targets = targets if problem.root is None else targets * problem.root
+        return replace(problem, targets=targets), returned
 
     def resolved(self, loss: Loss, residuals: Array) -> Loss:
         """Return a loss with thresholds that are relative to residuals resolved to numbers."""

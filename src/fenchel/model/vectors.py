@@ -35,6 +35,11 @@ class VectorCodec(Codec):
     moments: TargetScale | None = None
 
     @property
+    def is_returned(self) -> bool:  # type: ignore[override]  # depends on the representation
+        """Whether predictions are vectors that can be encoded."""
+        return isinstance(self.representation, Euclidean)
+
+    @property
     def units(self) -> float | np.ndarray:
         """The scale of each output."""
         return 1.0 if self.moments is None else self.moments.scale

@@ -118,7 +118,8 @@ class CoordinateSpace:
     def covariance(self) -> Array:
         """Return the second moment of the training outputs in coordinates, (p, p)."""
         xp, targets, p = namespace(self.targets), self.targets, self.targets.shape[1]
-        check_memory(32 * p**2, f"The covariance of {p} outputs", "Use operator=None, or fewer outputs", like=targets)
+        what, advice = f"The covariance of {p} outputs", "Use operator=None, or fewer outputs"
+        check_memory(32 * p**2, what, advice, like=targets)
         if self.weights is None:
             return targets.T @ targets / targets.shape[0]
         return (targets * self.weights[:, None]).T @ targets / float(xp.sum(self.weights))
