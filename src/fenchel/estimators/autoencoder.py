@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -395,7 +395,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
             solution = objective.solve(problem)
         duals = duals_of(problem, solution)
         warn_unless_converged(solution, spec)
-        support = as_index(duals.support, V)
+        support = as_index(np.asarray(duals.support), V)
         outer = namespace(V).take(duals.coef, support, axis=0) / (self.lam * V.shape[0])
         network = Network(layers, codes, support, outer)
         self.model_ = Autoencoder(network, inputs, duals, Record.of(solution, "exact"))

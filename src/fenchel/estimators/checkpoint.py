@@ -11,8 +11,8 @@ import numpy as np
 
 from fenchel._array import host
 from fenchel._files import DAMAGE, unpacked, write_whole
-from fenchel.model.training_set import TrainingSet
 from fenchel.losses import Loss
+from fenchel.model.training_set import TrainingSet
 
 __all__ = ["Checkpoint", "search_key"]
 

@@ -22,7 +22,6 @@ from fenchel.model.forms import InputForm, OutputForm
 from fenchel.model.memory import warn_if_slow
 from fenchel.model.model import Duals, Model, Record
 from fenchel.model.spec import Spec
-from fenchel.model.target_scale import TargetScale
 from fenchel.model.vectors import VectorCodec
 from fenchel.operators import Thin, kronecker
 from fenchel.problem import DualProblem
@@ -242,9 +241,7 @@ def _resolve(loss: Loss, norms: list[tuple[Array, Array]]) -> Loss:
     return loss.resolve(sizes, counts)
 
 
-def _state_file(
-    client: Any, spec: Spec, kernel: BoundTerms, sample: Sample, loss: Loss
-) -> StateFile | None:
+def _state_file(client: Any, spec: Spec, kernel: BoundTerms, sample: Sample, loss: Loss) -> StateFile | None:
     """Return the checkpoint of a solver; its key depends on every number of the chunks."""
     name = getattr(spec.solver, "checkpoint", None)
     if name is None:

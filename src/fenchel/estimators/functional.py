@@ -1,6 +1,6 @@
 """Regression whose outputs are curves."""
 
-from typing import Any, Self
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,8 @@ from fenchel.estimators.scores import curve_score
 from fenchel.kernels import KernelLike
 from fenchel.losses import Loss
 from fenchel.model.curve_center import CurveCenter
-from fenchel.model.functions import Functions
+from fenchel.model.expansion import KernelExpansion
+from fenchel.model.functions import FunctionCodec, Functions
 from fenchel.model.gradient import expansion_gradient
 from fenchel.model.warnings import warn_of_domain
 from fenchel.quadrature import as_points
@@ -77,17 +78,15 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
             The derivatives, in units of the outputs per unit of the inputs.
         """
         X, model, points = self._read(X), self.model_, self._points(grid)
-        reading = model.codec.reading(points)
-        found = expansion_gradient(model.expansion, X, reading.matrix, almost_everywhere)
+        reading = self._codec.reading(points)
+        found = expansion_gradient(cast(KernelExpansion, model.expansion), X, reading.matrix, almost_everywhere)
         n, q, d = found.shape
         rows = reading.scaled(namespace(X).reshape(namespace(X).permute_dims(found, (0, 2, 1)), (n * d, q)))
-        values = model.codec.representation.shaped(namespace(X).astype(rows, X.dtype, copy=False))
+        values = self._codec.representation.shaped(namespace(X).astype(rows, X.dtype, copy=False))
         values = namespace(X).reshape(values, (n, d, *values.shape[1:]))
         return namespace(X).moveaxis(values, 1, -1)
 
-    def score(
-        self, X: Outputs, y: Outputs, sample_weight: Array | None = None, grid: ArrayLike | None = None
-    ) -> float:
+    def score(self, X: Outputs, y: Outputs, sample_weight: Array | None = None, grid: ArrayLike | None = None) -> float:
         """Return the fraction of the variance of the curves that the predictions explain.
 
         Parameters
@@ -108,14 +107,18 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         return curve_score(self, X, y, sample_weight, grid)
 
     @property
+    def _codec(self) -> FunctionCodec:
+        return cast(FunctionCodec, self.model_.codec)
+
+    @property
     def center_(self) -> CurveCenter | None:
         """The centre, a function that maps points to values of shape (points, channels)."""
-        return self.model_.codec.center
+        return self._codec.center
 
     @property
     def scale_(self) -> np.ndarray | None:
         """The scale of each channel of the outputs."""
-        return self.model_.codec.scale
+        return self._codec.scale
 
     @property
     def point_outlier_score_(self) -> Array:
@@ -123,7 +126,7 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         scores = self.model_.duals.point_outlier_score
         if scores is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'point_outlier_score_'")
-        return self.model_.codec.representation.shaped(scores)
+        return self._codec.representation.shaped(scores)
 
     def _points(self, grid: ArrayLike | None) -> np.ndarray:
         """Return the requested points; warn if they lie outside the domain of the training curves."""
@@ -256,9 +259,7 @@ class FunctionalRegressor(CurveRegressor):
         self.scale = scale
         self.certificate = certificate
 
-    def fit(
-        self, X: Outputs, y: Outputs, grid: ArrayLike | None = None, sample_weight: Array | None = None
-    ) -> Self:
+    def fit(self, X: Outputs, y: Outputs, grid: ArrayLike | None = None, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -218,7 +218,7 @@ class FunctionalRegressorCV(CurveRegressor, SearchMachine):
         search = search.chosen(choice, choice.resolved_losses() if choice.is_robust else choice.losses, self)
         spec, raced_set = replace(spec, lam=min(search.lams)), choice.training_set
         task: Functions = machine._task(grid)
-        codec = raced_set.codec
+        codec = _codec(raced_set)
         training_set = raced_set.with_kernel(task.kernel_of(raced_set.sample, codec), spec)
         shares = self._output_lengths(training_set)
         if not shares:
@@ -237,7 +237,7 @@ class FunctionalRegressorCV(CurveRegressor, SearchMachine):
             trials.append((float(np.min(result.cv_errors)), len(trials), candidate, result))
         _, place, training_set, result = min(trials, key=lambda trial: trial[:2])
         machine.set_params(output_kernel=Laplacian(1 / (shares[place] * float(np.ptp(codec.grid)))))
-        best = result.lams[result.best[1]]
+        best = result.lam
         if choice.is_robust:
             search = replace(search, losses=choice.losses_at(training_set, best, self.tol))
         lams = (best * _STEPS).tolist() if self.lams is None else search.lams
@@ -245,8 +245,7 @@ class FunctionalRegressorCV(CurveRegressor, SearchMachine):
 
     def _output_lengths(self, training_set: TrainingSet) -> tuple[float, ...]:
         """Return the lengths of the output kernel to choose from, none if the kernel is given."""
-        codec = training_set.codec
-        assert isinstance(codec, FunctionCodec)  # of curves
+        codec = _codec(training_set)
         is_given = self.output_kernel is not None or codec.representation.has_eigenvalues
         if is_given or len(codec.grid) < _FEWEST_POINTS or training_set.n_samples > _MOST_SAMPLES:
             return ()
@@ -275,10 +274,15 @@ class FunctionalRegressorCV(CurveRegressor, SearchMachine):
         )
 
 
+def _codec(training_set: TrainingSet) -> FunctionCodec:
+    """Return what was learned from the outputs."""
+    assert isinstance(training_set.codec, FunctionCodec)  # what ``Functions`` learns
+    return training_set.codec
+
+
 def _with_output_kernel(training_set: TrainingSet, task: Functions, spec: Spec) -> TrainingSet:
     """Return the training set with the output kernel of a task, in the same coordinates if these do not depend on it."""
-    codec = training_set.codec
-    assert isinstance(codec, FunctionCodec)  # of curves
+    codec = _codec(training_set)
     operator = task.operator_on(codec.grid, codec.representation)
     if codec.representation.takes_basis_of_operator:
         return TrainingSet.learn(task, training_set.sample, spec)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_like, host
+from fenchel._array import as_like, host
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernel_search import KernelSearch, search_kernel
 from fenchel.kernels import Constant, Gaussian, Separable, as_operator_kernel

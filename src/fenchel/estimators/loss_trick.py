@@ -1,6 +1,5 @@
 """The loss trick: consistent structured prediction for any task loss."""
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -19,7 +18,7 @@ from fenchel.decoders import Decoder
 from fenchel.estimators.decoder_choice import DecoderChoice
 from fenchel.estimators.kernel_choice import KernelChoice, is_auto
 from fenchel.estimators.search import Search
-from fenchel.estimators.search_machine import SearchMachine
+from fenchel.estimators.search_machine import Found, SearchMachine
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernel_search import search_kernel
 from fenchel.kernels import (
@@ -245,7 +244,7 @@ class LossTrickPredictor(SearchMachine):
         """
         trial, spec, task_loss = copy(self), self._spec(), as_task_loss(self.task_loss).validate()
         for name in ("found_", "best_estimator_"):
-            vars(trial).pop(name, None)  # from an earlier fit, perhaps with other settings
+            trial.__dict__.pop(name, None)  # from an earlier fit, perhaps with other settings
         task = Weights("gaussian" if is_auto(self.kernel) else self.kernel, task_loss, spec, self.output_kernel)
         self._own_decoder(task_loss)  # raises if it is invalid
         sample, choice = task.sample(trial, X, y, sample_weight), None
@@ -256,7 +255,7 @@ class LossTrickPredictor(SearchMachine):
             return self._become(trial._searched(task, sample.double(), choice))
         trial._kept(learn(task, sample, spec))
         if choice is not None:
-            trial.found_ = KernelFound(choice.search.kernel, choice.trials)
+            trial.found_ = Found(None, choice.search.kernel, choice.trials)
         return self._become(trial)
 
     def weights(self, X: Array) -> Array:
@@ -378,17 +377,6 @@ class LossTrickPredictor(SearchMachine):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
-
-
-@dataclass(frozen=True)
-class KernelFound:
-    """A kernel found by a search, for a given lam."""
-
-    kernel: ScalarKernel
-    trials: dict[str, list[Any]]
-    result: None = None
-    loss: None = None
-    lam: None = None
 
 
 def _kernel_choice(task: Weights, sample: Sample) -> KernelChoice:

@@ -82,6 +82,8 @@ class KernelMachine(DualEstimator, ABC):
     representation_ = Fitted[Representation]("codec.representation")
     X_fit_ = Fitted[Array]("expansion.X")
 
+    kernel: Any
+
     @property
     def approximation_(self) -> Approximation | None:
         """The approximation with the actual number of features."""
@@ -89,8 +91,8 @@ class KernelMachine(DualEstimator, ABC):
         return self.model_.approximation
 
     @abstractmethod
-    def _task(self, **form: Any) -> Task:
-        """Return what kind of data this estimator takes, with its parameters; ``form`` are arguments of ``fit``."""
+    def _task(self, *form: Any, **named: Any) -> Task:
+        """Return what kind of data this estimator takes, with its parameters; with arguments of ``fit``."""
 
     def _spec(self) -> Spec:
         """Return the dual problem and its solver."""
@@ -112,8 +114,7 @@ class KernelMachine(DualEstimator, ABC):
         return self
 
     def _become(self, trial: Self) -> Self:
-        vars(self).clear()
-        vars(self).update(vars(trial))
+        self.__dict__ = trial.__dict__
         return self
 
     def _read(self, X: Outputs) -> Array:
@@ -124,5 +125,5 @@ class KernelMachine(DualEstimator, ABC):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.takes_sparse
-        tags.input_tags.pairwise = is_pairwise(self.kernel)  # type: ignore[attr-defined]  # every machine has a kernel
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
         return tags

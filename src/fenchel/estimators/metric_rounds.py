@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from fenchel.kernel_search import KernelSearch, search_kernel
 from fenchel.kernels.standardized import moments
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
+from fenchel.model.expansion import KernelExpansion
 from fenchel.model.gradient import expansion_gradient
 from fenchel.model.model import Model
 
@@ -89,9 +90,10 @@ class MetricRound:
 
 def outer_product(data: MetricData, model: Model) -> np.ndarray:
     """Return the average outer product of a fitted model's gradients in the standardised columns, (d, d)."""
+    expansion = cast(KernelExpansion, model.expansion)
     rows = np.random.default_rng(0).permutation(len(data.X))[:_MOST]
-    points = as_like(data.X[rows], model.expansion.coef)
-    gradients = host(expansion_gradient(model.expansion, points, almost_everywhere=True)).astype(np.float64)
+    points = as_like(data.X[rows], expansion.coef)
+    gradients = host(expansion_gradient(expansion, points, almost_everywhere=True)).astype(np.float64)
     moved = gradients * np.where(np.isfinite(data.scale), data.scale, 0.0)
     shares = np.repeat(data.counts[rows] / np.sum(data.counts[rows]), moved.shape[1])
     flat = moved.reshape(-1, moved.shape[2])

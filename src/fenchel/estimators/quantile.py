@@ -1,6 +1,6 @@
 """Regression of the entire conditional quantile function in one fit."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self, cast
 
 import numpy as np
@@ -72,7 +72,7 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     level_weights_ = Fitted[np.ndarray]("codec.weights")
 
     @property
-    def marginal_(self) -> MarginalQuantiles:
+    def marginal_(self) -> MarginalQuantiles | None:
         """The marginal quantile function, which maps levels to values, (levels, d)."""
         codec = self.model_.codec
         return cast(LevelCodec, codec).marginal
@@ -80,7 +80,7 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     @property
     def pilot_(self) -> QuantilePilot | None:
         """The fitted pilot."""
-        return cast(LevelCodec, self.model_.codec).pilot
+        return cast(QuantilePilot | None, cast(LevelCodec, self.model_.codec).pilot)
 
     def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
         """Predict quantiles at any levels.
@@ -397,7 +397,7 @@ def _crossings(fit: Fit) -> float:
     """Return the fraction of neighbouring levels whose quantiles cross in the training sample."""
     codec = cast(LevelCodec, fit.training_set.codec)
     values = host(codec.decode(fit.predictions))
-    if codec.pilot is not None:
+    if isinstance(codec.pilot, QuantilePilot):
         values = codec.pilot.corrected(codec.pilot.left_out, values, codec.levels)
     falls = np.diff(values, axis=1)
     round_off = 64 * eps(fit.problem.targets) * np.max(np.abs(values), initial=0.0)

@@ -222,9 +222,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
             search = replace(search, lams=_LAMS)
         return replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
 
-    def _searched(
-        self, search: Search, machine: QuantileFunctionRegressor, training_set: TrainingSet
-    ) -> SearchResult:
+    def _searched(self, search: Search, machine: QuantileFunctionRegressor, training_set: TrainingSet) -> SearchResult:
         """Return the held-out errors of a path on the training part of each fold."""
         sample, lams = training_set.sample, search.lams
         folds, n, weights = search.folds(training_set), training_set.n_samples, sample.counts

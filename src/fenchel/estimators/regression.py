@@ -1,7 +1,7 @@
 """Regression with operator-valued kernels."""
 
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
@@ -18,8 +18,9 @@ from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
 from fenchel.losses.parameters import fits_targets
+from fenchel.model.expansion import KernelExpansion
 from fenchel.model.gradient import expansion_gradient
-from fenchel.model.vectors import Vectors
+from fenchel.model.vectors import VectorCodec, Vectors
 from fenchel.representations import Representation
 from fenchel.solvers import Solver
 
@@ -69,9 +70,9 @@ class VectorRegressor(MultiOutputMixin, R2ScoreMixin, KernelMachine):
         """
         X, model = self._read(X), self.model_
         xp = namespace(X)
-        found = expansion_gradient(model.expansion, X, almost_everywhere=almost_everywhere)
+        found = expansion_gradient(cast(KernelExpansion, model.expansion), X, almost_everywhere=almost_everywhere)
         m, p, d = found.shape
-        rows = model.codec.gradient(xp.reshape(xp.permute_dims(found, (0, 2, 1)), (m * d, p)))
+        rows = self._codec.gradient(xp.reshape(xp.permute_dims(found, (0, 2, 1)), (m * d, p)))
         return model.outputs.wrap(xp.permute_dims(xp.reshape(rows, (m, d, -1)), (0, 2, 1)), X)
 
     @property
@@ -81,15 +82,19 @@ class VectorRegressor(MultiOutputMixin, R2ScoreMixin, KernelMachine):
         return duals[:, 0] if self.model_.outputs.is_flat else duals
 
     @property
+    def _codec(self) -> VectorCodec:
+        return cast(VectorCodec, self.model_.codec)
+
+    @property
     def center_(self) -> np.ndarray | None:
         """The centre of the outputs, ``None`` if they are neither centred nor scaled."""
-        moments = self.model_.codec.moments
+        moments = self._codec.moments
         return None if moments is None else moments.center
 
     @property
     def scale_(self) -> np.ndarray | None:
         """The scales of the outputs, ``None`` if they are neither centred nor scaled."""
-        moments = self.model_.codec.moments
+        moments = self._codec.moments
         return None if moments is None else moments.scale
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
@@ -183,7 +182,11 @@ class OperatorKernelRegressorCV(VectorRegressor, SearchMachine):
         check_metric(self)
         scoring = Scoring.of(self)
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
-        trial, spec, machines = copy(self), self._search_spec(), [self._machine(search.losses, r) for r in (False, True)]
+        trial, spec, machines = (
+            copy(self),
+            self._search_spec(),
+            [self._machine(search.losses, r) for r in (False, True)],
+        )
         spec = replace(spec, lam=min(search.lams))  # the smallest lam needs the most features
         tasks = [machine._task() for machine in machines]
         sample = tasks[False].sample(trial, X, y, sample_weight).double()

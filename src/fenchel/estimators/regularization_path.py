@@ -118,7 +118,7 @@ def path(
     >>> surface.gaps.shape, bool(surface.gaps.max() <= 1e-6)
     ((2, 2), True)
     """
-    if grid is not None and "grid" not in signature(estimator.fit).parameters:  # type: ignore[attr-defined]  # every machine has it
+    if grid is not None and "grid" not in signature(estimator.fit).parameters:
         raise TypeError(f"{type(estimator).__name__} does not take a grid. Use FunctionalRegressor for curves.")
     machine = clone(estimator)
     spec = machine._spec()

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 
@@ -85,6 +84,16 @@ class SearchResult:
             j = int(near[np.argmax(np.asarray(self.lams)[near])])
         return i, j
 
+    @property
+    def loss(self) -> Loss:
+        """The best loss."""
+        return self.losses[self.best[0]]
+
+    @property
+    def lam(self) -> float:
+        """The best lam."""
+        return self.lams[self.best[1]]
+
     def beyond(self) -> float | None:
         """Return the next lam beyond the end of the grid if the best point is at an end, else ``None``."""
         order = np.argsort(self.lams)
@@ -114,7 +123,7 @@ class SearchResult:
         beyond = None if self.is_open else self.beyond()
         if beyond is None or len(self.lams) < _A_GRID:
             return
-        lam = self.lams[self.best[1]]
+        lam = self.lam
         end, further = ("smallest", "smaller") if beyond < lam else ("largest", "larger")
         warn_user(
             f"The best lam, {lam:g}, is the {end} of the grid, and the error decreases towards it. Add {further} "
@@ -262,7 +271,7 @@ class Search:
     def _resolved(self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure) -> "Search":
         """Return the search with relative thresholds resolved by the residuals of the square loss at its best lam."""
         result = self.pilot([Square()], self.lams)(training_set, folds, measure)
-        lam = result.lams[result.best[1]]
+        lam = result.lam
         pilot = solve(training_set, Spec(self.owner, Square(), lam, Auto(), self.tol))
         return replace(self, losses=[training_set.resolved(loss, pilot.residuals) for loss in self.losses])
 

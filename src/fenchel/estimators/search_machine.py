@@ -21,19 +21,9 @@ __all__ = ["Found", "SearchMachine"]
 class Found:
     """What a search has found: the errors of the grid, the best pair and its kernel."""
 
-    result: SearchResult
+    result: SearchResult | None  # None if only a kernel was searched for
     kernel: Any
     trials: dict[str, list[Any]] | None = None  # of the kernel search
-
-    @property
-    def loss(self) -> Loss:
-        """The best loss."""
-        return self.result.losses[self.result.best[0]]
-
-    @property
-    def lam(self) -> float:
-        """The best lam."""
-        return self.result.lams[self.result.best[1]]
 
 
 class SearchMachine(KernelMachine):
@@ -43,8 +33,8 @@ class SearchMachine(KernelMachine):
     best_estimator_: Any
 
     best_kernel_ = Fitted[Any]("kernel", of="found_")
-    best_loss_ = Fitted[Loss]("loss", of="found_")
-    best_lam_ = Fitted[float]("lam", of="found_")
+    best_loss_ = Fitted[Loss]("result.loss", of="found_")
+    best_lam_ = Fitted[float]("result.lam", of="found_")
     cv_errors_ = Fitted[np.ndarray]("result.cv_errors", of="found_")
     fold_errors_ = Fitted[np.ndarray]("result.fold_errors", of="found_")
     cv_gaps_ = Fitted[np.ndarray]("result.cv_gaps", of="found_")
@@ -68,9 +58,9 @@ class SearchMachine(KernelMachine):
         choice: KernelChoice | None = None,
     ) -> Self:
         """Fit the best pair on the whole sample, and keep the model, the errors of the search and the estimator."""
-        found = Found(result, estimator.kernel, None if choice is None else choice.trials)  # type: ignore[attr-defined]
-        best = estimator.set_params(**estimator._pair(found.loss, found.lam))
-        fit = solve(training_set, replace(best._spec(), loss=clone(found.loss), lam=found.lam))
+        found = Found(result, estimator.kernel, None if choice is None else choice.trials)
+        best = estimator.set_params(**estimator._pair(result.loss, result.lam))
+        fit = solve(training_set, replace(best._spec(), loss=clone(result.loss), lam=result.lam))
         result.warn_at_end()
         for name in ("n_features_in_", "feature_names_in_"):
             if name in vars(self):

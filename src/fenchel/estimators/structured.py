@@ -1,10 +1,9 @@
 """Structured prediction: regression into the feature space of an output kernel, then a decoder."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
 from fenchel._array import Array, Outputs, host

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -159,9 +159,7 @@ class StructuredPredictorCV(DecodingPredictor, SearchMachine):
         self.output_approximation = output_approximation
         self.certificate = certificate
 
-    def fit(
-        self, X: Array, y: Outputs, sample_weight: Array | None = None, groups: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
@@ -186,7 +184,9 @@ class StructuredPredictorCV(DecodingPredictor, SearchMachine):
         sample = machine._task().sample(trial, X, y, sample_weight).double()
         choice = None
         if is_auto(self.kernel):
-            choice = raced(lambda robust: machine._task(), sample, spec, search.folds, search.losses, None, search.groups)
+            choice = raced(
+                lambda robust: machine._task(), sample, spec, search.folds, search.losses, None, search.groups
+            )
             search = search.chosen(choice, choice.resolved_losses(), self)
             machine.set_params(kernel=choice.search.kernel)
             kernel = as_operator_kernel(choice.search.kernel, self.operator)
@@ -277,7 +277,7 @@ class StructuredPredictorCV(DecodingPredictor, SearchMachine):
         outputs = _features(training_set).outputs_
         is_open = is_auto(self.output_kernel) and is_auto(self.decoder) and (self.task_loss or self.scoring) is not None
         if not is_open or outputs.ndim != 2 or host(outputs).dtype.kind not in "biuf":
-            return [self.output_kernel]
+            return [cast(KernelLike, self.output_kernel)]
         median = float(Gaussian("median").resolve(outputs).gamma)  # type: ignore[arg-type]  # a number now
         return ["linear", *(Gaussian(median / width**2) for width in _WIDTHS)]
 
@@ -293,7 +293,9 @@ class StructuredPredictorCV(DecodingPredictor, SearchMachine):
 
     def _machine(self) -> StructuredPredictor:
         """Return the estimator of one pair, with the first output kernel."""
-        kernels = self.output_kernel if isinstance(self.output_kernel, list | tuple) else [self.output_kernel]
+        kernels: list[Any] = (
+            list(self.output_kernel) if isinstance(self.output_kernel, list | tuple) else [self.output_kernel]
+        )
         if not kernels:
             raise ValueError("The 'output_kernel' parameter must hold at least one kernel. Got none.")
         return StructuredPredictor(

@@ -10,6 +10,6 @@ __all__: list[str] = []
 def fits_targets(loss: object) -> bool:
     """Whether a fit with a loss follows the targets themselves, as scores of regressors expect."""
     if isinstance(loss, str):
-        loss = parts_of((integral, margin, pnorm, radial)).get(loss)
-    is_loss = isinstance(loss, Loss) or (isinstance(loss, type) and issubclass(loss, Loss))
-    return not is_loss or bool(loss.fits_targets)  # type: ignore[union-attr]
+        part = parts_of((integral, margin, pnorm, radial)).get(loss)
+        return bool(getattr(part, "fits_targets", True))
+    return not isinstance(loss, Loss) or loss.fits_targets

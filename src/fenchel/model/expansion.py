@@ -40,7 +40,7 @@ class KernelExpansion:
         if not (has_features and len(support) == X.shape[0]):  # features predict without the inputs: no copy is made
             X = namespace(X).take(X, as_index(support, X), axis=0)
         if features_coef is None and has_features and coef.shape[0] > 0:
-            features_coef = _scalar(kernel).features(X).T @ coef
+            features_coef = cast(Array, _scalar(kernel).features(X)).T @ coef
         columns = None
         if training_set.is_pairwise:
             columns = support if sample.index is None else sample.index[support]

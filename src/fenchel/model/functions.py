@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, Outputs, as_like, host, namespace
+from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_memory, check_parameter, outputs_like
 from fenchel.datasets.functional import Curves, as_curves, function_names
 from fenchel.kernels import (
@@ -155,7 +155,7 @@ class Functions(Task):
         if kernel is None and not representation.has_eigenvalues:
             length = float(grid[-1] - grid[0]) if len(grid) > 1 else 1.0
             kernel = Laplacian(10 / length)
-        return IntegralOperator(kernel, self.channels).validate()
+        return IntegralOperator(kernel, self.channels).validate()  # type: ignore[arg-type]  # checked by the operator
 
     def _input_kernel(self, sample: Sample) -> ScalarKernel:
         """Return the kernel of the inputs, on the grid of the inputs if they are curves with a grid."""

@@ -1,5 +1,7 @@
 """Derivatives of predictions with respect to the inputs."""
 
+from typing import cast
+
 from fenchel._array import Array, as_like, device, joined, namespace
 from fenchel._sparse import is_sparse
 from fenchel.exceptions import IncompatibleError
@@ -36,7 +38,7 @@ def expansion_gradient(
     for kernel, operator in terms if matrix is None else terms[:1]:
         own = _applied(operator, coef, matrix)
         if Z is not None and kernel.tags.has_features and coef.shape[0] > 0:  # there are fewer features than points
-            own = kernel.features(Z).T @ own
+            own = cast(Array, kernel.features(Z)).T @ own
         parts.append((kernel, own))
     if coef.shape[0] == 0:
         return xp.zeros((X.shape[0], parts[0][1].shape[1], X.shape[1]), dtype=X.dtype, device=device(X))

@@ -10,8 +10,15 @@ from fenchel import approximations as approximation_room
 from fenchel._array import Array, Outputs, as_objects, is_host, is_numpy, namespace
 from fenchel._check import check_array, outputs_like
 from fenchel.approximations import Approximation
-from fenchel.kernels import KernelLike, OperatorKernel, OperatorLike, as_operator_kernel, as_scalar_kernel
-from fenchel.kernels import is_pairwise, takes_missing
+from fenchel.kernels import (
+    KernelLike,
+    OperatorKernel,
+    OperatorLike,
+    as_operator_kernel,
+    as_scalar_kernel,
+    is_pairwise,
+    takes_missing,
+)
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, is_regular, plain
 from fenchel.model.sample import Sample

@@ -7,10 +7,10 @@ import numpy as np
 from fenchel._array import Array, device
 from fenchel._check import check_memory, free_memory
 from fenchel.approximations import Approximation, Nystrom
-from fenchel.model.spec import Spec
 from fenchel.exceptions import SlowFitWarning, warn_user
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
+from fenchel.model.spec import Spec
 from fenchel.solvers import APGD, Krylov
 from fenchel.solvers.costs import FLOPS
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ __all__ = ["Spec", "as_lams", "as_losses", "part_of"]
 
 P = TypeVar("P")
 
-_LIMITS = {
+_LIMITS: dict[str, Interval | Options] = {
     "lam": Interval(0, float("inf")),
     "tol": Interval(0, float("inf")),
     "max_iter": Interval(1, float("inf"), "left", integer=True, also=(None,)),
@@ -48,7 +48,7 @@ class Spec:
     def of(cls, estimator: BaseEstimator, loss: Loss | str, argument: str = "loss", **changed: object) -> Self:
         """Return the checked settings of an estimator; ``changed`` are values that replace its parameters."""
         name, own = type(estimator).__name__, estimator.get_params(deep=False)
-        given = _DEFAULTS | own | changed
+        given: dict[str, Any] = _DEFAULTS | own | changed
         for parameter, limits in _LIMITS.items():
             check_parameter(name, parameter, given[parameter], limits)
         checked = part_of(loss, loss_room, argument, Loss).validate()

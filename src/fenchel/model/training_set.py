@@ -16,7 +16,7 @@ from fenchel.model.codec import Codec, Task
 from fenchel.model.memory import check_fits, is_streamed, preconditioner, warn_of_time
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
-from fenchel.operators import Operator, Remembered, is_thin, kronecker, orthogonal, scaled
+from fenchel.operators import Operator, Remembered, Thin, is_thin, kronecker, orthogonal, scaled
 from fenchel.problem import DualProblem
 from fenchel.representations import Coordinates, CoordinateSpace, Representation
 
@@ -177,7 +177,7 @@ def _orthogonal(bound: BoundKernel, ridge: DualProblem) -> tuple[BoundKernel, Du
     if not (isinstance(bound, BoundTerms) and is_thin(ridge.gram) and hasattr(bound.terms[0][0], "turned")):
         return bound, ridge
     scalar, output = ridge.gram.terms[0]
-    found = orthogonal(scalar)
+    found = orthogonal(cast(Thin, scalar))
     if found is None:
         return bound, ridge
     thin, turn = found

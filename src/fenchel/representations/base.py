@@ -30,9 +30,7 @@ class Representation(Component, ABC):
     def decode(self, rows: Array) -> Outputs:
         """Return the elements of the output space with these coordinates, (n, p)."""
 
-    def learn(
-        self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None
-    ) -> Coordinates:
+    def learn(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Coordinates:
         """Learn the basis from the training outputs, and return them in coordinates.
 
         ``weights`` (n,) are sample weights; ``operator`` is the output operator, which may determine the basis.

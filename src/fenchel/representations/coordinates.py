@@ -7,7 +7,7 @@ from fenchel._array import Array, as_like, namespace
 from fenchel._check import check_memory
 from fenchel.kernels.base import OutputOperator
 
-__all__ = ["Coordinates", "CoordinateSpace"]
+__all__ = ["CoordinateSpace", "Coordinates"]
 
 
 @dataclass(frozen=True)

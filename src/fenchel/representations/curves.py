@@ -50,9 +50,7 @@ class CurveRepresentation(Representation, ABC):
                 )
         return super().validate()
 
-    def learn(
-        self, Y: Outputs, weights: Array | None = None, operator: IntegralOperator | None = None
-    ) -> Coordinates:
+    def learn(self, Y: Outputs, weights: Array | None = None, operator: IntegralOperator | None = None) -> Coordinates:
         """Learn grid and basis from the training curves, and return them in coordinates."""
         curves = as_curves(Y)
         self.grid_ = curves.grid

@@ -57,9 +57,7 @@ class GramFactor(Representation):
     def __init__(self, rtol: float | None = None) -> None:
         self.rtol = rtol
 
-    def learn(
-        self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None
-    ) -> Coordinates:
+    def learn(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Coordinates:
         """Factor the Gram matrix of the outputs."""
         K = check_psd(check_array(Y, "The output Gram matrix"), "The output Gram matrix", self.rtol or 0.0)
         xp = namespace(K)

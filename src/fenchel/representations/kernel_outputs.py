@@ -128,9 +128,7 @@ class KernelOutputs(Representation):
         self.center = center
         self.approximation = approximation
 
-    def learn(
-        self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None
-    ) -> Coordinates:
+    def learn(self, Y: Outputs, weights: Array | None = None, operator: OutputOperator | None = None) -> Coordinates:
         """Compute the coordinates of the training outputs."""
         self.kernel_ = as_scalar_kernel(self.kernel).resolve(Y, weights)
         self.outputs_ = Y

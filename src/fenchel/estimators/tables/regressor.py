@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GroupKFold, PredefinedSplit
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fenchel._component import all_or_nothing
 from fenchel._array import host
 from fenchel._check import Options, check_parameter
+from fenchel._component import all_or_nothing
 from fenchel.datasets.tables import Table, as_table
 from fenchel.estimators.tables.cells import is_missing
 from fenchel.estimators.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
