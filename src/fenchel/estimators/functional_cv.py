@@ -281,7 +281,7 @@ def _codec(training_set: TrainingSet) -> FunctionCodec:
 
 
 def _with_output_kernel(training_set: TrainingSet, task: Functions, spec: Spec) -> TrainingSet:
-    """Return the training set with the output kernel of a task, in the same coordinates if these do not depend on it."""
+    """Return the training set with the output kernel of a task, in the same coordinates if they do not depend on it."""
     codec = _codec(training_set)
     operator = task.operator_on(codec.grid, codec.representation)
     if codec.representation.takes_basis_of_operator:

@@ -1,4 +1,4 @@
-"""What the estimators of one dual problem have in common: parameters, a task, and after ``fit`` one value, ``model_``."""
+"""What the estimators of one dual problem share: parameters, a task, and after ``fit`` one value, ``model_``."""
 
 from abc import ABC, abstractmethod
 from copy import copy
