@@ -33,6 +33,7 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     grid_ = Fitted[np.ndarray]("codec.grid")
     representation_error_ = Fitted[float]("codec.representation.representation_error_")
+    _point_scores = Fitted[Array]("duals.point_outlier_score")
 
     def predict(self, X: Outputs, grid: ArrayLike | None = None, derivative: bool = False) -> Outputs:
         """Predict curves at any points.
@@ -123,10 +124,7 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     @property
     def point_outlier_score_(self) -> Array:
         """Outlier score of each point, for losses with p = 1; NaN at missing values."""
-        scores = self.model_.duals.point_outlier_score
-        if scores is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'point_outlier_score_'")
-        return self._codec.representation.shaped(scores)
+        return self._codec.representation.shaped(self._point_scores)
 
     def _points(self, grid: ArrayLike | None) -> np.ndarray:
         """Return the requested points; warn if they lie outside the domain of the training curves."""

@@ -60,6 +60,7 @@ class DualEstimator(NamedPartsMixin, BaseEstimator):
     support_ = Fitted[np.ndarray]("duals.support")
     sparsity_ = Fitted[float]("duals.sparsity")
     outlier_score_ = Fitted[Array]("duals.outlier_score")
+    point_outlier_score_ = Fitted[Array]("duals.point_outlier_score")
     primal_objective_ = Fitted[float]("record.primal")
     dual_objective_ = Fitted[float]("record.dual")
     duality_gap_ = Fitted[float]("record.gap")

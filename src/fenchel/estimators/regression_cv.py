@@ -182,12 +182,8 @@ class OperatorKernelRegressorCV(VectorRegressor, SearchMachine):
         check_metric(self)
         scoring = Scoring.of(self)
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
-        trial, spec, machines = (
-            copy(self),
-            self._search_spec(),
-            [self._machine(search.losses, r) for r in (False, True)],
-        )
-        spec = replace(spec, lam=min(search.lams))  # the smallest lam needs the most features
+        trial, machines = copy(self), [self._machine(search.losses, is_robust) for is_robust in (False, True)]
+        spec = replace(self._search_spec(), lam=min(search.lams))  # the smallest lam needs the most features
         tasks = [machine._task() for machine in machines]
         sample = tasks[False].sample(trial, X, y, sample_weight).double()
         choice = None

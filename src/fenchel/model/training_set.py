@@ -103,7 +103,7 @@ class TrainingSet:
         return replace(self, ridge=replace(self.ridge, targets=rows))
 
     @property
-    def X(self) -> Array:
+    def X(self) -> Array:  # noqa: N802  # a matrix keeps its capital
         """Inputs of the samples with a positive weight."""
         return self.sample.X
 
