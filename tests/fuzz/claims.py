@@ -1,5 +1,6 @@
 """What a fitted model claims, gathered from its public methods: coordinates of outputs, of predictions, and duals."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,19 +53,20 @@ def numbers(array):
     return array.astype(np.float64)
 
 
-def sample_weights(weights, n):
-    """Return weights of mean one, whatever their unit: those of 5e-324 or 1e308 have no sum."""
+def sample_weights(weights, X, n):
+    """Return weights in units of a power of four, the largest in [1, 4); zeros for those whose products underflow."""
     if weights is None:
         return np.ones(n)
     weights = np.broadcast_to(numbers(weights), (n,))
-    weights = weights / weights.max()
-    return weights / weights.mean()
+    weights = weights / 2.0 ** (2 * ((math.frexp(weights.max())[1] - 1) // 2))
+    tiny = np.finfo(np.float32 if str(getattr(X, "dtype", "")) == "float32" else np.float64).tiny
+    return np.where(weights < np.sqrt(tiny), 0.0, weights)
 
 
 def claim(model, X, y, sample_weight):
     """Return the claim of a fitted model, ``None`` where its public methods do not tell the coordinates."""
     n = (X.shape[0] if hasattr(X, "shape") else len(X)) if X is not None else 0
-    weights = sample_weights(sample_weight, n)
+    weights = sample_weights(sample_weight, X, n)
     name = type(model).__name__.removesuffix("CV")
     gather = {
         "OperatorKernelRegressor": _vectors,

@@ -1,5 +1,7 @@
 """A second stream of draws, on top of a case of the first: weights, dtypes, masks, own points, certificates."""
 
+import re
+
 import numpy as np
 
 import fenchel
@@ -41,7 +43,7 @@ def harden(rng, case):
     if not is_faulty and chance(rng, 0.06):
         _spoil(rng, case)
     elif not is_faulty and chance(rng, 0.15):
-        mask(rng, data)
+        mask(rng, data, re.search("Functional|Field", repr(case.estimator)))
     case.may_refuse = [*data.faults, *(each for each in case.may_refuse if each not in data.faults)]
 
 
@@ -100,8 +102,8 @@ def own_points(rng, n):
     return [(rng.permutation(pool)[:count], values[i, :count]) for i, count in enumerate(counts)], about
 
 
-def mask(rng, data):
-    """Make one array a masked one, with numbers under the mask that must not be read."""
+def mask(rng, data, takes_gaps):
+    """Make one array a masked one, with numbers under the mask that must not be read; outputs may have gaps."""
     name = pick(rng, "X", *(name for name in ("y", "y", "sample_weight") if hasattr(getattr(data, name), "dtype")))
     array = np.array(dense(getattr(data, name)))
     if array.dtype.kind not in "iuf":
@@ -111,7 +113,7 @@ def mask(rng, data):
     data.words.append(f"{name}: {hidden.sum()} masked")
     if hidden.any():
         data.faults.append(f"masked {name}")
-        data.unreadable = "" if name == "y" else f"masked {name}"
+        data.unreadable = "" if name == "y" and takes_gaps else f"masked {name}"
 
 
 def _spoil(rng, case):
