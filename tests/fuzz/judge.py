@@ -149,7 +149,8 @@ def _of_error(case, error):
 # Refusals of data without a planted fault: too few samples for what is asked, parts that do not fit together, numbers
 # beyond the dtype, and kernels that have conditions on their inputs.
 _GROUNDS = (
-    r"needs? at least \d+ (training )?samples|among the calibration samples|must leave samples to fit on|must hold two classes|folds?.*samples",
+    r"needs? at least \d+ (training )?samples|among the calibration samples|must leave samples to fit on",
+    r"must hold two classes|folds?.*samples|needs a kernel with one output operator|can be learned only for",
     r"cannot solve this problem|has no spectral density|observed at every point|linearly independent on the grid",
     r"must be finite|exceed|overflow|too large|not positive semidefinite|must be positive semidefinite",
     r"X must be non-negative for a Tanimoto kernel|X must be dense here|dense data is required|Got csr_array",
