@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_array_equal
 
 from fenchel import (
+    ConformalRegressor,
     CostSensitiveClassifier,
     FunctionalRegressor,
     KernelAutoencoder,
@@ -16,6 +17,7 @@ from fenchel import (
     OperatorKernelRegressorCV,
     QuantileFunctionRegressor,
     StructuredPredictor,
+    StructuredPredictorCV,
 )
 from fenchel.approximations import PSparsified
 from fenchel.estimators.search import SearchResult
@@ -273,3 +275,21 @@ def test_weights_for_which_a_gram_matrix_overflows_float32(rng, loss):
         model = OperatorKernelRegressor(Polynomial(3, 1.0, 0.0), loss=loss, lam=1e-9)
         model.fit(X, rng.standard_normal(20), sample_weight=10.0 ** np.linspace(-6, 6, 20))
     assert np.all(np.isfinite(model.predict(X)))
+
+
+@pytest.mark.parametrize("others", [0.0, 1e-118])
+@pytest.mark.parametrize(
+    "model",
+    [
+        ConformalRegressor(OperatorKernelRegressor(), method="jackknife+"),
+        ConformalRegressor(OperatorKernelRegressor(loss=Huber(0.5)), method="jackknife+"),
+        OperatorKernelRegressorCV("gaussian", losses=["square"], cv="loo"),
+        StructuredPredictorCV("gaussian", losses=["square"], cv="loo"),
+    ],
+    ids=["closed", "solved", "search", "structured"],
+)
+def test_a_fold_that_holds_all_of_the_weight(rng, model, others):
+    """Without the heavy sample nothing was left: division by zero, or predictions of NaN with a warning of NumPy."""
+    X, y, weights = rng.standard_normal((5, 2)), rng.standard_normal((5, 2)), np.r_[1.0, np.full(4, others)]
+    with pytest.raises(ValueError, match="Each fold must leave samples to fit on"):
+        model.fit(X, y, sample_weight=weights)

@@ -1,12 +1,13 @@
 """Training data in coordinates, from which the dual problems of a fit are built."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array, as_index, host, namespace
+from fenchel._array import Array, as_index, eps, host, namespace
 from fenchel.approximations import Approximation
 from fenchel.estimators.memory import check_fits, is_streamed, preconditioner, warn_of_time
 from fenchel.estimators.validation import DualSettings, sample_weights
@@ -70,6 +71,14 @@ class TrainingSet:
         """Return the dual problem of a loss and a lam."""
         check_loss(loss, self.representation)
         return self.ridge.with_(loss=loss.bind(self.targets, self.representation.point_scale), lam=lam)
+
+    def check_folds(self, tests: Iterable[np.ndarray]) -> None:
+        """Raise if a fold holds all samples, or all of their weight but what round-off loses in a shared factorisation."""
+        counts = self.counts
+        total = float(np.sum(counts))
+        if any(total - float(np.sum(counts[test])) <= len(counts) * eps(self.targets) * total for test in tests):
+            held = "" if self.n_samples == 1 else ", and a fold with all of the weight"
+            raise ValueError(f"Each fold must leave samples to fit on. Got n_samples = {self.n_given}{held}.")
 
     def given(self, rows: Array) -> Array:
         """Return one row for each given sample, with zeros for those of weight zero."""
