@@ -8,7 +8,6 @@ import fenchel
 from fenchel.approximations import Nystrom
 from tests.fuzz.data import chance, dense, pick, scale, table
 
-_DATES = np.datetime64("2024-01-01")
 _MASKED = 1e6  # what lies under a mask
 
 
@@ -124,7 +123,9 @@ def _spoil(rng, case):
     elif fault == "huge int lam" and "lam" in case.estimator.get_params(deep=False):
         case.estimator.set_params(lam=10**400)
     elif fault == "dates y" and "no y" not in data.words:
-        data.y = _DATES + np.arange(np.size(data.y)).reshape(np.shape(data.y)) if hasattr(data.y, "shape") else _DATES
+        n = dense(data.X).shape[0]
+        shape = (n, 3) if "FunctionalRegressor" in repr(case.estimator) else (n,)
+        data.y = np.datetime64("2024-01-01") + np.arange(np.prod(shape)).reshape(shape)
     else:
         return
     data.words.append(f"fault: {fault}")

@@ -73,7 +73,7 @@ class TrainingSet:
         return self.ridge.with_(loss=loss.bind(self.targets, self.representation.point_scale), lam=lam)
 
     def check_folds(self, tests: Iterable[np.ndarray]) -> None:
-        """Raise if a fold holds all samples, or all of their weight but what round-off loses in a shared factorisation."""
+        """Raise if a fold holds all samples, or all of their weight but what a shared factorisation rounds away."""
         counts = self.counts
         total = float(np.sum(counts))
         if any(total - float(np.sum(counts[test])) <= len(counts) * eps(self.targets) * total for test in tests):
