@@ -124,10 +124,7 @@ class _UnitKernel(CurveKernel, ABC):
         self.check()
         return self.ready(gamma=self._inverse_width(self._check_curves(X, "X"), None, weights))
 
-    @property
-    def tags(self) -> KernelTags:
-        """The diagonal is one."""
-        return KernelTags(diag_bound=1.0)
+    tags = KernelTags(diag_bound=1.0)
 
     @abstractmethod
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
@@ -246,10 +243,7 @@ class FunctionalLinear(CurveKernel):
         """Return k(x_i, x_i), shape (n,)."""
         return squared_norms(self.features(X))
 
-    @property
-    def tags(self) -> KernelTags:
-        """The coordinates are features."""
-        return KernelTags(has_features=True)
+    tags = KernelTags(has_features=True)
 
     def features(self, X: Array) -> Array:
         """Return the values of the curves times the square roots of the quadrature weights, (n, m c)."""

@@ -28,10 +28,7 @@ class VectorKernel(ScalarKernel, ABC):
         self.check()
         return self._diagonal(self.points(X, "X"))
 
-    @property
-    def tags(self) -> KernelTags:
-        """The diagonal of most of these kernels is one."""
-        return KernelTags(diag_bound=1.0)
+    tags = KernelTags(diag_bound=1.0)
 
     @abstractmethod
     def _values(self, X: Array, Z: Array | None) -> Array:
