@@ -20,8 +20,9 @@ from fenchel.estimators.fitted_dual import (
     fit_dual,
     warn_of_scales,
 )
-from fenchel.estimators.training_set import BoundKernel, TrainingSet
+from fenchel.estimators.training_set import TrainingSet
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels.base import BoundKernel
 from fenchel.operators import Operator, is_thin
 from fenchel.operators.eigenbasis import KroneckerBasis
 from fenchel.operators.output import Output

@@ -19,10 +19,11 @@ from fenchel.estimators.scale_warnings import (
     warn_of_duplicates,
     warn_of_kernel,
 )
-from fenchel.estimators.training_set import BoundKernel, Encoded, TrainingSet
+from fenchel.estimators.training_set import Encoded, TrainingSet
 from fenchel.estimators.validation import DualSettings, warn_user
 from fenchel.exceptions import IndefiniteError
 from fenchel.feasibility import loss_radius, pulled_inside, round_off
+from fenchel.kernels.base import BoundKernel
 from fenchel.losses import Loss, Square
 from fenchel.losses.base import row_saturation
 from fenchel.operators import Thin, is_thin, kronecker

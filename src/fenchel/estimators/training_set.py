@@ -13,20 +13,14 @@ from fenchel.estimators.memory import check_fits, is_streamed, preconditioner, w
 from fenchel.estimators.validation import DualSettings, sample_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel
+from fenchel.kernels.base import BoundKernel
 from fenchel.kernels.separable import features_of
 from fenchel.losses import Loss, Square
 from fenchel.operators import Operator, is_thin, kronecker, orthogonal, scaled
 from fenchel.problem import DualProblem
 from fenchel.representations import Representation
 
-__all__ = ["BoundKernel", "Encoded", "TrainingSet", "check_loss", "encode", "with_kernel"]
-
-
-class BoundKernel(Protocol):
-    """A kernel bound to a sample and to the coordinates of a representation."""
-
-    def gram(self, X: Array, Z: Array | None = None) -> Operator:
-        """Return the Gram operator between two samples."""
+__all__ = ["Encoded", "TrainingSet", "check_loss", "encode", "with_kernel"]
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options
-from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
+from fenchel.kernels.base import BoundKernel, OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.scalar import Gaussian
 from fenchel.kernels.separable import BoundTerms, gram_matrix
 from fenchel.kernels.wrapped import as_scalar_kernel
@@ -81,7 +81,7 @@ class Aligned(OperatorKernel):
         kernels = [as_scalar_kernel(kernel).named(names) for kernel in (self.kernel if several else [self.kernel])]
         return Aligned(kernels if several else kernels[0], self.weights, self.pairs, self.anchored)
 
-    def bind(self, X: Array, representation: OutputSpace) -> Any:
+    def bind(self, X: Array, representation: OutputSpace) -> BoundKernel:
         """Return the kernel bound to the sample's directions."""
         directions = representation.targets_
         n, p = directions.shape
