@@ -92,7 +92,7 @@ def test_kernels_with_the_attributes_of_before_still_work():
 
 
 def test_what_was_an_attribute_is_read_with_a_warning():
-    with pytest.warns(FutureWarning, match="Old states is_trusted, diag_bound. Define the property tags"):
+    with pytest.warns(FutureWarning, match="Old states is_trusted, diag_bound. Define tags"):
         assert not Old().tags.is_trusted
     with pytest.warns(FutureWarning, match="Old defines weighted_gradient. Register it"):
         weighted_gradient(Old(), X, X, np.ones((12, 12)))

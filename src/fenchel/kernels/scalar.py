@@ -91,6 +91,8 @@ class Polynomial(VectorKernel):
     [[4.0, 9.0], [9.0, 25.0]]
     """
 
+    tags = KernelTags()
+
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "degree": Interval(1, math.inf, "left", integer=True),
         "gamma": Interval(0, math.inf, also=(None,)),
@@ -106,8 +108,6 @@ class Polynomial(VectorKernel):
         """Return the kernel with ``gamma`` as a number."""
         self.check()
         return self.ready(gamma=inverse_width(self.gamma, self.points(X, "X")))
-
-    tags = KernelTags()
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         return self.power(inner_products(X, Z), X, int(self.degree))
@@ -338,6 +338,8 @@ class Precomputed(ScalarKernel):
     (2, 1)
     """
 
+    tags = KernelTags(is_pairwise=True, is_trusted=False)
+
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return ``X``; ``Z``, the Gram matrix of the training sample, only determines the number of columns."""
         X = check_array(X, "X")
@@ -354,8 +356,6 @@ class Precomputed(ScalarKernel):
         if X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be a square Gram matrix. Got shape {tuple(X.shape)} instead.")
         return namespace(X).linalg.diagonal(X)
-
-    tags = KernelTags(is_pairwise=True, is_trusted=False)
 
 
 @distance_terms.register
