@@ -75,6 +75,8 @@ def test_text_is_named(rng, model):
 def test_text_outputs_are_named(rng):
     with pytest.raises(ValueError, match="y must hold numbers: could not convert"):
         OperatorKernelRegressor().fit(rng.standard_normal((6, 2)), np.full(6, "a"))
+    with pytest.raises(ValueError, match=r"LeastSquares takes numeric values.* for outputs"):
+        LossTrickPredictor("gaussian").fit(rng.standard_normal((6, 2)), np.full(6, "a"))
 
 
 def test_labels_of_any_size(rng):
