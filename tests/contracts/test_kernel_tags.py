@@ -92,7 +92,7 @@ def test_kernels_with_the_attributes_of_before_still_work():
 
 
 def test_what_was_an_attribute_is_read_with_a_warning():
-    with pytest.warns(FutureWarning, match="Old states is_trusted, diag_bound. Define the property tags"):
+    with pytest.warns(FutureWarning, match="Old states is_trusted, diag_bound. Define tags"):
         assert not Old().tags.is_trusted
     with pytest.warns(FutureWarning, match="Old defines weighted_gradient. Register it"):
         weighted_gradient(Old(), X, X, np.ones((12, 12)))
@@ -103,3 +103,10 @@ def test_what_was_an_attribute_is_read_with_a_warning():
     assert_array_equal(found, slope(Gaussian(), X[:, :1], X[:4, :1]))
     with pytest.raises(AttributeError, match="'Gaussian' object has no attribute 'sigma'"):
         _ = Gaussian().sigma
+
+
+@pytest.mark.parametrize("tags", [KernelTags(diag_bound=0.5), KernelTags(has_features=True)], ids=["bound", "features"])
+def test_tags_that_do_not_hold_are_found(tags):
+    kernel = type("Wrong", (Old,), {"tags": tags})()
+    with pytest.raises(AssertionError, match=r"Wrong\(\): .*tags\.(diag_bound|has_features is True)"):
+        check_kernel(kernel)

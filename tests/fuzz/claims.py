@@ -1,5 +1,6 @@
 """What a fitted model claims, gathered from its public methods: coordinates of outputs, of predictions, and duals."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ class Claim:
     loss: object
     spread: np.ndarray  # (n, p), size of the numbers that a residual is the difference of
     gram: np.ndarray | None = None  # (n, n), of the inputs, by the kernel's public call
-    operator: np.ndarray | None = None  # (p, p); None is the identity
+    operator: np.ndarray | None = None  # (p, p), kernel of the outputs' points; None is the identity
     is_exact: bool = True  # whether the Gram matrix is that of the model, not that which is approximated
     rounding: float | np.ndarray = 0.0  # (n, p), of predictions at points
     products: np.ndarray | None = None  # (n, n), of the outputs, by the output kernel's public call
@@ -31,17 +32,41 @@ class Claim:
     def residuals(self):
         return np.where(self.roots > 0, self.targets - self.predictions, 0.0)
 
+    @property
+    def has_expansion(self):
+        return self.gram is not None and bool(np.all(np.isfinite(self.gram)))
+
+    def expansion(self):
+        """Return K a / (lam n) of the exact kernel, and the size of its terms."""
+        operator = np.eye(self.targets.shape[1]) if self.operator is None else self.operator
+        weighted, factor = self.roots * self.duals * self.weights[:, None], self.lam * self.weights.sum()
+        return tuple(
+            self.roots * (wrap(self.gram) @ wrap(weighted) @ wrap(operator)) / factor for wrap in (np.asarray, np.abs)
+        )
+
 
 def numbers(array):
     """Return data as float64, whatever the container."""
+    if isinstance(array, np.ma.MaskedArray):
+        return array.astype(np.float64).filled(np.nan)
     array = array.toarray() if sparse.issparse(array) else np.asarray(array)
     return array.astype(np.float64)
+
+
+def sample_weights(weights, X, n):
+    """Return weights in units of a power of four, the largest in [1, 4); zeros for those whose products underflow."""
+    if weights is None:
+        return np.ones(n)
+    weights = np.broadcast_to(numbers(weights), (n,))
+    weights = weights / 2.0 ** (2 * ((math.frexp(weights.max())[1] - 1) // 2))
+    tiny = np.finfo(np.float32 if str(getattr(X, "dtype", "")) == "float32" else np.float64).tiny
+    return np.where(weights < np.sqrt(tiny), 0.0, weights)
 
 
 def claim(model, X, y, sample_weight):
     """Return the claim of a fitted model, ``None`` where its public methods do not tell the coordinates."""
     n = (X.shape[0] if hasattr(X, "shape") else len(X)) if X is not None else 0
-    weights = np.ones(n) if sample_weight is None else np.broadcast_to(numbers(sample_weight), (n,))
+    weights = sample_weights(sample_weight, X, n)
     name = type(model).__name__.removesuffix("CV")
     gather = {
         "OperatorKernelRegressor": _vectors,
@@ -55,7 +80,7 @@ def claim(model, X, y, sample_weight):
     found = gather(model, X, y, weights)
     if found is None:
         return None
-    found.is_exact = found.is_exact and getattr(model, "approximation", None) is None
+    found.is_exact = getattr(model, "approximation", None) is None
     found = _cut(found, weights > 0)
     if str(getattr(X, "dtype", "")) == "float32" and _is_far_from_zero(X):
         found.is_exact = False  # distances in float32 hold no digit of those in float64
@@ -74,8 +99,7 @@ def _rounding(found, model):
     if found.gram is None or found.operator is None:
         return 0.0
     eps = float(np.finfo(np.asarray(model.dual_coef_).dtype).eps)
-    sizes = np.abs(found.gram) @ np.abs(found.duals * found.weights[:, None]) @ np.abs(found.operator)
-    return eps * len(sizes) * sizes / (found.lam * found.weights.sum())
+    return eps * len(found.duals) * found.expansion()[1]
 
 
 def _cut(found, kept):
@@ -122,6 +146,8 @@ def _vectors(model, X, y, weights):
     if isinstance(model.operator, str) and model.operator == "covariance":
         s = weights / weights.sum()
         operator = (Y * s[:, None]).T @ Y
+    elif model.operator is not None:
+        operator = numbers(model.operator.matrix)
     gram = _gram(model, X, weights)
     rows = (Y, H, A, np.ones_like(Y))
     return Claim(*rows, weights, _lam(model), model.loss_, origin + size, gram, operator, origin=origin)
@@ -130,9 +156,9 @@ def _vectors(model, X, y, weights):
 def _curves(model, X, y, weights):
     if not model.representation_.has_points:
         return None  # coordinates of a basis
-    Y, H, A = map(numbers, (y, model.predict(X), model.dual_coef_))
-    grid = np.linspace(0, 1, Y.shape[1]) if Y.shape[1] > 1 else np.zeros(1)
-    assert np.allclose(model.grid_, grid)
+    grid, Y = _on_grid(y)
+    H, A = numbers(model.predict(X)), numbers(model.dual_coef_)
+    assert np.array_equal(model.grid_, grid)
     w = _trapezoid(grid)
     origin, size = np.abs(np.nan_to_num(Y)), np.abs(H)
     if model.center_ is not None:
@@ -143,13 +169,24 @@ def _curves(model, X, y, weights):
     seen = ~np.isnan(Y)
     row = w.sum() / np.maximum((seen * w).sum(axis=1, keepdims=True), 1e-300)
     roots = np.sqrt(seen * w * row)
-    kernel = Laplacian(10.0) if model.output_kernel is None else model.output_kernel
-    gram, operator = _gram(model, X, weights), np.sqrt(w)[:, None] * kernel(grid[:, None]) * np.sqrt(w) * row.max()
+    length = float(grid[-1] - grid[0]) if len(grid) > 1 else 1.0
+    kernel = Laplacian(10 / length) if model.output_kernel is None else model.output_kernel
+    gram, operator = _gram(model, X, weights), kernel(grid[:, None])
     rows = (np.nan_to_num(Y) * roots, H * roots, A, roots)
     spread = (origin + size) * roots
-    found = Claim(*rows, weights, _lam(model), model.loss_, spread, gram, operator, origin=origin * roots)
-    found.is_exact = bool(seen.all())
-    return found
+    return Claim(*rows, weights, _lam(model), model.loss_, spread, gram, operator, origin=origin * roots)
+
+
+def _on_grid(y):
+    """Return the points of curves, the union of their own if they have some, and the values there, NaN elsewhere."""
+    if not isinstance(y, list) or not isinstance(y[0], tuple):
+        Y = numbers(y)
+        return np.linspace(0, 1, Y.shape[1]), Y
+    grid = np.unique(np.concatenate([points for points, _ in y]))
+    Y = np.full((len(y), len(grid)), np.nan)
+    for row, (points, values) in zip(Y, y, strict=True):
+        row[np.searchsorted(grid, points)] = values
+    return grid, Y
 
 
 def _trapezoid(grid):
@@ -207,10 +244,8 @@ def _quantiles(model, X, y, weights):
 
 def _of_levels(model, X, weights, kernel, n_outputs=1):
     """Return the Gram matrix of the inputs, with the intercept, and the operator of the levels."""
-    root = np.sqrt(model.level_weights_)
     kernel = kernel if model.level_kernel is None else model.level_kernel
-    operator = root[:, None] * kernel(model.levels_[:, None]) * root
-    return _gram(model, X, weights, model.intercept), np.kron(operator, np.eye(n_outputs))
+    return _gram(model, X, weights, model.intercept), np.kron(kernel(model.levels_[:, None]), np.eye(n_outputs))
 
 
 def _costs(model, X, y, weights):

@@ -18,6 +18,7 @@ class Sample:
     sample_weight: object = None
     words: list = field(default_factory=list)
     faults: list = field(default_factory=list)
+    unreadable: str = ""  # what no fit may accept
 
 
 def pick(rng, *choices):
@@ -148,15 +149,15 @@ def spoil(rng, data, outputs):
     elif what == "y":
         data.y = _spoilt_outputs(rng, fault, data.y)
     else:
-        data.sample_weight = _spoilt_weights(rng, fault, len(np.atleast_1d(_dense(data.X))))
+        data.sample_weight = _spoilt_weights(rng, fault, len(np.atleast_1d(dense(data.X))))
 
 
-def _dense(X):
+def dense(X):
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def _spoilt_inputs(rng, fault, X, y):
-    X = _dense(X)
+    X = dense(X)
     if fault == "None X":
         return None, y
     if fault == "no rows":

@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_array_equal
 
 from fenchel import (
+    ConformalRegressor,
     CostSensitiveClassifier,
     FunctionalRegressor,
     KernelAutoencoder,
@@ -16,11 +17,15 @@ from fenchel import (
     OperatorKernelRegressorCV,
     QuantileFunctionRegressor,
     StructuredPredictor,
+    StructuredPredictorCV,
 )
-from fenchel.approximations import PSparsified
+from fenchel.approximations import Nystrom, PSparsified
+from fenchel.datasets import as_curves
+from fenchel.estimators.curve_center import CurveCenter
+from fenchel.estimators.quantile_pilot import Scores
 from fenchel.estimators.search import SearchResult
 from fenchel.kernel_search import best_lam
-from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
+from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Tanimoto
 from fenchel.losses import EpsilonRidge, Exponential, Huber, InfimalConvolution, Norm, NormLog, Power, Square
 from fenchel.losses.profile import _solve_increasing
 from fenchel.operators import Dense
@@ -70,6 +75,8 @@ def test_text_is_named(rng, model):
 def test_text_outputs_are_named(rng):
     with pytest.raises(ValueError, match="y must hold numbers: could not convert"):
         OperatorKernelRegressor().fit(rng.standard_normal((6, 2)), np.full(6, "a"))
+    with pytest.raises(ValueError, match=r"LeastSquares takes numeric values.* for outputs"):
+        LossTrickPredictor("gaussian").fit(rng.standard_normal((6, 2)), np.full(6, "a"))
 
 
 def test_labels_of_any_size(rng):
@@ -273,3 +280,44 @@ def test_weights_for_which_a_gram_matrix_overflows_float32(rng, loss):
         model = OperatorKernelRegressor(Polynomial(3, 1.0, 0.0), loss=loss, lam=1e-9)
         model.fit(X, rng.standard_normal(20), sample_weight=10.0 ** np.linspace(-6, 6, 20))
     assert np.all(np.isfinite(model.predict(X)))
+
+
+@pytest.mark.parametrize("others", [0.0, 1e-118])
+@pytest.mark.parametrize(
+    "model",
+    [
+        ConformalRegressor(OperatorKernelRegressor(), method="jackknife+"),
+        ConformalRegressor(OperatorKernelRegressor(loss=Huber(0.5)), method="jackknife+"),
+        OperatorKernelRegressorCV("gaussian", losses=["square"], cv="loo"),
+        StructuredPredictorCV("gaussian", losses=["square"], cv="loo"),
+    ],
+    ids=["closed", "solved", "search", "structured"],
+)
+def test_a_fold_that_holds_all_of_the_weight(rng, model, others):
+    """Without the heavy sample nothing was left: division by zero, or predictions of NaN with a warning of NumPy."""
+    X, y, weights = rng.standard_normal((5, 2)), rng.standard_normal((5, 2)), np.r_[1.0, np.full(4, others)]
+    with pytest.raises(ValueError, match="Each fold must leave samples to fit on"):
+        model.fit(X, y, sample_weight=weights)
+
+
+def test_landmarks_of_a_kernel_that_overflows(rng):
+    """NumPy's "Probabilities contain NaN"."""
+    X = np.abs(rng.standard_normal((8, 2)))
+    X[3, 0] = 1e300
+    with pytest.raises(ValueError, match="kernel must be finite on X"):
+        OperatorKernelRegressor(Tanimoto(), approximation=Nystrom("auto")).fit(X, X / X)
+
+
+def test_the_centre_of_curves_with_weights_over_many_decades():
+    """SciPy's "Seems like the problem is ill-posed", for curves of one point each and weights of 1 to 1e-100."""
+    values = np.sin(9.0 * np.arange(8))
+    center = CurveCenter.of(
+        as_curves(np.ones((1, 8))), np.where(np.eye(8), values, np.nan)[:, :, None], np.logspace(0, -100, 8), "mean"
+    )
+    assert np.all(np.abs(center.values) < 2)
+
+
+def test_normal_scores_of_a_weight_that_rounds_to_nothing():
+    """A rank of 1 after round-off had an infinite score, and the pilot quantiles were NaN."""
+    scores = Scores.of(np.arange(4.0), np.array([1e-40, 1.0, 1.0, 1e-40]))
+    assert np.all(np.isfinite(scores.scores)) and np.all(np.diff(scores.scores) > 0)

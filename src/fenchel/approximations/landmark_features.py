@@ -31,10 +31,7 @@ class LandmarkFeatures(ScalarKernel):
         gram = sketch.T @ kernel_product(kernel, points, points, sketch)
         return cls(kernel, points, sketch @ inverse_root((gram + gram.T) / 2))
 
-    @property
-    def tags(self) -> KernelTags:
-        """The features are known."""
-        return KernelTags(has_features=True)
+    tags = KernelTags(has_features=True)
 
     def features(self, X: Array) -> Array:
         """Return the features, (n, D), computed in blocks of rows."""

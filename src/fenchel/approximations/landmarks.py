@@ -20,6 +20,8 @@ def draw(factor: PartialFactor, count: int, rule: str, rng: np.random.Generator)
     for size in np.diff(np.linspace(0, count, rounds + 1).astype(int)):
         # samples that are explained already, or zero, come last
         odds = ~np.isin(np.arange(n), factor.index) * np.clip(odds_of(factor), least, None)
+        if not np.isfinite(odds.sum()):
+            raise ValueError("The kernel must be finite on X. It is NaN or infinite: scale the inputs.")
         factor = factor.extended(rng.choice(n, size, replace=False, p=odds / odds.sum()))
         yield factor
 

@@ -119,10 +119,7 @@ class FourierFeatures(ScalarKernel):
     def __init__(self, frequencies: np.ndarray) -> None:
         self.frequencies = frequencies
 
-    @property
-    def tags(self) -> KernelTags:
-        """The features are known, with norm one."""
-        return KernelTags(has_features=True)
+    tags = KernelTags(has_features=True)
 
     def features(self, X: Array) -> Array:
         """Return cosines and sines, (n, D)."""

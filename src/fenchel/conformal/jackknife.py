@@ -20,8 +20,9 @@ from fenchel.estimators.fitted_dual import (
     fit_dual,
     warn_of_scales,
 )
-from fenchel.estimators.training_set import BoundKernel, TrainingSet
+from fenchel.estimators.training_set import TrainingSet
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels.base import BoundKernel
 from fenchel.operators import Operator, is_thin
 from fenchel.operators.eigenbasis import KroneckerBasis
 from fenchel.operators.output import Output
@@ -236,6 +237,7 @@ def _solved(training_set: TrainingSet, settings: Any, only_closed: bool) -> tupl
             "method='jackknife+' needs a kernel with one output operator and a Gram matrix in memory. "
             "Use method='cv+', or 'split' for a large sample."
         )
+    training_set.check_folds(np.arange(n)[:, None])
     scale = 1 / (lam * (n - 1))
     is_plain = not loss.is_relative and training_set.weights is None
     is_closed = is_plain and ClosedForm().why_not(training_set.problem(loss, lam)) is None

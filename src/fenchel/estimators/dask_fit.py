@@ -159,11 +159,16 @@ def _bound(
     """
     index = approximation.rows(sample.shape[0], max(sample.X.chunks[0]))
     rows = check_array(np.asarray(sample.X[index].compute()), "X")
-    bound: BoundTerms = kernel.bind(rows, _space(np.zeros((1, sample.n_outputs))))
-    if len(getattr(bound, "terms", ())) != 1:
-        raise IncompatibleError(f"Dask arrays need one scalar kernel times one operator. Got {kernel!r}.")
+
+    def bind(outputs: np.ndarray) -> BoundTerms:
+        bound = kernel.bind(rows, _space(outputs))
+        if not isinstance(bound, BoundTerms) or len(bound.terms) != 1:
+            raise IncompatibleError(f"Dask arrays need one scalar kernel times one operator. Got {kernel!r}.")
+        return bound
+
+    bound = bind(np.zeros((1, sample.n_outputs)))
     if bound.terms[0][1] is not None:  # an operator may use the outputs: pass a few with the same second moments
-        bound = kernel.bind(rows, _space(sample.few_outputs()))
+        bound = bind(sample.few_outputs())
     return bound, bound.mapped(lambda scalar: approximation.approximate(scalar, rows, None, lam))
 
 

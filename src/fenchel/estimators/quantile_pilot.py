@@ -21,6 +21,7 @@ __all__ = ["QuantilePilot", "fit_pilot", "pilot_targets", "pinball"]
 
 _THRESHOLDS = 30  # thresholds at which a distribution function is estimated
 _LEAST_SPREAD = 0.05  # smallest residual relative to the median, below which logarithms are uninformative
+_LAST_RANK = 1e-15  # ranks nearer to 0 or 1 have infinite scores
 _NOTHING = 1e-9  # corrections below this fraction of the spread are ignored
 _SHARES = 10  # weights of the pilots are multiples of one tenth
 _EQUAL = 20  # pseudo-samples for equal weights, since few samples do not tell which pilot is best
@@ -42,9 +43,9 @@ class Scores:
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray) -> "Scores":
-        """Return the map to normal scores: the normal quantiles of mid-ranks."""
+        """Return the map to normal scores: the normal quantiles of mid-ranks, which weights may round to 0 or 1."""
         values, mass = _distribution(y, weights)
-        return cls(values, ndtri(np.cumsum(mass) - mass / 2))
+        return cls(values, ndtri(np.clip(np.cumsum(mass) - mass / 2, _LAST_RANK, 1 - _LAST_RANK)))
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Return the scores of outputs."""

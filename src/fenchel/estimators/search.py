@@ -194,8 +194,7 @@ class Search:
         if index is not None:
             tests = [np.flatnonzero(np.isin(index, test)) for test in tests]
         tests = [test for test in tests if len(test)]
-        if n < 2 or any(len(test) == sample.n_samples for test in tests):
-            raise ValueError(f"Each fold must leave samples to fit on. Got n_samples = {n}.")
+        sample.check_folds(tests)
         return tests
 
     def _splitter(self, n: int) -> Any:

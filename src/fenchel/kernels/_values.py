@@ -21,14 +21,6 @@ _LARGEST_PART = 256  # largest |exponent| part; the error of a difference is at 
 _TILE = (8, 512)  # points and columns of one block when averaging over points
 
 
-def check_non_negative(points: Array, name: str) -> Array:
-    """Return the array, or raise if it has a negative entry."""
-    low = float(namespace(points).min(points))
-    if low < 0:
-        raise ValueError(f"{name} must be non-negative for a Tanimoto kernel. Its smallest entry is {low:.3e}.")
-    return points
-
-
 def same_dtype(X: Array, Z: Array) -> tuple[Array, Array]:
     """Promote two arrays to a common dtype."""
     if X.dtype == Z.dtype:
@@ -144,7 +136,7 @@ def gaussian(X: Array, Z: Array | None, gamma: float) -> Array:
         halves = [xp.linalg.diagonal(products) / 2] * 2
     if not is_numpy(products):
         return xp.exp(xp.clip(products - (halves[0][:, None] + halves[1][None, :]), max=0.0))
-    for rows in row_blocks(products.shape, products.itemsize, _CACHE_BYTES):
+    for rows in cache_blocks(products):
         block = products[rows]
         block -= halves[0][rows, None] + halves[1]
         np.minimum(block, 0, out=block)
@@ -171,28 +163,6 @@ def cancels(left: Array, right: Array) -> bool:
     The absolute error of the exponent, hence the relative error of the kernel, is eps times the largest part.
     """
     return max(float(namespace(part).max(part)) for part in (left, right)) > _LARGEST_PART
-
-
-def tanimoto(X: Array, Z: Array | None) -> Array:
-    """Return the Tanimoto similarities of non-negative rows, at most 1."""
-    products = inner_products(X, Z)
-    if Z is None:  # NumPy's diagonal is a view of the buffer, hence the copy
-        left = right = namespace(X).linalg.diagonal(products) * 1.0
-    else:
-        left, right = squared_norms(X), squared_norms(Z)
-    if not is_numpy(products):
-        return ratios(products, left[:, None] + right[None, :] - products)
-    for rows in row_blocks(products.shape, products.itemsize, _CACHE_BYTES):
-        products[rows] = ratios(products[rows], left[rows, None] + right - products[rows])
-    return products
-
-
-def ratios(common: Array, union: Array) -> Array:
-    """Return common / union, at most 1, with 1 where the union is empty."""
-    xp = namespace(union)
-    one = xp.ones_like(union)
-    is_empty = union == 0
-    return xp.clip(xp.where(is_empty, one, common) / xp.where(is_empty, one, union), max=1.0)
 
 
 def exp(values: Array, factor: float = 1.0) -> Array:
@@ -358,6 +328,11 @@ def row_blocks(shape: tuple[int, ...], itemsize: int, budget: int) -> Iterator[s
     step = max(1, budget // (shape[1] * itemsize))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
+
+
+def cache_blocks(matrix: np.ndarray) -> Iterator[slice]:
+    """Yield row slices of a matrix that stay in the cache between two passes."""
+    return row_blocks(matrix.shape, matrix.itemsize, _CACHE_BYTES)
 
 
 def matern_of(t: np.ndarray, nu: float) -> np.ndarray:

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options
-from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
+from fenchel.kernels.base import BoundKernel, OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.scalar import Gaussian
 from fenchel.kernels.separable import BoundTerms, gram_matrix
 from fenchel.kernels.wrapped import as_scalar_kernel
@@ -77,19 +77,18 @@ class Aligned(OperatorKernel):
 
     def named(self, names: Sequence[str]) -> "Aligned":
         """Return the kernel with the column names in its scalar kernels replaced by positions."""
+        kernels = [kernel.named(names) for kernel in self._kernels]
         several = isinstance(self.kernel, list | tuple)
-        kernels = [as_scalar_kernel(kernel).named(names) for kernel in (self.kernel if several else [self.kernel])]
         return Aligned(kernels if several else kernels[0], self.weights, self.pairs, self.anchored)
 
-    def bind(self, X: Array, representation: OutputSpace) -> Any:
+    def bind(self, X: Array, representation: OutputSpace) -> BoundKernel:
         """Return the kernel bound to the sample's directions."""
         directions = representation.targets
         n, p = directions.shape
         if self.pairs:
             directions = namespace(directions).reshape(directions[:, None, :] + directions[None, :, :], (n * n, p))
         directions = directions * self._root_weights(directions)
-        kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
-        resolved = [as_scalar_kernel(kernel).resolve(X, representation.weights) for kernel in kernels]
+        resolved = [kernel.resolve(X, representation.weights) for kernel in self._kernels]
         if self.anchored:
             if len(resolved) > 1:
                 raise ValueError("An anchored Aligned kernel takes a single scalar kernel. Got a list of several.")
@@ -120,8 +119,12 @@ class Aligned(OperatorKernel):
     @property
     def is_pairwise(self) -> bool:
         """Whether one of the scalar kernels takes Gram matrices."""
+        return any(kernel.tags.is_pairwise for kernel in self._kernels)
+
+    @property
+    def _kernels(self) -> list[ScalarKernel]:
         kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
-        return any(as_scalar_kernel(kernel).tags.is_pairwise for kernel in kernels)
+        return [as_scalar_kernel(kernel) for kernel in kernels]
 
     @classmethod
     def examples(cls) -> list[Self]:

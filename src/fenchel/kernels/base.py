@@ -4,13 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from fenchel._array import Array
 from fenchel._component import Component
 from fenchel.kernels.tags import KernelTags, former_attribute, former_flags
+from fenchel.operators import Operator
 
-__all__ = ["OperatorKernel", "OutputOperator", "ScalarKernel"]
+__all__ = ["BoundKernel", "OperatorKernel", "OutputOperator", "ScalarKernel"]
 
 
 class ScalarKernel(Component, ABC):
@@ -134,15 +135,21 @@ class OutputOperator(Component, ABC):
         """
 
 
+class BoundKernel(Protocol):
+    """A kernel bound to a sample and to the coordinates of a representation."""
+
+    def gram(self, X: Array, Z: Array | None = None) -> Operator:
+        """Return the Gram operator between two samples."""
+
+
 class OperatorKernel(Component, ABC):
     """A kernel whose values are operators on the output space."""
 
     @abstractmethod
-    def bind(self, X: Array, representation: OutputSpace) -> Any:
+    def bind(self, X: Array, representation: OutputSpace) -> BoundKernel:
         """Return the kernel bound to a sample, in the coordinates of the representation.
 
-        The result has a method ``gram(X, Z=None)`` that returns an ``Operator``. Data-dependent parameters (a median
-        bandwidth, the covariance of the outputs) are replaced by their values.
+        Data-dependent parameters (a median bandwidth, the covariance of the outputs) are replaced by their values.
         """
 
     def named(self, names: Sequence[str]) -> "OperatorKernel":

@@ -49,7 +49,7 @@ class Part(OfImages):
 
     def validate(self) -> "Part":
         """Raise if the kernel, the columns or the shape are invalid."""
-        self.check_kernel()
+        super().validate()
         columns = self.columns
         if not isinstance(columns, slice) and not _holds(columns, int | np.integer) and not _holds(columns, str):
             raise TypeError(
@@ -58,7 +58,7 @@ class Part(OfImages):
             )
         if self.shape is not None and not (_holds(self.shape, int | np.integer) and min(self.shape) > 0):
             raise TypeError(f"The 'shape' parameter of Part must be a tuple of positive int. Got {self.shape!r}.")
-        return super().validate()
+        return self
 
     def named(self, names: Sequence[str]) -> "Part":
         """Return the kernel with its column names replaced by their positions in ``names``."""

@@ -20,19 +20,42 @@ __all__ = ["Constant", "Product", "Scaled", "Sum"]
 _POSITIVE = Interval(0, math.inf)  # factors and constants; a kernel times zero is not one
 
 
-class _PairKernel(ScalarKernel, ABC):
-    """A kernel made of two kernels on the same inputs."""
+class _Combination(ScalarKernel, ABC):
+    """A kernel made of kernels on the same inputs."""
 
     _has_short_name = False
+    _names: ClassVar[tuple[str, ...]] = ("left", "right")  # of the parameters that are kernels
+
+    def validate(self) -> Self:
+        """Raise if a part is not a kernel with valid parameters."""
+        for name, part in self._parts.items():
+            if not isinstance(part, ScalarKernel):
+                raise TypeError(
+                    f"The {name!r} parameter of {type(self).__name__} must be a ScalarKernel. Got {part!r} instead."
+                )
+        return super().validate()
+
+    def resolve(self, X: Array, weights: Array | None = None) -> Self:
+        """Return the kernel made of the resolved parts."""
+        self.check()
+        return self.ready(**{name: part.resolve(X, weights) for name, part in self._parts.items()})
+
+    def named(self, names: Sequence[str]) -> Self:
+        """Return the kernel made of the parts with column names replaced by positions."""
+        self.check()
+        return self.ready(**{name: part.named(names) for name, part in self._parts.items()})
+
+    @property
+    def _parts(self) -> dict[str, ScalarKernel]:
+        return {name: self.__dict__[name] for name in self._names}
+
+
+class _PairKernel(_Combination, ABC):
+    """A kernel made of two kernels, by an operation on their values."""
 
     def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
         self.left = left
         self.right = right
-
-    def validate(self) -> Self:
-        """Raise if a part is not a kernel with valid parameters."""
-        check_parts(self, left=self.left, right=self.right)
-        return super().validate()
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
@@ -44,16 +67,6 @@ class _PairKernel(ScalarKernel, ABC):
         """Return k(x_i, x_i), shape (n,)."""
         self.check()
         return self._combine(self.left.diag(X), self.right.diag(X))
-
-    def resolve(self, X: Array, weights: Array | None = None) -> Self:
-        """Return the kernel made of the resolved parts."""
-        self.check()
-        return self.ready(left=self.left.resolve(X, weights), right=self.right.resolve(X, weights))
-
-    def named(self, names: Sequence[str]) -> Self:
-        """Return the kernel made of the parts with column names replaced by positions."""
-        self.check()
-        return self.ready(left=self.left.named(names), right=self.right.named(names))
 
     @property
     def tags(self) -> KernelTags:
@@ -140,7 +153,7 @@ class Product(_PairKernel):
         return left * right
 
 
-class Scaled(ScalarKernel):
+class Scaled(_Combination):
     r"""Kernel times a positive number, also written ``scale * kernel``.
 
     .. math:: k(x, z) = s \, k_1(x, z).
@@ -163,17 +176,12 @@ class Scaled(ScalarKernel):
     [[3.0, 6.0], [6.0, 12.0]]
     """
 
-    _has_short_name = False
+    _names = ("kernel",)
     _limits: ClassVar[dict[str, Interval | Options]] = {"scale": _POSITIVE}
 
     def __init__(self, kernel: ScalarKernel, scale: float = 1.0) -> None:
         self.kernel = kernel
         self.scale = scale
-
-    def validate(self) -> Self:
-        """Raise if the kernel or the factor is invalid."""
-        check_parts(self, kernel=self.kernel)
-        return super().validate()
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
@@ -189,16 +197,6 @@ class Scaled(ScalarKernel):
         """Return the features of the kernel times the square root of the scale."""
         features = self.kernel.features(X)
         return None if features is None else math.sqrt(self.scale) * features
-
-    def resolve(self, X: Array, weights: Array | None = None) -> Self:
-        """Return the scaled kernel with the kernel resolved."""
-        self.check()
-        return self.ready(kernel=self.kernel.resolve(X, weights))
-
-    def named(self, names: Sequence[str]) -> Self:
-        """Return the scaled kernel with column names replaced by positions."""
-        self.check()
-        return self.ready(kernel=self.kernel.named(names))
 
     @property
     def tags(self) -> KernelTags:
@@ -267,12 +265,3 @@ class Constant(ScalarKernel):
         xp = namespace(X)
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         return xp.full(shape, float(self.value), dtype=dtype, device=device(X))
-
-
-def check_parts(owner: ScalarKernel, **parts: object) -> None:
-    """Raise unless the parts of a combined kernel are kernels."""
-    for name, part in parts.items():
-        if not isinstance(part, ScalarKernel):
-            raise TypeError(
-                f"The {name!r} parameter of {type(owner).__name__} must be a ScalarKernel. Got {part!r} instead."
-            )

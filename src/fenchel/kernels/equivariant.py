@@ -11,11 +11,11 @@ import numpy as np
 
 from fenchel._array import Array, as_like, host, namespace
 from fenchel._check import Interval, Options, check_array
-from fenchel.exceptions import IncompatibleError
 from fenchel.kernels._values import row_blocks
 from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.combined import Sum
-from fenchel.kernels.images import OfImages
+from fenchel.kernels.images import OfImages, check_on_points
+from fenchel.kernels.invariant import check_invariance
 from fenchel.kernels.scalar import Gaussian, Linear, Matern, RationalQuadratic
 from fenchel.kernels.tags import KernelTags
 from fenchel.operators import Operator
@@ -91,8 +91,7 @@ class Equivariant(OperatorKernel):
         """Return the kernel with its data-dependent parameters resolved; raise if it is not invariant."""
         self.validate()
         kernel = Matern(nu=2.5) if self.kernel is None else self.kernel
-        if not isinstance(kernel, ScalarKernel) or kernel.tags.is_pairwise:
-            raise TypeError(f"The 'kernel' parameter of Equivariant must be a ScalarKernel on points. Got {kernel!r}.")
+        check_on_points(kernel, "Equivariant")
         p = representation.targets.shape[1]
         if X.ndim not in (2, 3) or X.shape[1] % p:
             raise ValueError(
@@ -162,13 +161,8 @@ class BoundEquivariant:
         moved = {"shifted": xp.roll(some, X.shape[1] // self.turn.n_outputs, axis=1)}
         if isinstance(self.turn, Mirrored):
             moved["reflected"] = reflected(some, self.turn.sign)
-        before = host(self.kernel(some, some))
         for how, after in moved.items():
-            if not np.allclose(before, host(self.kernel(after, after)), rtol=1e-6, atol=1e-9 * np.abs(before).max()):
-                raise IncompatibleError(
-                    f"Equivariant needs a kernel that does not change when both signals are {how}. {self.kernel!r} "
-                    "does: scale channels instead of columns, and leave points unweighted."
-                )
+            check_invariance(self.kernel, some, after, "Equivariant", f"signals are {how}")
 
     def _transforms(self, X: Array, Z: Array) -> Array:
         """Return the transform over the shifts, (frequencies, n, m), in blocks of rows."""

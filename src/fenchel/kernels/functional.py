@@ -102,6 +102,8 @@ class CurveKernel(ScalarKernel, ABC):
 class _UnitKernel(CurveKernel, ABC):
     """Kernel between curves with k(x, x) = 1."""
 
+    tags = KernelTags(diag_bound=1.0)
+
     _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=("median",))}
 
     def __init__(self, gamma: float | str = 1.0, grid: ArrayLike | None = None) -> None:
@@ -123,11 +125,6 @@ class _UnitKernel(CurveKernel, ABC):
         """Return the kernel with ``gamma`` as a number."""
         self.check()
         return self.ready(gamma=self._inverse_width(self._check_curves(X, "X"), None, weights))
-
-    @property
-    def tags(self) -> KernelTags:
-        """The diagonal is one."""
-        return KernelTags(diag_bound=1.0)
 
     @abstractmethod
     def _values(self, X: Array, Z: Array | None, gamma: float) -> Array:
@@ -234,6 +231,8 @@ class FunctionalLinear(CurveKernel):
     [[0.0, 0.0], [0.0, 1.0]]
     """
 
+    tags = KernelTags(has_features=True)
+
     def __init__(self, grid: ArrayLike | None = None) -> None:
         self.grid = grid
 
@@ -245,11 +244,6 @@ class FunctionalLinear(CurveKernel):
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i), shape (n,)."""
         return squared_norms(self.features(X))
-
-    @property
-    def tags(self) -> KernelTags:
-        """The coordinates are features."""
-        return KernelTags(has_features=True)
 
     def features(self, X: Array) -> Array:
         """Return the values of the curves times the square roots of the quadrature weights, (n, m c)."""

@@ -9,7 +9,7 @@ from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.fused import DistanceTerm, distance_terms
 from fenchel.kernels.tags import KernelTags
 
-__all__ = ["OfImages"]
+__all__ = ["OfImages", "check_on_points"]
 
 
 class OfImages(ScalarKernel, ABC):
@@ -57,13 +57,16 @@ class OfImages(ScalarKernel, ABC):
         """Those of the inner kernel, but inputs are complete points."""
         return replace(self.kernel.tags, is_pairwise=False, takes_objects=False, takes_missing=False)
 
-    def check_kernel(self) -> None:
-        """Raise if the inner kernel does not take points."""
-        if not isinstance(self.kernel, ScalarKernel) or self.kernel.tags.is_pairwise:
-            raise TypeError(
-                f"The 'kernel' parameter of {type(self).__name__} must be a ScalarKernel on points. "
-                f"Got {self.kernel!r} instead."
-            )
+    def validate(self) -> Self:
+        """Raise if the inner kernel does not take points, or a parameter is invalid."""
+        check_on_points(self.kernel, type(self).__name__)
+        return super().validate()
+
+
+def check_on_points(kernel: object, owner: str) -> None:
+    """Raise if the ``kernel`` parameter of an owner is not a kernel on points."""
+    if not isinstance(kernel, ScalarKernel) or kernel.tags.is_pairwise:
+        raise TypeError(f"The 'kernel' parameter of {owner} must be a ScalarKernel on points. Got {kernel!r} instead.")
 
 
 @distance_terms.register

@@ -13,7 +13,7 @@ from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Matern
 from fenchel.kernels.tags import KernelTags
 
-__all__ = ["Invariant"]
+__all__ = ["Invariant", "check_invariance"]
 
 _NAMES = ("shifts", "reflections", "permutations")
 _MOST = 6  # largest set for group="permutations": 720 permutations
@@ -87,14 +87,9 @@ class Invariant(ScalarKernel):
         self.check()
         resolved = self.ready(kernel=self.kernel.resolve(X, weights))
         some = X[: min(3, X.shape[0]), :]
-        before = host(resolved.kernel(some, some))
         for image in itertools.islice(resolved.images(some), 1, 4):
-            after = host(resolved.kernel(image, image))
-            if not np.allclose(before, after, rtol=1e-6, atol=1e-9 * float(np.abs(before).max())):
-                raise IncompatibleError(
-                    f"Invariant needs a kernel that does not change when both inputs are permuted. {resolved.kernel!r} "
-                    "does: give corresponding columns of all elements the same scale."
-                )
+            advice = "give corresponding columns of all elements the same scale"
+            check_invariance(resolved.kernel, some, image, "Invariant", "inputs are permuted", advice)
         return resolved
 
     @classmethod
@@ -131,6 +126,22 @@ class Invariant(ScalarKernel):
             orders = (np.arange(count) + np.arange(count)[:, None]) % count
             orders = orders if self.group == "shifts" else np.concatenate([orders, orders[:, ::-1]])
         return np.reshape(orders[:, :, None] * self.size + np.arange(self.size), (len(orders), d))
+
+
+def check_invariance(
+    kernel: ScalarKernel,
+    some: Array,
+    moved: Array,
+    owner: str,
+    what: str,
+    advice: str = "scale channels instead of columns, and leave points unweighted",
+) -> None:
+    """Raise if the values of a kernel change when both of its arguments are moved."""
+    before, after = host(kernel(some, some)), host(kernel(moved, moved))
+    if not np.allclose(before, after, rtol=1e-6, atol=1e-9 * float(np.abs(before).max())):
+        raise IncompatibleError(
+            f"{owner} needs a kernel that does not change when both {what}. {kernel!r} does: {advice}."
+        )
 
 
 def _checked(orders: np.ndarray, d: int) -> np.ndarray:

@@ -42,14 +42,14 @@ class Projected(OfImages):
 
     def validate(self) -> Self:
         """Raise if the kernel does not take points or the matrix has non-finite entries."""
-        self.check_kernel()
+        super().validate()
         matrix = np.asarray(self.matrix)
         if matrix.ndim > 2 or matrix.dtype.kind not in "fiu" or not np.all(np.isfinite(matrix)):
             raise ValueError(
                 "The 'matrix' parameter of Projected must hold finite numbers, shape (d, k), (d,) or (). "
                 f"Got {self.matrix!r} instead."
             )
-        return super().validate()
+        return self
 
     def image(self, X: Array, name: str = "X") -> Array:
         """Return the linear combinations of the columns."""

@@ -1,6 +1,7 @@
 """Scalar kernels between vectors, and precomputed Gram matrices."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -33,7 +34,7 @@ __all__ = [
     "RationalQuadratic",
 ]
 
-_POSITIVE = Interval(0, math.inf)
+_POSITIVE = Interval(0, math.inf)  # lengths and exponents
 _PROFILES = {0.5: "exponential", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}  # of Matern by its smoothness
 
 
@@ -55,10 +56,7 @@ class Linear(VectorKernel):
     [[1.0, 2.0], [2.0, 4.0]]
     """
 
-    @property
-    def tags(self) -> KernelTags:
-        """The points are features."""
-        return KernelTags(has_features=True)
+    tags = KernelTags(has_features=True)
 
     def features(self, X: Array) -> Array:
         """Return the points themselves as a dense array."""
@@ -93,6 +91,8 @@ class Polynomial(VectorKernel):
     [[4.0, 9.0], [9.0, 25.0]]
     """
 
+    tags = KernelTags()
+
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "degree": Interval(1, math.inf, "left", integer=True),
         "gamma": Interval(0, math.inf, also=(None,)),
@@ -108,11 +108,6 @@ class Polynomial(VectorKernel):
         """Return the kernel with ``gamma`` as a number."""
         self.check()
         return self.ready(gamma=inverse_width(self.gamma, self.points(X, "X")))
-
-    @property
-    def tags(self) -> KernelTags:
-        """Unbounded."""
-        return KernelTags()
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         return self.power(inner_products(X, Z), X, int(self.degree))
@@ -130,7 +125,37 @@ class Polynomial(VectorKernel):
         return [cls(), cls(degree=2, gamma=0.5, coef0=0.0)]
 
 
-class Gaussian(VectorKernel):
+class _WidthKernel(VectorKernel, ABC):
+    """Kernel of a distance times an inverse width ``gamma``."""
+
+    _metric: ClassVar[str]
+    _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=(None, "median"))}
+
+    def __init__(self, gamma: float | str | None = None) -> None:
+        self.gamma = gamma
+
+    def resolve(self, X: Array, weights: Array | None = None) -> Self:
+        """Return the kernel with ``gamma`` as a number."""
+        self.check()
+        return self.ready(gamma=self.inverse_width(self.points(X, "X"), None, weights))
+
+    def inverse_width(self, X: Array, Z: Array | None = None, weights: Array | None = None) -> float:
+        """Return ``gamma`` as a number; the median heuristic needs the whole sample (``Z`` is None)."""
+        if self.gamma == "median":
+            return self._width(median_distance(X, Z, self._metric, weights))
+        return inverse_width(self.gamma, X)
+
+    @abstractmethod
+    def _width(self, median: float) -> float:
+        """Return the inverse width given by the median distance."""
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return instances that the contract tests run on."""
+        return [cls(), cls(gamma=0.3), cls(gamma="median")]
+
+
+class Gaussian(_WidthKernel):
     r"""Gaussian kernel.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|_2^2).
@@ -150,32 +175,16 @@ class Gaussian(VectorKernel):
     [[1.0, 0.3679], [0.3679, 1.0]]
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=(None, "median"))}
-
-    def __init__(self, gamma: float | str | None = None) -> None:
-        self.gamma = gamma
-
-    def resolve(self, X: Array, weights: Array | None = None) -> Self:
-        """Return the kernel with ``gamma`` as a number."""
-        self.check()
-        return self.ready(gamma=self.inverse_width(self.points(X, "X"), None, weights))
+    _metric = "euclidean"
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         return gaussian(X, Z, self.inverse_width(X, Z))
 
-    def inverse_width(self, X: Array, Z: Array | None = None, weights: Array | None = None) -> float:
-        """Return ``gamma`` as a number; the median heuristic needs the whole sample (``Z`` is None)."""
-        if self.gamma == "median":
-            return 1 / (2 * median_distance(X, Z, "euclidean", weights) ** 2)
-        return inverse_width(self.gamma, X)
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Return instances that the contract tests run on."""
-        return [cls(), cls(gamma=0.3), cls(gamma="median")]
+    def _width(self, median: float) -> float:
+        return 1 / (2 * median**2)
 
 
-class Laplacian(VectorKernel):
+class Laplacian(_WidthKernel):
     r"""Laplacian kernel with the l1 distance, as in scikit-learn.
 
     .. math:: k(x, z) = \exp(-\gamma \|x - z\|_1).
@@ -194,30 +203,14 @@ class Laplacian(VectorKernel):
     [[1.0, 0.3679], [0.3679, 1.0]]
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"gamma": Interval(0, math.inf, also=(None, "median"))}
-
-    def __init__(self, gamma: float | str | None = None) -> None:
-        self.gamma = gamma
-
-    def resolve(self, X: Array, weights: Array | None = None) -> Self:
-        """Return the kernel with ``gamma`` as a number."""
-        self.check()
-        return self.ready(gamma=self.inverse_width(self.points(X, "X"), None, weights))
+    _metric = "cityblock"
 
     def _values(self, X: Array, Z: Array | None) -> Array:
         gamma = self.inverse_width(X, Z)
         return exp(distances(X, Z, "cityblock"), -gamma)
 
-    def inverse_width(self, X: Array, Z: Array | None = None, weights: Array | None = None) -> float:
-        """Return ``gamma`` as a number; the median heuristic needs the whole sample (``Z`` is None)."""
-        if self.gamma == "median":
-            return 1 / median_distance(X, Z, "cityblock", weights)
-        return inverse_width(self.gamma, X)
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Return instances that the contract tests run on."""
-        return [cls(), cls(gamma=0.3), cls(gamma="median")]
+    def _width(self, median: float) -> float:
+        return 1 / median
 
 
 class Matern(VectorKernel):
@@ -345,6 +338,8 @@ class Precomputed(ScalarKernel):
     (2, 1)
     """
 
+    tags = KernelTags(is_pairwise=True, is_trusted=False)
+
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return ``X``; ``Z``, the Gram matrix of the training sample, only determines the number of columns."""
         X = check_array(X, "X")
@@ -361,11 +356,6 @@ class Precomputed(ScalarKernel):
         if X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be a square Gram matrix. Got shape {tuple(X.shape)} instead.")
         return namespace(X).linalg.diagonal(X)
-
-    @property
-    def tags(self) -> KernelTags:
-        """The matrix is supplied by the user, and hence not trusted."""
-        return KernelTags(is_pairwise=True, is_trusted=False)
 
 
 @distance_terms.register

@@ -6,10 +6,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, host, namespace
+from fenchel._array import Array, as_index, as_like, namespace
 from fenchel._check import Interval, Options
-from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
+from fenchel.kernels.images import check_on_points
+from fenchel.kernels.invariant import check_invariance
 from fenchel.kernels.scalar import Gaussian, Matern
 from fenchel.operators import Operator
 from fenchel.operators.isotypic import Isotypic
@@ -62,10 +63,7 @@ class SquareEquivariant(OperatorKernel):
         """Return the kernel with its data-dependent parameters resolved; raise if it is not invariant."""
         self.validate()
         kernel = Matern(nu=2.5) if self.kernel is None else self.kernel
-        if not isinstance(kernel, ScalarKernel) or kernel.tags.is_pairwise:
-            raise TypeError(
-                f"The 'kernel' parameter of SquareEquivariant must be a ScalarKernel on points. Got {kernel!r}."
-            )
+        check_on_points(kernel, "SquareEquivariant")
         p = representation.targets.shape[1]
         if X.ndim != 2 or not (_is_square(X.shape[1], self.n_channels) and _is_square(p, self.n_output_channels)):
             raise ValueError(
@@ -119,14 +117,9 @@ class BoundSquare:
     def check(self, X: Array) -> None:
         """Raise if the kernel changes when both of its arguments are turned or flipped."""
         some = X[: min(3, X.shape[0]), :]
-        before = host(self.kernel(some, some))
         for g in (1, 4):
-            after = host(self.kernel(self._image(some, g), self._image(some, g)))
-            if not np.allclose(before, after, rtol=1e-6, atol=1e-9 * float(np.abs(before).max())):
-                raise IncompatibleError(
-                    "SquareEquivariant needs a kernel that does not change when both fields are turned or flipped. "
-                    f"{self.kernel!r} does: scale channels instead of columns, and leave points unweighted."
-                )
+            moved = self._image(some, g)
+            check_invariance(self.kernel, some, moved, "SquareEquivariant", "fields are turned or flipped")
 
     def _image(self, X: Array, g: int) -> Array:
         side = math.isqrt(X.shape[1] // self.n_channels)

@@ -63,10 +63,10 @@ class Standardized(OfImages):
 
     def validate(self) -> Self:
         """Raise if the kernel does not take points or a scale is not positive."""
-        self.check_kernel()
+        super().validate()
         if self.scale is not None and not np.all(np.asarray(self.scale) > 0):
             raise ValueError(f"The 'scale' parameter of Standardized must be positive. Got {self.scale!r} instead.")
-        return super().validate()
+        return self
 
     def named(self, names: Sequence[str]) -> "Standardized":
         """Return the kernel with the column names of its kernel replaced by their positions in ``names``."""

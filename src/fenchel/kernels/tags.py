@@ -73,9 +73,9 @@ def former(function: F) -> F:
 
 def former_flags(kernel: object) -> KernelTags:
     """Return the tags of a kernel whose class states them as attributes, with a warning if it does."""
-    stated = [name for name in _FLAGS if hasattr(type(kernel), name)]
+    stated = [name for name in _FLAGS if hasattr(type(kernel), name) or name in vars(kernel)]
     if stated:
-        _warn(f"{type(kernel).__name__} states {', '.join(stated)}. Define the property tags, a KernelTags, instead")
+        _warn(f"{type(kernel).__name__} states {', '.join(stated)}. Define tags = KernelTags(...) instead")
     return KernelTags(**{name: getattr(kernel, name) for name in stated})
 
 

@@ -16,6 +16,8 @@ __all__ = ["VectorKernel"]
 class VectorKernel(ScalarKernel, ABC):
     """Kernel between the rows of two matrices, with validation shared by all such kernels."""
 
+    tags = KernelTags(diag_bound=1.0)
+
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return the matrix of k(x_i, z_j), shape (n, m); ``Z=None`` means ``Z = X``."""
         self.check()
@@ -27,11 +29,6 @@ class VectorKernel(ScalarKernel, ABC):
         """Return k(x_i, x_i), shape (n,)."""
         self.check()
         return self._diagonal(self.points(X, "X"))
-
-    @property
-    def tags(self) -> KernelTags:
-        """The diagonal of most of these kernels is one."""
-        return KernelTags(diag_bound=1.0)
 
     @abstractmethod
     def _values(self, X: Array, Z: Array | None) -> Array:

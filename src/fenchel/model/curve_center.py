@@ -12,6 +12,7 @@ __all__ = ["CurveCenter", "channel_scales"]
 
 _LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile of absolute deviations, and its value for a normal variable
 _FEWEST = 5  # minimum number of points for a smoothing spline
+_LEAST = 1e-8  # weight of a point relative to the mean; below, the spline is ill-conditioned
 _CLOSE = 1 / 200  # points closer than this fraction of the domain are merged
 
 
@@ -82,7 +83,7 @@ def _smoothed(grid: np.ndarray, values: np.ndarray, mass: np.ndarray) -> np.ndar
     t, known, counts = _merged((points - first) / span, known, mass[some])
     if len(t) < _FEWEST:
         return np.interp((grid - first) / span, t, known)
-    fit = make_smoothing_spline(t, known, counts / np.mean(counts))
+    fit = make_smoothing_spline(t, known, np.maximum(counts / np.mean(counts), _LEAST))
     return np.asarray(fit(np.clip((grid - first) / span, t[0], t[-1])))
 
 

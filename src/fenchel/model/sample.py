@@ -1,6 +1,7 @@
 """Data as they were given, checked once."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -85,6 +86,15 @@ class Sample:
         place = np.full(self.n_given, len(self.index))  # the last row is zero
         place[self.index] = np.arange(len(self.index))
         return xp.take(xp.concat([rows, 0 * rows[:1, ...]]), as_index(place, rows), axis=0)
+
+    def check_folds(self, tests: Iterable[np.ndarray]) -> None:
+        """Raise if a fold holds all samples, or all of their weight but what a shared factorisation rounds away."""
+        counts = self.counts
+        total = float(np.sum(counts))
+        least = len(counts) * float(np.finfo(np.float64).eps) * total
+        if any(total - float(np.sum(counts[test])) <= least for test in tests):
+            held = "" if self.n_samples == 1 else ", and a fold with all of the weight"
+            raise ValueError(f"Each fold must leave samples to fit on. Got n_samples = {self.n_given}{held}.")
 
     def kept(self, labels: np.ndarray | None) -> np.ndarray | None:
         """Return the entries of the samples with a positive weight."""

@@ -1,7 +1,7 @@
 """A sample in coordinates with a kernel bound to it, from which dual problems are built."""
 
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, cast
+from typing import Self, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -10,6 +10,7 @@ from fenchel._array import Array, as_like, namespace
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel, OutputOperator
+from fenchel.kernels.base import BoundKernel
 from fenchel.kernels.separable import BoundTerms, features_of
 from fenchel.losses import Loss, Square
 from fenchel.model.codec import Codec, Task
@@ -20,14 +21,7 @@ from fenchel.operators import Operator, Remembered, Thin, is_thin, kronecker, or
 from fenchel.problem import DualProblem
 from fenchel.representations import Coordinates, CoordinateSpace, Representation
 
-__all__ = ["BoundKernel", "TrainingSet", "check_loss"]
-
-
-class BoundKernel(Protocol):
-    """A kernel bound to a sample and to the coordinates of a representation."""
-
-    def gram(self, X: Array, Z: Array | None = None) -> Operator:
-        """Return the Gram operator between two samples."""
+__all__ = ["TrainingSet", "check_loss"]
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,8 @@ def numbers(Z: Outputs, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = F
     try:
         values = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} takes numeric values. Got {type(Z).__name__} of something else.") from error
+        given = type(Z).__name__
+        raise ValueError(f"{name} takes numeric values. Got {given} of something else for outputs.") from error
     if values.ndim not in ndim:
         dimensions = " or ".join(f"{d}-dimensional" for d in ndim)
         raise ValueError(f"{name} takes {dimensions} arrays. Got an array of shape {values.shape} instead.")

@@ -104,6 +104,18 @@ def check_clone_and_resolve(kernel: ScalarKernel, X: ArrayLike | None = None) ->
     expect(state_of(kernel) == state, f"{kernel!r}: resolve changes a parameter; it was {before}.")
 
 
+def check_tags(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
+    """What ``tags`` states holds on the sample: features give the matrix, and the diagonal is within its bound."""
+    X = _sample(kernel, X)
+    kernel = kernel.resolve(X)
+    tags, features, K = kernel.tags, kernel.features(X), kernel(X)
+    expect(tags.has_features == (features is not None), f"{kernel!r}: tags.has_features is {tags.has_features}.")
+    if features is not None:
+        assert_allclose(features @ features.T, K, rtol=0, atol=_tolerance(K), err_msg=f"{kernel!r}: features.")
+    largest = float(np.max(kernel.diag(X)))
+    expect(largest <= tags.diag_bound + _tolerance(K), f"{kernel!r}: k(x, x) is {largest:.3g} > tags.diag_bound.")
+
+
 def check_output_operator(operator: OutputOperator, representation: Representation | None = None) -> None:
     """Raise ``AssertionError`` if an output operator breaks the contract of operators.
 
@@ -164,5 +176,6 @@ register(
     check_rectangular_matrix,
     check_kernel_dtype_and_arguments,
     check_clone_and_resolve,
+    check_tags,
 )
 register(OutputOperator, check_operator_is_positive, check_operator_is_unchanged)
