@@ -54,7 +54,9 @@ class TrainingSet:
         if is_streamed(sample.X, kernel, spec, targets.width):
             warn_of_time(sample.X, spec, targets.width)
             features = preconditioner(sample.X, spec, targets.width)
-            gram = bound.streamed(sample.X, lambda scalar: features.approximate(scalar, sample.X, sample.weights))
+            gram = cast(BoundTerms, bound).streamed(
+                sample.X, lambda scalar: features.approximate(scalar, sample.X, sample.weights)
+            )
         else:
             gram = bound.gram(sample.X)
         gram = gram if targets.row_scale is None else scaled(gram, targets.row_scale)
@@ -145,7 +147,7 @@ def check_loss(loss: Loss, representation: Representation) -> None:
 
 
 def _approximated(
-    bound: BoundTerms, kernel: OperatorKernel, sample: Sample, targets: Coordinates, spec: Spec
+    bound: BoundKernel, kernel: OperatorKernel, sample: Sample, targets: Coordinates, spec: Spec
 ) -> tuple[BoundTerms, Operator]:
     """Return the bound kernel with its scalar parts approximated, and the exact Gram operator in tiles."""
     approximation = cast(Approximation, spec.approximation)
