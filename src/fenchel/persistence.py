@@ -35,6 +35,7 @@ from fenchel import (
     kernels,
     losses,
     metrics,
+    model as model_room,
     outliers,
     representations,
     solvers,
@@ -42,12 +43,11 @@ from fenchel import (
 )
 from fenchel._check import Interval, check_parameter, require
 from fenchel._files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
-from fenchel.exceptions import warn_user
-from fenchel.exceptions import ModelFileError
+from fenchel.exceptions import ModelFileError, warn_user
 
 __all__ = ["describe", "load", "save", "versions"]
 
-FORMAT = 2  # of the file; increased when older releases cannot read the files of this one
+FORMAT = 3  # of the file; increased when older releases cannot read the files of this one
 
 MAX_SIZE = 2**31  # default limit on the size of the content of a file, in bytes
 OLDEST_SKOPS = (0, 13)  # first release without known vulnerabilities; same bound as in pyproject.toml
@@ -64,6 +64,7 @@ _ROOMS = (
     estimators,
     kernels,
     losses,
+    model_room,
     outliers,
     representations,
     solvers,
@@ -77,7 +78,6 @@ _FEATURE_SCORES = tuple(
 _HELPERS = {
     "fenchel.conformal.samples.vectors",
     "fenchel.representations.kernel_outputs._Pivots",
-    "fenchel.target_scale.TargetScale",
     "fenchel.task_losses.base.TaskSpace",
 }
 

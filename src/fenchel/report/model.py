@@ -12,6 +12,7 @@ from fenchel._array import host
 from fenchel.estimators import TableRegressor
 from fenchel.metrics import Scores
 from fenchel.metrics.scores import mean_of_columns
+from fenchel.model.model import Model
 from fenchel.outliers.report import OutlierReport
 from fenchel.outliers.tables import outliers_of_table
 from fenchel.report.plots import CLIPPED
@@ -139,7 +140,7 @@ class ModelFacts:
             raise TypeError("data can only be compared with a model of a table. This model has no columns.")
         X, observed, rows = self.table.sample(data)
         predicted = host(self.estimator.predict(X)).reshape(len(X), -1) + self.table.offset_
-        grid = _grid(self.estimator, observed.shape[1])
+        grid = _grid(getattr(self.estimator, "grid_", None), observed.shape[1])
         about = f"{len(rows)} rows of {Path(data.name).name}"  # pages are shared: do not reveal folders
         linear = self.table.predict_linear(X)
         return Pairs(rows, observed, predicted, self.table.target_names_, grid, about, linear)
@@ -150,38 +151,27 @@ def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarr
 
     A model keeps only the inputs of its support, which includes every sample with a positive outlier score.
     """
-    representation = getattr(estimator, "representation_", None)
-    if not is_regressor(estimator) or representation is None or len(representation.targets_) != len(rows):
+    model = getattr(estimator, "model_", None)
+    if not is_regressor(estimator) or not isinstance(model, Model) or model.targets.n_samples != len(rows):
         return None
-    support = np.asarray(estimator.support_)
-    if not len(support):
+    support = model.duals.support
+    if support is None or not len(support):
         return None
-    targets = host(representation.targets_)
-    if representation.row_scale_ is not None:
-        targets = targets / host(representation.row_scale_)
-    observed = host(representation.decode(targets)).reshape(len(targets), -1)
-    if representation.observed_ is not None:
-        observed = np.where(host(representation.observed_) > 0, observed, np.nan)
-    predicted = estimator.predict(estimator.X_fit_)
-    if hasattr(predicted, "data_matrix"):  # scikit-fda
-        predicted = predicted.data_matrix
-    predicted = host(predicted).reshape(len(support), -1)
-    scale, center = getattr(estimator, "scale_", None), getattr(estimator, "center_", None)
-    if scale is not None:  # of each output, or of each channel of curves
-        observed = observed * np.tile(scale, observed.shape[1] // len(scale))
-    if center is not None:
-        observed = observed + np.reshape(center(estimator.grid_) if callable(center) else center, (1, -1))
+    targets, seen = model.targets, model.targets.observed
+    observed = host(model.codec.decode(targets.unscaled(targets.rows))).reshape(len(rows), -1)
+    if seen is not None:
+        observed = np.where(host(seen) > 0, observed, np.nan)
+    predicted = host(model.read(estimator.X_fit_)).reshape(len(support), -1)
     if table is not None:
         observed, predicted = observed + table.offset_, predicted + table.offset_
     names = [f"output {k + 1}" for k in range(observed.shape[1])] if table is None else table.target_names_
-    grid = _grid(estimator, observed.shape[1])
+    grid = _grid(model.codec.grid, observed.shape[1])
     kept = f"{len(support)} training samples"
     if len(support) < len(rows):
         kept = f"{len(support)} of {len(rows)} training samples, those that the model keeps"
     return Pairs(rows[support], observed[support], predicted, names, grid, kept)
 
 
-def _grid(estimator: Any, size: int) -> np.ndarray | None:
+def _grid(grid: np.ndarray | None, size: int) -> np.ndarray | None:
     """Return the points of single-channel curves, else ``None``."""
-    grid = getattr(estimator, "grid_", None)
     return grid if grid is not None and len(grid) == size else None

@@ -5,11 +5,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from fenchel._array import Outputs
 from fenchel._component import state_of
 from fenchel.datasets import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OutputOperator, ScalarKernel
-from fenchel.representations import Euclidean, Representation, Spline
+from fenchel.representations import CoordinateSpace, Euclidean, Representation, Spline
 from fenchel.testing._checks import expect, register, run
 
 __all__ = ["check_kernel", "check_output_operator"]
@@ -116,15 +117,15 @@ def check_tags(kernel: ScalarKernel, X: ArrayLike | None = None) -> None:
     expect(largest <= tags.diag_bound + _tolerance(K), f"{kernel!r}: k(x, x) is {largest:.3g} > tags.diag_bound.")
 
 
-def check_output_operator(operator: OutputOperator, representation: Representation | None = None) -> None:
+def check_output_operator(operator: OutputOperator, space: CoordinateSpace | None = None) -> None:
     """Raise ``AssertionError`` if an output operator breaks the contract of operators.
 
     Parameters
     ----------
     operator : OutputOperator
         An instance.
-    representation : Representation, default=None
-        A fitted representation that the operator supports; by default vectors of dimension 3, or curves with two
+    space : CoordinateSpace, default=None
+        Outputs that the operator supports, in coordinates; by default vectors of dimension 3, or curves with two
         channels for an operator that rejects vectors.
 
     Examples
@@ -133,13 +134,13 @@ def check_output_operator(operator: OutputOperator, representation: Representati
     >>> from fenchel.testing import check_output_operator
     >>> check_output_operator(Covariance())
     """
-    run(operator, OutputOperator, representation=representation)
+    run(operator, OutputOperator, space=space)
 
 
-def check_operator_is_positive(operator: OutputOperator, representation: Representation | None = None) -> None:
+def check_operator_is_positive(operator: OutputOperator, space: CoordinateSpace | None = None) -> None:
     """The operator in coordinates is symmetric and positive: (p, p), (p,), or ``None`` for the identity."""
-    representation = representation or _fitting(operator)
-    matrix, p = operator.matrix(representation), representation.targets_.shape[1]
+    space = space or _fitting(operator)
+    matrix, p = operator.matrix(space), space.targets.shape[1]
     if matrix is not None:
         expect(matrix.shape in ((p,), (p, p)), f"{operator!r}: shape {matrix.shape} in {p} coordinates.")
         matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
@@ -148,25 +149,29 @@ def check_operator_is_positive(operator: OutputOperator, representation: Represe
         expect(least >= -1e-14 * np.trace(matrix), f"{operator!r}: eigenvalue {least:.1e}.")
 
 
-def check_operator_is_unchanged(operator: OutputOperator, representation: Representation | None = None) -> None:
+def check_operator_is_unchanged(operator: OutputOperator, space: CoordinateSpace | None = None) -> None:
     """A clone gives the same matrix, and parameters are not modified."""
-    representation, before = representation or _fitting(operator), repr(operator)
+    space, before = space or _fitting(operator), repr(operator)
     state = state_of(operator)
-    first, second = operator.matrix(representation), clone(operator).matrix(representation)
+    first, second = operator.matrix(space), clone(operator).matrix(space)
     if first is not None:
         assert_array_equal(first, second, err_msg=f"{operator!r}: clone.")
     expect(state_of(operator) == state, f"{operator!r}: a parameter is changed; it was {before}.")
 
 
-def _fitting(operator: OutputOperator) -> Representation:
-    """Return a fitted representation that the operator supports."""
+def _fitting(operator: OutputOperator) -> CoordinateSpace:
+    """Return outputs in coordinates that the operator supports."""
     rng = np.random.default_rng(0)
-    vectors = Euclidean().fit(rng.standard_normal((20, 3)))
+    vectors = _space(Euclidean(), rng.standard_normal((20, 3)))
     try:
         operator.matrix(vectors)
     except IncompatibleError:
-        return Spline().fit(Curves(np.array([0.0, 0.2, 0.3, 0.7, 1.5]), rng.standard_normal((6, 5, 2))))
+        return _space(Spline(), Curves(np.array([0.0, 0.2, 0.3, 0.7, 1.5]), rng.standard_normal((6, 5, 2))))
     return vectors
+
+
+def _space(representation: Representation, Y: Outputs) -> CoordinateSpace:
+    return CoordinateSpace(representation, representation.learn(Y).rows)
 
 
 register(

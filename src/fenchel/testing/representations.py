@@ -10,7 +10,7 @@ from sklearn.base import clone
 from fenchel._array import Outputs
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Covariance, Diagonal, Matrix
-from fenchel.representations import Representation
+from fenchel.representations import CoordinateSpace, Representation
 from fenchel.testing._checks import expect, register, run
 from fenchel.testing.kernels import check_operator_is_positive
 
@@ -60,12 +60,22 @@ def _outputs(representation: Representation) -> _Outputs:
     return _Outputs(Y, Y @ Y.T)
 
 
+def _learned(
+    representation: Representation, Y: Outputs, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, CoordinateSpace]:
+    """Return outputs in coordinates, and the space that output operators act on."""
+    fitted = clone(representation)
+    rows = fitted.learn(Y, weights).rows
+    return rows, CoordinateSpace(fitted, rows, weights)
+
+
 def check_inner_products(representation: Representation, outputs: _Outputs | None = None) -> None:
     """The coordinates of training outputs and of encoded outputs reproduce their inner products."""
     Y, products = outputs or _outputs(representation)
-    fitted, size = clone(representation).fit(Y), float(np.max(np.abs(products)))
-    targets, encoded, message = fitted.targets_, fitted.encode(Y), f"{representation!r}: inner products."
-    expect(targets.ndim == 2, f"{representation!r}: targets_ has {targets.ndim} dimensions.")
+    fitted, size = clone(representation), float(np.max(np.abs(products)))
+    targets, encoded = fitted.learn(Y).rows, fitted.encode(Y).rows
+    message = f"{representation!r}: inner products."
+    expect(targets.ndim == 2, f"{representation!r}: coordinates have {targets.ndim} dimensions.")
     assert_allclose(targets @ targets.T, products, rtol=0, atol=_ROUND_OFF * size, err_msg=message)
     assert_allclose(encoded @ encoded.T, products, rtol=0, atol=64 * _ROUND_OFF * size, err_msg=message)
     assert_allclose(encoded, targets, rtol=0, atol=64 * _ROUND_OFF * np.sqrt(size), err_msg=message)
@@ -74,9 +84,9 @@ def check_inner_products(representation: Representation, outputs: _Outputs | Non
 def check_decode(representation: Representation, outputs: _Outputs | None = None) -> None:
     """``decode`` recovers the training outputs; after ``encode`` it is an orthogonal projection."""
     Y, _ = outputs or _outputs(representation)
-    fitted, other = clone(representation).fit(Y), np.random.default_rng(5).standard_normal(Y.shape)
-    back, once = fitted.decode(fitted.targets_), fitted.decode(fitted.encode(other))
-    twice, size = fitted.decode(fitted.encode(once)), np.max(np.sum(other**2, axis=1))
+    fitted, other = clone(representation), np.random.default_rng(5).standard_normal(Y.shape)
+    back, once = fitted.decode(fitted.learn(Y).rows), fitted.decode(fitted.encode(other).rows)
+    twice, size = fitted.decode(fitted.encode(once).rows), np.max(np.sum(other**2, axis=1))
     assert_allclose(back, Y, rtol=0, atol=_ROUND_OFF * np.max(np.abs(Y)), err_msg=f"{representation!r}: decode.")
     assert_allclose(twice, once, rtol=0, atol=1e4 * _EPS * np.max(np.abs(other)), err_msg=f"{representation!r}.")
     lost = np.sum((other - once) * once, axis=1)
@@ -84,14 +94,14 @@ def check_decode(representation: Representation, outputs: _Outputs | None = None
 
 
 def check_covariance(representation: Representation, outputs: _Outputs | None = None) -> None:
-    """``covariance`` is the weighted second moment of the training outputs."""
+    """``CoordinateSpace.covariance`` is the weighted second moment of the training outputs."""
     Y, products = outputs or _outputs(representation)
     for weights in (None, np.linspace(0.5, 3.0, len(Y))):
-        fitted = clone(representation).fit(Y, weights)
+        targets, space = _learned(representation, Y, weights)
         counts = np.ones(len(Y)) if weights is None else weights
         # <y_k, C y_l> = (1 / sum w) sum_i w_i <y_k, y_i> <y_i, y_l>: the definition without coordinates
         expected = products * counts @ products / np.sum(counts)
-        found = fitted.targets_ @ fitted.covariance() @ fitted.targets_.T
+        found = targets @ space.covariance() @ targets.T
         tolerance = _ROUND_OFF * np.max(np.abs(expected))
         assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=f"{representation!r}: covariance.")
 
@@ -99,18 +109,18 @@ def check_covariance(representation: Representation, outputs: _Outputs | None = 
 def check_operators(representation: Representation, outputs: _Outputs | None = None) -> None:
     """Output operators in coordinates are positive; a matrix may be rejected by ``IncompatibleError``."""
     Y, _ = outputs or _outputs(representation)
-    fitted, d = clone(representation).fit(Y), Y.shape[1]
+    (_, space), d = _learned(representation, Y), Y.shape[1]
     for operator in (Matrix(np.diag(np.arange(d))), Diagonal(np.arange(d)[::-1])):
         with suppress(IncompatibleError):
-            check_operator_is_positive(operator, fitted)
-    check_operator_is_positive(Covariance(), fitted)
+            check_operator_is_positive(operator, space)
+    check_operator_is_positive(Covariance(), space)
 
 
 def check_take(representation: Representation, outputs: _Outputs | None = None) -> None:
     """``take`` returns raw outputs from which a fit reproduces the inner products of these samples."""
     Y, products = outputs or _outputs(representation)
     index = np.array([4, 0, 2])
-    part = clone(representation).fit(clone(representation).fit(Y).take(Y, index)).targets_
+    part = clone(representation).learn(clone(representation).fit(Y).take(Y, index)).rows
     expected, tolerance = products[np.ix_(index, index)], _ROUND_OFF * np.max(np.abs(products))
     assert_allclose(part @ part.T, expected, rtol=0, atol=tolerance, err_msg=f"{representation!r}: take.")
 
@@ -120,11 +130,12 @@ def check_representation_dtype_and_arguments(representation: Representation, out
     raw, _ = outputs or _outputs(representation)
     for dtype in (np.float64, np.float32):
         Y = raw.astype(dtype)
-        before, fitted = Y.copy(), clone(representation).fit(Y)
-        for result in (fitted.targets_, fitted.encode(Y), fitted.decode(fitted.targets_), fitted.covariance()):
+        before, (targets, space) = Y.copy(), _learned(representation, Y)
+        fitted = space.representation
+        for result in (targets, fitted.encode(Y).rows, fitted.decode(targets), space.covariance()):
             expect(result.dtype == dtype, f"{representation!r}: {np.dtype(dtype)} becomes {result.dtype}.")
         assert_array_equal(Y, before, err_msg=f"{representation!r}: an argument is modified.")
-        assert_array_equal(clone(representation).fit(Y).targets_, fitted.targets_, err_msg=f"{representation!r}.")
+        assert_array_equal(clone(representation).learn(Y).rows, targets, err_msg=f"{representation!r}.")
 
 
 register(
