@@ -2,23 +2,25 @@
 
 import math
 from collections.abc import Callable
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel import losses as loss_room
 from fenchel._array import Array, eps, host, row_norms
 from fenchel._check import Interval, check_parameter
 from fenchel._component import state_of
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor, StructuredPredictor
+from fenchel.estimators.machine import kernel_of, training_set_of
 from fenchel.exceptions import IncompatibleError
 from fenchel.held_out import held_out
-from fenchel.kernels import OperatorKernel, Separable, as_operator_kernel, as_scalar_kernel
+from fenchel.kernels import as_scalar_kernel
 from fenchel.losses import Loss
 from fenchel.losses.profile import Profile
+from fenchel.model.spec import part_of
+from fenchel.representations import CoordinateSpace
 
 __all__ = ["GeneralizationBound", "generalization_bound"]
 
@@ -137,7 +139,7 @@ def generalization_bound(
     check_parameter("generalization_bound", "output_bound", output_bound, Interval(0, math.inf, "left"))
     profile = _checked_profile(estimator)
     _check_outputs(estimator, output_bound)
-    lam, n = float(estimator.lam), int(estimator.representation_.targets_.shape[0])
+    lam, n = estimator.model_.spec.lam, estimator.model_.targets.n_samples
     gamma, least = math.sqrt(_kernel_bound(estimator, kernel_bound)), _value(profile, 0.0)
     reach = output_bound + gamma * math.sqrt(2 * (_value(profile, output_bound) - least) / lam)
     largest, lipschitz = _value(profile, reach) - least, derivative(profile, reach)
@@ -173,7 +175,7 @@ def _checked_profile(estimator: Any) -> Profile:
             f"The bound is for losses of the norm of a residual that are finite everywhere. Got {loss!r}. Use Square, "
             "Huber, EpsilonRidge or EpsilonSVR with p=2."
         )
-    if estimator._settings().loss.is_relative:
+    if part_of(estimator.loss, loss_room, "loss", Loss).is_relative:
         raise IncompatibleError(
             f"The bound is for a loss that does not depend on the sample. Got {estimator.loss!r}, whose parameter is "
             "taken from the residuals. Give a number."
@@ -191,10 +193,10 @@ def _checked_profile(estimator: Any) -> Profile:
         )
     if _depends_on_sample(estimator):
         raise IncompatibleError(
-            f"The bound is for a kernel that does not depend on the sample. Got {_given_kernel(estimator)!r}. Give "
+            f"The bound is for a kernel that does not depend on the sample. Got {kernel_of(estimator)!r}. Give "
             "numbers for its bandwidth and scales, and a fixed output operator."
         )
-    weights = getattr(estimator.representation_, "weights_", None)
+    weights = estimator.model_.weights
     if weights is not None and float(np.ptp(host(weights))) > 0:
         raise IncompatibleError("The bound is for samples of equal weight. Fit without sample_weight.")
     return loss.profile
@@ -202,8 +204,7 @@ def _checked_profile(estimator: Any) -> Profile:
 
 def _check_outputs(estimator: Any, output_bound: float) -> None:
     """Raise unless the coordinates of the outputs are all of them, are fixed, and within the stated bound."""
-    representation = estimator.representation_
-    targets = representation.targets_
+    representation, targets = estimator.representation_, estimator.model_.targets
     if getattr(representation, "approximation", None) is not None or getattr(representation, "center", False):
         raise IncompatibleError(
             "The bound is for outputs in their own space: an approximation or the mean of the outputs depends on the "
@@ -217,39 +218,31 @@ def _check_outputs(estimator: Any, output_bound: float) -> None:
             "Give numbers for its bandwidth and scales."
         )
     dropped = getattr(representation, "representation_error_", 0.0)
-    if dropped > _ROUND_OFF * eps(targets):
+    if dropped > _ROUND_OFF * eps(targets.rows):
         raise IncompatibleError(
             f"The bound is for whole outputs, and {type(representation).__name__} drops {dropped:.1e} of their squared "
             "norm. Use more components, or representation='spline'."
         )
-    if representation.row_scale_ is not None:
+    if targets.row_scale is not None:
         raise IncompatibleError(
             "The bound is for curves observed at common points: the norms of curves with missing values depend on "
             "their points. Use complete curves."
         )
-    largest = float(np.max(host(row_norms(targets)), initial=0.0))
-    if largest > output_bound * (1 + _ROUND_OFF * eps(targets)):
+    largest = float(np.max(host(row_norms(targets.rows)), initial=0.0))
+    if largest > output_bound * (1 + _ROUND_OFF * eps(targets.rows)):
         raise ValueError(
             f"output_bound must be at least the norm of every output. Got {output_bound:g}, and the sample has an "
             f"output of norm {largest:.4g}. Give a bound that holds for all outputs, not only those of the sample."
         )
 
 
-def _given_kernel(estimator: Any) -> OperatorKernel:
-    """Return the kernel as it was given, before its parameters were taken from the sample."""
-    if isinstance(estimator, FunctionalRegressor):
-        return Separable(estimator._input_kernel(estimator._input_grid), estimator._operator)
-    kernel = as_operator_kernel(estimator.kernel, estimator.operator)
-    return kernel.named(estimator.feature_names_in_) if hasattr(estimator, "feature_names_in_") else kernel
-
-
 def _depends_on_sample(estimator: Any) -> bool:
     """Whether the parameters of the kernel, or its operator, depend on the inputs or the outputs of the sample."""
-    kernel, representation = _given_kernel(estimator), estimator.representation_
-    other = copy(representation)
-    other.targets_ = 2 * representation.targets_ + 1
+    kernel, model = kernel_of(estimator), estimator.model_
+    own = CoordinateSpace(model.codec.representation, model.targets.rows, model.weights)
+    other = replace(own, targets=2 * own.targets + 1)
 
-    def terms(X: Array, space: Any = representation) -> Any:
+    def terms(X: Array, space: CoordinateSpace = own) -> Any:
         return getattr(kernel.bind(X, space), "terms", ())
 
     X = estimator.X_fit_
@@ -267,7 +260,7 @@ def _changes(resolve: Callable[[Any], Any], sample: Array) -> bool:
 
 def _kernel_bound(estimator: Any, given: float | None) -> float:
     """Return the largest operator norm of K(x, x)."""
-    terms = getattr(estimator._expansion.kernel, "terms", None)
+    terms = getattr(estimator.model_.expansion.kernel, "terms", None)
     if terms is None:
         raise IncompatibleError("The bound is for sums of separable kernels.")
     norms = [_norm(operator) for _, operator in terms]
@@ -299,7 +292,7 @@ def _norm(operator: Array | None) -> float:
 
 def _squared_norm(estimator: Any) -> float:
     """Return the squared norm of the model in the space of its kernel."""
-    expansion = estimator._expansion
+    expansion = estimator.model_.expansion
     if expansion.coef.shape[0] == 0:
         return 0.0
     images = expansion.kernel.gram(expansion.X, expansion.X).matmul(expansion.coef)
@@ -308,13 +301,10 @@ def _squared_norm(estimator: Any) -> float:
 
 def _left_out_risk(estimator: Any, X: Any, y: Any) -> tuple[float, float]:
     """Return the mean loss of left-out samples, with its standard error."""
-    fresh = clone(estimator)
-    settings = fresh._settings()
-    training_set = fresh._encode(X, y, None, settings, double=True).training_set
-    problem = training_set.problem(estimator.loss_, float(estimator.lam))
+    training_set, spec = training_set_of(estimator, X, y), estimator.model_.spec
     folds = [np.array([i]) for i in range(training_set.n_samples)]
-    (held,) = held_out(problem, [estimator.loss_], [float(estimator.lam)], folds, settings.tol)
-    losses = host(estimator.loss_.value(host(training_set.targets) - host(held.predictions)))
+    (held,) = held_out(training_set.problem(spec.loss, spec.lam), [spec.loss], [spec.lam], folds, spec.tol)
+    losses = host(spec.loss.value(host(training_set.targets.rows) - host(held.predictions)))
     return float(np.mean(losses)), float(np.std(losses, ddof=1) / math.sqrt(len(losses)))
 
 

@@ -16,7 +16,7 @@ from fenchel.reweighted_ridge import approximate_loo, double_expansion
 from fenchel.solvers import ClosedForm, DouglasRachford, Solution
 from fenchel.surfaces import Trail, batch_size, descending, solve_bound_grid, solve_grid
 
-__all__ = ["HeldOut", "held_out", "nearly_held_out"]
+__all__ = ["HeldOut", "held_out", "nearly_held_out", "ridge_filter"]
 
 _FEW_FOLDS = 20  # with more folds, each is small and shares the factorisation of the whole sample
 
@@ -208,7 +208,7 @@ class _RidgeHeldOut:
                 self._predictors.append(part.factorize().images(cross, known))
         predictions = np.full(tuple(targets.shape), np.nan)
         for scale, fold, images in zip(scales, self.folds, self._predictors, strict=True):
-            predictions[fold] = scale * host(images(partial(_ridge_filter, scale)))
+            predictions[fold] = scale * host(images(partial(ridge_filter, scale)))
         return predictions
 
     def _alone(self, scales: list[float]) -> np.ndarray:
@@ -218,13 +218,13 @@ class _RidgeHeldOut:
         by_scale: dict[float, np.ndarray] = {}
         for scale, fold in zip(scales, self.folds, strict=True):
             if scale not in by_scale:
-                ridge = partial(_ridge_filter, scale)
+                ridge = partial(ridge_filter, scale)
                 residuals = basis.left_out(ridge, basis.function(ridge)(targets))
                 by_scale[scale] = host(targets) - host(residuals)
             predictions[fold] = by_scale[scale][fold]
         return predictions
 
 
-def _ridge_filter(scale: float, values: Array) -> Array:
+def ridge_filter(scale: float, values: Array) -> Array:
     """Return the function of the eigenvalues that gives the duals of the square loss."""
     return 1 / (1 + scale * values)

@@ -68,7 +68,7 @@ def test_scores_and_p_values_are_those_of_one_refit_for_each_fold(loss):
     rows = np.empty_like(data.Y)
     for i in range(24):
         rest = np.arange(24) != i
-        kernel = model._expansion.kernel.terms[0][0]  # the bandwidth is that of the whole sample
+        kernel = model.model_.expansion.kernel.terms[0][0]  # the bandwidth is that of the whole sample
         refit = clone(model).set_params(kernel=kernel).fit(data.X[rest], data.Y[rest])
         rows[i] = data.Y[i] - refit.predict(data.X[i : i + 1])[0]
     np.testing.assert_allclose(report.residuals, rows, atol=1e-4)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fenchel.conformal.calibration import Calibration, checked_part
-from fenchel.conformal.jackknife import fit_left_out, has_closed_form
+from fenchel.conformal.jackknife import has_closed_form, left_out_models
 from fenchel.conformal.replicates import grouped, rows_with
 from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, take
 from fenchel.conformal.widths import Widths
@@ -73,13 +73,12 @@ class Trainer:
 
     def out_of_sample(self, model: Any, train: np.ndarray, cv: Any, random_state: Any) -> Residuals:
         """Return out-of-sample residuals on the training part of a model; choices made by a search are kept."""
-        estimator = getattr(model, "best_estimator_", self.estimator)
-        fixed = replace(self, estimator=clone(estimator))
-        if has_closed_form(estimator) and self.weights is None and self.replicates is None:
+        best = getattr(model, "best_estimator_", model)
+        if has_closed_form(best) and self.weights is None and self.replicates is None:
             inputs, outputs = inputs_for(model, self.X, train, train), take(self.y, train)
             with suppress(IncompatibleError):  # curves with gaps have no closed form
-                return fit_left_out(fixed.estimator, inputs, outputs, only_closed=True, **self.arguments)[1].residuals
-        return fixed.fit_folds(train, cv, random_state).residuals
+                return left_out_models(model, inputs, outputs, only_closed=True).residuals
+        return replace(self, estimator=clone(best)).fit_folds(train, cv, random_state).residuals
 
     def fit_folds(self, train: np.ndarray, cv: Any, random_state: Any) -> FoldModels:
         """Return the models of the folds of the training part."""

@@ -5,16 +5,17 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, Options, check_parameter
+from fenchel._component import all_or_nothing
 from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
-from fenchel.conformal.jackknife import fit_left_out
+from fenchel.conformal.jackknife import left_out_models
 from fenchel.conformal.replicates import label_codes, split_whole
 from fenchel.conformal.samples import (
     Residuals,
@@ -31,10 +32,8 @@ from fenchel.conformal.samples import (
 from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model, without_each
 from fenchel.datasets.functional import as_curves, function_names, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
-from fenchel.estimators.scoring import R2ScoreMixin
-from fenchel._component import all_or_nothing
-from fenchel.exceptions import warn_user
-from fenchel.exceptions import DataWarning, ScaleWarning
+from fenchel.estimators.scores import R2ScoreMixin
+from fenchel.exceptions import DataWarning, ScaleWarning, warn_user
 
 __all__ = ["ConformalRegressor"]
 
@@ -375,9 +374,8 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
                     "method='jackknife+' leaves out single samples, not all replicates of one. Use method='cv+', with "
                     "cv=LeaveOneGroupOut() for one fold for each label."
                 )
-            self.estimator_, models = fit_left_out(
-                clone(trainer.estimator), X, trainer.y, trainer.weights, **trainer.arguments
-            )
+            self.estimator_ = trainer.fit_on(np.arange(n))
+            models = left_out_models(self.estimator_, X, trainer.y, trainer.weights)
         else:
             self.estimator_ = trainer.fit_on(np.arange(n))
             if self._has_intervals:

@@ -1,15 +1,16 @@
 """Utilities for samples in any form that a regressor takes: length, subsets, residuals as arrays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import get_tags
 
-from fenchel._array import host
+from fenchel._array import Array, host
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.datasets.functional import as_curves, brings_points, is_fdata, is_pairs
 from fenchel.exceptions import IncompatibleError
+from fenchel.model.training_set import TrainingSet
 
 __all__: list[str] = []
 
@@ -123,6 +124,27 @@ class Residuals:
     values: np.ndarray
     grid: np.ndarray | None
     shape: tuple[int, ...]  # of the output of one sample
+
+    @classmethod
+    def decoded(cls, training_set: TrainingSet, predictions: Array) -> "Residuals":
+        """Return the residuals of predictions in coordinates, without the factors of the rows, (n, p)."""
+        codec, y = training_set.codec, training_set.sample.y
+        truth, found = host(codec.truth(y)), host(codec.decode(predictions))
+        return cls((truth - found).reshape(len(truth), -1), codec.grid, truth.shape[1:])
+
+    def among(self, places: np.ndarray, n: int) -> "Residuals":
+        """Return the residuals at some places among n samples, NaN at the others."""
+        values = np.full((n, self.values.shape[1]), np.nan)
+        values[places] = self.values
+        return replace(self, values=values)
+
+    def on(self, grid: np.ndarray | None) -> "Residuals":
+        """Return the residuals on a grid with further points, NaN at these."""
+        if grid is None or self.grid is None or len(grid) == len(self.grid):
+            return self
+        values = np.full((len(self.values), len(grid), *self.shape[1:]), np.nan)
+        values[:, np.searchsorted(grid, self.grid)] = self.values.reshape(-1, *self.shape)
+        return Residuals(values.reshape(len(values), -1), grid, values.shape[1:])
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any) -> "Residuals":

@@ -13,15 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array, Outputs
 from fenchel.approximations import Approximation
 from fenchel.estimators.named_parts import NamedPartsMixin
-from fenchel.kernels import is_pairwise
+from fenchel.datasets.functional import brings_points
+from fenchel.kernels import OperatorKernel, is_pairwise
 from fenchel.losses import Loss
 from fenchel.model.codec import Task
 from fenchel.model.fit import Fit, learn
 from fenchel.model.model import Model
+from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
+from fenchel.model.training_set import TrainingSet
 from fenchel.representations import Representation
 
-__all__ = ["DualEstimator", "Fitted", "KernelMachine"]
+__all__ = ["DualEstimator", "Fitted", "KernelMachine", "kernel_of", "training_set_of"]
 
 T = TypeVar("T")
 
@@ -128,3 +131,19 @@ class KernelMachine(DualEstimator, ABC):
         tags.input_tags.sparse = self.takes_sparse
         tags.input_tags.pairwise = is_pairwise(self.kernel)
         return tags
+
+
+def training_set_of(
+    machine: KernelMachine, X: Outputs, y: Outputs, sample_weight: Array | None = None
+) -> TrainingSet:
+    """Return data as a fitted machine sees them: checked as in ``fit``, in its coordinates, with its resolved kernel."""
+    check_is_fitted(machine)
+    grid = machine.model_.codec.grid
+    task = machine._task(**({} if grid is None or brings_points(y) else {"grid": grid}))
+    return machine.model_.training_set(task.sample(copy(machine), X, y, sample_weight))
+
+
+def kernel_of(machine: KernelMachine) -> OperatorKernel:
+    """Return the kernel of a fitted machine as it was given, before its parameters were taken from the sample."""
+    model = machine.model_
+    return machine._task().kernel_of(Sample(machine.X_fit_, None, model.inputs, model.outputs), model.codec)

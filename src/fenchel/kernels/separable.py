@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from fenchel._array import Array, device, namespace
+from fenchel._array import Array, as_like, device, namespace
 from fenchel._check import check_no_overflow, check_psd
 from fenchel.kernels.base import OperatorKernel, OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.operators import as_operator
@@ -63,6 +63,10 @@ class BoundTerms:
 
         grams = [kronecker(Streamed(kernel, X, features=features(kernel)), operator) for kernel, operator in self.terms]
         return grams[0] if len(grams) == 1 else Sum(grams)
+
+    def like(self, reference: Array) -> "BoundTerms":
+        """Return the sum with operators in the dtype of an array."""
+        return BoundTerms(tuple((kernel, None if M is None else as_like(M, reference)) for kernel, M in self.terms))
 
     def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "BoundTerms":
         """Return the sum with ``change`` applied to the scalar kernels."""

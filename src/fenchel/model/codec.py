@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,8 @@ __all__ = ["Codec", "Expansion", "Reading", "Task"]
 
 class Expansion(Protocol):
     """The interface of a kernel expansion, or of several at once."""
+
+    kernel: Any  # bound to the sample and its coordinates
 
     def coordinates(self, X: Array) -> Array:
         """Return the values at checked inputs, in coordinates (m, p)."""

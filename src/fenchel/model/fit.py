@@ -78,6 +78,7 @@ class Fit:
             self.duals,
             self._record(),
             training_set.approximation,
+            training_set.sample.weights,
         )
 
     def _record(self) -> Record:

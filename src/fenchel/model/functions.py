@@ -56,7 +56,16 @@ class FunctionCodec(Codec):
 
     def encode(self, y: Curves) -> Coordinates:
         """Return the curves in coordinates."""
-        return self.representation.encode(self.standardized(y))
+        return self.representation.encode(self.standardized(self.on_grid(y)))
+
+    def on_grid(self, y: Curves) -> Curves:
+        """Return curves at the points of the training curves; they may have others at which none is observed."""
+        places = np.minimum(np.searchsorted(y.grid, self.grid), len(y.grid) - 1)
+        if not np.array_equal(y.grid[places], self.grid):
+            raise ValueError(
+                f"y must be observed at the {len(self.grid)} points of the training curves. Got {len(y.grid)} others."
+            )
+        return y if len(y.grid) == len(self.grid) else Curves(self.grid, y.values[:, places, ...])
 
     def standardized(self, y: Curves) -> Curves:
         """Return centred and scaled curves."""
@@ -79,7 +88,7 @@ class FunctionCodec(Codec):
 
     def truth(self, y: Curves) -> Array:
         """Return the values of the curves."""
-        return y.values
+        return self.on_grid(y).values
 
     def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
         """Return how an expansion is read at any points."""

@@ -9,9 +9,12 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import Array
 from fenchel.approximations import Approximation
+from fenchel.kernels.separable import BoundTerms
 from fenchel.model.codec import Codec, Expansion
 from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
+from fenchel.model.training_set import TrainingSet
 from fenchel.representations import Coordinates
 from fenchel.solvers import Solution
 
@@ -82,6 +85,14 @@ class Model:
     duals: Duals
     record: Record
     approximation: Approximation | None = None
+    weights: Array | None = None  # of the training samples with a positive weight; None counts each once
+
+    def training_set(self, sample: Sample) -> TrainingSet:
+        """Return a sample in float64 in the coordinates of the model, with its kernel; nothing is learned anew."""
+        targets = self.codec.encode(sample.outputs_like(self.targets.rows)).double()
+        kernel = self.expansion.kernel
+        kernel = kernel.like(targets.rows) if isinstance(kernel, BoundTerms) else kernel
+        return TrainingSet.bound(sample.double(), self.codec, targets, kernel)
 
     def read(self, X: Array, at: ArrayLike | None = None, derivative: bool = False) -> Array:
         """Return the predictions at checked inputs, in units of the outputs."""

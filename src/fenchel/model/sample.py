@@ -78,6 +78,12 @@ class Sample:
         xp = namespace(self.X)
         return replace(self, X=xp.astype(self.X, xp.float64, copy=False), y=_double(self.y))
 
+    def outputs_like(self, reference: Array) -> Outputs:
+        """Return the outputs in the library and dtype of an array, objects unchanged."""
+        if isinstance(self.y, Curves):
+            return Curves(self.y.grid, as_like(self.y.values, reference))
+        return self.y if self.y.dtype == object else as_like(self.y, reference)
+
     def given(self, rows: Array) -> Array:
         """Return one row for each given sample, with zeros for those of weight zero."""
         if self.index is None:

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from fenchel._array import Array, as_like, namespace
+from fenchel._check import check_memory
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel, OutputOperator
@@ -59,12 +60,15 @@ class TrainingSet:
             )
         else:
             gram = bound.gram(sample.X)
-        gram = gram if targets.row_scale is None else scaled(gram, targets.row_scale)
-        ridge = DualProblem.build(
-            gram, targets.rows, Square(), 1.0, sample.weights, targets.point_scale, targets.observed
-        )
-        bound, ridge = _orthogonal(bound, ridge)
+        bound, ridge = _orthogonal(bound, _ridge(gram, sample, targets))
         return cls(sample, codec, targets, bound, ridge, _counted(spec.approximation, bound, sample.X), exact_gram)
+
+    @classmethod
+    def bound(cls, sample: Sample, codec: Codec, targets: Coordinates, kernel: BoundKernel) -> Self:
+        """Return a sample in given coordinates with a kernel that is bound already; its Gram matrix is stored."""
+        n = sample.n_samples
+        check_memory(24 * n**2, f"The Gram matrix of {n} samples", "Use a part of the sample", like=sample.X)
+        return cls(sample, codec, targets, kernel, _ridge(kernel.gram(sample.X), sample, targets))
 
     def with_kernel(self, kernel: OperatorKernel, spec: Spec) -> Self:
         """Return the training set with another kernel."""
@@ -135,6 +139,12 @@ class TrainingSet:
     def resolved(self, loss: Loss, residuals: Array) -> Loss:
         """Return a loss with thresholds that are relative to residuals resolved to numbers."""
         return loss.resolve(residuals, self.sample.weights, self.targets.point_scale)
+
+
+def _ridge(gram: Operator, sample: Sample, targets: Coordinates) -> DualProblem:
+    """Return the dual problem of the square loss at lam = 1."""
+    gram = gram if targets.row_scale is None else scaled(gram, targets.row_scale)
+    return DualProblem.build(gram, targets.rows, Square(), 1.0, sample.weights, targets.point_scale, targets.observed)
 
 
 def check_loss(loss: Loss, representation: Representation) -> None:

@@ -53,6 +53,10 @@ class VectorCodec(Codec):
         values = self.representation.decode(rows)
         return values if self.moments is None else self.moments.decode(values)
 
+    def truth(self, y: Outputs) -> Array:
+        """Return the outputs, (n, p)."""
+        return _columns(y)
+
     def gradient(self, rows: Array) -> Array:
         """Return derivatives in coordinates as derivatives of the outputs, (n, p)."""
         values = self.representation.decode(rows)

@@ -1,7 +1,7 @@
 """Eigenbases of Gram operators, from which any function of an operator follows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,13 @@ class Factor(Protocol):
     @property
     def terms(self) -> tuple[tuple[Any, Any], ...]:
         """The operator as a sum of Kronecker products."""
+
+    def matmul(self, A: Array) -> Array:
+        """Return C A."""
+
+
+class Scalar(Protocol):
+    """The interface that a basis needs from another operator on rows."""
 
     def matmul(self, A: Array) -> Array:
         """Return C A."""
@@ -88,6 +95,12 @@ class KroneckerBasis(Eigenbasis):
             return found if self.right is None else found @ self.right.T
 
         return image
+
+    def columns(self, cross: Scalar, f: Function) -> Iterator[Array]:
+        """Yield C f(K t), (m, n), for each eigenvalue t of M, or once for all; C vanishes on the null space of K."""
+        products, filters = cross.matmul(self.left), self._normed(f(self.values))
+        for k in range(filters.shape[1]):
+            yield (products * filters[:, k]) @ self.left.T
 
     def _normed(self, weights: Array) -> Array:
         if self.left_squares is None:

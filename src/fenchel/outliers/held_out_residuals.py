@@ -1,5 +1,6 @@
 """Held-out residuals of training samples, each predicted by a model that did not see it."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from fenchel._array import as_like, host
 from fenchel._sparse import as_rows, is_sparse
 from fenchel.conformal.replicates import grouped, rows_with
 from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, on_one_grid, take
-from fenchel.datasets.functional import brings_points
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor
+from fenchel.estimators.machine import training_set_of
 from fenchel.held_out import held_out
 from fenchel.losses import Square
 
@@ -56,9 +57,10 @@ def residuals_of(
     labels = None if groups is None else groups[inside]
     held = held_out_residuals(model, inputs_for(model, X, inside, inside), take(y, inside), cv, labels)
     others = Residuals.of(model, inputs_for(model, X, outside, inside), take(y, outside))
+    held = held.on(others.grid)
     values = np.empty((len(fitted), held.values.shape[1]))
     values[inside], values[outside] = held.values, others.values
-    return Residuals(values, held.grid, held.shape)
+    return replace(held, values=values)
 
 
 def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None, groups: np.ndarray | None = None) -> Residuals:
@@ -79,35 +81,12 @@ def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None, groups: np.nd
 
 
 def _on_one_factorisation(machine: Any, X: Any, y: Any, cv: int | None, groups: np.ndarray | None) -> Residuals:
-    fresh = clone(machine)
-    settings, loss = fresh._settings(), machine.loss_
-    is_functional = isinstance(machine, FunctionalRegressor)
-    grid = {"grid": machine.grid_} if is_functional and not brings_points(y) else {}
-    encoded = fresh._encode(X, y, None, settings, double=True, **grid)
-    training_set = encoded.training_set
+    training_set, spec = training_set_of(machine, X, y), machine.model_.spec
     n = training_set.n_samples
-    is_closed = cv is None and isinstance(loss, Square)
-    folds = _folds(n, n if is_closed else _FOLDS if cv is None else cv, groups)
-    problem = training_set.problem(loss, float(machine.lam))
-    (found,) = held_out(problem, [loss], [float(machine.lam)], folds, settings.tol)
-    predictions = host(found.predictions)
-    if not is_functional:
-        residuals = host(training_set.targets) - predictions
-        scale = 1.0 if machine.scale_ is None else machine.scale_
-        return Residuals(residuals * scale, None, residuals.shape[1:])
-    return _of_curves(encoded, predictions)
-
-
-def _of_curves(encoded: Any, predictions: np.ndarray) -> Residuals:
-    """Return the residuals of curves at the points of their grid, NaN at missing values."""
-    training_set = encoded.training_set
-    representation, given = training_set.representation, host(encoded.given.values).astype(float)
-    if representation.row_scale_ is not None:  # curves with missing values
-        predictions = predictions / host(representation.row_scale_)
-    values = host(representation.decode(as_like(predictions, training_set.targets))).reshape(given.shape)
-    values = values if encoded.scale is None else values * encoded.scale
-    center = 0.0 if encoded.center is None else encoded.center.values.reshape(given.shape[1:])
-    return Residuals((given - values - center).reshape(len(given), -1), representation.grid_, given.shape[1:])
+    folds = _folds(n, n if cv is None and isinstance(spec.loss, Square) else _FOLDS if cv is None else cv, groups)
+    (found,) = held_out(training_set.problem(spec.loss, spec.lam), [spec.loss], [spec.lam], folds, spec.tol)
+    targets = training_set.targets
+    return Residuals.decoded(training_set, targets.unscaled(as_like(found.predictions, targets.rows)))
 
 
 def _refitted(model: Any, X: Any, y: Any, cv: int, groups: np.ndarray | None) -> Residuals:

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
-from sklearn.utils import get_tags
 
 from fenchel._array import host, namespace
 from fenchel.conformal.samples import Residuals
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
-from fenchel.estimators.validation import new_inputs
 from fenchel.outliers.held_out_residuals import MOST_SAMPLES, held_out_residuals
 
 __all__ = ["Sizes"]
@@ -43,7 +41,7 @@ class Sizes:
             or len(residuals.values) > MOST_SAMPLES
         ):
             return None
-        X = _checked(machine, X)
+        X = machine.model_.inputs.read(machine, X)
         gram = _gram(machine, X, X)
         if gram is None:
             return None
@@ -56,23 +54,16 @@ class Sizes:
 
     def at(self, X: Any) -> np.ndarray:
         """Return the expected sizes at new inputs."""
-        gram = _gram(self.machine, _checked(self.machine, X), self.X)
+        gram = _gram(self.machine, self.machine.model_.inputs.read(self.machine, X), self.X)
         return _size(host(self.model.predict(gram)))
-
-
-def _checked(machine: Any, X: Any) -> Any:
-    if get_tags(machine).input_tags.pairwise:
-        return X
-    if isinstance(machine, FunctionalRegressor):
-        return machine._checked_inputs(X, reset=False)[0]
-    return new_inputs(machine, X)
 
 
 def _gram(machine: Any, X: Any, Z: Any) -> np.ndarray | None:
     """Return the Gram matrix of the first kernel of a model, in float64."""
-    if get_tags(machine).input_tags.pairwise:
+    model = machine.model_
+    if model.inputs.is_pairwise:
         return np.asarray(host(X), dtype=float)
-    terms = getattr(machine._expansion.kernel, "terms", None)
+    terms = getattr(model.expansion.kernel, "terms", None)
     return None if terms is None else host(terms[0][0](_double(X), _double(Z)))
 
 

@@ -67,6 +67,11 @@ class Coordinates:
         """Number of coordinates."""
         return int(self.rows.shape[1])
 
+    def double(self) -> Self:
+        """Return the coordinates in float64."""
+        xp, parts = namespace(self.rows), (self.rows, self.observed, self.row_scale, self.point_scale)
+        return type(self)(*(None if part is None else xp.astype(part, xp.float64, copy=False) for part in parts))
+
     def unscaled(self, rows: Array) -> Array:
         """Return rows without the factors of the rows."""
         return rows if self.row_scale is None else rows / as_like(self.row_scale, rows)
