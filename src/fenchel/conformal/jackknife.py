@@ -186,7 +186,9 @@ def left_out_models(
             left_out = (solved := SolvedLeftOut.of(training_set, model))
             gram, output = training_set.kernel.gram(sample.X).terms[0]
             predictions = output.times(solved.own(gram))
-    expansion = LeftOutExpansion(training_set.kernel, sample.X, left_out, sample.index if sample.inputs.is_pairwise else None)
+    expansion = LeftOutExpansion(
+        training_set.kernel, sample.X, left_out, sample.index if sample.inputs.is_pairwise else None
+    )
     kept = np.arange(sample.n_given) if sample.index is None else sample.index
     place = np.zeros(sample.n_given, dtype=int)
     place[kept] = np.arange(len(kept))

@@ -133,9 +133,7 @@ class KernelMachine(DualEstimator, ABC):
         return tags
 
 
-def training_set_of(
-    machine: KernelMachine, X: Outputs, y: Outputs, sample_weight: Array | None = None
-) -> TrainingSet:
+def training_set_of(machine: KernelMachine, X: Outputs, y: Outputs, sample_weight: Array | None = None) -> TrainingSet:
     """Return data as a fitted machine sees them: checked as in ``fit``, in its coordinates, with its resolved kernel."""
     check_is_fitted(machine)
     grid = machine.model_.codec.grid
