@@ -1,4 +1,4 @@
-"""The default search with and without a learned metric or output operator, on the tables of ``defaults.py``.
+"""The default search with and without a learned metric, on the tables of ``defaults.py``.
 
     python benchmarks/learned_metric.py [--splits 1] [--sets edm wq ...] [--methods full forest ...] [--inner] [--dirty]
         [--rows 50]
@@ -23,7 +23,7 @@ from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.multioutput import MultiOutputRegressor
 
-from fenchel import LearnedMetricRegressor, LearnedOutputRegressor
+from fenchel import LearnedMetricRegressor
 
 
 def learned(metric: str) -> Rival:
@@ -33,12 +33,6 @@ def learned(metric: str) -> Rival:
         return np.asarray(model.predict(X_new)).reshape(len(X_new), -1)
 
     return run
-
-
-def learned_operator(X: np.ndarray, Y: np.ndarray, X_new: np.ndarray) -> np.ndarray:
-    model = LearnedOutputRegressor().fit(X, Y)
-    notes.append(model.share_)
-    return np.asarray(model.predict(X_new)).reshape(len(X_new), -1)
 
 
 def absolute_boosting(X: np.ndarray, Y: np.ndarray) -> Any:

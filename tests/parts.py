@@ -4,6 +4,7 @@ from inspect import isabstract
 
 from fenchel import approximations, decoders, kernels, losses, representations, solvers, task_losses
 from fenchel._component import Component
+from fenchel.representations import CoordinateSpace
 
 
 def examples(room, base):
@@ -14,6 +15,11 @@ def examples(room, base):
         if isinstance(value, type) and issubclass(value, base) and not isabstract(value):
             parts += value.examples()
     return parts
+
+
+def space(representation, Y, weights=None, operator=None):
+    """Return training outputs in the coordinates that a representation learns from them."""
+    return CoordinateSpace(representation, representation.learn(Y, weights, operator).rows, weights)
 
 
 APPROXIMATIONS = examples(approximations, approximations.Approximation)
@@ -52,4 +58,5 @@ __all__ = [
     "SOLVERS",
     "TASK_LOSSES",
     "Component",
+    "space",
 ]

@@ -62,7 +62,6 @@ MODELS = {
     "vectors, chosen": (fenchel.OperatorKernelRegressorCV(lams=[1e-2, 1.0], losses=["square", Huber(0.5)]), "Y"),
     "fields": (fenchel.FieldRegressor(fenchel.OperatorKernelRegressor()), "Y"),
     "learned metric": (fenchel.LearnedMetricRegressor(max_rounds=1, cv=2), "Y"),
-    "learned output": (fenchel.LearnedOutputRegressor(fenchel.OperatorKernelRegressor(), [0.2]), "Y"),
     "splitter": (fenchel.OperatorKernelRegressorCV(lams=[1e-2], cv=KFold(3, shuffle=True, random_state=0)), "Y"),
     "curves": (fenchel.FunctionalRegressor(), "curves"),
     "curves with gaps": (fenchel.FunctionalRegressor(loss=Huber(0.5, p=1)), "gaps"),

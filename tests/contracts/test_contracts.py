@@ -9,7 +9,7 @@ from fenchel.decoders import Decoder
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, OutputOperator, ScalarKernel
 from fenchel.losses import Loss
-from fenchel.representations import Euclidean, Representation
+from fenchel.representations import Coordinates, Euclidean, Representation
 from fenchel.solvers import APGD, Solver, Status
 from fenchel.testing import (
     check_decoder,
@@ -122,9 +122,8 @@ def test_a_wrong_operator_is_found():
 @pytest.mark.parametrize(
     ("methods", "message"),
     [
-        ({"encode": lambda self, Y: 2 * Y, "decode": lambda self, c: c / 2}, "inner products"),
-        ({"encode": lambda self, Y: +Y, "decode": lambda self, c: 2 * c}, "decode"),
-        ({"encode": lambda self, Y: +Y, "decode": lambda self, c: +c, "covariance": lambda self: np.eye(3)}, "covar"),
+        ({"encode": lambda self, Y: Coordinates(2 * Y), "decode": lambda self, c: c / 2}, "inner products"),
+        ({"encode": lambda self, Y: Coordinates(+Y), "decode": lambda self, c: 2 * c}, "decode"),
     ],
 )
 def test_a_wrong_representation_is_found(methods, message):

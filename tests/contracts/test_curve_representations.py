@@ -14,7 +14,7 @@ from fenchel.kernels import Gaussian, IntegralOperator, Laplacian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.quadrature import trapezoid_weights
 from fenchel.representations import Basis, Eigen, Fourier, Spline
-from tests.parts import CURVE_REPRESENTATIONS
+from tests.parts import CURVE_REPRESENTATIONS, space
 
 EPS = np.finfo(np.float64).eps
 ROUNDING = 1e4 * EPS  # relative to the largest entry
@@ -46,7 +46,7 @@ def values(n=7, channels=None, seed=0):
 
 def fitted(representation, Y=None, operator=None, grid=GRID):
     operator = IntegralOperator(Gaussian(8.0)) if operator is None else operator
-    return clone(representation).fit(Curves(grid, values() if Y is None else Y), operator=operator)
+    return space(clone(representation), Curves(grid, values() if Y is None else Y), operator=operator)
 
 
 def gaussian(left, right, gamma=8.0):
@@ -91,26 +91,26 @@ class TestContract:
         weights = weights_of(representation)
         inside = projected(representation, Y)
         wanted = np.array([[sum(weights * f * g) for g in other] for f in inside])
-        assert bound.targets_.shape == (7, span(representation).shape[1])
-        assert_allclose(bound.encode(Curves(GRID, Y)), bound.targets_, rtol=0, atol=ROUNDING)
-        found = bound.targets_ @ bound.encode(Curves(GRID, other)).T
+        assert bound.targets.shape == (7, span(representation).shape[1])
+        assert_allclose(bound.representation.encode(Curves(GRID, Y)).rows, bound.targets, rtol=0, atol=ROUNDING)
+        found = bound.targets @ bound.representation.encode(Curves(GRID, other)).rows.T
         assert_allclose(found, wanted, rtol=0, atol=ROUNDING * np.max(np.abs(Y)))
 
     @every_representation
     def test_decode_after_encode_is_the_projection(self, representation):
         Y = values()
-        once = fitted(representation).decode(fitted(representation).targets_)
+        once = fitted(representation).representation.decode(fitted(representation).targets)
         assert_allclose(once, projected(representation, Y), rtol=0, atol=ROUNDING * np.max(np.abs(Y)))
         twice = fitted(representation, once)
-        assert_allclose(twice.decode(twice.targets_), once, rtol=0, atol=ROUNDING * np.max(np.abs(Y)))
-        assert twice.representation_error_ == pytest.approx(0.0, abs=ROUNDING)
+        assert_allclose(twice.representation.decode(twice.targets), once, rtol=0, atol=ROUNDING * np.max(np.abs(Y)))
+        assert twice.representation.representation_error_ == pytest.approx(0.0, abs=ROUNDING)
 
     @every_representation
     def test_operator_is_positive(self, representation):
         for operator in (IntegralOperator(Gaussian(8.0)), IntegralOperator(Laplacian(3.0))):
             bound = fitted(representation, operator=operator)
             matrix = operator.matrix(bound)
-            p = bound.targets_.shape[1]
+            p = bound.targets.shape[1]
             assert matrix.shape in ((p, p), (p,))
             spectrum = matrix if matrix.ndim == 1 else np.linalg.eigvalsh(matrix)
             assert np.min(spectrum) >= -64 * EPS * np.sum(spectrum)
@@ -123,7 +123,7 @@ class TestContract:
         bound = fitted(representation, operator=operator)
         matrix = dense(operator.matrix(bound))
         a, b = np.random.default_rng(3).standard_normal((2, 1, len(matrix)))
-        f, g = bound.decode(a)[0], bound.decode(b)[0]
+        f, g = bound.representation.decode(a)[0], bound.representation.decode(b)[0]
         wanted = 0.0
         for j, t in enumerate(GRID):
             for row, s in enumerate(GRID):
@@ -135,31 +135,31 @@ class TestContract:
         operator, weights = IntegralOperator(Gaussian(8.0)), weights_of(representation)
         bound = fitted(representation, operator=operator)
         points = np.array([-0.2, 0.0, 0.31, 0.65, 1.7])
-        a = np.random.default_rng(3).standard_normal((1, bound.targets_.shape[1]))
-        f = bound.decode(a)[0]
+        a = np.random.default_rng(3).standard_normal((1, bound.targets.shape[1]))
+        f = bound.representation.decode(a)[0]
         wanted = [sum(weights[j] * np.exp(-8.0 * (t - s) ** 2) * f[j] for j, s in enumerate(GRID)) for t in points]
-        assert_allclose((a @ bound.evaluation(operator, points))[0], wanted, rtol=0, atol=ROUNDING * np.max(np.abs(f)))
+        assert_allclose((a @ bound.representation.evaluation(operator, points))[0], wanted, rtol=0, atol=ROUNDING * np.max(np.abs(f)))
 
     @every_representation
     def test_evaluation_on_the_training_grid_is_the_route_through_coordinates(self, representation):
         """What the operator gives on the grid has the coordinates that its matrix says; within the span, it is that."""
         operator = IntegralOperator(Gaussian(8.0))
         bound = fitted(representation, operator=operator)
-        a = np.random.default_rng(3).standard_normal((5, bound.targets_.shape[1]))
-        on_grid = a @ bound.evaluation(operator, bound.grid_)
+        a = np.random.default_rng(3).standard_normal((5, bound.targets.shape[1]))
+        on_grid = a @ bound.representation.evaluation(operator, bound.representation.grid_)
         route = a @ dense(operator.matrix(bound))
         size = np.max(np.abs(on_grid))
-        assert_allclose(bound.encode(Curves(GRID, on_grid)), route, rtol=0, atol=ROUNDING * size)
+        assert_allclose(bound.representation.encode(Curves(GRID, on_grid)).rows, route, rtol=0, atol=ROUNDING * size)
         if label(representation) in ("Spline", "Eigen"):  # whose span the operator does not leave
-            assert_allclose(bound.decode(route), on_grid, rtol=0, atol=10 * ROUNDING * size)
+            assert_allclose(bound.representation.decode(route), on_grid, rtol=0, atol=10 * ROUNDING * size)
 
     @every_representation
     def test_derivative_of_the_evaluation(self, representation):
         operator, step = IntegralOperator(Gaussian(8.0)), 1e-5
         bound = fitted(representation, operator=operator)
         points = np.array([-0.2, 0.0, 0.31, 0.65, 1.7])
-        found = bound.evaluation(operator, points, derivative=True)
-        ends = [bound.evaluation(operator, points + sign * step) for sign in (1, -1)]
+        found = bound.representation.evaluation(operator, points, derivative=True)
+        ends = [bound.representation.evaluation(operator, points + sign * step) for sign in (1, -1)]
         assert_allclose(found, (ends[0] - ends[1]) / (2 * step), rtol=0, atol=1e-6)
         assert np.max(np.abs(found)) > 0.1
 
@@ -169,17 +169,17 @@ class TestContract:
         Y, operator = values(channels=2), IntegralOperator(Gaussian(8.0))
         bound = fitted(representation, Y, operator)
         apart = [fitted(representation, Y[:, :, c], operator) for c in range(2)]
-        assert bound.n_channels_ == 2
+        assert bound.representation.n_channels_ == 2
         if label(representation) != "Eigen":  # whose two channels have each eigenvalue twice, in any order
-            joined = np.stack([one.targets_ for one in apart], axis=2).reshape(7, -1)
-            assert_allclose(bound.targets_, joined, rtol=0, atol=ROUNDING)
+            joined = np.stack([one.targets for one in apart], axis=2).reshape(7, -1)
+            assert_allclose(bound.targets, joined, rtol=0, atol=ROUNDING)
             single = dense(operator.matrix(apart[0]))
             assert_allclose(dense(operator.matrix(bound)), np.kron(single, np.eye(2)), rtol=0, atol=ROUNDING)
         if label(representation) != "Eigen" or representation.n_components is None:
-            back = bound.decode(bound.targets_)
+            back = bound.representation.decode(bound.targets)
             assert back.shape == (7, M, 2)
             for c, one in enumerate(apart):
-                assert_allclose(back[:, :, c], one.decode(one.targets_), rtol=0, atol=10 * ROUNDING)
+                assert_allclose(back[:, :, c], one.representation.decode(one.targets), rtol=0, atol=10 * ROUNDING)
 
     @every_representation
     def test_second_moment(self, representation):
@@ -187,22 +187,20 @@ class TestContract:
         inside = projected(representation, values())
         products = (inside * weights_of(representation)) @ inside.T
         for counts in (None, weights):
-            bound = clone(representation).fit(
-                Curves(GRID, values()), weights=counts, operator=IntegralOperator(Gaussian(8.0))
-            )
+            bound = space(clone(representation), Curves(GRID, values()), counts, IntegralOperator(Gaussian(8.0)))
             counts = np.ones(7) if counts is None else counts
             wanted = products @ np.diag(counts) @ products / counts.sum()
-            found = bound.targets_ @ bound.covariance() @ bound.targets_.T
+            found = bound.targets @ bound.covariance() @ bound.targets.T
             assert_allclose(found, wanted, rtol=0, atol=ROUNDING * np.max(np.abs(wanted)))
 
     @every_representation
     def test_take(self, representation):
         curves = Curves(GRID, values())
         bound = fitted(representation)
-        part = bound.take(curves, np.array([4, 0, 2]))
+        part = bound.representation.take(curves, np.array([4, 0, 2]))
         assert_array_equal(part.values, values()[[4, 0, 2]])
         assert_array_equal(part.grid, GRID)
-        assert_allclose(bound.encode(part), bound.targets_[[4, 0, 2]], rtol=0, atol=ROUNDING)
+        assert_allclose(bound.representation.encode(part).rows, bound.targets[[4, 0, 2]], rtol=0, atol=ROUNDING)
 
     @every_representation
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -212,12 +210,12 @@ class TestContract:
         bound = fitted(representation, Y, operator, grid)
         curves = Curves(grid, Y)
         found = [
-            bound.targets_,
-            bound.encode(curves),
-            bound.decode(bound.targets_),
+            bound.targets,
+            bound.representation.encode(curves).rows,
+            bound.representation.decode(bound.targets),
             bound.covariance(),
             operator.matrix(bound),
-            bound.evaluation(operator, GRID),
+            bound.representation.evaluation(operator, GRID),
         ]
         assert {array.dtype for array in found} == {np.dtype(dtype)}
         assert_array_equal(Y, before)
@@ -225,7 +223,7 @@ class TestContract:
 
     @every_representation
     def test_same_bits_twice(self, representation):
-        assert_array_equal(fitted(representation).targets_, fitted(representation).targets_)
+        assert_array_equal(fitted(representation).targets, fitted(representation).targets)
 
     @every_representation
     def test_other_array_libraries_agree(self, representation, xp):
@@ -233,9 +231,9 @@ class TestContract:
         one, other = fitted(representation, operator=operator), fitted(representation, xp.asarray(values()), operator)
         # eigenvectors have no sign: what is compared does not depend on it
         pairs = [
-            (one.targets_ @ one.targets_.T, other.targets_ @ other.targets_.T),
-            (one.decode(one.targets_), other.decode(other.targets_)),
-            (one.targets_ @ one.evaluation(operator, GRID), other.targets_ @ other.evaluation(operator, GRID)),
+            (one.targets @ one.targets.T, other.targets @ other.targets.T),
+            (one.representation.decode(one.targets), other.representation.decode(other.targets)),
+            (one.targets @ one.representation.evaluation(operator, GRID), other.targets @ other.representation.evaluation(operator, GRID)),
         ]
         for wanted, found in pairs:
             assert type(found) is kind
@@ -257,76 +255,76 @@ class TestQuadrature:
     def test_trapezoid(self, grid):
         rng = np.random.default_rng(0)
         f, g = rng.standard_normal((2, len(grid)))
-        bound = Spline().fit(Curves(grid, np.stack([f, g])))
-        products = bound.targets_ @ bound.targets_.T
+        bound = space(Spline(), Curves(grid, np.stack([f, g])))
+        products = bound.targets @ bound.targets.T
         assert_allclose(products, [[np.trapezoid(a * b, grid) for b in (f, g)] for a in (f, g)], rtol=1e-12)
         assert_allclose(trapezoid_weights(grid), [np.trapezoid(row, grid) for row in np.eye(len(grid))], rtol=1e-12)
 
     def test_monte_carlo_is_the_length_times_the_mean(self):
         f = values(1)[0]
-        bound = Spline("monte_carlo").fit(Curves(GRID, f[None]))
-        assert np.sum(bound.targets_**2) == pytest.approx(1.4 * np.mean(f**2), rel=1e-13)
+        bound = space(Spline("monte_carlo"), Curves(GRID, f[None]))
+        assert np.sum(bound.targets**2) == pytest.approx(1.4 * np.mean(f**2), rel=1e-13)
 
     @pytest.mark.parametrize("quadrature", ["trapezoid", "monte_carlo"])
     def test_a_single_point_has_weight_one(self, quadrature):
-        bound = Spline(quadrature).fit(Curves(np.array([3.0]), np.array([[2.0], [5.0]])))
-        assert_array_equal(bound.targets_, [[2.0], [5.0]])
+        bound = space(Spline(quadrature), Curves(np.array([3.0]), np.array([[2.0], [5.0]])))
+        assert_array_equal(bound.targets, [[2.0], [5.0]])
 
 
 class TestSpline:
     def test_true_norms_of_order_p(self):
         """The bound loss sees the norm of order p of the curve: one with a kink that the trapezoid rule integrates."""
         grid = np.array([0.0, 0.5, 2.0])
-        bound = Spline().fit(Curves(grid, np.array([[1.0, -2.0, 4.0]])))
+        bound = Spline().learn(Curves(grid, np.array([[1.0, -2.0, 4.0]])))
         weights = [0.25, 1.0, 0.75]
         for p in (1, 1.5, 3):
-            loss = EpsilonSVR(0.0, p=p).bind(bound.targets_, bound.point_scale)
+            loss = EpsilonSVR(0.0, p=p).bind(bound.rows, bound.point_scale)
             wanted = (weights[0] + weights[1] * 2**p + weights[2] * 4**p) ** (1 / p)
-            assert loss.value(bound.targets_)[0] == pytest.approx(wanted, rel=1e-13)
-        loss = EpsilonSVR(0.0, p=np.inf).bind(bound.targets_, bound.point_scale)
-        assert loss.value(bound.targets_)[0] == pytest.approx(4.0, rel=1e-14)
+            assert loss.value(bound.rows)[0] == pytest.approx(wanted, rel=1e-13)
+        loss = EpsilonSVR(0.0, p=np.inf).bind(bound.rows, bound.point_scale)
+        assert loss.value(bound.rows)[0] == pytest.approx(4.0, rel=1e-14)
 
     def test_masks_by_hand(self):
         grid, nan = np.array([0.0, 1.0, 3.0, 4.0]), np.nan  # weights 0.5, 1.5, 1.5, 0.5: the length is 4
         Y = np.array([[1.0, nan, 2.0, nan], [3.0, 4.0, 5.0, 6.0], [nan, nan, nan, 7.0]])
-        bound = Spline().fit(Curves(grid, Y))
+        bound = Spline().learn(Curves(grid, Y))
         roots = np.sqrt([0.5, 1.5, 1.5, 0.5])
-        assert_array_equal(bound.observed_, [[1, 0, 1, 0], [1, 1, 1, 1], [0, 0, 0, 1]])
+        assert_array_equal(bound.observed, [[1, 0, 1, 0], [1, 1, 1, 1], [0, 0, 0, 1]])
         factors = np.sqrt([[4 / 2.0], [1.0], [4 / 0.5]])
-        assert_allclose(bound.row_scale_, factors, rtol=1e-14)
+        assert_allclose(bound.row_scale, factors, rtol=1e-14)
         wanted = np.array([[roots[0], 0, roots[2], 0], roots, [0, 0, 0, roots[3]]]) * factors
         assert_allclose(bound.point_scale, wanted, rtol=1e-14)
-        assert_allclose(bound.targets_, np.where(np.isnan(Y), 0, Y) * wanted, rtol=1e-14)
+        assert_allclose(bound.rows, np.where(np.isnan(Y), 0, Y) * wanted, rtol=1e-14)
         # squared norms are the length times the mean over what was seen
         assert_allclose(
-            np.sum(bound.targets_**2, axis=1), [4 * (0.5 + 1.5 * 4) / 2, 0.5 * 45 + 1.5 * 41, 4 * 49], rtol=1e-14
+            np.sum(bound.rows**2, axis=1), [4 * (0.5 + 1.5 * 4) / 2, 0.5 * 45 + 1.5 * 41, 4 * 49], rtol=1e-14
         )
-        assert bound.representation_error_ == 0
+        assert Spline().fit(Curves(grid, Y)).representation_error_ == 0
 
     def test_a_curve_without_gaps_has_its_own_coordinates_among_others_with_gaps(self):
         Y = values()
         gaps = Y.copy()
         gaps[1:, 3] = np.nan
-        assert_allclose(fitted(Spline(), gaps).targets_[0], fitted(Spline(), Y).targets_[0], rtol=1e-14)
+        assert_allclose(fitted(Spline(), gaps).targets[0], fitted(Spline(), Y).targets[0], rtol=1e-14)
 
     def test_masks_of_channels(self):
         grid, nan = np.array([0.0, 1.0, 3.0]), np.nan  # weights 0.5, 1.5, 1 in each channel: 6 in all
         Y = np.array([[[1.0, nan], [2.0, nan], [3.0, nan]], [[1.0, 2.0], [nan, 3.0], [4.0, 5.0]]])
-        bound = Spline().fit(Curves(grid, Y))
-        assert_array_equal(bound.observed_, [[1, 0, 1, 0, 1, 0], [1, 1, 0, 1, 1, 1]])
-        assert_allclose(bound.row_scale_**2, [[6 / 3], [6 / 4.5]], rtol=1e-14)
+        bound = Spline().learn(Curves(grid, Y))
+        assert_array_equal(bound.observed, [[1, 0, 1, 0, 1, 0], [1, 1, 0, 1, 1, 1]])
+        assert_allclose(bound.row_scale**2, [[6 / 3], [6 / 4.5]], rtol=1e-14)
         assert_allclose(
             bound.point_scale[1] ** 2, np.array([0.5, 0.5, 0, 1.5, 1, 1]) * 6 / 4.5, rtol=1e-14, atol=1e-300
         )
 
     def test_nothing_missing_has_no_masks(self):
-        bound = fitted(Spline())
-        assert bound.observed_ is None
-        assert bound.row_scale_ is None
+        representation = Spline()
+        bound = representation.learn(Curves(GRID, values()))
+        assert bound.observed is None
+        assert bound.row_scale is None
         assert_allclose(bound.point_scale**2, weights_of(Spline()), rtol=1e-13)
-        bound.fit(Curves(GRID, np.where(values() > 1, np.nan, values())))
-        assert bound.observed_ is not None
-        assert bound.fit(Curves(GRID, values())).observed_ is None  # a second fit forgets the first
+        assert representation.learn(Curves(GRID, np.where(values() > 1, np.nan, values()))).observed is not None
+        assert representation.learn(Curves(GRID, values())).observed is None  # nothing is left of those before
 
 
 class TestEigen:
@@ -334,19 +332,19 @@ class TestEigen:
         bound = fitted(Eigen())
         W = np.sqrt(weights_of(Eigen()))
         wanted = np.linalg.eigvalsh(W[:, None] * gaussian(GRID, GRID) * W)[::-1]
-        assert_allclose(bound.eigenvalues_, wanted[: bound.n_components_], rtol=0, atol=64 * EPS)
-        assert_array_equal(IntegralOperator(Gaussian(8.0)).matrix(bound), bound.eigenvalues_)
+        assert_allclose(bound.representation.eigenvalues_, wanted[: bound.representation.n_components_], rtol=0, atol=64 * EPS)
+        assert_array_equal(IntegralOperator(Gaussian(8.0)).matrix(bound), bound.representation.eigenvalues_)
 
     @pytest.mark.parametrize("n_components", [1, 4, 15, np.int64(2)])
     def test_number_of_components(self, n_components):
         bound = fitted(Eigen(n_components), operator=IntegralOperator(Laplacian(3.0)))
-        assert bound.n_components_ == bound.targets_.shape[1] == len(bound.eigenvalues_) == n_components
+        assert bound.representation.n_components_ == bound.targets.shape[1] == len(bound.representation.eigenvalues_) == n_components
 
     @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
     def test_share_of_the_trace(self, share):
         operator = IntegralOperator(Laplacian(3.0))
-        every = fitted(Eigen(15), operator=operator).eigenvalues_
-        count = fitted(Eigen(share), operator=operator).n_components_
+        every = fitted(Eigen(15), operator=operator).representation.eigenvalues_
+        count = fitted(Eigen(share), operator=operator).representation.n_components_
         assert np.sum(every[:count]) >= share * np.sum(every)
         assert np.sum(every[: count - 1]) < share * np.sum(every)
         assert np.sum(every) == pytest.approx(1.4, rel=1e-12)  # the trace of the kernel: k(t, t) = 1 over the length
@@ -368,10 +366,10 @@ class TestEigen:
         W = np.diag(weights_of(Eigen()))
         functions = eigh(W @ gaussian(GRID, GRID) @ W, W)[1][:, ::-1]
         Y = (3 * functions[:, 1] + 4 * functions[:, 4])[None]
-        assert fitted(Eigen(4), Y).representation_error_ == pytest.approx(16 / 25, rel=1e-9)
-        assert fitted(Eigen(5), Y).representation_error_ == pytest.approx(0, abs=1e-12)
-        assert fitted(Eigen(1), Y).representation_error_ == pytest.approx(1, rel=1e-12)
-        assert fitted(Eigen(1), 0 * Y).representation_error_ == 0
+        assert fitted(Eigen(4), Y).representation.representation_error_ == pytest.approx(16 / 25, rel=1e-9)
+        assert fitted(Eigen(5), Y).representation.representation_error_ == pytest.approx(0, abs=1e-12)
+        assert fitted(Eigen(1), Y).representation.representation_error_ == pytest.approx(1, rel=1e-12)
+        assert fitted(Eigen(1), 0 * Y).representation.representation_error_ == 0
 
     @pytest.mark.parametrize("loss", [Square(), Huber(0.1), EpsilonRidge(0.2), EpsilonSVR(0.2)], ids=repr)
     @pytest.mark.parametrize("channels", [None, 2])
@@ -399,7 +397,7 @@ class TestFourier:
 
     def test_functions_are_orthonormal_and_in_order(self):
         bound = fitted(Fourier(7), np.ones((1, 401)), IntegralOperator(), self.GRID)
-        basis = bound.decode(np.eye(7))
+        basis = bound.representation.decode(np.eye(7))
         products = [[np.trapezoid(f * g, self.GRID) for g in basis] for f in basis]
         assert_allclose(products, np.eye(7), rtol=0, atol=1e-12)
         u = (self.GRID - 2) / 2
@@ -411,29 +409,29 @@ class TestFourier:
         """On [2, 4] the functions are 1/sqrt 2, cos pi(t - 2), sin pi(t - 2), ...; at 2.5 the phase is a quarter."""
         bound = fitted(Fourier(5, decay=3.0), np.ones((1, 401)), IntegralOperator(), self.GRID)
         mu = [1, 1 / 8, 1 / 8, 1 / 27, 1 / 27]
-        assert_allclose(dense(bound.integral(None)), np.diag(mu), rtol=0, atol=1e-12)
+        assert_allclose(dense(bound.representation.integral(None)), np.diag(mu), rtol=0, atol=1e-12)
         at = np.array([2.0, 2.5, 3.0, 4.5])
         functions = np.array(
             [[np.sqrt(0.5)] * 4, [1, 0, -1, 0], [0, 1, 0, 1], [1, -1, 1, -1], [0, 0, 0, 0]]
         )  # the last column is beyond the end: functions go on with their period
-        assert_allclose(bound.evaluation(None, at), np.array(mu)[:, None] * functions, rtol=0, atol=1e-12)
+        assert_allclose(bound.representation.evaluation(None, at), np.array(mu)[:, None] * functions, rtol=0, atol=1e-12)
         slopes = np.pi * np.array([[0] * 4, [0, -1, 0, -1], [1, 0, -1, 0], [0, 0, 0, 0], [2, -2, 2, -2]])
-        assert_allclose(bound.evaluation(None, at, True), np.array(mu)[:, None] * slopes, rtol=0, atol=1e-12)
+        assert_allclose(bound.representation.evaluation(None, at, True), np.array(mu)[:, None] * slopes, rtol=0, atol=1e-12)
 
     def test_derivative_of_its_own_operator(self):
         """On a grid where the functions are not orthonormal."""
         bound, step = fitted(Fourier(7), operator=IntegralOperator()), 1e-6
         at = np.array([0.1, 0.77, 1.3])
-        found = bound.evaluation(None, at, derivative=True)
-        wanted = (bound.evaluation(None, at + step) - bound.evaluation(None, at - step)) / (2 * step)
+        found = bound.representation.evaluation(None, at, derivative=True)
+        wanted = (bound.representation.evaluation(None, at + step) - bound.representation.evaluation(None, at - step)) / (2 * step)
         assert_allclose(found, wanted, rtol=0, atol=1e-7)
 
     def test_error_by_hand(self):
         u = (self.GRID - 2) / 2
         Y = np.stack([3 / np.sqrt(2) + 4 * np.sin(4 * np.pi * u), np.cos(2 * np.pi * u)])
         bound = fitted(Fourier(3), Y, IntegralOperator(), self.GRID)
-        assert bound.representation_error_ == pytest.approx(16 / 26, rel=1e-10)
-        assert_allclose(bound.targets_, [[3, 0, 0], [0, 1, 0]], rtol=0, atol=1e-10)
+        assert bound.representation.representation_error_ == pytest.approx(16 / 26, rel=1e-10)
+        assert_allclose(bound.targets, [[3, 0, 0], [0, 1, 0]], rtol=0, atol=1e-10)
 
     def test_too_few_points(self):
         with pytest.raises(ValueError, match=r"11 functions of the basis must be linearly independent.* of 5 points"):
@@ -476,19 +474,19 @@ class TestOwnOperator:
         bound = fitted(representation, operator=operator)
         matrix, weights = operator.matrix(bound), weights_of(representation)
         a, b = np.random.default_rng(1).standard_normal((2, 1, len(mu)))
-        f, g = bound.decode(a)[0], bound.decode(b)[0]
+        f, g = bound.representation.decode(a)[0], bound.representation.decode(b)[0]
         wanted = sum(weights * g * self.image(representation, mu, f, GRID))
         assert (b @ matrix @ a.T).item() == pytest.approx(wanted, rel=1e-9)
         assert_allclose(matrix, matrix.T, rtol=0, atol=64 * EPS)
         points = np.array([0.05, 0.5, 1.33])
         assert_allclose(
-            (a @ bound.evaluation(operator, points))[0],
+            (a @ bound.representation.evaluation(operator, points))[0],
             self.image(representation, mu, f, points),
             rtol=0,
             atol=ROUNDING * np.max(np.abs(f)),
         )
         # on the grid: the route through coordinates
-        assert_allclose(a @ bound.evaluation(operator, GRID), bound.decode(a @ matrix), rtol=0, atol=1e-10)
+        assert_allclose(a @ bound.representation.evaluation(operator, GRID), bound.representation.decode(a @ matrix), rtol=0, atol=1e-10)
 
     @pytest.mark.parametrize(("representation", "mu"), CASES, ids=label)
     def test_a_fit_by_brute_force(self, representation, mu):
@@ -512,8 +510,8 @@ class TestOwnOperator:
         matrix = IntegralOperator().matrix(alone)
         assert_allclose(operator.matrix(bound), np.kron(matrix, COUPLING), rtol=0, atol=ROUNDING)
         at = np.array([0.3, 0.9])
-        wanted = np.kron(alone.evaluation(None, at), COUPLING)
-        assert_allclose(bound.evaluation(operator, at), wanted, rtol=0, atol=ROUNDING)
+        wanted = np.kron(alone.representation.evaluation(None, at), COUPLING)
+        assert_allclose(bound.representation.evaluation(operator, at), wanted, rtol=0, atol=ROUNDING)
 
 
 class TestBasis:
@@ -522,10 +520,10 @@ class TestBasis:
         plain, smooth = Basis(functions, [1.0, 2.0]), Basis(functions, [1.0, 2.0], derivatives=slopes)
         at, step = np.array([0.2, 1.0]), 1e-6
         bound = fitted(smooth, operator=IntegralOperator())
-        wanted = (bound.evaluation(None, at + step) - bound.evaluation(None, at - step)) / (2 * step)
-        assert_allclose(bound.evaluation(None, at, derivative=True), wanted, rtol=0, atol=1e-7)
+        wanted = (bound.representation.evaluation(None, at + step) - bound.representation.evaluation(None, at - step)) / (2 * step)
+        assert_allclose(bound.representation.evaluation(None, at, derivative=True), wanted, rtol=0, atol=1e-7)
         with pytest.raises(IncompatibleError, match=r"Basis has no derivatives\. Give them as Basis"):
-            fitted(plain, operator=IntegralOperator()).evaluation(None, at, derivative=True)
+            fitted(plain, operator=IntegralOperator()).representation.evaluation(None, at, derivative=True)
 
     @pytest.mark.parametrize(
         ("basis", "message"),
@@ -544,7 +542,7 @@ class TestBasis:
     def test_bad_parameters(self, basis, message):
         with pytest.raises(ValueError, match=message):
             bound = fitted(basis, operator=IntegralOperator())
-            bound.integral(None)
+            bound.representation.integral(None)
 
 
 @pytest.mark.parametrize("representation", [part for part in CURVE_REPRESENTATIONS if not part.has_points], ids=label)
@@ -566,11 +564,11 @@ class TestChannels:
         wanted = np.kron(roots[:, None] * gaussian(GRID, GRID) * roots, COUPLING)
         assert_allclose(operator.matrix(bound), wanted, rtol=0, atol=64 * EPS)
         at = np.kron(roots[:, None] * gaussian(GRID, self.POINTS), COUPLING)
-        assert_allclose(bound.evaluation(operator, self.POINTS), at, rtol=0, atol=64 * EPS)
+        assert_allclose(bound.representation.evaluation(operator, self.POINTS), at, rtol=0, atol=64 * EPS)
         eigen = fitted(Eigen(), Y, operator)
         spectrum = np.sort(np.outer(np.linalg.eigvalsh(roots[:, None] * gaussian(GRID, GRID) * roots),
                                     np.linalg.eigvalsh(COUPLING)).ravel())[::-1]  # fmt: skip
-        assert_allclose(eigen.eigenvalues_, spectrum[: eigen.n_components_], rtol=0, atol=1e-13)
+        assert_allclose(eigen.representation.eigenvalues_, spectrum[: eigen.representation.n_components_], rtol=0, atol=1e-13)
 
     def test_one_kernel_for_each(self):
         operator = IntegralOperator([Gaussian(8.0), Laplacian(3.0)])
@@ -583,7 +581,7 @@ class TestChannels:
         assert_allclose(operator.matrix(bound), wanted, rtol=0, atol=64 * EPS)
         right = [gaussian(GRID, self.POINTS), np.exp(-3 * np.abs(GRID[:, None] - self.POINTS))]
         at = sum(np.kron(roots[:, None] * part, np.diag(unit)) for part, unit in zip(right, np.eye(2), strict=True))
-        assert_allclose(bound.evaluation(operator, self.POINTS), at, rtol=0, atol=64 * EPS)
+        assert_allclose(bound.representation.evaluation(operator, self.POINTS), at, rtol=0, atol=64 * EPS)
 
     def test_basis_with_a_kernel(self):
         operator = IntegralOperator(Gaussian(8.0), COUPLING)
@@ -597,13 +595,13 @@ class TestChannels:
         roots = np.sqrt(weights_of(Spline()))
         for j in (0, 4):
             for c in range(3):
-                assert_allclose(bound.targets_[:, 3 * j + c], roots[j] * Y[:, j, c], rtol=1e-13)
-        assert_allclose(bound.decode(bound.targets_), Y, rtol=1e-13)
+                assert_allclose(bound.targets[:, 3 * j + c], roots[j] * Y[:, j, c], rtol=1e-13)
+        assert_allclose(bound.representation.decode(bound.targets), Y, rtol=1e-13)
 
     def test_one_channel_keeps_its_axis(self):
         bound = fitted(Spline(), values(channels=1))
-        assert bound.decode(bound.targets_).shape == (7, M, 1)
-        assert_array_equal(bound.targets_, fitted(Spline(), values(channels=1)[:, :, 0]).targets_)
+        assert bound.representation.decode(bound.targets).shape == (7, M, 1)
+        assert_array_equal(bound.targets, fitted(Spline(), values(channels=1)[:, :, 0]).targets)
 
 
 @pytest.mark.parametrize("representation", [Spline("mean"), Eigen(quadrature="mean")], ids=repr)

@@ -255,7 +255,7 @@ class TestCandidates:
     def test_the_norms_of_a_pair_count(self):
         bound = KernelOutputs("precomputed").fit(np.eye(2))
         products = np.array([[3.0, 3.0], [1.0, 0.1]])
-        h = bound.encode(np.array([[1.0, 0.0]]))
+        h = bound.encode(np.array([[1.0, 0.0]])).rows
         assert Candidates().fit(None, bound).nearest(h, 1, (products, np.array([18.0, 1.01])))[0] == [1]
         assert Candidates().fit(None, bound).nearest(h, 1, (products, np.array([2.0, 1.01])))[0] == [0]
 

@@ -46,7 +46,7 @@ def case(request, rng):
     X, Z, kernel = rng.standard_normal((N, m)), rng.standard_normal((4, m)), Gaussian(0.3)
 
     class Space:
-        targets_ = np.zeros((N, p))
+        targets = np.zeros((N, p))
 
     bound = Equivariant(kernel, count, group=group).bind(X, Space)
     full, cross = (flat(blocks_of(kernel, p, each, X, GROUPS[group])) for each in (X, Z))

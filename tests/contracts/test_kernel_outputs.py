@@ -72,14 +72,14 @@ class TestFactor:
         assert not direct.is_pairwise
         assert_allclose(given.targets_ @ given.targets_.T, K, rtol=0, atol=ROUNDING * K.max())
         new = values(points(4, seed=1), points())
-        codes = given.encode(new)
-        assert_allclose(codes @ codes.T, direct.encode(points(4, seed=1)) @ direct.encode(points(4, seed=1)).T, SOLVED)
+        codes = given.encode(new).rows
+        assert_allclose(codes @ codes.T, direct.encode(points(4, seed=1)).rows @ direct.encode(points(4, seed=1)).rows.T, SOLVED)
 
     def test_linear_has_the_outputs_as_coordinates(self):
         bound = KernelOutputs().fit(points())
         assert bound.has_points
         assert_array_equal(bound.targets_, points())
-        assert_array_equal(bound.encode(points(3, seed=1)), points(3, seed=1))
+        assert_array_equal(bound.encode(points(3, seed=1)).rows, points(3, seed=1))
         assert_array_equal(bound.decode(points(3, seed=1)), points(3, seed=1))
 
     @no_features
@@ -111,7 +111,7 @@ class TestFactor:
         bound = KernelOutputs(min_kernel).fit(Y)
         assert_array_equal(bound.targets_[4], np.zeros(bound.targets_.shape[1]))
         assert_allclose(bound.targets_ @ bound.targets_.T, K, rtol=0, atol=ROUNDING * K.max())
-        assert_array_equal(bound.encode(np.zeros((2, 6))), np.zeros((2, bound.targets_.shape[1])))
+        assert_array_equal(bound.encode(np.zeros((2, 6))).rows, np.zeros((2, bound.targets_.shape[1])))
 
     def test_linear_zero_outputs(self):
         bound = KernelOutputs().fit(np.zeros((4, 2)))
@@ -121,7 +121,7 @@ class TestFactor:
     def test_zero_outputs_without_features(self):
         bound = KernelOutputs("precomputed").fit(np.zeros((4, 4)))
         assert_array_equal(bound.targets_, np.zeros((4, 1)))
-        assert_array_equal(bound.encode(np.zeros((2, 4))), np.zeros((2, 1)))
+        assert_array_equal(bound.encode(np.zeros((2, 4))).rows, np.zeros((2, 1)))
         assert_array_equal(bound.weights(np.zeros((2, 1))), np.zeros((2, 4)))
         assert_array_equal(bound.products(np.zeros((2, 1)), np.zeros((3, 4))), np.zeros((2, 3)))
 
@@ -152,7 +152,7 @@ class TestFactor:
         Y = points().astype(np.float32)
         bound, K = KernelOutputs(kernel).fit(Y), values(points(), points())
         assert bound.targets_.dtype == np.float32
-        assert bound.encode(Y).dtype == np.float32
+        assert bound.encode(Y).rows.dtype == np.float32
         assert bound.distances(bound.targets_, Y).dtype == np.float32
         assert_allclose(bound.targets_ @ bound.targets_.T, K, rtol=0, atol=256 * np.finfo(np.float32).eps * K.max())
 
@@ -198,7 +198,7 @@ class TestEncode:
     @no_features
     def test_training_outputs(self, name):
         bound = KernelOutputs(CASES[name][0]).fit(points())
-        assert_allclose(bound.encode(points()), bound.targets_, rtol=0, atol=SOLVED)
+        assert_allclose(bound.encode(points()).rows, bound.targets_, rtol=0, atol=SOLVED)
 
     @no_features
     def test_projection_on_the_span(self, name):
@@ -206,7 +206,7 @@ class TestEncode:
         kernel, values = CASES[name]
         Y, Z = points(), points(4, seed=1)
         bound, K, cross = KernelOutputs(kernel).fit(Y), values(Y, Y), values(Z, Y)
-        codes = bound.encode(Z)
+        codes = bound.encode(Z).rows
         assert_allclose(codes @ bound.targets_.T, cross, rtol=0, atol=SOLVED)
         assert_allclose(bound.decode(codes), cross, rtol=0, atol=SOLVED)
         assert_allclose(codes @ codes.T, cross @ np.linalg.solve(K, cross.T), rtol=0, atol=SOLVED)
@@ -214,7 +214,7 @@ class TestEncode:
 
     def test_out_of_the_span(self):
         root = np.eye(4)[:2]
-        codes = KernelOutputs("precomputed").fit(root @ root.T).encode(np.array([[1.0, 2.0]]))
+        codes = KernelOutputs("precomputed").fit(root @ root.T).encode(np.array([[1.0, 2.0]])).rows
         assert np.sum(codes**2) == pytest.approx(5.0)
 
 
@@ -314,7 +314,7 @@ class TestTorch:
         found = there.paired_products(theirs, new, torch.tensor(owner)).numpy()
         assert_allclose(found, here.paired_products(mine, C, owner), rtol=0, atol=SOLVED)
         assert_allclose(
-            (there.encode(new) @ there.targets_.T).numpy(), here.encode(C) @ here.targets_.T, rtol=0, atol=SOLVED
+            (there.encode(new).rows @ there.targets_.T).numpy(), here.encode(C).rows @ here.targets_.T, rtol=0, atol=SOLVED
         )
 
     def test_not_positive(self):

@@ -25,7 +25,7 @@ from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
 from fenchel.solvers import Auto, Status
 from tests.matrices import apply, close, flatten, full_matrix, psd
-from tests.parts import OPERATOR_KERNELS
+from tests.parts import OPERATOR_KERNELS, space
 
 EPS = np.finfo(np.float64).eps
 ROUNDING = 256 * EPS  # relative to the largest entry
@@ -94,7 +94,7 @@ def admissible(form, X, Y):
 
 def agrees(kernel, function, X, Y, Z):
     """Square and rectangular Gram operators against the definition, block by block."""
-    bound = kernel.bind(X, Euclidean().fit(Y))
+    bound = kernel.bind(X, space(Euclidean(), Y))
     full = flatten([[function(s, t) for t in X] for s in X])
     close(full_matrix(bound.gram(X), Y.shape[1]), full)
     rng = np.random.default_rng(7)
@@ -136,8 +136,8 @@ class TestSeparable:
     def test_covariance_counts_the_weights(self):
         X, Y, _ = sample()
         weights = np.array([2.0, 1.0, 3.0, 1.0])
-        bound = Separable("linear", "covariance").bind(X, Euclidean().fit(Y, weights))
-        again = Separable("linear", "covariance").bind(X, Euclidean().fit(np.repeat(Y, [2, 1, 3, 1], axis=0)))
+        bound = Separable("linear", "covariance").bind(X, space(Euclidean(), Y, weights))
+        again = Separable("linear", "covariance").bind(X, space(Euclidean(), np.repeat(Y, [2, 1, 3, 1], axis=0)))
         close(full_matrix(bound.gram(X), P), full_matrix(again.gram(X), P))
 
     def test_product_gives_separable(self):
@@ -158,23 +158,23 @@ class TestSeparable:
     def test_size_of_the_operator(self):
         X, Y, _ = sample()
         with pytest.raises(ValueError, match=r"must act on the 3 output columns of Y\. Got one of shape \(2, 2\)"):
-            Separable(Gaussian(0.5), np.eye(2)).bind(X, Euclidean().fit(Y))
+            Separable(Gaussian(0.5), np.eye(2)).bind(X, space(Euclidean(), Y))
         with pytest.raises(ValueError, match=r"must act on the 3 output columns of Y\. Got one of shape \(4,\)"):
-            Separable(Gaussian(0.5), np.ones(4)).bind(X, Euclidean().fit(Y))
+            Separable(Gaussian(0.5), np.ones(4)).bind(X, space(Euclidean(), Y))
 
     def test_operator_that_is_not_psd(self):
         X, Y, _ = sample()
         with pytest.raises(
             ValueError, match=r"The 'B' parameter of Matrix must be positive semidefinite.*-1\.000e\+00"
         ):
-            Separable(Gaussian(0.5), np.diag([1.0, -1.0, 1.0])).bind(X, Euclidean().fit(Y))
+            Separable(Gaussian(0.5), np.diag([1.0, -1.0, 1.0])).bind(X, space(Euclidean(), Y))
         with pytest.raises(ValueError, match="The 'values' parameter of Diagonal must be non-negative"):
-            Separable(Gaussian(0.5), np.array([1.0, -1.0, 1.0])).bind(X, Euclidean().fit(Y))
+            Separable(Gaussian(0.5), np.array([1.0, -1.0, 1.0])).bind(X, space(Euclidean(), Y))
 
     def test_kernel_matrix_that_is_not_psd(self):
         K = np.array([[1.0, 2.0], [2.0, 1.0]])
         with pytest.raises(ValueError, match=r"must be positive semidefinite\. Its most negative eigenvalue is -1\.0"):
-            Separable(Precomputed()).bind(K, Euclidean().fit(np.eye(2))).gram(K)
+            Separable(Precomputed()).bind(K, space(Euclidean(), np.eye(2))).gram(K)
 
     def test_estimator_arguments(self):
         assert as_operator_kernel(Gaussian(0.5) * Matrix(B)).kernel.gamma == 0.5
@@ -209,13 +209,13 @@ class TestSeparableSum:
     def test_same_operator_makes_it_separable(self):
         X, Y, Z = sample()
         kernel = Gaussian(0.3) * Matrix(B) + Linear() * Matrix(B.copy())
-        assert isinstance(kernel.bind(X, Euclidean().fit(Y)).gram(X), Kronecker)
+        assert isinstance(kernel.bind(X, space(Euclidean(), Y)).gram(X), Kronecker)
         agrees(kernel, lambda s, t: (gauss(0.3)(s, t) + linear(s, t)) * B, X, Y, Z)
 
     def test_same_kernel_makes_it_separable(self):
         X, Y, Z = sample()
         kernel = Gaussian(0.3) * Matrix(B) + Gaussian(0.3) * Matrix(C) + Gaussian(0.3) * Diagonal(V)
-        assert isinstance(kernel.bind(X, Euclidean().fit(Y)).gram(X), Kronecker)
+        assert isinstance(kernel.bind(X, space(Euclidean(), Y)).gram(X), Kronecker)
         agrees(kernel, lambda s, t: gauss(0.3)(s, t) * (B + C + np.diag(V)), X, Y, Z)
 
     def test_different_parameters_are_not_merged(self):
@@ -278,7 +278,7 @@ class TestSeparableSum:
     def test_no_terms(self):
         X, Y, _ = sample()
         with pytest.raises(ValueError, match="'terms' parameter of SeparableSum must hold at least one Separable"):
-            SeparableSum([]).bind(X, Euclidean().fit(Y))
+            SeparableSum([]).bind(X, space(Euclidean(), Y))
 
 
 class TestAligned:
@@ -292,7 +292,7 @@ class TestAligned:
     def test_default_weights_make_a_mean(self, pairs, anchored):
         X, Y, _ = sample()
         count = len(X) ** 2 if pairs else len(X)
-        bound = Euclidean().fit(Y)
+        bound = space(Euclidean(), Y)
         default = full_matrix(Aligned(Gaussian(0.6), pairs=pairs, anchored=anchored).bind(X, bound).gram(X), P)
         plain = Aligned(Gaussian(0.6), np.ones(count), pairs=pairs, anchored=anchored)
         ones = full_matrix(plain.bind(X, bound).gram(X), P)
@@ -300,7 +300,7 @@ class TestAligned:
 
     def test_one_kernel_without_anchors_is_separable(self):
         X, Y, _ = sample()
-        bound = Euclidean().fit(Y)
+        bound = space(Euclidean(), Y)
         assert isinstance(Aligned(Gaussian(0.6)).bind(X, bound).gram(X), Kronecker)
         same = (Gaussian(0.6) * Covariance()).bind(X, bound).gram(X)
         close(full_matrix(Aligned(Gaussian(0.6)).bind(X, bound).gram(X), P), full_matrix(same, P))
@@ -309,30 +309,30 @@ class TestAligned:
     def test_wrong_weights(self, weights):
         X, Y, _ = sample()
         with pytest.raises(ValueError, match="'weights' parameter of Aligned must be 4 non-negative numbers"):
-            Aligned(Gaussian(0.6), weights).bind(X, Euclidean().fit(Y))
+            Aligned(Gaussian(0.6), weights).bind(X, space(Euclidean(), Y))
 
     def test_infinite_weights(self):
         X, Y, _ = sample()
         with pytest.raises(ValueError, match="'weights' parameter of Aligned"):
-            Aligned(Gaussian(0.6), [1.0, 1.0, 1.0, np.inf]).bind(X, Euclidean().fit(Y))
+            Aligned(Gaussian(0.6), [1.0, 1.0, 1.0, np.inf]).bind(X, space(Euclidean(), Y))
 
     def test_wrong_number_of_kernels(self):
         X, Y, _ = sample()
         with pytest.raises(ValueError, match=r"one kernel or a list of 4, one per direction\. Got a list of 2"):
-            Aligned([Gaussian(0.1), Gaussian(0.2)]).bind(X, Euclidean().fit(Y))
+            Aligned([Gaussian(0.1), Gaussian(0.2)]).bind(X, space(Euclidean(), Y))
         with pytest.raises(ValueError, match="one kernel or a list of 16"):
-            Aligned([Gaussian(0.1)] * 4, pairs=True).bind(X, Euclidean().fit(Y))
+            Aligned([Gaussian(0.1)] * 4, pairs=True).bind(X, space(Euclidean(), Y))
 
     def test_anchored_takes_one_kernel(self):
         X, Y, _ = sample()
         with pytest.raises(ValueError, match="An anchored Aligned kernel takes a single scalar kernel"):
-            Aligned([Gaussian(0.1)] * 4, anchored=True).bind(X, Euclidean().fit(Y))
+            Aligned([Gaussian(0.1)] * 4, anchored=True).bind(X, space(Euclidean(), Y))
 
     def test_anchored_needs_points(self):
         """A sparse solution would cut the columns of a Gram matrix, and every anchor is needed."""
         _, Y, _ = sample()
         with pytest.raises(ValueError, match="takes a kernel on points"):
-            Aligned(Precomputed(), anchored=True).bind(np.eye(len(Y)), Euclidean().fit(Y))
+            Aligned(Precomputed(), anchored=True).bind(np.eye(len(Y)), space(Euclidean(), Y))
 
 
 class TestBlocks:
@@ -357,12 +357,12 @@ class TestBlocks:
         def tensor(S, T):
             return np.array([[gauss(0.5)(s, t) * products for t in T] for s in S])
 
-        bound = GramFactor().fit(K_Y)
-        assert bound.n_components_ == rank
+        bound = space(GramFactor(), K_Y)
+        assert bound.representation.n_components_ == rank
         predictions, values = [], []
         for kernel in (Blocks(tensor, tensor=True), Separable(Gaussian(0.5), name)):
             gram = kernel.bind(X, bound)
-            problem = DualProblem.build(gram.gram(X), bound.targets_, Huber(0.8), 0.05)
+            problem = DualProblem.build(gram.gram(X), bound.targets, Huber(0.8), 0.05)
             solution = Auto().solve(problem, tol=1e-10)
             assert solution.status is Status.CONVERGED
             values.append(solution.certificate.primal)
@@ -373,7 +373,7 @@ class TestBlocks:
     def test_tensor_is_the_same_matrix(self):
         rng = np.random.default_rng(3)
         X, K_Y = rng.standard_normal((5, 2)), psd(rng, 5, 3)
-        bound = GramFactor().fit(K_Y)
+        bound = space(GramFactor(), K_Y)
         kernel = Blocks(lambda S, T: np.array([[gauss(0.5)(s, t) * K_Y for t in T] for s in S]), tensor=True)
         wanted = full_matrix(Separable(Gaussian(0.5)).bind(X, bound).gram(X), 3)
         close(full_matrix(kernel.bind(X, bound).gram(X), 3), wanted, factor=64)
@@ -385,32 +385,32 @@ class TestBlocks:
         with pytest.raises(
             ValueError, match=rf"blocks must have shape {wanted}\. The function returned \(4, 4, 2, 2\)"
         ):
-            kernel.bind(X, Euclidean().fit(Y)).gram(X)
+            kernel.bind(X, space(Euclidean(), Y)).gram(X)
 
     def test_not_a_function(self):
         X, Y, _ = sample()
         with pytest.raises(TypeError, match="'function' parameter of Blocks must be a callable"):
-            Blocks().bind(X, Euclidean().fit(Y))
+            Blocks().bind(X, space(Euclidean(), Y))
 
     def test_blocks_that_are_not_psd(self):
         X, Y, _ = sample()
         kernel = Blocks(lambda S, T: -np.einsum("ij,ab->ijab", S @ T.T, np.eye(P)))
         with pytest.raises(ValueError, match="must be positive semidefinite"):
-            kernel.bind(X, Euclidean().fit(Y)).gram(X)
+            kernel.bind(X, space(Euclidean(), Y)).gram(X)
 
     def test_blocks_that_are_not_symmetric(self):
         X, Y, _ = sample()
         skew = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
         kernel = Blocks(lambda S, T: np.einsum("ij,ab->ijab", S @ T.T, skew))
         with pytest.raises(ValueError, match="must be symmetric"):
-            kernel.bind(X, Euclidean().fit(Y)).gram(X)
+            kernel.bind(X, space(Euclidean(), Y)).gram(X)
 
 
 @pytest.mark.parametrize("kernel", OPERATOR_KERNELS, ids=lambda kernel: type(kernel).__name__)
 def test_every_example_is_psd_and_consistent(kernel):
     _, Y, _ = sample(6)
     X, Z = np.random.default_rng(9).standard_normal((9, P))[:6], np.random.default_rng(9).standard_normal((9, P))[6:]
-    bound = kernel.bind(X, Euclidean().fit(Y))
+    bound = kernel.bind(X, space(Euclidean(), Y))
     gram, both = bound.gram(X), bound.gram(np.concatenate([X, Z]))
     full = full_matrix(gram, P)
     close(full, full.T)
@@ -428,10 +428,10 @@ class TestThin:
     X = np.random.default_rng(11).standard_normal((30, 4))
 
     def test_linear_kernels_take_it(self):
-        bound = Separable("linear").bind(self.X, Euclidean().fit(self.X))
+        bound = Separable("linear").bind(self.X, space(Euclidean(), self.X))
         assert is_thin(bound.gram(self.X)) and width(bound.gram(self.X[:2], self.X)) == 4
         assert not is_thin(bound.gram(self.X[:3]))
-        assert not is_thin(Separable(Gaussian()).bind(self.X, Euclidean().fit(self.X)).gram(self.X))
+        assert not is_thin(Separable(Gaussian()).bind(self.X, space(Euclidean(), self.X)).gram(self.X))
 
     @pytest.mark.parametrize("loss", [Huber(0.3), EpsilonSVR(0.1), Huber(0.3, p=1)], ids=repr)
     @pytest.mark.parametrize("lam", [1e-1, 1e-4])

@@ -25,7 +25,7 @@ class Rotated:
     def __init__(self, xp=np):
         basis = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
         self.xp, self.basis, self.asked = xp, xp.asarray(basis), []
-        self.targets_ = xp.asarray(np.random.default_rng(1).normal(size=(20, 3)) @ basis)
+        self.targets = xp.asarray(np.random.default_rng(1).normal(size=(20, 3)) @ basis)
 
     def congruence(self, matrix):
         self.asked.append("congruence")
@@ -39,7 +39,7 @@ class Rotated:
 
     def covariance(self):
         self.asked.append("covariance")
-        return self.targets_.T @ self.targets_ / 20
+        return self.targets.T @ self.targets / 20
 
 
 def label(operator):
@@ -124,7 +124,7 @@ def test_diagonal_stays_a_vector():
 
 def test_covariance_is_asked_of_the_representation():
     representation = Rotated()
-    expected = sum(np.outer(y, y) for y in representation.targets_) / 20
+    expected = sum(np.outer(y, y) for y in representation.targets) / 20
     assert_allclose(Covariance().matrix(representation), expected, rtol=1e-13)
     assert representation.asked == ["covariance"]
 

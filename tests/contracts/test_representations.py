@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Diagonal, Matrix
 from fenchel.representations import Euclidean, GramFactor
+from tests.parts import space
 
 EPS = np.finfo(np.float64).eps
 ROUNDING = 256 * EPS  # relative to the largest entry of a product
@@ -19,26 +20,26 @@ def outputs(n=7, d=3, seed=0):
 class TestEuclidean:
     def test_one_column_for_flat_outputs(self):
         y = np.array([1.0, -2.0, 3.0])
-        bound = Euclidean().fit(y)
-        assert_array_equal(bound.targets_, [[1.0], [-2.0], [3.0]])
+        bound = space(Euclidean(), y)
+        assert_array_equal(bound.targets, [[1.0], [-2.0], [3.0]])
         assert_array_equal(bound.covariance(), [[14 / 3]])
         assert bound.congruence(np.array([[2.0]])).shape == (1, 1)
 
     def test_coordinates_are_the_entries(self):
         Y = outputs()
-        bound = Euclidean().fit(Y)
-        assert_array_equal(bound.targets_, Y)
-        assert_array_equal(bound.decode(Y + 1), Y + 1)
+        bound = space(Euclidean(), Y)
+        assert_array_equal(bound.targets, Y)
+        assert_array_equal(bound.representation.decode(Y + 1), Y + 1)
         B = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
         assert_array_equal(bound.congruence(B), B)
         assert_array_equal(bound.congruence_diagonal(np.array([1.0, 0.0, 2.0])), [1.0, 0.0, 2.0])
 
     def test_operator_takes_the_dtype_of_the_outputs(self):
-        bound = Euclidean().fit(outputs().astype(np.float32))
+        bound = space(Euclidean(), outputs().astype(np.float32))
         assert bound.congruence(np.eye(3)).dtype == np.float32
 
     def test_size_of_the_operator(self):
-        bound = Euclidean().fit(outputs())
+        bound = space(Euclidean(), outputs())
         with pytest.raises(
             ValueError, match=r"must act on the 3 output columns of Y\. Got one of shape \(4, 4\) instead"
         ):
@@ -79,7 +80,7 @@ class TestGramFactor:
         assert bound.n_components_ == 5  # 1e-12 is far above round-off, 1e-18 is not
         assert factor_error(K, bound) <= ROUNDING
         assert np.all(np.isfinite(bound.targets_))
-        encoded = bound.encode(K)
+        encoded = bound.encode(K).rows
         assert np.all(np.isfinite(encoded))
         assert_allclose(bound.decode(encoded), K, rtol=0, atol=ROUNDING)
 
@@ -97,7 +98,7 @@ class TestGramFactor:
         bound = GramFactor().fit(np.zeros((4, 4)))
         assert bound.targets_.shape == (4, 1)
         assert_array_equal(bound.targets_, np.zeros((4, 1)))
-        assert_array_equal(bound.encode(np.zeros((2, 4))), np.zeros((2, 1)))
+        assert_array_equal(bound.encode(np.zeros((2, 4))).rows, np.zeros((2, 1)))
         assert_array_equal(bound.decode(np.ones((2, 1))), np.zeros((2, 4)))
 
     def test_one_sample(self):
@@ -123,7 +124,7 @@ class TestGramFactor:
     def test_new_outputs_by_their_products(self):
         root, new = outputs(7, 3), outputs(4, 3, seed=1)
         bound = GramFactor().fit(root @ root.T)
-        encoded = bound.encode(new @ root.T)
+        encoded = bound.encode(new @ root.T).rows
         assert_allclose(encoded @ encoded.T, new @ new.T, atol=1e3 * EPS * np.max(new @ new.T))
         assert_allclose(encoded @ bound.targets_.T, new @ root.T, atol=1e3 * EPS * np.max(np.abs(new @ root.T)))
         assert_allclose(bound.decode(encoded), new @ root.T, atol=1e3 * EPS * np.max(np.abs(new @ root.T)))
@@ -131,7 +132,7 @@ class TestGramFactor:
     def test_new_outputs_out_of_the_span_are_projected(self):
         root = np.eye(4)[:2]  # the first two of four directions
         new = np.array([[1.0, 2.0, 3.0, 4.0]])
-        encoded = GramFactor().fit(root @ root.T).encode(new @ root.T)
+        encoded = GramFactor().fit(root @ root.T).encode(new @ root.T).rows
         assert_allclose(np.sum(encoded**2), 1.0**2 + 2.0**2, rtol=64 * EPS)
 
     def test_not_psd(self):
@@ -170,7 +171,7 @@ class TestGramFactor:
         assert factor_error(K, bound) <= ROUNDING * 2
 
     def test_no_matrix_acts_on_products(self):
-        bound = GramFactor().fit(np.eye(3))
+        bound = space(GramFactor(), np.eye(3))
         with pytest.raises(IncompatibleError, match=r"no raw coordinates.*Use Identity\(\) or Covariance\(\)"):
             Matrix(np.eye(3)).matrix(bound)
         with pytest.raises(IncompatibleError, match=r"Use Identity\(\) or Covariance\(\)"):

@@ -19,7 +19,7 @@ from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
 from fenchel.solvers import APGD, BCD, PGD, Auto, BoxNewton, ClosedForm, DouglasRachford, RowNewton, Status
 from tests.oracles.definitions import conjugate, value
-from tests.parts import LOSSES, SOLVERS
+from tests.parts import LOSSES, SOLVERS, space
 
 EPS = np.finfo(np.float64).eps
 TOL = 1e-6
@@ -50,25 +50,24 @@ class Case:
         self.X, self.Y = 1.3 * rng.standard_normal((N, 3)), rng.standard_normal((N, 3))
         K = np.exp(-GAMMA * np.sum((self.X[:, None] - self.X[None]) ** 2, axis=2))
         if name == "euclidean":
-            self.representation, self.kernel = Euclidean().fit(self.Y), Separable(Gaussian(GAMMA), MATRIX)
+            self.representation, self.kernel = space(Euclidean(), self.Y), Separable(Gaussian(GAMMA), MATRIX)
             self.full = np.kron(K, MATRIX)
         else:
-            self.representation = GramFactor().fit(self.Y @ self.Y.T)
+            self.representation = space(GramFactor(), self.Y @ self.Y.T)
             self.kernel, self.full = Separable(Gaussian(GAMMA)), np.kron(K, np.eye(3))
-        self.targets = self.representation.targets_
+        self.targets = self.representation.targets
 
     def problem(self, loss, dtype=np.float64, weights=None):
         X, representation = self.X.astype(dtype), self.representation
         if dtype != np.float64:
-            representation = type(representation)().fit(
-                self.targets.astype(dtype) if self.is_plain else self.products(dtype)
-            )
+            given = self.targets.astype(dtype) if self.is_plain else self.products(dtype)
+            representation = space(type(representation.representation)(), given)
         gram = self.kernel.bind(X, representation).gram(X)
-        return DualProblem.build(gram, representation.targets_, loss, LAM, weights)
+        return DualProblem.build(gram, representation.targets, loss, LAM, weights)
 
     @property
     def is_plain(self):
-        return isinstance(self.representation, Euclidean)
+        return isinstance(self.representation.representation, Euclidean)
 
     def products(self, dtype):
         return (self.Y @ self.Y.T).astype(dtype)
@@ -293,7 +292,7 @@ class TestWeights:
 
     def repeated(self, case, loss):
         X, Y = np.repeat(case.X, self.WEIGHTS, axis=0), np.repeat(case.Y, self.WEIGHTS, axis=0)
-        bound = Euclidean().fit(Y)
+        bound = space(Euclidean(), Y)
         return DualProblem.build(case.kernel.bind(X, bound).gram(X), Y, loss, LAM), X
 
     @every_loss
@@ -384,7 +383,7 @@ class TestLimits:
     def test_hard_constraint_that_cannot_be_met(self, solver):
         """Two samples at one input, with outputs further apart than twice the radius."""
         X, Y = np.zeros((2, 1)), np.array([[0.0], [10.0]])
-        bound = Euclidean().fit(Y)
+        bound = space(Euclidean(), Y)
         problem = DualProblem.build(Separable(Gaussian(1.0)).bind(X, bound).gram(X), Y, Ball(0.1), LAM)
         if refuses(solver, problem):
             return

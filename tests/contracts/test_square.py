@@ -40,7 +40,7 @@ def case(request, rng):
     X, Z = rng.standard_normal((N, m)), rng.standard_normal((3, m))
 
     class Space:
-        targets_ = np.zeros((N, p))
+        targets = np.zeros((N, p))
 
     bound = SquareEquivariant(kernel, channels, output_channels).bind(X, Space)
     full, cross = (flat(blocks_of(kernel, p, each, X, channels, output_channels)) for each in (X, Z))

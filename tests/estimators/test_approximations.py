@@ -84,7 +84,7 @@ def test_auto_leaves_an_exact_gap_far_below_the_statistical_error(rng, loss):
         dual = np.mean(np.sum(a * Y, axis=1) - loss.conjugate(a)) - np.sum(a * (K @ a)) / (2 * lam * 600**2)
         assert 0 < model.primal_objective_ - dual < 0.1 * np.std(values) / np.sqrt(600)
         sizes.append(model.approximation_.n_components)
-    assert sizes[0] < sizes[1] == model._expansion.features_coef.shape[0]
+    assert sizes[0] < sizes[1] == model.model_.expansion.features_coef.shape[0]
     search = OperatorKernelRegressorCV(Gaussian(1.0), lams=[1e-2, 1e-5], losses=[loss], approximation=Nystrom("auto"))
     assert search.fit(X, Y).approximation_.n_components == sizes[1]
 
@@ -147,7 +147,7 @@ def test_no_gram_matrix_is_made(rng, monkeypatch):
         OperatorKernelRegressor(solver="douglas_rachford").fit(X, y)
     model = OperatorKernelRegressor(Gaussian(1.0), loss="huber", lam=1e-6, approximation=Nystrom(40)).fit(X, y)
     assert model.score(X, y) > 0.999
-    assert model._expansion.features_coef.shape[0] <= 40
+    assert model.model_.expansion.features_coef.shape[0] <= 40
 
 
 def test_what_needs_a_large_matrix_of_a_thin_kernel_asks_for_memory_first(sample, monkeypatch):
@@ -329,7 +329,7 @@ class TestMemory:
         assert model.solver_info_["solver"] == "Krylov" and "not stored" in model.solver_info_["reason"]
         assert model.certificate_ == "exact" and model.duality_gap_ <= 1e-6
         assert model.primal_objective_ == pytest.approx(stored.primal_objective_, rel=3e-6)
-        assert len(list(model._expansion._blocks(large[0]))) > 5
+        assert len(list(model.model_.expansion._blocks(large[0]))) > 5
         assert_allclose(model.predict(large[0]), stored.predict(large[0]), rtol=0, atol=1e-2)
 
     def test_what_fits_nowhere_is_answered_with_what_would(self, large, monkeypatch):

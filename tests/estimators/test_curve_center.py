@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel import FunctionalRegressor
 from fenchel.datasets import Curves, as_curves
-from fenchel.estimators.curve_center import CurveCenter
+from fenchel.model.curve_center import CurveCenter
 from fenchel.kernels import Gaussian
 
 NAN = np.nan

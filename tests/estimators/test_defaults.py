@@ -19,6 +19,7 @@ from fenchel.estimators.search import squared_distance
 from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.kernels import Gaussian, Standardized
 from fenchel.losses import EpsilonRidge, Huber, Square
+from fenchel.model.training_set import TrainingSet
 from fenchel.representations import GramFactor
 
 UNITS = st.floats(-3, 3).map(lambda power: 10**power)
@@ -216,10 +217,11 @@ class TestChoice:
 class TestRobustCriterion:
     def test_a_distance_counts_at_most_as_the_ceiling(self, table):
         X, Y, _, _ = table
-        encoded = OperatorKernelRegressor("gaussian")._encode(X, Y, None, OperatorKernelRegressor()._settings())
-        training_set = encoded.training_set
-        predictions = np.zeros(training_set.targets.shape)
-        squares = np.sum(np.asarray(training_set.targets) ** 2, axis=1)
+        model = OperatorKernelRegressor("gaussian")
+        task = model._task()
+        training_set = TrainingSet.learn(task, task.sample(model, X, Y), model._spec())
+        predictions = np.zeros(training_set.targets.rows.shape)
+        squares = np.sum(np.asarray(training_set.targets.rows) ** 2, axis=1)
         ceiling = float(np.median(squares))
         assert_allclose(squared_distance(training_set, ceiling)(predictions), np.minimum(squares, ceiling))
         assert_allclose(squared_distance(training_set)(predictions), squares)

@@ -11,10 +11,11 @@ from sklearn.model_selection import GridSearchCV
 
 from fenchel import FunctionalRegressor
 from fenchel.datasets import as_curves, contaminate, make_functional
-from fenchel.estimators.curve_center import CurveCenter
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import FunctionalGaussian, Gaussian, Laplacian, Matern
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+from fenchel.model.curve_center import CurveCenter
+from fenchel.model.training_set import TrainingSet
 from fenchel.solvers import Auto, Status
 from tests.estimators.curves import GRID, blanked, full_weights, objectives
 
@@ -128,12 +129,12 @@ class TestPrediction:
         assert np.mean((found - data.Y)[hidden] ** 2) < 0.05 * np.var(data.Y[hidden])
 
     def test_in_blocks(self, sample, monkeypatch):
-        from fenchel.estimators import fitted_dual
+        from fenchel.model import expansion
 
         X, Y = sample
         fitted = model("huber").fit(X, Y, GRID)
         whole = fitted.predict(X)
-        monkeypatch.setattr(fitted_dual, "_BLOCK_BYTES", 8 * 12 * 5)  # five rows at a time
+        monkeypatch.setattr(expansion, "_BLOCK_BYTES", 8 * 12 * 5)  # five rows at a time
         assert_allclose(fitted.predict(X), whole, rtol=1e-12)
 
     def test_without_support_it_is_the_centre(self, sample):
@@ -282,7 +283,8 @@ class TestFloat32:
         data = make_functional(15, 10, noise=0.1, random_state=0)
         X, Y = data.X.astype(np.float32), data.Y.astype(np.float32)
         model = FunctionalRegressor(lam=1e-8)
-        problem = model._encode(X, Y, None, model._settings()).training_set.problem(Square(), model.lam)
+        task = model._task()
+        problem = TrainingSet.learn(task, task.sample(model, X, Y), model._spec()).problem(Square(), model.lam)
         alone = Auto().solve(problem, tol=1e-6)
         assert alone.duals.dtype == np.float32
         assert alone.status is not Status.CONVERGED

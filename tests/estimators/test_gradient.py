@@ -139,7 +139,7 @@ def test_one_output_in_blocks_and_in_float32(monkeypatch):
     model = OperatorKernelRegressor("auto", lam=1e-2).fit(X, Y[:, 0])
     whole = model.gradient(X)
     assert_gradient(whole, model.predict, X, units)
-    monkeypatch.setattr("fenchel.estimators.prediction_gradient._BLOCK_BYTES", 1000)
+    monkeypatch.setattr("fenchel.model.gradient._BLOCK_BYTES", 1000)
     assert_allclose(model.gradient(X), whole, rtol=1e-12)
     assert model.gradient(X.astype(np.float32)).dtype == np.float32
 

@@ -25,6 +25,7 @@ from fenchel import (
 from fenchel.estimators import layers
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
+from fenchel.model.sample import Sample
 from fenchel.operators import Dense
 from fenchel.problem import DualProblem
 from fenchel.solvers import APGD, BCD, PGD, BoxNewton, DouglasRachford, Krylov, RowNewton, Status, watched
@@ -117,14 +118,11 @@ def test_float32_that_is_interrupted_in_float64(sample, monkeypatch):
     """The result in float32 is kept where the refinement has not come to a point."""
     X, Y = (part.astype(np.float32) for part in sample)
     model = OperatorKernelRegressor(Gaussian(1.0), loss=Huber(0.05), lam=1e-4, tol=1e-9)
-    encode = OperatorKernelRegressor._encode
 
-    def stop(self, X, y, sample_weight, settings, double=False):
-        if double:
-            raise KeyboardInterrupt
-        return encode(self, X, y, sample_weight, settings)
+    def stop(self):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(OperatorKernelRegressor, "_encode", stop)
+    monkeypatch.setattr(Sample, "double", stop)
     with pytest.warns(ConvergenceWarning, match="best point that was certified"):
         model.fit(X, Y)
     assert model.duality_gap_ < 1e-3 and "interrupted" in model.status_

@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 import fenchel
-from fenchel import QuantileFunctionRegressor, QuantileFunctionRegressorCV
+from fenchel import OperatorKernelRegressor, QuantileFunctionRegressor, QuantileFunctionRegressorCV
 from fenchel.estimators.quantile_pilot import Distribution, Scores, _Ridges, pinball
-from fenchel.estimators.training_set import encode
-from fenchel.kernels import Gaussian, as_operator_kernel
+from fenchel.kernels import Gaussian
 from fenchel.metrics import coverage
-from fenchel.representations import Euclidean
+from fenchel.model.training_set import TrainingSet
+from fenchel.model.vectors import Vectors
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 UNITS = st.floats(-3, 3).map(lambda power: 10**power)
@@ -121,8 +121,8 @@ class TestPilot:
     def test_left_out_predictions_are_those_of_the_other_samples(self, weights):
         rng = np.random.default_rng(0)
         X, Y = rng.standard_normal((12, 2)), rng.standard_normal((12, 3))
-        setup = QuantileFunctionRegressor()._settings()
-        training_set = encode(X, Y, as_operator_kernel(Gaussian(0.5)), Euclidean(), setup, weights)
+        task, owner = Vectors(Gaussian(0.5)), OperatorKernelRegressor()
+        training_set = TrainingSet.learn(task, task.sample(owner, X, Y, weights), owner._spec())
         fit = _Ridges(training_set.ridge).fit(Y)
         counts = np.ones(12) if weights is None else weights
         K = np.exp(-0.5 * np.sum((X[:, None] - X) ** 2, axis=2))

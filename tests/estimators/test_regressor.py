@@ -510,12 +510,12 @@ def test_html_repr(sample):
 
 
 def test_prediction_in_blocks(sample, monkeypatch):
-    from fenchel.estimators import fitted_dual
+    from fenchel.model import expansion
 
     X, Y = sample
     model = OperatorKernelRegressor(loss="huber").fit(X, Y)
     whole = model.predict(X)
-    monkeypatch.setattr(fitted_dual, "_BLOCK_BYTES", 8 * 40 * 7)  # seven rows at a time
+    monkeypatch.setattr(expansion, "_BLOCK_BYTES", 8 * 40 * 7)  # seven rows at a time
     np.testing.assert_allclose(model.predict(X), whole, rtol=1e-12)
 
 

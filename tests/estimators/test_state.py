@@ -31,10 +31,6 @@ MODELS = {
         fenchel.LearnedMetricRegressor(fenchel.OperatorKernelRegressorCV(**FAST), max_rounds=1, cv=2),
         lambda X: X[:, :2] ** 2,
     ),
-    "LearnedOutputRegressor": (
-        fenchel.LearnedOutputRegressor(fenchel.OperatorKernelRegressorCV(**FAST), [0.2], cv=2),
-        lambda X: X[:, :2] ** 2,
-    ),
     "LossTrickPredictor": (fenchel.LossTrickPredictor(), lambda X: X[:, 0]),
     "OperatorKernelRegressor": (fenchel.OperatorKernelRegressor(loss="huber"), lambda X: X[:, :2] ** 2),
     "OperatorKernelRegressorCV": (fenchel.OperatorKernelRegressorCV(**FAST), lambda X: X[:, :2] ** 2),

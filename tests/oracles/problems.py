@@ -8,6 +8,7 @@ from fenchel.kernels import Aligned, Blocks, Gaussian, Laplacian, Linear, Separa
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
 from tests.matrices import full_matrix
+from tests.parts import space, space
 
 FAMILIES = ("separable", "sum", "aligned", "blocks")
 COUNT = 10
@@ -24,7 +25,7 @@ class Case:
 
     def build(self, family, k, loss):
         """Return the dual problem and the full Gram matrix without weights."""
-        targets = self.representation.targets_
+        targets = self.representation.targets
         bound = kernel(family, k, *targets.shape).bind(self.X, self.representation)
         problem = DualProblem.build(bound.gram(self.X), targets, loss, self.lam, self.weights)
         return problem, full_matrix(bound.gram(self.X), targets.shape[1])
@@ -66,14 +67,14 @@ def case(k):
     elif k == 2:  # K of rank 3
         X = X[rng.integers(0, 3, n)]
     elif k == 5:  # K_Y of rank 2
-        return Case(X, GramFactor().fit(Y @ Y.T), lam)
+        return Case(X, space(GramFactor(), Y @ Y.T), lam)
     elif k == 6:
         weights = rng.uniform(0.2, 3, n)
     elif k == 8:  # outliers
         Y[:2] *= 30
     elif k == 9:  # an output of norm zero, and one twice
         Y[0], Y[1] = 0, Y[2]
-    return Case(X, Euclidean().fit(Y, weights), lam, weights)
+    return Case(X, space(Euclidean(), Y, weights), lam, weights)
 
 
 def kernel(family, k, n, p):

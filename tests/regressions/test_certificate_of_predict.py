@@ -129,12 +129,12 @@ def test_predictions_of_a_converged_ball_are_inside(rng, dtype, lam, size):
 
 
 def test_duals_that_are_not_numbers_are_no_start(rng, monkeypatch):
-    from fenchel.estimators import fitted_dual
+    from fenchel.model import fit
 
     X, Y = (rng.standard_normal((30, d)).astype(np.float32) for d in (3, 2))
     starts = []
-    usable = fitted_dual._usable_start
-    monkeypatch.setattr(fitted_dual, "_usable_start", lambda duals, like: starts.append(usable(duals * np.nan, like)))
+    usable = fit._usable_start
+    monkeypatch.setattr(fit, "_usable_start", lambda duals, like: starts.append(usable(duals * np.nan, like)))
     model = OperatorKernelRegressor(loss=Huber(0.3), lam=1e-8).fit(X, Y)
     assert starts == [None]
     assert model.duality_gap_ <= TOL

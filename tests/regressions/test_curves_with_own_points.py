@@ -5,7 +5,7 @@ import pytest
 
 from fenchel import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.datasets import Curves
-from fenchel.estimators.curve_gaps import completed_targets
+from fenchel.model.curve_gaps import completed_targets
 from fenchel.kernels import IntegralOperator, Laplacian
 from fenchel.representations import Spline
 

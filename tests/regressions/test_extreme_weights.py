@@ -12,7 +12,6 @@ from fenchel import (
     FunctionalRegressor,
     FunctionalRegressorCV,
     LearnedMetricRegressor,
-    LearnedOutputRegressor,
     LossTrickPredictor,
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
@@ -47,7 +46,6 @@ ESTIMATORS = {
     "quantile search": lambda: QuantileFunctionRegressorCV(KERNEL, lams=[1e-2, 1e-1], cv=2),
     "costs": lambda: CostSensitiveClassifier(KERNEL, lam=1e-2),
     "metric": lambda: LearnedMetricRegressor(OperatorKernelRegressorCV(losses=["square"], cv=2), max_rounds=1),
-    "output": lambda: LearnedOutputRegressor(OperatorKernelRegressor(KERNEL, lam=1e-2)),
     "band": lambda: ConformalRegressor(OperatorKernelRegressor(KERNEL, lam=1e-2), random_state=0),
     "band of folds": lambda: ConformalRegressor(
         OperatorKernelRegressor(KERNEL, lam=1e-2), method="cv+", random_state=0

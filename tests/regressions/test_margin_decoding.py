@@ -41,7 +41,7 @@ def test_scores_are_the_products_of_the_loss(classes, rng, output_kernel, center
     fitted = model(output_kernel=output_kernel, center=center).fit(X, Y)
     candidates = rng.standard_normal((7, 3))
     centred = fitted.embed(X) - fitted.representation_.mean_
-    products = centred @ fitted.representation_.encode(Y).T
+    products = centred @ fitted.representation_.encode(Y).rows.T
     assert_allclose(fitted.decision_scores(X, Y), -products, rtol=0, atol=1e-9 * np.abs(products).max())
     scores = fitted.decision_scores(X, candidates)
     each = fitted.decision_scores(X, [candidates] * len(X))

@@ -8,6 +8,7 @@ from fenchel.kernels import Gaussian, Separable
 from fenchel.losses import EpsilonRidge
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean
+from tests.parts import space
 from fenchel.solvers import PGD, Status
 
 EPS = np.finfo(np.float64).eps
@@ -27,7 +28,7 @@ def test_soft_threshold_is_scaled_by_the_step():
     K = np.exp(-0.5 * np.sum((X[:, None] - X[None]) ** 2, axis=2))
     H = K / (lam * n)
 
-    bound = Euclidean().fit(Y)
+    bound = space(Euclidean(), Y)
     problem = DualProblem.build(Separable(Gaussian(0.5)).bind(X, bound).gram(X), Y, EpsilonRidge(epsilon), lam)
 
     # one step of the solver, twice: the prox of g (|.|^2 / 2 + epsilon |.|) is BST(., g epsilon) / (1 + g)
