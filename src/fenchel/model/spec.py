@@ -42,7 +42,7 @@ class Spec:
     tol: float
     approximation: Approximation | None = None
     certificate: str = "approximate"  # with an approximation: of which kernel the gap is
-    adjustable: frozenset[str] = frozenset()  # parameters that a memory error may suggest changing
+    adjustable: tuple[str, ...] = ()  # parameters that a memory error may suggest changing
 
     @classmethod
     def of(cls, estimator: BaseEstimator, loss: Loss | str, argument: str = "loss", **changed: object) -> Self:
@@ -58,7 +58,7 @@ class Spec:
         approximation = given.get("approximation")
         if approximation is not None:
             approximation = part_of(approximation, approximation_room, "approximation", Approximation).validate()
-        adjustable = frozenset(own) & {"approximation", "solver"}
+        adjustable = tuple(name for name in ("approximation", "solver") if name in own)
         certificate = str(given["certificate"])
         return cls(name, checked, given["lam"], solver.validate(), given["tol"], approximation, certificate, adjustable)
 
@@ -68,7 +68,7 @@ class Spec:
 
     def for_search(self) -> Self:
         """Return the settings of a search, which factorises whatever the solver."""
-        return replace(self, adjustable=self.adjustable - {"solver"})
+        return replace(self, adjustable=tuple(name for name in self.adjustable if name != "solver"))
 
     def exactly(self) -> Self:
         """Return the settings without an approximation."""
