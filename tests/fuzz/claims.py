@@ -83,6 +83,7 @@ def claim(model, X, y, sample_weight):
     found.is_exact = getattr(model, "approximation", None) is None
     found = _cut(found, weights > 0)
     if str(getattr(X, "dtype", "")) == "float32" and _is_far_from_zero(X):
+        found.gram = found.gram if found.is_exact else None
         found.is_exact = False  # distances in float32 hold no digit of those in float64
     if name in ("FunctionalRegressor", "QuantileFunctionRegressor", "CostSensitiveClassifier"):
         found.rounding = _rounding(found, model)

@@ -97,7 +97,7 @@ def _fitted(case, caught):
     warned = any(issubclass(one.category, ConvergenceWarning) for one in caught)
     if not is_converged and not warned:
         return Verdict(DEFECT, f"gap {gap:.2e} above tol {tol:g} without a ConvergenceWarning")
-    if is_converged and warned and model is outer:  # others fit more than one model
+    if is_converged and warned and model is outer and not hasattr(model, "best_estimator_"):  # these fit many models
         return Verdict(DEFECT, f"gap {gap:.2e} within tol {tol:g} with a ConvergenceWarning")
     if data is None:
         return Verdict(CERTIFIED if is_converged else SAID_SO, model.status_)
@@ -187,7 +187,7 @@ def _gap_differs(model, found, loss, eps):
     quadratic = np.sum(s * np.sum(a * found.predictions, axis=1)) / total
     primal = np.sum(s * values) / total + quadratic / 2
     gap = np.sum(s * (values + conjugates - products)) / total
-    if getattr(model, "certificate_", "exact") != "approximate" and not found.is_exact:
+    if getattr(model, "approximation", None) is not None and model.certificate_ != "approximate":
         if not found.has_expansion:
             return ""
         exact, sizes = found.expansion()
