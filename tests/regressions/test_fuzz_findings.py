@@ -21,7 +21,7 @@ from fenchel import (
 )
 from fenchel.approximations import Nystrom, PSparsified
 from fenchel.datasets import as_curves
-from fenchel.estimators.curve_center import CurveCenter
+from fenchel.model.curve_center import CurveCenter
 from fenchel.estimators.quantile_pilot import Scores
 from fenchel.estimators.search import SearchResult
 from fenchel.kernel_search import best_lam
