@@ -77,6 +77,7 @@ _FEATURE_SCORES = tuple(
 )
 _HELPERS = {
     "fenchel.conformal.samples.vectors",
+    "fenchel.operators.eigenbasis.KroneckerBasis",
     "fenchel.representations.kernel_outputs._Pivots",
     "fenchel.task_losses.base.TaskSpace",
 }

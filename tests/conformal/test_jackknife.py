@@ -96,6 +96,16 @@ def test_a_gram_matrix_is_enough():
     np.testing.assert_allclose(found.predict_interval(K).upper, points.predict_interval(X).upper, rtol=1e-8)
 
 
+def test_a_gram_matrix_with_samples_of_weight_zero():
+    X, y = sample("one output")
+    K, weights = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2)), (np.arange(N) != 3).astype(float)
+    gram = OperatorKernelRegressor("precomputed", lam=1e-2, tol=1e-9)
+    points = OperatorKernelRegressor(**PLAIN, tol=1e-9)
+    found = ConformalRegressor(gram, method="jackknife+").fit(K, y, sample_weight=weights)
+    wanted = ConformalRegressor(points, method="jackknife+").fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(found.predict_interval(K, 0.8).upper, wanted.predict_interval(X, 0.8).upper, rtol=1e-5)
+
+
 def test_what_a_search_chooses_is_kept(tmp_path):
     pytest.importorskip("skops")
     X, Y = sample("curves")

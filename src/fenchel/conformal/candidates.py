@@ -12,9 +12,9 @@ from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._component import all_or_nothing
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
-from fenchel.conformal.replicates import grouped, label_codes, split_whole
 from fenchel.conformal.samples import checked_length, columns_for, indexable, inputs_for, length, numbers, take
 from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
+from fenchel.resample.folds import grouped, label_codes, split_whole
 
 __all__ = ["ConformalPredictor", "PredictionSet"]
 

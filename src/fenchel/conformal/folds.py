@@ -1,23 +1,23 @@
 """Models fitted without some samples, and the resulting cross-conformal bands."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fenchel.conformal.calibration import Calibration, checked_part
 from fenchel.conformal.jackknife import has_closed_form, left_out_models
-from fenchel.conformal.replicates import grouped, rows_with
 from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, take
 from fenchel.conformal.widths import Widths
 from fenchel.exceptions import IncompatibleError
+from fenchel.resample.folds import grouped, whole_folds
 
 __all__: list[str] = []
 
@@ -78,12 +78,12 @@ class Trainer:
             inputs, outputs = inputs_for(model, self.X, train, train), take(self.y, train)
             with suppress(IncompatibleError):  # curves with gaps have no closed form
                 return left_out_models(model, inputs, outputs, only_closed=True).residuals
-        return replace(self, estimator=clone(best)).fit_folds(train, cv, random_state).residuals
+        return replace(self, estimator=clone(best)).fit_folds(train, self.folds(train, cv, random_state)).residuals
 
-    def fit_folds(self, train: np.ndarray, cv: Any, random_state: Any) -> FoldModels:
-        """Return the models of the folds of the training part."""
+    def fit_folds(self, train: np.ndarray, folds: Sequence[tuple[np.ndarray, np.ndarray]]) -> FoldModels:
+        """Return the models of the folds, which are places in the training part."""
         models, place, parts = [], np.zeros(len(train), dtype=int), []
-        for k, (inside, outside) in enumerate(self._folds(train, cv, random_state)):
+        for k, (inside, outside) in enumerate(folds):
             models.append(self.fit_on(train[inside]))
             inputs = inputs_for(models[-1], self.X, train[outside], train[inside])
             parts.append((outside, Residuals.of(models[-1], inputs, take(self.y, train[outside]))))
@@ -94,33 +94,29 @@ class Trainer:
             values[outside] = residuals.values
         return FoldModels(models, Residuals(values, first.grid, first.shape), place)
 
-    def _folds(self, train: np.ndarray, cv: Any, random_state: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield both parts of each fold, as places in the training part; replicates stay together."""
-        if self.replicates is None:
-            for inside, outside in _splitter(cv, len(train), random_state).split(train):
-                if max(np.max(inside, initial=0), np.max(outside, initial=0)) >= len(train):
-                    raise ValueError(
-                        f"The splits in cv must be of the {len(train)} training samples, and they have more. With "
-                        "method='split' some samples are set aside first: use a number or a splitter as cv."
-                    )
-                yield inside, outside
-            return
-        _, codes = np.unique(self.replicates[train], return_inverse=True)
+    def folds(self, train: np.ndarray, cv: Any, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return both parts of each fold, as places in the training part; replicates stay together."""
+        codes = None if self.replicates is None else self.replicates[train]
         if isinstance(cv, int | np.integer):
-            n_labels = int(codes.max()) + 1
-            for inside, outside in _splitter(cv, n_labels, random_state).split(np.arange(n_labels)):
-                yield rows_with(codes, inside), rows_with(codes, outside)
-            return
+            n = len(train if codes is None else np.unique(codes))
+            if n < 2:
+                raise ValueError(f"The widths need at least 2 training samples. Got {n}. Use modulation='constant'.")
+            return whole_folds(len(train), int(cv), codes, check_random_state(random_state).randint(2**31 - 1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of splitters that ignore groups, which may be suitable
             folds = list(check_cv(cv).split(train, groups=codes))
         for inside, outside in folds:
-            if np.isin(codes[inside], codes[outside]).any():
+            if max(np.max(inside, initial=0), np.max(outside, initial=0)) >= len(train):
+                raise ValueError(
+                    f"The splits in cv must be of the {len(train)} training samples, and they have more. With "
+                    "method='split' some samples are set aside first: use a number or a splitter as cv."
+                )
+            if codes is not None and np.isin(codes[inside], codes[outside]).any():
                 raise ValueError(
                     "The folds of cv separate samples with the same label of replicates. Use a number of folds, or a "
                     "splitter that takes groups, such as GroupKFold()."
                 )
-            yield inside, outside
+        return folds
 
 
 def cross_ends(
@@ -151,13 +147,3 @@ def cross_ends(
                 reached = (sign * centers + moves).reshape(len(scores), -1)
                 end[part] = sign * calibration.quantile(reached, weights, coverage, heaviest).reshape(len(part), -1)
     return ends
-
-
-def _splitter(cv: Any, n: int, random_state: Any) -> Any:
-    """Return shuffled folds for a number; a splitter or splits are used as given."""
-    if not isinstance(cv, int | np.integer):
-        return check_cv(cv)
-    if n < 2:
-        raise ValueError(f"The widths need at least 2 training samples. Got {n}. Use modulation='constant'.")
-    seed = check_random_state(random_state).randint(2**31 - 1)
-    return KFold(min(int(cv), n), shuffle=True, random_state=seed)

@@ -16,7 +16,6 @@ from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
 from fenchel.conformal.jackknife import left_out_models
-from fenchel.conformal.replicates import label_codes, split_whole
 from fenchel.conformal.samples import (
     Residuals,
     checked_length,
@@ -34,6 +33,7 @@ from fenchel.datasets.functional import as_curves, function_names, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.exceptions import DataWarning, ScaleWarning, warn_user
+from fenchel.resample.folds import label_codes, split_whole
 
 __all__ = ["ConformalRegressor"]
 
@@ -382,7 +382,7 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
                 raise ValueError("method='cv+' is for predictions, not for intervals. Use method='split'.")
             if get_tags(self.estimator_).input_tags.pairwise:
                 raise ValueError("method='cv+' needs inputs, not their Gram matrix. Use method='split'.")
-            models = trainer.fit_folds(np.arange(n), self.cv, self.random_state)
+            models = trainer.fit_folds(np.arange(n), trainer.folds(np.arange(n), self.cv, self.random_state))
         residuals = models.residuals
         widths, ratios = constant(residuals), np.ones((1, 1))
         if self._needs_widths:

@@ -13,11 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from fenchel.conformal.replicates import grouped
 from fenchel.conformal.samples import Residuals, at_points, columns_for, inputs_for, largest, length, numbers, vectors
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Standardized
+from fenchel.resample.folds import grouped
 
 __all__: list[str] = []
 

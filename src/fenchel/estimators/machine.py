@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, Outputs
 from fenchel.approximations import Approximation
-from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.datasets.functional import brings_points
+from fenchel.estimators.named_parts import NamedPartsMixin
 from fenchel.kernels import OperatorKernel, is_pairwise
 from fenchel.losses import Loss
 from fenchel.model.codec import Task
@@ -134,7 +134,7 @@ class KernelMachine(DualEstimator, ABC):
 
 
 def training_set_of(machine: KernelMachine, X: Outputs, y: Outputs, sample_weight: Array | None = None) -> TrainingSet:
-    """Return data as a fitted machine sees them: checked as in ``fit``, in its coordinates, with its resolved kernel."""
+    """Return data as a fitted machine sees them: checked as in ``fit``, in its coordinates, with its kernel."""
     check_is_fitted(machine)
     grid = machine.model_.codec.grid
     task = machine._task(**({} if grid is None or brings_points(y) else {"grid": grid}))

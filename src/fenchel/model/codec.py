@@ -19,7 +19,9 @@ __all__ = ["Codec", "Expansion", "Reading", "Task"]
 class Expansion(Protocol):
     """The interface of a kernel expansion, or of several at once."""
 
-    kernel: Any  # bound to the sample and its coordinates
+    @property
+    def kernel(self) -> Any:
+        """The kernel, bound to the sample and its coordinates."""
 
     def coordinates(self, X: Array) -> Array:
         """Return the values at checked inputs, in coordinates (m, p)."""

@@ -4,17 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import KFold
 
 from fenchel._array import as_like, host
 from fenchel._sparse import as_rows, is_sparse
-from fenchel.conformal.replicates import grouped, rows_with
+from fenchel.conformal.folds import Trainer
 from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, on_one_grid, take
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor
 from fenchel.estimators.machine import training_set_of
 from fenchel.held_out import held_out
 from fenchel.losses import Square
+from fenchel.resample.folds import whole_folds
 
 __all__ = ["MOST_SAMPLES", "are_training_inputs", "held_out_residuals", "residuals_of"]
 
@@ -77,37 +76,16 @@ def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None, groups: np.nd
     is_ours = isinstance(machine, OperatorKernelRegressor | FunctionalRegressor)
     if is_ours and machine.approximation is None and length(X) <= MOST_SAMPLES:
         return _on_one_factorisation(machine, X, y, cv, groups)
-    return _refitted(machine, X, on_one_grid(y), _FOLDS if cv is None else cv, groups)
+    n, y = length(X), on_one_grid(y)
+    folds = whole_folds(n, _FOLDS if cv is None else cv, groups)
+    return Trainer(machine, X, y, replicates=groups).fit_folds(np.arange(n), folds).residuals
 
 
 def _on_one_factorisation(machine: Any, X: Any, y: Any, cv: int | None, groups: np.ndarray | None) -> Residuals:
     training_set, spec = training_set_of(machine, X, y), machine.model_.spec
     n = training_set.n_samples
-    folds = _folds(n, n if cv is None and isinstance(spec.loss, Square) else _FOLDS if cv is None else cv, groups)
+    count = n if cv is None and isinstance(spec.loss, Square) else _FOLDS if cv is None else cv
+    folds = [outside for _, outside in whole_folds(n, count, groups)]
     (found,) = held_out(training_set.problem(spec.loss, spec.lam), [spec.loss], [spec.lam], folds, spec.tol)
     targets = training_set.targets
     return Residuals.decoded(training_set, targets.unscaled(as_like(found.predictions, targets.rows)))
-
-
-def _refitted(model: Any, X: Any, y: Any, cv: int, groups: np.ndarray | None) -> Residuals:
-    n = length(y)
-    everyone, parts = np.arange(n), []
-    for fold in _folds(n, cv, groups):
-        rest = np.setdiff1d(everyone, fold)
-        fitted = clone(model).fit(inputs_for(model, X, rest, rest), take(y, rest), **grouped(model, groups, rest))
-        parts.append((fold, Residuals.of(fitted, inputs_for(model, X, fold, rest), take(y, fold))))
-    first = parts[0][1]
-    values = np.empty((n, first.values.shape[1]))
-    for fold, residuals in parts:
-        values[fold] = residuals.values
-    return Residuals(values, first.grid, first.shape)
-
-
-def _folds(n: int, cv: int, groups: np.ndarray | None) -> list[np.ndarray]:
-    """Return the test parts of so many folds of whole groups; without groups each sample is one."""
-    labels = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
-    n_labels = int(labels.max()) + 1
-    if cv >= n_labels:
-        return [rows_with(labels, np.array([k])) for k in range(n_labels)]
-    splitter = KFold(cv, shuffle=True, random_state=0)
-    return [rows_with(labels, test) for _, test in splitter.split(np.zeros((n_labels, 1)))]

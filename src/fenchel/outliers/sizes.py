@@ -41,7 +41,7 @@ class Sizes:
             or len(residuals.values) > MOST_SAMPLES
         ):
             return None
-        X = machine.model_.inputs.read(machine, X)
+        X = _read(machine, X)
         gram = _gram(machine, X, X)
         if gram is None:
             return None
@@ -54,8 +54,13 @@ class Sizes:
 
     def at(self, X: Any) -> np.ndarray:
         """Return the expected sizes at new inputs."""
-        gram = _gram(self.machine, self.machine.model_.inputs.read(self.machine, X), self.X)
+        gram = _gram(self.machine, _read(self.machine, X), self.X)
         return _size(host(self.model.predict(gram)))
+
+
+def _read(machine: Any, X: Any) -> Any:
+    """Return checked inputs; a Gram matrix is that of all samples, of which a model may know a part."""
+    return X if machine.model_.inputs.is_pairwise else machine.model_.inputs.read(machine, X)
 
 
 def _gram(machine: Any, X: Any, Z: Any) -> np.ndarray | None:

@@ -1,9 +1,9 @@
-"""Splits that keep the replicates of a sample together."""
+"""Splits that keep the samples of a group together."""
 
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, train_test_split
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -25,6 +25,22 @@ def label_codes(labels: Any, n: int, name: str) -> np.ndarray | None:
     if len(codes) < 2:
         raise ValueError(f"{name} must have at least 2 different labels. All samples have the same one.")
     return np.array([codes[label] for label in values.tolist()])
+
+
+def whole_folds(
+    n: int, count: int, codes: np.ndarray | None = None, seed: int = 0
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return both parts of so many shuffled folds of whole groups; with as many folds as groups, each is one.
+
+    Without labels each sample is a group.
+    """
+    labels = np.arange(n) if codes is None else np.unique(codes, return_inverse=True)[1]
+    groups = np.arange(labels.max() + 1)
+    if count < len(groups):
+        splits = list(KFold(count, shuffle=True, random_state=seed).split(groups))
+    else:
+        splits = [(np.delete(groups, k), groups[k : k + 1]) for k in groups]
+    return [(rows_with(labels, inside), rows_with(labels, outside)) for inside, outside in splits]
 
 
 def split_whole(codes: np.ndarray, size: float, random_state: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,1 @@
+"""Samples drawn again: folds."""
