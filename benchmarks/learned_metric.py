@@ -100,7 +100,6 @@ OURS: dict[str, Rival] = {
     "default": default,
     "diagonal": learned("diagonal"),
     "full": learned("full"),
-    "operator": learned_operator,
 }
 RIVALS: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
     "forest": forest,

@@ -5,7 +5,7 @@ import json
 import pkgutil
 import platform
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
@@ -297,14 +297,21 @@ def _culprit(skops: ModuleType, model: BaseEstimator, known: frozenset[str]) -> 
         model.get_params(deep=True).items(),
         key=lambda item: (-item[0].count("__"), isinstance(item[1], list)),  # a step comes before the list of steps
     )
-    for values in (dict(parameters), vars(model)):
-        for name, value in values.items():
-            try:
-                is_fine = set(skops.get_untrusted_types(data=skops.dumps(value))) <= known
-            except Exception:  # whatever skops raises, this value is the one that it cannot save
-                is_fine = False
-            if not is_fine:
-                return name, value
+    return _first_unsaved(skops, dict(parameters), known) or _first_unsaved(skops, vars(model), known)
+
+
+def _first_unsaved(
+    skops: ModuleType, values: Mapping[str, object], known: frozenset[str]
+) -> tuple[str, object] | None:
+    """Return the name and value of the first value that cannot be saved; of a fitted value, that of its field."""
+    for name, value in values.items():
+        try:
+            is_fine = set(skops.get_untrusted_types(data=skops.dumps(value))) <= known
+        except Exception:  # whatever skops raises, this value is the one that it cannot save
+            is_fine = False
+        if not is_fine:
+            fields = vars(value) if is_dataclass(value) else {}
+            return _first_unsaved(skops, fields, known) or (name, value)
     return None
 
 

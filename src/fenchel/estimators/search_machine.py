@@ -46,6 +46,19 @@ class SearchMachine(KernelMachine):
         """Results of the kernel search, ``None`` for a given kernel."""
         return self.found_.trials
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the model, which is that of the best estimator: files hold it once."""
+        state: dict[str, Any] = super().__getstate__()
+        best = state.get("best_estimator_")
+        is_shared = best is not None and vars(best).get("model_") is state.get("model_")
+        return {name: value for name, value in state.items() if name != "model_"} if is_shared else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        best = state.get("best_estimator_")
+        if best is not None and "model_" not in state:
+            self.model_ = best.model_
+
     def _search_spec(self) -> Spec:
         """Return the settings of the fits of the search; losses and lam are those of its grid."""
         return Spec.of(self, "square").for_search()

@@ -91,7 +91,7 @@ class Sample:
         xp = namespace(rows)
         place = np.full(self.n_given, len(self.index))  # the last row is zero
         place[self.index] = np.arange(len(self.index))
-        return xp.take(xp.concat([rows, 0 * rows[:1, ...]]), as_index(place, rows), axis=0)
+        return xp.take(xp.concat([rows, xp.zeros_like(rows[:1, ...])]), as_index(place, rows), axis=0)
 
     def check_folds(self, tests: Iterable[np.ndarray]) -> None:
         """Raise if a fold holds all samples, or all of their weight but what a shared factorisation rounds away."""
