@@ -1,10 +1,11 @@
 """Problems derived from another: with samples held out, restricted to samples or values, or in rotated coordinates."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fenchel._array import Array, as_index, as_like, is_numpy, namespace
+from fenchel._array import Array, as_index, as_like, host, is_numpy, namespace
 from fenchel.losses.base import Loss, is_square, rows_of
 from fenchel.operators import Blocks, Dense, Rotation, entries, is_thin
 from fenchel.operators.coupled import DENSE_LIMIT
@@ -75,13 +76,16 @@ class Compact:
 
     def forward(self, rows: Array) -> Array:
         """Return rows in these coordinates."""
-        return rows[self.places]
+        xp, flat = namespace(rows), np.ravel_multi_index(self.places, self.shape)
+        return xp.reshape(xp.take(xp.reshape(rows, (-1,)), as_index(flat.ravel(), rows)), flat.shape)
 
     def back(self, rows: Array) -> Array:
         """Return rows in the original coordinates, zero where nothing was observed."""
-        original = np.zeros(self.shape, dtype=rows.dtype)
-        original[self.places] = rows
-        return original
+        xp, flat = namespace(rows), np.ravel_multi_index(self.places, self.shape).ravel()
+        source = np.full(math.prod(self.shape), len(flat))  # the last one is a zero
+        source[flat] = np.arange(len(flat))
+        padded = xp.concat([xp.reshape(rows, (-1,)), xp.zeros_like(xp.reshape(rows, (-1,))[:1])])
+        return xp.reshape(xp.take(padded, as_index(source, rows)), self.shape)
 
 
 def compact(problem: DualProblem) -> Compact | None:
@@ -93,15 +97,15 @@ def compact(problem: DualProblem) -> Compact | None:
     sample of its own, so that the problem has no gaps, and a closed form.
     """
     gram, targets = problem.gram, problem.targets
-    if not has_gaps(problem) or problem.loss.profile is None or not is_numpy(targets):
+    if not has_gaps(problem) or problem.loss.profile is None:
         return None
     if not gram.terms or is_thin(gram) or gram.why_not_factorize is not None:
         return None
-    is_there, (n, p) = problem.mask > 0, targets.shape  # type: ignore[operator]  # there is a mask
+    is_there, (n, p) = host(problem.mask) > 0, targets.shape
     if is_square(problem.loss) and np.sum(is_there) <= _MOST_VALUES:
         return _value_by_value(problem, is_there)
     q = int(np.max(np.sum(is_there, axis=1)))
-    if n * q > DENSE_LIMIT or n * q**2 > p * (n + p):
+    if not is_numpy(targets) or n * q > DENSE_LIMIT or n * q**2 > p * (n + p):
         return None
     columns = np.argsort(~is_there, axis=1, kind="stable")[:, :q]
     places = np.repeat(np.arange(n), q).reshape(n, q), columns
@@ -114,19 +118,20 @@ def compact(problem: DualProblem) -> Compact | None:
         mask=None if is_there.all() else is_there.astype(targets.dtype),
         point_scale=None,
     )
-    return Compact(inner, places, (n, p))
+    return Compact(inner, places, (int(n), int(p)))
 
 
 def _value_by_value(problem: DualProblem, is_there: np.ndarray) -> Compact:
     """Return the problem of the square loss in which each observed value is a sample."""
     rows, columns = np.nonzero(is_there)
-    places = rows[:, None], columns[:, None]
+    places, like, root = (rows[:, None], columns[:, None]), problem.targets, problem.root
+    small = Compact(problem, places, (int(like.shape[0]), int(like.shape[1])))
     inner = replace(
         problem,
-        gram=Dense(entries(problem.gram, rows, columns)),
-        targets=problem.targets[places],
-        root=None if problem.root is None else problem.root[rows],
+        gram=Dense(entries(problem.gram, as_index(rows, like), as_index(columns, like))),
+        targets=small.forward(like),
+        root=None if root is None else namespace(root).take(root, as_index(rows, root), axis=0),
         mask=None,
         point_scale=None,
     )
-    return Compact(inner, places, problem.targets.shape)
+    return replace(small, problem=inner)

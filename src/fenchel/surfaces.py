@@ -76,7 +76,12 @@ def solve_bound_grid(
 
 
 def _observed(
-    problem: DualProblem, small: Compact | None, losses: list[Loss], places: list[int], lams: Sequence[float], tol: float
+    problem: DualProblem,
+    small: Compact | None,
+    losses: list[Loss],
+    places: list[int],
+    lams: Sequence[float],
+    tol: float,
 ) -> Iterator[tuple[int, int, Solution]]:
     """Yield the solutions for some losses, from the problem of the observed values if there is one."""
     if small is None:
