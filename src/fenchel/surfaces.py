@@ -6,9 +6,9 @@ from typing import cast
 
 import numpy as np
 
-from fenchel.derived_problems import bound_loss, compact
-from fenchel.losses.base import Loss
-from fenchel.problem import DualProblem
+from fenchel.derived_problems import Compact, bound_loss, compact
+from fenchel.losses.base import Loss, is_square
+from fenchel.problem import DualProblem, has_gaps
 from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
 from fenchel.solvers.loop import certified
 from fenchel.solvers.splitting import Warm
@@ -37,12 +37,14 @@ def solve_bound_grid(
 ) -> Iterator[tuple[int, int, Solution]]:
     """Yield the same as ``solve_grid``, for losses that are already bound to the problem."""
     solver = Auto() if solver is None else solver
-    small = compact(problem.with_(loss=bound[0])) if solver.chooses and bound else None
-    if small is not None and all(loss.profile is not None for loss in bound):
-        for i, j, solution in solve_bound_grid(small.problem, bound, lams, tol, solver):
-            member = problem.with_(loss=bound[i], lam=float(lams[j]))
-            yield i, j, certified(solution, member, small.back(solution.duals), tol)
-        return
+    if solver.chooses and bound and has_gaps(problem) and all(loss.profile is not None for loss in bound):
+        squares = [i for i, loss in enumerate(bound) if is_square(loss)]
+        others = [i for i, loss in enumerate(bound) if not is_square(loss)]
+        parts = [(part, compact(problem.with_(loss=bound[part[0]]))) for part in (squares, others) if part]
+        if any(small is not None for _, small in parts):
+            for part, small in parts:
+                yield from _observed(problem, small, [bound[i] for i in part], part, lams, tol)
+            return
     order = descending(lams)
     splitting = DouglasRachford() if solver.chooses else solver
     is_shared = splitting.most_shared > 0 and splitting.why_not(problem) is None
@@ -71,6 +73,29 @@ def solve_bound_grid(
                 trail.add(member.lam, solution.state)
                 yield i, j, solution
     yield from _together(splitting, waiting, tol)
+
+
+def _observed(
+    problem: DualProblem,
+    small: Compact | None,
+    losses: list[Loss],
+    places: list[int],
+    lams: Sequence[float],
+    tol: float,
+) -> Iterator[tuple[int, int, Solution]]:
+    """Yield the solutions for some losses, from the problem of the observed values if there is one."""
+    if small is None:
+        found = solve_bound_grid(problem, losses, lams, tol, DouglasRachford())
+    elif is_square(small.problem.loss):  # a Cholesky factor for each of a few lam is faster than an eigenbasis
+        members = ((j, small.problem.with_(lam=float(lams[j]))) for j in descending(lams))
+        found = ((0, j, ClosedForm().solve(member, tol)) for j, member in members)
+    else:
+        found = solve_bound_grid(small.problem, losses, lams, tol)
+    for i, j, solution in found:
+        if small is not None:
+            member = problem.with_(loss=losses[i], lam=float(lams[j]))
+            solution = certified(solution, member, small.back(solution.duals), tol)
+        yield places[i], j, solution
 
 
 class Trail:

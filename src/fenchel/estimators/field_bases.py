@@ -24,15 +24,42 @@ class FieldBasis:
     center: Array | None  # (d,)
     functions: Array | None  # (d, k); None: the values themselves
 
+    unit: Array | None = None  # (d,), by which values are divided first
+
     def encode(self, rows: Array) -> Array:
         """Return the coordinates (n, k) of rows (n, d)."""
+        rows = in_units(rows, self.unit)
         rows = rows if self.center is None else rows - as_like(self.center, rows)
         return rows if self.functions is None else rows @ as_like(self.functions, rows)
 
     def decode(self, coordinates: Array) -> Array:
         """Return the rows that have these coordinates."""
         rows = coordinates if self.functions is None else coordinates @ as_like(self.functions, coordinates).T
-        return rows if self.center is None else rows + as_like(self.center, rows)
+        rows = rows if self.center is None else rows + as_like(self.center, rows)
+        return rows if self.unit is None else rows * as_like(self.unit, rows)
+
+
+def in_units(rows: Array, unit: Array | None) -> Array:
+    """Return rows divided by the units of their values."""
+    return rows if unit is None else rows / as_like(unit, rows)
+
+
+def channel_units(rows: Array, counts: Array, n_channels: int) -> Array | None:
+    """Return the unit of each value of rows (n, d), ``None`` for a single channel.
+
+    It is the standard deviation of the channel around the pointwise mean, 1 for a channel without any; NaN is ignored.
+    """
+    if n_channels == 1:
+        return None
+    given = host(rows)
+    weights, values = host(counts)[:, None] * ~np.isnan(given), np.nan_to_num(given.astype(np.float64))
+    totals = np.sum(weights, axis=0)
+    center = np.sum(weights * values, axis=0) / np.where(totals > 0, totals, 1.0)
+    squares = np.sum(weights * (values - center) ** 2, axis=0).reshape(-1, n_channels).sum(axis=0)
+    deviations = np.sqrt(squares / totals.reshape(-1, n_channels).sum(axis=0))
+    sizes = np.max(np.abs(values), axis=0).reshape(-1, n_channels).max(axis=0)
+    is_there = deviations > 64 * np.finfo(given.dtype).eps * sizes
+    return as_like(np.tile(np.where(is_there, deviations, 1.0), len(center) // n_channels), rows)
 
 
 def basis_of(rows: Array, counts: Array, shape: tuple[int, ...], kind: str, n_components: float | None) -> FieldBasis:

@@ -1,6 +1,7 @@
 """Regression between functions on grids of one or two dimensions."""
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fenchel._array import Array, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter, not_times, outputs_like, unmasked
 from fenchel._component import all_or_nothing
-from fenchel.estimators.field_bases import BASES, INTERPOLATIONS, FieldBasis, basis_of, completed, resampled
+from fenchel.estimators.field_bases import (
+    BASES,
+    INTERPOLATIONS,
+    FieldBasis,
+    basis_of,
+    channel_units,
+    completed,
+    in_units,
+    resampled,
+)
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
 from fenchel.exceptions import DataWarning, ScaleWarning, warn_user
 from fenchel.kernels import Matern
@@ -53,6 +63,9 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     interpolation : {"linear", "cubic", "fourier"} or None, default=None
         How functions are resampled: inputs to the grid of the training inputs, predictions to the requested ``shape``.
         ``"fourier"`` is for periodic functions. With ``None``, only the grids of the training functions are accepted.
+    scale : bool, default=True
+        Whether to divide each of several channels of inputs and outputs by its standard deviation around the pointwise
+        mean, so that their units do not matter; predictions are multiplied by it.
 
     Attributes
     ----------
@@ -92,6 +105,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         output_basis: str = "pca",
         output_components: float | None = None,
         interpolation: str | None = None,
+        scale: bool = True,
     ) -> None:
         self.estimator = estimator
         self.input_basis = input_basis
@@ -99,6 +113,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.output_basis = output_basis
         self.output_components = output_components
         self.interpolation = interpolation
+        self.scale = scale
 
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
@@ -123,11 +138,15 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Y = self._checked_outputs(y, X)
         self.input_shape_, self.output_shape_ = tuple(X.shape[1:]), tuple(Y.shape[1:])
         xp, counts = namespace(X), as_like(sample_counts(sample_weight, X), X)
-        rows, outputs = _rows(X), completed(_rows(Y), counts)
+        channels = [_grid(shape)[-1] if self.scale else 1 for shape in (self.input_shape_, self.output_shape_)]
+        units = [channel_units(_rows(part), counts, c) for part, c in zip((X, Y), channels, strict=True)]
+        rows, outputs = in_units(_rows(X), units[0]), completed(in_units(_rows(Y), units[1]), counts)
         shapes = _grid(self.input_shape_), _grid(self.output_shape_)
-        self._inputs: FieldBasis = basis_of(rows, counts, shapes[0], self.input_basis, self.input_components)
-        self._outputs: FieldBasis = basis_of(outputs, counts, shapes[1], self.output_basis, self.output_components)
-        encoded, targets = self._inputs.encode(rows), self._outputs.encode(outputs)
+        inputs = basis_of(rows, counts, shapes[0], self.input_basis, self.input_components)
+        basis = basis_of(outputs, counts, shapes[1], self.output_basis, self.output_components)
+        encoded, targets = inputs.encode(rows), basis.encode(outputs)
+        self._inputs: FieldBasis = replace(inputs, unit=units[0])
+        self._outputs: FieldBasis = replace(basis, unit=units[1])
         self._unit = float(xp.sqrt(counts @ xp.sum(encoded**2, axis=1) / xp.sum(counts))) or 1.0
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.estimator_ = _fitted(self.estimator, encoded / self._unit, targets, weights)
@@ -187,6 +206,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "input_components": _COMPONENTS,
             "output_components": _COMPONENTS,
             "interpolation": Options((*INTERPOLATIONS, None)),
+            "scale": Options((True, False)),
         }
         for name, limit in limits.items():
             check_parameter(type(self).__name__, name, getattr(self, name), limit)

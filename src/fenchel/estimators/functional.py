@@ -179,9 +179,10 @@ class FunctionalRegressor(CurveRegressor):
         Maximum number of iterations; ``None`` means the solver's default.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features, without forming an n × n matrix.
-    scale : bool or "robust", default=False
+    scale : bool, "robust" or "auto", default="auto"
         Whether to divide each channel of the outputs by its standard deviation over all points; predictions are
-        multiplied by it. ``"robust"`` uses a quantile of the absolute values instead.
+        multiplied by it. ``"robust"`` uses a quantile of the absolute values instead. ``"auto"`` divides if
+        ``channels`` couples the channels, unless a threshold of the loss is a number.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
 
@@ -239,7 +240,7 @@ class FunctionalRegressor(CurveRegressor):
         tol: float = 1e-6,
         max_iter: int | None = None,
         approximation: Approximation | None = None,
-        scale: bool | str = False,
+        scale: bool | str = "auto",
         certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
@@ -281,6 +282,9 @@ class FunctionalRegressor(CurveRegressor):
         return self._learned(X, y, sample_weight, grid=grid)
 
     def _task(self, grid: ArrayLike | None = None) -> Functions:
+        scale = self.scale
+        if isinstance(scale, str) and scale == "auto":  # channels in other units would swamp each other
+            scale = self.channels is not None and self._spec().loss.is_unit_free
         return Functions(
             self.kernel,
             self.output_kernel,
@@ -288,6 +292,6 @@ class FunctionalRegressor(CurveRegressor):
             self.representation,
             self.n_components,
             self.center,
-            self.scale,
+            scale,
             grid,
         )

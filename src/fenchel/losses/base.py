@@ -111,3 +111,9 @@ def row_saturation(loss: Loss, duals: Array) -> Array | None:
     """Return the ``saturation`` of whole rows, shape (n,): the maximum over their values."""
     ratios = loss.saturation(duals)
     return ratios if ratios is None or ratios.ndim == 1 else namespace(ratios).max(ratios, axis=1)
+
+
+def is_square(loss: Loss) -> bool:
+    """Whether a loss is half the squared norm."""
+    profile = loss.profile
+    return profile is not None and profile.curvature == 1 and profile.remainder().radius == 0

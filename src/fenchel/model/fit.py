@@ -160,6 +160,9 @@ def certified_fit(training_set: TrainingSet, problem: DualProblem, solution: Sol
         is_rounded = training_set.sample.rounding is not None or training_set.is_pairwise
         if is_rounded or not errors <= 0.1 * spec.tol * abs(solution.certificate.primal):
             solution, expansion = _recertified(training_set, problem, solution, expansion, spec.tol)
+        if solution.status is Status.STALLED and not solution.certificate.primal <= problem.value_at_zero:
+            solution = _zero(solution, problem)  # round-off made it worse than no model
+            expansion = _expansion(training_set, problem, solution)
     spec = replace(spec, loss=clone(problem.loss))
     return Fit(training_set, spec, problem, solution, _given_duals(training_set, problem, solution), expansion)
 
@@ -252,7 +255,12 @@ def _finite(solution: Solution, problem: DualProblem, largest: float | None) -> 
     most = _largest(predictions) if largest is None else largest
     if bool(xp.all(xp.isfinite(solution.duals)) & xp.all(xp.abs(predictions) <= most)):
         return solution
-    zero = xp.zeros_like(problem.targets)
+    return _zero(solution, problem)
+
+
+def _zero(solution: Solution, problem: DualProblem) -> Solution:
+    """Return the zero model in place of a solution that is no better."""
+    zero = namespace(solution.duals).zeros_like(problem.targets)
     certificate = problem.certificate(zero, zero)
     return replace(solution, duals=zero, predictions=zero, certificate=certificate, status=Status.STALLED)
 

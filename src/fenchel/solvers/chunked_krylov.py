@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import Array, eps
-from fenchel.losses.base import Loss
+from fenchel.losses.base import Loss, is_square
 from fenchel.operators.conjugate import STEPS
 from fenchel.operators.products import PointKernel, kernel_product, kernel_products
 from fenchel.problem import Certificate, DualProblem, certificate_of_sums, certificate_sums
@@ -24,7 +24,6 @@ from fenchel.solvers.base import Solution, watched
 from fenchel.solvers.checkpoint import StateFile
 from fenchel.solvers.chunk_tasks import Control, State, System
 from fenchel.solvers.chunked import Features, Future, Splitting, Workers, restored
-from fenchel.solvers.closed_form import is_square
 from fenchel.solvers.krylov import ALONE, IDLE, Krylov, progress, tightness
 from fenchel.solvers.linear import LOOSE, Conjugate, Mark
 from fenchel.solvers.loop import Point, comparable

@@ -4,18 +4,12 @@ import math
 from collections.abc import Callable
 
 from fenchel._array import Array
-from fenchel.losses.base import Loss
+from fenchel.losses.base import is_square
 from fenchel.problem import DualProblem
 from fenchel.solvers.base import Callback, Solution, Solver, Status
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known, Shares
 
 __all__ = ["ClosedForm"]
-
-
-def is_square(loss: Loss) -> bool:
-    """Whether a loss is half the squared norm."""
-    profile = loss.profile
-    return profile is not None and profile.curvature == 1 and profile.remainder().radius == 0
 
 
 class ClosedForm(Solver):

@@ -13,13 +13,12 @@ import numpy as np
 from fenchel._array import Array, as_like, host, is_single, namespace
 from fenchel._check import Interval, Options
 from fenchel.derived_problems import rotated
-from fenchel.losses.base import Loss, row_saturation
+from fenchel.losses.base import Loss, is_square, row_saturation
 from fenchel.operators import Streamed, is_thin, kronecker, streamed
 from fenchel.problem import DualProblem, Shared
 from fenchel.side_by_side import Batch
 from fenchel.solvers.base import Callback, Solution, watched
 from fenchel.solvers.checkpoint import StateFile, key_of
-from fenchel.solvers.closed_form import is_square
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
 from fenchel.solvers.linear import LOOSE, Conjugate, Mark
 from fenchel.solvers.loop import Point, ProblemwiseSolver, comparable
