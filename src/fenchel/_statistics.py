@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-__all__ = ["weight_unit", "weighted_median", "weighted_quantile"]
+__all__ = ["distinct_rows", "weight_unit", "weighted_median", "weighted_quantile"]
 
 
 def weight_unit(weights: np.ndarray) -> float:
@@ -14,6 +14,18 @@ def weight_unit(weights: np.ndarray) -> float:
     The square roots of the weights keep their digits as well.
     """
     return 2.0 ** (2 * ((math.frexp(float(np.max(weights, initial=0.0)))[1] - 1) // 2))
+
+
+def distinct_rows(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of distinct rows (n, d), and their total weights, without those of weight zero.
+
+    Where single samples are left out, a sample of weight 2 and one given twice are then the same.
+    """
+    kept = np.flatnonzero(weights)
+    first, inverse = np.unique(rows[kept], axis=0, return_index=True, return_inverse=True)[1:]
+    if len(first) == len(kept):
+        return kept, weights[kept]
+    return kept[first], np.bincount(inverse.ravel(), weights[kept])
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from fenchel import (
 )
 from fenchel.datasets import as_curves, make_functional
 from fenchel.estimators import functional_cv
-from fenchel.exceptions import IncompatibleError, SlowFitWarning
+from fenchel.exceptions import DataWarning, IncompatibleError, SlowFitWarning
 from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralLaplacian, Laplacian, Matrix, Part, Separable
 from fenchel.losses import EpsilonRidge, Huber
 from fenchel.representations import Eigen
@@ -360,7 +360,6 @@ class TestErrors:
             ),
             ({"center": None}, "'center' parameter"),
             ({"center": 1}, "'center' parameter"),
-            ({"n_components": 3}, "n_components has no meaning for Spline.*use representation='eigen' or 'fourier'"),
             ({"n_components": 99, "representation": "eigen"}, "n_components must be an int of at most 8"),
             ({"n_components": 0, "representation": "fourier"}, "'n_components' parameter of Fourier"),
             ({"n_components": 9, "representation": "fourier"}, "9 functions .* must be linearly independent"),
@@ -374,6 +373,14 @@ class TestErrors:
         X, Y = sample
         with pytest.raises(ValueError, match=message):
             FunctionalRegressor(**parameters).fit(X, Y)
+
+    def test_components_of_a_spline(self, sample):
+        """A number set on any estimator that has ``n_components`` stops no fit; it is said that nothing comes of it."""
+        X, Y = sample
+        plain = FunctionalRegressor().fit(X, Y)
+        with pytest.warns(DataWarning, match="n_components has no effect on Spline.*use representation='eigen'"):
+            numbered = FunctionalRegressor(n_components=3).fit(X, Y)
+        np.testing.assert_array_equal(numbered.predict(X), plain.predict(X))
 
     @pytest.mark.parametrize(
         ("parameters", "message"),

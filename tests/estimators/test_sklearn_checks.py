@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, for every loss, with no expected failure for vectors and two for curves."""
+"""scikit-learn's own checks, for every loss and representation, with no expected failure."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -20,14 +20,6 @@ CURVES = [
     FunctionalRegressorCV(cv=2, representation="eigen", tol=1e-10),
     FunctionalRegressorCV(None, cv=2, lams=[1e-2], losses=["square"], representation="eigen"),
 ]
-SETS_A_NUMBER = (
-    "check_dont_overwrite_parameters",
-    "check_methods_sample_order_invariance",
-    "check_methods_subset_invariance",
-    "check_fit2d_1sample",
-    "check_fit2d_1feature",
-    "check_fit2d_predict1d",
-)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -37,25 +29,11 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-def expected_failed_checks(estimator):
-    """Return the checks that do not apply to an estimator of curves, and why."""
-    failing: dict[str, str] = {}
-    if estimator.representation == "spline":
-        reason = "sets n_components, which has no meaning for the spline: its coordinates are the points of the grid"
-        failing |= dict.fromkeys(SETS_A_NUMBER, reason)
-    return failing
-
-
+@pytest.mark.filterwarnings("ignore::fenchel.exceptions.DataWarning")
 @pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(CURVES, expected_failed_checks=expected_failed_checks)
+@parametrize_with_checks(CURVES)
 def test_scikit_learn_on_curves(estimator, check):
     check(estimator)
-
-
-def test_every_check_runs_on_some_estimator_of_curves():
-    """What one of them leaves out, another has."""
-    left_out = set.intersection(*(set(expected_failed_checks(estimator)) for estimator in CURVES))
-    assert not left_out
 
 
 @pytest.mark.apart("estimator", "check")

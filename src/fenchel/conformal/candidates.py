@@ -13,6 +13,7 @@ from fenchel._check import Interval, Options, check_parameter
 from fenchel._component import all_or_nothing
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.conformal.samples import checked_length, columns_for, indexable, inputs_for, length, numbers, take
+from fenchel.estimators.structured import StructuredPredictor
 from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
 from fenchel.resample.folds import grouped, label_codes, split_whole
 
@@ -67,8 +68,9 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : StructuredPredictor, StructuredPredictorCV or classifier
-        A predictor with ``decision_scores``, or a classifier with ``predict_proba`` or ``decision_function``.
+    estimator : StructuredPredictor, StructuredPredictorCV, classifier or None, default=None
+        A predictor with ``decision_scores``, or a classifier with ``predict_proba`` or ``decision_function``. ``None``
+        means ``StructuredPredictor()``.
     coverage : float, default=0.9
         Probability that the set contains the output.
     measure : {"margin", "distance"}, default="margin"
@@ -110,7 +112,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Any = None,
         coverage: float = 0.9,
         measure: str = "margin",
         contamination: float = 0.0,
@@ -160,7 +162,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         codes = np.arange(n) if replicated is None else replicated
         size = calibration_number(int(codes.max()) + 1, self.calibration_size, self.coverage)
         train, rest = split_whole(codes, size, self.random_state)
-        model = clone(self.estimator)
+        model = clone(self._own_estimator)
         own = grouped(model, replicated, train)
         self.estimator_ = model.fit(inputs_for(model, X, train, train), take(y, train), **own)
         self._columns = train if get_tags(model).input_tags.pairwise else None
@@ -242,6 +244,10 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         outputs = [_chosen(candidate_set, place) for candidate_set, place in zip(sets, places, strict=True)]
         return PredictionSet(outputs, places, coverage)
 
+    @property
+    def _own_estimator(self) -> Any:
+        return StructuredPredictor() if self.estimator is None else self.estimator
+
     def _validate(self) -> None:
         for name, limit in self._limits.items():
             check_parameter("ConformalPredictor", name, getattr(self, name), limit)
@@ -259,7 +265,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def __sklearn_tags__(self) -> Tags:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags, inner = super().__sklearn_tags__(), get_tags(self._own_estimator)
         tags.input_tags, tags.target_tags, tags.estimator_type = inner.input_tags, inner.target_tags, None
         return tags
 

@@ -11,9 +11,10 @@ from sklearn.utils import Tags
 from sklearn.utils import check_array as check_host_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._array import Array, as_like, host, is_host, namespace
+from fenchel._array import Array, as_index, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter, not_times, outputs_like, unmasked
 from fenchel._component import all_or_nothing
+from fenchel._statistics import distinct_rows
 from fenchel.estimators.field_bases import (
     BASES,
     INTERPOLATIONS,
@@ -148,8 +149,14 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._inputs: FieldBasis = replace(inputs, unit=units[0])
         self._outputs: FieldBasis = replace(basis, unit=units[1])
         self._unit = float(xp.sqrt(counts @ xp.sum(encoded**2, axis=1) / xp.sum(counts))) or 1.0
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimator_ = _fitted(self.estimator, encoded / self._unit, targets, weights)
+        if self.estimator is None:
+            first, totals = distinct_rows(np.hstack([host(rows), host(_rows(Y))]), host(counts))
+            index = as_index(first, encoded)
+            encoded, targets = (xp.take(part, index, axis=0) for part in (encoded, targets))
+            self.estimator_ = _searched(encoded / self._unit, targets, None if np.all(totals == 1) else totals)
+        else:
+            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+            self.estimator_ = clone(self.estimator).fit(encoded / self._unit, targets, **weights)
         return self
 
     def predict(self, X: Array, shape: tuple[int, ...] | None = None) -> Array:
@@ -289,13 +296,11 @@ def _grid(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape if len(shape) == 3 else (*(shape or (1,)), 1)
 
 
-def _fitted(estimator: Any, X: Array, Y: Array, weights: dict[str, Array]) -> Any:
-    """Return the fitted regressor between coordinates; ``None`` searches for the width of a Matérn kernel."""
-    if estimator is not None:
-        return clone(estimator).fit(X, Y, **weights)
+def _searched(X: Array, Y: Array, counts: np.ndarray | None) -> OperatorKernelRegressorCV:
+    """Return the fitted regressor between coordinates whose Matérn kernel has the best width."""
     options: dict[str, Any] = {"lams": _LAMS, "losses": ["square"], "cv": "loo"}
     models = [OperatorKernelRegressorCV(Matern(width, nu=2.5), **options) for width in _WIDTHS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # without noise the smallest lam may be the best
-        fitted = [model.fit(X, Y, **weights) for model in models]
+        fitted = [model.fit(X, Y, counts) for model in models]
     return min(fitted, key=lambda model: float(np.min(model.cv_errors_)))

@@ -166,6 +166,7 @@ class FunctionalRegressor(CurveRegressor):
         How curves become coordinates. Only ``"spline"`` accepts curves with missing values.
     n_components : int, float or None, default=None
         Number of components (or explained fraction) of a representation given by name; ``None`` means its default.
+        ``"spline"`` keeps all points, and warns.
     center : bool or "median", default=True
         Whether to subtract the mean curve (or the pointwise median) from the outputs; it is added back to predictions.
         If values are missing, a smooth estimate from all curves is used.

@@ -14,6 +14,7 @@ from fenchel import task_losses as task_loss_room
 from fenchel._array import Array, Outputs, as_index, as_like, device, host, is_host, is_numpy, namespace
 from fenchel._check import check_memory
 from fenchel._component import from_name
+from fenchel._statistics import distinct_rows
 from fenchel.decoders import Decoder
 from fenchel.estimators.decoder_choice import DecoderChoice
 from fenchel.estimators.kernel_choice import KernelChoice, is_auto
@@ -384,12 +385,24 @@ def _kernel_choice(task: Weights, sample: Sample) -> KernelChoice:
 
     Costs are not centred, since the weights need not sum to one.
     """
+    sample = _distinct(sample)
     some = np.random.default_rng(0).permutation(len(sample.y))[:_PROFILE]
     costs = task.task_loss.resolve(sample.y).matrix(sample.y[some], sample.y).T
     sample = sample.double()
     search = search_kernel(sample.X, costs, sample.weights)
     training_set = TrainingSet.learn(replace(task, kernel=Constant()), sample, task.spec)
     return KernelChoice.of(training_set, [task.spec.loss], False, {False: search})
+
+
+def _distinct(sample: Sample) -> Sample:
+    """Return the sample with repeated pairs of numbers as one of their total weight."""
+    if sample.y.dtype.kind not in "biuf":
+        return sample
+    pairs = np.hstack([host(sample.X), sample.y.reshape(len(sample.y), -1)])
+    first, totals = distinct_rows(pairs, sample.counts)
+    if len(first) == len(pairs):
+        return sample
+    return replace(sample, X=sample.inputs_of(first), y=sample.y[first], weights=as_like(totals, sample.X))
 
 
 def as_task_loss(value: object) -> TaskLoss:

@@ -96,7 +96,8 @@ class DecodingPredictor(KernelMachine):
 
     def embed(self, X: Array) -> Array:
         """Return the predictions as coordinates in the output space, shape (m, p)."""
-        return self.model_.read(self._read(X))
+        X = self._read(X)  # raises before ``fit``
+        return self.model_.read(X)
 
     def score(self, X: Array, y: Outputs) -> float:
         """Return the negative mean squared distance between predictions and true outputs in the output space.

@@ -46,13 +46,13 @@ class InputForm:
     ) -> tuple[Array, Outputs, Self]:
         """Return checked training inputs, outputs, and the form; scikit-learn's attributes are set on the owner.
 
-        Outputs other than ``None`` are checked by scikit-learn together with the inputs, with its ``options``.
+        Outputs are checked by scikit-learn together with the inputs, with its ``options``, which require them.
         """
         X, grid = _function_values(plain(X, "X"), None, takes_channels)
         y = plain(y, "y")
         if is_host(X):
+            data = (X,) if y is None and not options else (X, y)
             options |= {"accept_sparse": "csr" if takes_sparse else False, "allow_nd": takes_channels}
-            data = (X,) if y is None else (X, y)
             X, *rest = _validated(owner, *data, **options)
             y = rest[0] if rest else None
         ndim = (2, 3) if takes_channels else (2,)

@@ -10,6 +10,7 @@ from fenchel import representations as representation_room
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_memory, check_parameter, outputs_like
 from fenchel.datasets.functional import Curves, as_curves, function_names
+from fenchel.exceptions import DataWarning, warn_user
 from fenchel.kernels import (
     FunctionalGaussian,
     IntegralOperator,
@@ -190,9 +191,11 @@ class Functions(Task):
         if self.n_components is not None and "n_components" in part.get_params():
             part.set_params(n_components=self.n_components)
         elif self.n_components is not None:
-            raise ValueError(
-                f"n_components has no meaning for {type(part).__name__}. Leave it at None, or use "
-                "representation='eigen' or 'fourier'."
+            warn_user(
+                f"n_components has no effect on {type(part).__name__}, which keeps all coordinates. Leave it at None, "
+                "or use representation='eigen' or 'fourier'.",
+                DataWarning,
+                "unused-components",
             )
         return part.validate()
 
