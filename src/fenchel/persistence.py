@@ -35,11 +35,13 @@ from fenchel import (
     kernels,
     losses,
     metrics,
-    model as model_room,
     outliers,
     representations,
     solvers,
     task_losses,
+)
+from fenchel import (
+    model as model_room,
 )
 from fenchel._check import Interval, check_parameter, require
 from fenchel._files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
