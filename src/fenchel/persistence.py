@@ -35,11 +35,13 @@ from fenchel import (
     kernels,
     losses,
     metrics,
-    model as model_room,
     outliers,
     representations,
     solvers,
     task_losses,
+)
+from fenchel import (
+    model as model_room,
 )
 from fenchel._check import Interval, check_parameter, require
 from fenchel._files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
@@ -300,9 +302,7 @@ def _culprit(skops: ModuleType, model: BaseEstimator, known: frozenset[str]) -> 
     return _first_unsaved(skops, dict(parameters), known) or _first_unsaved(skops, vars(model), known)
 
 
-def _first_unsaved(
-    skops: ModuleType, values: Mapping[str, object], known: frozenset[str]
-) -> tuple[str, object] | None:
+def _first_unsaved(skops: ModuleType, values: Mapping[str, object], known: frozenset[str]) -> tuple[str, object] | None:
     """Return the name and value of the first value that cannot be saved; of a fitted value, that of its field."""
     for name, value in values.items():
         try:

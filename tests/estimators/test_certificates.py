@@ -5,10 +5,10 @@ import pytest
 
 from fenchel import FunctionalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.approximations import Nystrom, RandomFeatures
-from fenchel.model.certificates import exact_certificate, sampled_certificate
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Laplacian, Separable
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+from fenchel.model.certificates import exact_certificate, sampled_certificate
 from fenchel.operators import Dense, Thin
 from fenchel.problem import DualProblem
 

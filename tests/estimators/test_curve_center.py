@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel import FunctionalRegressor
 from fenchel.datasets import Curves, as_curves
-from fenchel.model.curve_center import CurveCenter
 from fenchel.kernels import Gaussian
+from fenchel.model.curve_center import CurveCenter
 
 NAN = np.nan
 GRID = np.array([0.0, 0.5, 2.0])

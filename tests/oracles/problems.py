@@ -8,7 +8,7 @@ from fenchel.kernels import Aligned, Blocks, Gaussian, Laplacian, Linear, Separa
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean, GramFactor
 from tests.matrices import full_matrix
-from tests.parts import space, space
+from tests.parts import space
 
 FAMILIES = ("separable", "sum", "aligned", "blocks")
 COUNT = 10

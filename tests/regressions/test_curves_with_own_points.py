@@ -5,8 +5,8 @@ import pytest
 
 from fenchel import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.datasets import Curves
-from fenchel.model.curve_gaps import completed_targets
 from fenchel.kernels import IntegralOperator, Laplacian
+from fenchel.model.curve_gaps import completed_targets
 from fenchel.representations import Spline
 
 GRID = np.linspace(0, 1, 21)

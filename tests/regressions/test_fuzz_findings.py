@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from fenchel.estimators.curve_center import CurveCenter
 from numpy.testing import assert_array_equal
 
 from fenchel import (
@@ -21,7 +22,6 @@ from fenchel import (
 )
 from fenchel.approximations import Nystrom, PSparsified
 from fenchel.datasets import as_curves
-from fenchel.model.curve_center import CurveCenter
 from fenchel.estimators.quantile_pilot import Scores
 from fenchel.estimators.search import SearchResult
 from fenchel.kernel_search import best_lam

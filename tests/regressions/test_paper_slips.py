@@ -8,8 +8,8 @@ from fenchel.kernels import Gaussian, Separable
 from fenchel.losses import EpsilonRidge
 from fenchel.problem import DualProblem
 from fenchel.representations import Euclidean
-from tests.parts import space
 from fenchel.solvers import PGD, Status
+from tests.parts import space
 
 EPS = np.finfo(np.float64).eps
 
