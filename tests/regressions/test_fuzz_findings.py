@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from fenchel.estimators.curve_center import CurveCenter
 from numpy.testing import assert_array_equal
 
 from fenchel import (
@@ -28,6 +27,7 @@ from fenchel.kernel_search import best_lam
 from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Tanimoto
 from fenchel.losses import EpsilonRidge, Exponential, Huber, InfimalConvolution, Norm, NormLog, Power, Square
 from fenchel.losses.profile import _solve_increasing
+from fenchel.model.curve_center import CurveCenter
 from fenchel.operators import Dense
 from fenchel.operators.thin import orthogonal_features
 from fenchel.problem import Certificate, DualProblem
