@@ -302,9 +302,7 @@ def _culprit(skops: ModuleType, model: BaseEstimator, known: frozenset[str]) -> 
     return _first_unsaved(skops, dict(parameters), known) or _first_unsaved(skops, vars(model), known)
 
 
-def _first_unsaved(
-    skops: ModuleType, values: Mapping[str, object], known: frozenset[str]
-) -> tuple[str, object] | None:
+def _first_unsaved(skops: ModuleType, values: Mapping[str, object], known: frozenset[str]) -> tuple[str, object] | None:
     """Return the name and value of the first value that cannot be saved; of a fitted value, that of its field."""
     for name, value in values.items():
         try:

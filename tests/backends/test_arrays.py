@@ -155,7 +155,9 @@ class TestKernels:
         many = [Gaussian(gamma) for gamma in np.linspace(0.1, 1, N)]
         weights = np.linspace(0, 1, N)
         for kernel in (Aligned(many, weights), Aligned(Gaussian(0.5), weights, anchored=True)):
-            found = kernel.bind(native(xp, X), space(Euclidean(), native(xp, Y))).gram(native(xp, X)).matmul(native(xp, A))
+            found = (
+                kernel.bind(native(xp, X), space(Euclidean(), native(xp, Y))).gram(native(xp, X)).matmul(native(xp, A))
+            )
             check(xp, found, kernel.bind(X, space(Euclidean(), Y)).gram(X).matmul(A), dtype)
 
     def test_gram_factor(self, xp, dtype):

@@ -138,7 +138,12 @@ class TestContract:
         a = np.random.default_rng(3).standard_normal((1, bound.targets.shape[1]))
         f = bound.representation.decode(a)[0]
         wanted = [sum(weights[j] * np.exp(-8.0 * (t - s) ** 2) * f[j] for j, s in enumerate(GRID)) for t in points]
-        assert_allclose((a @ bound.representation.evaluation(operator, points))[0], wanted, rtol=0, atol=ROUNDING * np.max(np.abs(f)))
+        assert_allclose(
+            (a @ bound.representation.evaluation(operator, points))[0],
+            wanted,
+            rtol=0,
+            atol=ROUNDING * np.max(np.abs(f)),
+        )
 
     @every_representation
     def test_evaluation_on_the_training_grid_is_the_route_through_coordinates(self, representation):
@@ -233,7 +238,10 @@ class TestContract:
         pairs = [
             (one.targets @ one.targets.T, other.targets @ other.targets.T),
             (one.representation.decode(one.targets), other.representation.decode(other.targets)),
-            (one.targets @ one.representation.evaluation(operator, GRID), other.targets @ other.representation.evaluation(operator, GRID)),
+            (
+                one.targets @ one.representation.evaluation(operator, GRID),
+                other.targets @ other.representation.evaluation(operator, GRID),
+            ),
         ]
         for wanted, found in pairs:
             assert type(found) is kind
@@ -332,13 +340,20 @@ class TestEigen:
         bound = fitted(Eigen())
         W = np.sqrt(weights_of(Eigen()))
         wanted = np.linalg.eigvalsh(W[:, None] * gaussian(GRID, GRID) * W)[::-1]
-        assert_allclose(bound.representation.eigenvalues_, wanted[: bound.representation.n_components_], rtol=0, atol=64 * EPS)
+        assert_allclose(
+            bound.representation.eigenvalues_, wanted[: bound.representation.n_components_], rtol=0, atol=64 * EPS
+        )
         assert_array_equal(IntegralOperator(Gaussian(8.0)).matrix(bound), bound.representation.eigenvalues_)
 
     @pytest.mark.parametrize("n_components", [1, 4, 15, np.int64(2)])
     def test_number_of_components(self, n_components):
         bound = fitted(Eigen(n_components), operator=IntegralOperator(Laplacian(3.0)))
-        assert bound.representation.n_components_ == bound.targets.shape[1] == len(bound.representation.eigenvalues_) == n_components
+        assert (
+            bound.representation.n_components_
+            == bound.targets.shape[1]
+            == len(bound.representation.eigenvalues_)
+            == n_components
+        )
 
     @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
     def test_share_of_the_trace(self, share):
@@ -414,16 +429,22 @@ class TestFourier:
         functions = np.array(
             [[np.sqrt(0.5)] * 4, [1, 0, -1, 0], [0, 1, 0, 1], [1, -1, 1, -1], [0, 0, 0, 0]]
         )  # the last column is beyond the end: functions go on with their period
-        assert_allclose(bound.representation.evaluation(None, at), np.array(mu)[:, None] * functions, rtol=0, atol=1e-12)
+        assert_allclose(
+            bound.representation.evaluation(None, at), np.array(mu)[:, None] * functions, rtol=0, atol=1e-12
+        )
         slopes = np.pi * np.array([[0] * 4, [0, -1, 0, -1], [1, 0, -1, 0], [0, 0, 0, 0], [2, -2, 2, -2]])
-        assert_allclose(bound.representation.evaluation(None, at, True), np.array(mu)[:, None] * slopes, rtol=0, atol=1e-12)
+        assert_allclose(
+            bound.representation.evaluation(None, at, True), np.array(mu)[:, None] * slopes, rtol=0, atol=1e-12
+        )
 
     def test_derivative_of_its_own_operator(self):
         """On a grid where the functions are not orthonormal."""
         bound, step = fitted(Fourier(7), operator=IntegralOperator()), 1e-6
         at = np.array([0.1, 0.77, 1.3])
         found = bound.representation.evaluation(None, at, derivative=True)
-        wanted = (bound.representation.evaluation(None, at + step) - bound.representation.evaluation(None, at - step)) / (2 * step)
+        wanted = (
+            bound.representation.evaluation(None, at + step) - bound.representation.evaluation(None, at - step)
+        ) / (2 * step)
         assert_allclose(found, wanted, rtol=0, atol=1e-7)
 
     def test_error_by_hand(self):
@@ -486,7 +507,12 @@ class TestOwnOperator:
             atol=ROUNDING * np.max(np.abs(f)),
         )
         # on the grid: the route through coordinates
-        assert_allclose(a @ bound.representation.evaluation(operator, GRID), bound.representation.decode(a @ matrix), rtol=0, atol=1e-10)
+        assert_allclose(
+            a @ bound.representation.evaluation(operator, GRID),
+            bound.representation.decode(a @ matrix),
+            rtol=0,
+            atol=1e-10,
+        )
 
     @pytest.mark.parametrize(("representation", "mu"), CASES, ids=label)
     def test_a_fit_by_brute_force(self, representation, mu):
@@ -520,7 +546,9 @@ class TestBasis:
         plain, smooth = Basis(functions, [1.0, 2.0]), Basis(functions, [1.0, 2.0], derivatives=slopes)
         at, step = np.array([0.2, 1.0]), 1e-6
         bound = fitted(smooth, operator=IntegralOperator())
-        wanted = (bound.representation.evaluation(None, at + step) - bound.representation.evaluation(None, at - step)) / (2 * step)
+        wanted = (
+            bound.representation.evaluation(None, at + step) - bound.representation.evaluation(None, at - step)
+        ) / (2 * step)
         assert_allclose(bound.representation.evaluation(None, at, derivative=True), wanted, rtol=0, atol=1e-7)
         with pytest.raises(IncompatibleError, match=r"Basis has no derivatives\. Give them as Basis"):
             fitted(plain, operator=IntegralOperator()).representation.evaluation(None, at, derivative=True)
@@ -568,7 +596,9 @@ class TestChannels:
         eigen = fitted(Eigen(), Y, operator)
         spectrum = np.sort(np.outer(np.linalg.eigvalsh(roots[:, None] * gaussian(GRID, GRID) * roots),
                                     np.linalg.eigvalsh(COUPLING)).ravel())[::-1]  # fmt: skip
-        assert_allclose(eigen.representation.eigenvalues_, spectrum[: eigen.representation.n_components_], rtol=0, atol=1e-13)
+        assert_allclose(
+            eigen.representation.eigenvalues_, spectrum[: eigen.representation.n_components_], rtol=0, atol=1e-13
+        )
 
     def test_one_kernel_for_each(self):
         operator = IntegralOperator([Gaussian(8.0), Laplacian(3.0)])

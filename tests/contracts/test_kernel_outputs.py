@@ -73,7 +73,9 @@ class TestFactor:
         assert_allclose(given.targets_ @ given.targets_.T, K, rtol=0, atol=ROUNDING * K.max())
         new = values(points(4, seed=1), points())
         codes = given.encode(new).rows
-        assert_allclose(codes @ codes.T, direct.encode(points(4, seed=1)).rows @ direct.encode(points(4, seed=1)).rows.T, SOLVED)
+        assert_allclose(
+            codes @ codes.T, direct.encode(points(4, seed=1)).rows @ direct.encode(points(4, seed=1)).rows.T, SOLVED
+        )
 
     def test_linear_has_the_outputs_as_coordinates(self):
         bound = KernelOutputs().fit(points())
@@ -314,7 +316,10 @@ class TestTorch:
         found = there.paired_products(theirs, new, torch.tensor(owner)).numpy()
         assert_allclose(found, here.paired_products(mine, C, owner), rtol=0, atol=SOLVED)
         assert_allclose(
-            (there.encode(new).rows @ there.targets_.T).numpy(), here.encode(C).rows @ here.targets_.T, rtol=0, atol=SOLVED
+            (there.encode(new).rows @ there.targets_.T).numpy(),
+            here.encode(C).rows @ here.targets_.T,
+            rtol=0,
+            atol=SOLVED,
         )
 
     def test_not_positive(self):

@@ -330,7 +330,7 @@ class TestMemory:
         assert model.solver_info_["solver"] == "Krylov" and "not stored" in model.solver_info_["reason"]
         assert model.certificate_ == "exact" and model.duality_gap_ <= 1e-6
         assert model.primal_objective_ == pytest.approx(stored.primal_objective_, rel=3e-6)
-        assert len(list(model.model_.expansion._blocks(large[0]))) > 5
+        assert len(list(model.model_.expansion._blocks(large[0], None))) > 5
         assert_allclose(model.predict(large[0]), stored.predict(large[0]), rtol=0, atol=1e-2)
 
     def test_what_fits_nowhere_is_answered_with_what_would(self, large, monkeypatch):

@@ -237,7 +237,7 @@ class TestNewPoints:
     def test_codes_are_those_of_the_narrowest_layer(self, X):
         assert model((4, 2, 3), max_inner_iter=1).fit(X).transform(X).shape == (40, 2)
         equal = model((2, 3, 2), max_inner_iter=1).fit(X)
-        last = equal._network.layers.codes(equal.representation_.targets_)[-1]
+        last = equal.model_.network.layers.codes(equal.representation_.targets_)[-1]
         assert_allclose(equal.transform(X), last, atol=1e-8)
 
     @pytest.mark.parametrize("center", [False, True])

@@ -25,7 +25,7 @@ from fenchel import (
 from fenchel.estimators import layers
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
-from fenchel.model.sample import Sample
+from fenchel.model.training_set import TrainingSet
 from fenchel.operators import Dense
 from fenchel.problem import DualProblem
 from fenchel.solvers import APGD, BCD, PGD, BoxNewton, DouglasRachford, Krylov, RowNewton, Status, watched
@@ -118,11 +118,14 @@ def test_float32_that_is_interrupted_in_float64(sample, monkeypatch):
     """The result in float32 is kept where the refinement has not come to a point."""
     X, Y = (part.astype(np.float32) for part in sample)
     model = OperatorKernelRegressor(Gaussian(1.0), loss=Huber(0.05), lam=1e-4, tol=1e-9)
+    learn = TrainingSet.learn
 
-    def stop(self):
-        raise KeyboardInterrupt
+    def stop(task, sample, spec):
+        if sample.X.dtype == np.float64:
+            raise KeyboardInterrupt
+        return learn(task, sample, spec)
 
-    monkeypatch.setattr(Sample, "double", stop)
+    monkeypatch.setattr(TrainingSet, "learn", stop)
     with pytest.warns(ConvergenceWarning, match="best point that was certified"):
         model.fit(X, Y)
     assert model.duality_gap_ < 1e-3 and "interrupted" in model.status_

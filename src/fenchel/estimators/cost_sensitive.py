@@ -13,7 +13,7 @@ from fenchel._array import Array, Outputs, as_like, device, host, is_host, names
 from fenchel.approximations import Approximation
 from fenchel.estimators.machine import Fitted, KernelMachine
 from fenchel.kernels import Gaussian, KernelLike, is_pairwise
-from fenchel.losses import CostSensitiveHinge
+from fenchel.losses import CostSensitiveHinge, Loss
 from fenchel.model.forms import InputForm, OutputForm
 from fenchel.model.levels import LevelCodec, LevelTask, as_levels, level_quadrature
 from fenchel.model.sample import Sample
@@ -267,6 +267,9 @@ class CostSensitiveClassifier(ClassifierMixin, KernelMachine):
     def _spec(self) -> Spec:
         name = type(self).__name__
         return Spec.of(self, CostSensitiveHinge(level_quadrature(name, self.levels, self.quadrature)[0]))
+
+    def _pair(self, loss: Loss, lam: float) -> dict[str, Any]:
+        return {"lam": lam}  # there is one loss
 
     def _task(self, **form: Any) -> Signs:
         kernel = Gaussian(10.0) if self.level_kernel is None else self.level_kernel

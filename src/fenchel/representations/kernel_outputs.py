@@ -136,7 +136,7 @@ class KernelOutputs(Representation):
         features = self._feature_kernel.features(Y)
         self._factor: _Pivots | GramFactor | None = None
         if features is None:
-            n, advice = len(Y), "Use output_approximation=Nystrom(500), or fit on a part of the sample"
+            n, advice = int(Y.shape[0]), "Use output_approximation=Nystrom(500), or fit on a part of the sample"
             check_memory(16 * n**2, f"The Gram matrix of {n} outputs", advice)
             K = self.kernel_(Y)
             if K.shape[0] != K.shape[1]:
