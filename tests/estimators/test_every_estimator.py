@@ -102,7 +102,7 @@ def test_the_life_of_an_estimator(estimator):
     before = model.get_params(deep=False)
     assert {name: model.get_params()[name] for name in before}.keys() == before.keys()
     model.set_params(**before)
-    with pytest.raises(ValueError, match="inf|finite"):
+    with pytest.raises(ValueError, match=r"inf|finite"):
         model.fit(np.full_like(frame, np.inf), y)
     np.testing.assert_array_equal(output(model, X), wanted)
     assert "estimator" in model._repr_html_()
