@@ -17,7 +17,7 @@ from fenchel.losses.relative import FORMS, RelativeSize
 
 __all__ = ["EpsilonRidge", "EpsilonSVR", "Huber"]
 
-_ORDER = Interval(1, math.inf, "both")
+_ORDER = Interval(1, math.inf, "both")  # p of a norm: below 1 the loss is not convex
 
 
 class _PNormLoss(Loss, ABC):

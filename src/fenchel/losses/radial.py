@@ -12,7 +12,7 @@ from fenchel.losses.profile import Step
 
 __all__ = ["Ball", "Exponential", "InfimalConvolution", "Norm", "NormLog", "Power", "Square"]
 
-_POSITIVE = Interval(0, math.inf)
+_POSITIVE = Interval(0, math.inf)  # a factor of the loss, which 0 would remove, or a radius in units of the residuals
 
 
 class RadialLoss(Loss, ABC):
