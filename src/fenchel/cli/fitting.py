@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import LeaveOneGroupOut
 
@@ -37,6 +38,7 @@ __all__ = ["run"]
 
 _POOR = 0.1  # R² below which a loss that clips most rows is taken for one in the wrong units
 _JACKKNIFE = 2000  # most rows for which intervals leave out one row at a time: the model holds a square of them
+_SEARCHES = (OperatorKernelRegressorCV, FunctionalRegressorCV)
 _NOT_CONVERGED = 3  # exit status of a fit that was kept, but is not within tol
 
 
@@ -104,7 +106,7 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
         settings["center"] = False  # TableRegressor centres the targets
     if is_one_fit:
         settings.update(loss=losses[0] if losses else "square", lam=1e-3 if lam is None else lam, max_iter=max_iter)
-        estimator: Any = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
+        estimator: BaseEstimator = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
     else:
         settings.update(
             losses=losses or "auto",
@@ -125,13 +127,13 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
     )
 
 
-def _conformal(estimator: Any, options: dict[str, Any], n_rows: int) -> ConformalRegressor:
+def _conformal(estimator: BaseEstimator, options: dict[str, Any], n_rows: int) -> ConformalRegressor:
     """Return a model with intervals: one for each target, or one band for all points of a curve."""
     method = "jackknife+" if n_rows <= _JACKKNIFE else "cv+"
     return ConformalRegressor(estimator, options["coverage"], method=method, joint=options["curves"])
 
 
-def _folds(text: str, groups: str | None) -> Any:
+def _folds(text: str, groups: str | None) -> str | int | LeaveOneGroupOut:
     """Return the folds of the search: a number, or leave one row or one group out."""
     if text == "loo":
         return text if groups is None else LeaveOneGroupOut()
@@ -158,7 +160,7 @@ def _split(table: Table, share: float, seed: int, groups: str | None) -> tuple[T
 
 
 @contextmanager
-def _progress(estimator: Any) -> Iterator[None]:
+def _progress(estimator: BaseEstimator) -> Iterator[None]:
     """Show a progress bar with the finished pairs of a cross-validation, and the current gap of the solver."""
     columns = (
         rich_progress.SpinnerColumn(),
@@ -169,7 +171,7 @@ def _progress(estimator: Any) -> Iterator[None]:
     )
     console = rich_console.Console(stderr=True)
     with rich_progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        is_chosen = hasattr(estimator, "lams")
+        is_chosen = isinstance(estimator, _SEARCHES)
         task = bar.add_task("choosing kernel, loss and lam" if is_chosen else "fitting", total=None, gap="")
         if is_chosen:
             estimator.set_params(progress=lambda done, total: bar.update(task, completed=done, total=total))
@@ -180,7 +182,7 @@ def _progress(estimator: Any) -> Iterator[None]:
 def _result(model: TableRegressor, train: Table, test: Table | None, seconds: float) -> dict[str, Any]:
     """Return what is printed, as plain numbers and text."""
     fitted = model.estimator_
-    is_chosen = hasattr(fitted, "cv_errors_")
+    is_chosen = isinstance(fitted, _SEARCHES)
     found: dict[str, Any] = {
         "estimator": type(fitted).__name__,
         "rows": len(model.rows_),
@@ -226,7 +228,8 @@ def _result(model: TableRegressor, train: Table, test: Table | None, seconds: fl
 
 def _intervals(model: TableRegressor, train: Table, test: Table | None) -> dict[str, float | None]:
     """Return the requested coverage, and the share of the test targets, or curves, that lie inside."""
-    found: dict[str, float | None] = {"coverage": getattr(model.conformal_, "coverage", None), "test_coverage": None}
+    coverage = None if model.conformal_ is None else model.conformal_.coverage
+    found: dict[str, float | None] = {"coverage": coverage, "test_coverage": None}
     if model.conformal_ is not None and test is None:
         model.predict_interval(train.take(np.arange(1)))  # warns if there are too few rows for the coverage
     if model.conformal_ is not None and test is not None:

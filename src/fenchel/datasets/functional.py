@@ -94,7 +94,7 @@ def brings_points(Y: Outputs) -> bool:
     return isinstance(Y, Curves | list | tuple) or is_fdata(Y)
 
 
-def to_fdata(curves: Outputs, **names: Any) -> Any:
+def to_fdata(curves: Outputs, **names: object) -> Any:
     """Return the curves as a scikit-fda object.
 
     Parameters
