@@ -75,16 +75,25 @@ def run(
                 one.set_params(progress=None)  # the progress bar is not part of the model
         found = _result(regressor, train, test, seconds)
     found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
-    if model_file is not None:
-        save(regressor, model_file)
-        found["model"] = str(model_file)
-    if report_file is not None:
-        page = model_page(regressor, data=train if test is None else test, source=data.name, versions=versions())
-        write_whole(report_file, page.encode())
-        found["report"] = str(report_file)
+    found |= _written(regressor, model_file, report_file, train if test is None else test, data.name)
     echo(json.dumps(found, indent=1)) if as_json else _show(found)
     not_converged = any(issubclass(one.category, ConvergenceWarning) for one in caught)
     raise SystemExit(_NOT_CONVERGED if not_converged else 0)
+
+
+def _written(
+    regressor: TableRegressor, model_file: Path | None, report_file: Path | None, table: Table, source: str
+) -> dict[str, str]:
+    """Write the files that are asked for, and return their names."""
+    names: dict[str, str] = {}
+    if model_file is not None:
+        save(regressor, model_file)
+        names["model"] = str(model_file)
+    if report_file is not None:
+        page = model_page(regressor, data=table, source=source, versions=versions())
+        write_whole(report_file, page.encode())
+        names["report"] = str(report_file)
+    return names
 
 
 def _regressor(options: dict[str, Any]) -> TableRegressor:
@@ -210,20 +219,25 @@ def _result(model: TableRegressor, train: Table, test: Table | None, seconds: fl
         "notes": [*model.notes_, *([] if test is None else _test_notes(model, test))],
     }
     if hasattr(fitted, "outlier_score_"):
-        found["clipped"] = int(np.sum(fitted.outlier_score_ >= CLIPPED))
-        if found["clipped"]:
-            found["notes"].append(
-                f"r2 and rmse include the rows that the loss clips as outliers (clipped: {found['clipped']} of "
-                f"{len(model.rows_)}); the median error is less affected"
-            )
-        if found["clipped"] > len(model.rows_) / 2 and found["train_r2"] < _POOR:
-            found["notes"].append(
-                f"{found['clipped']} of {len(model.rows_)} rows are clipped like outliers and the fit explains little: "
-                "the parameter of the loss is in units of the targets, whose deviation from the mean is "
-                f"{found['train_rmse_of_mean']:.4g}"
-            )
+        _note_clipped(found, int(np.sum(fitted.outlier_score_ >= CLIPPED)), len(model.rows_))
     numbers = [name for name, value in found.items() if isinstance(value, float)]
     return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
+
+
+def _note_clipped(found: dict[str, Any], clipped: int, n_rows: int) -> None:
+    """Add the number of rows that the loss clips as outliers, and what it means for the scores."""
+    found["clipped"] = clipped
+    if clipped:
+        found["notes"].append(
+            f"r2 and rmse include the rows that the loss clips as outliers (clipped: {clipped} of {n_rows}); the "
+            "median error is less affected"
+        )
+    if clipped > n_rows / 2 and found["train_r2"] < _POOR:
+        found["notes"].append(
+            f"{clipped} of {n_rows} rows are clipped like outliers and the fit explains little: the parameter of the "
+            "loss is in units of the targets, whose deviation from the mean is "
+            f"{found['train_rmse_of_mean']:.4g}"
+        )
 
 
 def _intervals(model: TableRegressor, train: Table, test: Table | None) -> dict[str, float | None]:
