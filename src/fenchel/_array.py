@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = [
     "eps",
     "few_threads",
     "free_device_memory",
+    "has_shape",
     "host",
     "in_threads",
     "indicator",
@@ -63,7 +64,7 @@ def namespace(*arrays: Array) -> Namespace:
     return array_namespace(*[a for a in arrays if a is not None])
 
 
-def device(array: Array) -> Any:
+def device(array: Array) -> object:
     """Return the device of the array."""
     return "cpu" if is_sparse(array) else array_device(array)
 
@@ -76,6 +77,11 @@ def is_numpy(array: Array) -> bool:
 def is_torch(array: Array) -> bool:
     """Whether the array is a torch tensor."""
     return bool(is_torch_namespace(namespace(array)))
+
+
+def has_shape(value: object) -> TypeGuard[Array]:
+    """Whether a value is an array of any library, not a list of objects, a state or ``None``."""
+    return hasattr(value, "shape")
 
 
 def is_host(X: object) -> bool:
@@ -143,9 +149,9 @@ def free_device_memory(array: Array) -> int | None:
     return None
 
 
-def joined(parts: Sequence[Any]) -> Any:
+def joined(parts: Sequence[Outputs]) -> Outputs:
     """Concatenate arrays, or lists."""
-    if not hasattr(parts[0], "shape"):
+    if not has_shape(parts[0]):
         return [one for part in parts for one in part]
     return namespace(parts[0]).concat(parts)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, as_like, free_device_memory, host, namespace
+from fenchel._array import Array, Outputs, as_like, free_device_memory, host, namespace
 from fenchel._optional import require
 from fenchel._sparse import is_sparse
 from fenchel.exceptions import IndefiniteError, NotFeasibleError
@@ -104,7 +104,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({type(value).__name__})"
 
 
-def unmasked(values: Any, name: str) -> Any:
+def unmasked(values: Outputs, name: str) -> Outputs:
     """Return a masked array of numbers as floats with NaN where it is masked, and anything else as it is."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
@@ -118,7 +118,7 @@ def unmasked(values: Any, name: str) -> Any:
     return np.ma.filled(values.astype(np.result_type(values.dtype, np.float32)), np.nan)
 
 
-def not_times(values: Any, name: str) -> Any:
+def not_times(values: Outputs, name: str) -> Outputs:
     """Return the values; raise if they are dates, times or durations."""
     frame: Any = getattr(values, "dtypes", None)
     dtypes = list(frame) if hasattr(frame, "__iter__") else [getattr(values, "dtype", None)]

@@ -203,6 +203,19 @@ def learn_kernel_weights(
     targets = Y[:, None] if Y.ndim == 1 else Y
     targets = targets - namespace(Y).mean(targets, axis=0, keepdims=True) if center else targets
     whole = groups.error(index, targets)
+    return _learned(groups, whole, index, n_draws, max_iter, outliers, rng)
+
+
+def _learned(
+    groups: "_Groups",
+    whole: LeftOutError,
+    index: np.ndarray,
+    n_draws: int,
+    max_iter: int,
+    outliers: bool,
+    rng: np.random.Generator,
+) -> KernelWeights:
+    """Return the weights that minimise the error of the samples of ``index``, from the best of the draws."""
     starts = _starts(len(groups.names), n_draws, rng)
     few = np.sort(rng.permutation(len(index))[:_DRAWN_ON])
     history, errors = list[float](), np.zeros(0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import LeaveOneGroupOut
 
@@ -37,6 +38,7 @@ __all__ = ["run"]
 
 _POOR = 0.1  # R² below which a loss that clips most rows is taken for one in the wrong units
 _JACKKNIFE = 2000  # most rows for which intervals leave out one row at a time: the model holds a square of them
+_SEARCHES = (OperatorKernelRegressorCV, FunctionalRegressorCV)
 _NOT_CONVERGED = 3  # exit status of a fit that was kept, but is not within tol
 
 
@@ -73,16 +75,25 @@ def run(
                 one.set_params(progress=None)  # the progress bar is not part of the model
         found = _result(regressor, train, test, seconds)
     found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
-    if model_file is not None:
-        save(regressor, model_file)
-        found["model"] = str(model_file)
-    if report_file is not None:
-        page = model_page(regressor, data=train if test is None else test, source=data.name, versions=versions())
-        write_whole(report_file, page.encode())
-        found["report"] = str(report_file)
+    found |= _written(regressor, model_file, report_file, train if test is None else test, data.name)
     echo(json.dumps(found, indent=1)) if as_json else _show(found)
     not_converged = any(issubclass(one.category, ConvergenceWarning) for one in caught)
     raise SystemExit(_NOT_CONVERGED if not_converged else 0)
+
+
+def _written(
+    regressor: TableRegressor, model_file: Path | None, report_file: Path | None, table: Table, source: str
+) -> dict[str, str]:
+    """Write the files that are asked for, and return their names."""
+    names: dict[str, str] = {}
+    if model_file is not None:
+        save(regressor, model_file)
+        names["model"] = str(model_file)
+    if report_file is not None:
+        page = model_page(regressor, data=table, source=source, versions=versions())
+        write_whole(report_file, page.encode())
+        names["report"] = str(report_file)
+    return names
 
 
 def _regressor(options: dict[str, Any]) -> TableRegressor:
@@ -104,7 +115,7 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
         settings["center"] = False  # TableRegressor centres the targets
     if is_one_fit:
         settings.update(loss=losses[0] if losses else "square", lam=1e-3 if lam is None else lam, max_iter=max_iter)
-        estimator: Any = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
+        estimator: BaseEstimator = (FunctionalRegressor if curves else OperatorKernelRegressor)(**settings)
     else:
         settings.update(
             losses=losses or "auto",
@@ -125,13 +136,13 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
     )
 
 
-def _conformal(estimator: Any, options: dict[str, Any], n_rows: int) -> ConformalRegressor:
+def _conformal(estimator: BaseEstimator, options: dict[str, Any], n_rows: int) -> ConformalRegressor:
     """Return a model with intervals: one for each target, or one band for all points of a curve."""
     method = "jackknife+" if n_rows <= _JACKKNIFE else "cv+"
     return ConformalRegressor(estimator, options["coverage"], method=method, joint=options["curves"])
 
 
-def _folds(text: str, groups: str | None) -> Any:
+def _folds(text: str, groups: str | None) -> str | int | LeaveOneGroupOut:
     """Return the folds of the search: a number, or leave one row or one group out."""
     if text == "loo":
         return text if groups is None else LeaveOneGroupOut()
@@ -158,7 +169,7 @@ def _split(table: Table, share: float, seed: int, groups: str | None) -> tuple[T
 
 
 @contextmanager
-def _progress(estimator: Any) -> Iterator[None]:
+def _progress(estimator: BaseEstimator) -> Iterator[None]:
     """Show a progress bar with the finished pairs of a cross-validation, and the current gap of the solver."""
     columns = (
         rich_progress.SpinnerColumn(),
@@ -169,7 +180,7 @@ def _progress(estimator: Any) -> Iterator[None]:
     )
     console = rich_console.Console(stderr=True)
     with rich_progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        is_chosen = hasattr(estimator, "lams")
+        is_chosen = isinstance(estimator, _SEARCHES)
         task = bar.add_task("choosing kernel, loss and lam" if is_chosen else "fitting", total=None, gap="")
         if is_chosen:
             estimator.set_params(progress=lambda done, total: bar.update(task, completed=done, total=total))
@@ -180,7 +191,7 @@ def _progress(estimator: Any) -> Iterator[None]:
 def _result(model: TableRegressor, train: Table, test: Table | None, seconds: float) -> dict[str, Any]:
     """Return what is printed, as plain numbers and text."""
     fitted = model.estimator_
-    is_chosen = hasattr(fitted, "cv_errors_")
+    is_chosen = isinstance(fitted, _SEARCHES)
     found: dict[str, Any] = {
         "estimator": type(fitted).__name__,
         "rows": len(model.rows_),
@@ -208,25 +219,31 @@ def _result(model: TableRegressor, train: Table, test: Table | None, seconds: fl
         "notes": [*model.notes_, *([] if test is None else _test_notes(model, test))],
     }
     if hasattr(fitted, "outlier_score_"):
-        found["clipped"] = int(np.sum(fitted.outlier_score_ >= CLIPPED))
-        if found["clipped"]:
-            found["notes"].append(
-                f"r2 and rmse include the rows that the loss clips as outliers (clipped: {found['clipped']} of "
-                f"{len(model.rows_)}); the median error is less affected"
-            )
-        if found["clipped"] > len(model.rows_) / 2 and found["train_r2"] < _POOR:
-            found["notes"].append(
-                f"{found['clipped']} of {len(model.rows_)} rows are clipped like outliers and the fit explains little: "
-                "the parameter of the loss is in units of the targets, whose deviation from the mean is "
-                f"{found['train_rmse_of_mean']:.4g}"
-            )
+        _note_clipped(found, int(np.sum(fitted.outlier_score_ >= CLIPPED)), len(model.rows_))
     numbers = [name for name, value in found.items() if isinstance(value, float)]
     return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
 
 
+def _note_clipped(found: dict[str, Any], clipped: int, n_rows: int) -> None:
+    """Add the number of rows that the loss clips as outliers, and what it means for the scores."""
+    found["clipped"] = clipped
+    if clipped:
+        found["notes"].append(
+            f"r2 and rmse include the rows that the loss clips as outliers (clipped: {clipped} of {n_rows}); the "
+            "median error is less affected"
+        )
+    if clipped > n_rows / 2 and found["train_r2"] < _POOR:
+        found["notes"].append(
+            f"{clipped} of {n_rows} rows are clipped like outliers and the fit explains little: the parameter of the "
+            "loss is in units of the targets, whose deviation from the mean is "
+            f"{found['train_rmse_of_mean']:.4g}"
+        )
+
+
 def _intervals(model: TableRegressor, train: Table, test: Table | None) -> dict[str, float | None]:
     """Return the requested coverage, and the share of the test targets, or curves, that lie inside."""
-    found: dict[str, float | None] = {"coverage": getattr(model.conformal_, "coverage", None), "test_coverage": None}
+    coverage = None if model.conformal_ is None else model.conformal_.coverage
+    found: dict[str, float | None] = {"coverage": coverage, "test_coverage": None}
     if model.conformal_ is not None and test is None:
         model.predict_interval(train.take(np.arange(1)))  # warns if there are too few rows for the coverage
     if model.conformal_ is not None and test is not None:

@@ -93,13 +93,15 @@ class LazyType(ParamType):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(self, value: object, param: "click.Parameter | None", ctx: "click.Context | None") -> object:
         """Return the value that the text stands for."""
         return self._loaded().convert(value, param, ctx)
 
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+    def shell_complete(
+        self, ctx: "click.Context", param: "click.Parameter", incomplete: str
+    ) -> "list[shell_completion.CompletionItem]":
         """Return the names that begin with the incomplete text."""
-        completions: list[Any] = self._loaded().shell_complete(ctx, param, incomplete)
+        completions: list[shell_completion.CompletionItem] = self._loaded().shell_complete(ctx, param, incomplete)
         return completions
 
     def _loaded(self) -> Any:

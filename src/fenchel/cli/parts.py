@@ -4,12 +4,12 @@ import ast
 from collections.abc import Callable
 from difflib import get_close_matches
 from inspect import signature
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
 from fenchel import losses
-from fenchel._component import from_name, parts_of
+from fenchel._component import Component, from_name, parts_of
 from fenchel.cli.groups import ParamType, click, shell_completion
 from fenchel.kernels import as_scalar_kernel, fingerprints, functional, scalar
 
@@ -19,12 +19,12 @@ __all__ = ["GridType", "PartType", "grid_type", "kernel_type", "loss_type"]
 class PartType(ParamType):
     """A part given by its short name and optional parameters: ``name`` or ``name:a=1,b=2``."""
 
-    def __init__(self, what: str, rooms: tuple[Any, ...], by_name: Callable[[str], Any]) -> None:
+    def __init__(self, what: str, rooms: tuple[ModuleType, ...], by_name: Callable[[str], Component]) -> None:
         self.name = what
         self.rooms = rooms
         self.by_name = by_name
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(self, value: object, param: "click.Parameter | None", ctx: "click.Context | None") -> object:
         """Return the instance that the text stands for."""
         if not isinstance(value, str):
             return value
@@ -35,11 +35,13 @@ class PartType(ParamType):
         except (TypeError, ValueError) as error:
             raise click.BadParameter(str(error), ctx=ctx, param=param) from error
 
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+    def shell_complete(
+        self, ctx: "click.Context", param: "click.Parameter", incomplete: str
+    ) -> "list[shell_completion.CompletionItem]":
         """Return the names that begin with the incomplete text."""
         return [shell_completion.CompletionItem(name) for name in parts_of(self.rooms) if name.startswith(incomplete)]
 
-    def _named(self, name: str, settings: dict[str, Any]) -> Any:
+    def _named(self, name: str, settings: dict[str, object]) -> Component:
         if not settings:
             return self._default(name)
         kind = parts_of(self.rooms).get(name) or type(self._default(name))
@@ -53,7 +55,7 @@ class PartType(ParamType):
                 )
         return kind(**settings)
 
-    def _default(self, name: str) -> Any:
+    def _default(self, name: str) -> Component:
         """Return the part of that name with its default parameters, or raise with the nearest name."""
         parts = parts_of(self.rooms)
         try:
@@ -72,7 +74,7 @@ class GridType(ParamType):
 
     name = "numbers"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(self, value: object, param: "click.Parameter | None", ctx: "click.Context | None") -> object:
         """Return the list of numbers."""
         if not isinstance(value, str):
             return value
@@ -90,9 +92,9 @@ class GridType(ParamType):
         return numbers
 
 
-def _settings(text: str) -> dict[str, Any]:
+def _settings(text: str) -> dict[str, object]:
     """Parse parameters ``a=1,b=x``; values that are Python literals are converted."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for piece in text.split(","):
         key, equals, value = piece.partition("=")
         if not equals or not key.strip():
@@ -101,7 +103,7 @@ def _settings(text: str) -> dict[str, Any]:
     return found
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     try:
         return float(text) if text.lower().lstrip("+-") in ("inf", "nan") else ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -1,7 +1,6 @@
 """Errors of a model of a table beside those of the mean and of a linear model, for each target."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ _NAMES = ("r2", "rmse", "rmse_of_mean", "rmse_of_linear")
 _MEDIANS = ("median_error", "median_error_of_mean", "median_error_of_linear")
 
 
-def scores_of(part: str, model: TableRegressor, table: Table | None) -> dict[str, Any]:
+def scores_of(part: str, model: TableRegressor, table: Table | None) -> dict[str, float | None]:
     """Return the scores over all targets by name, None where there is no such part of the rows.
 
     The median of the absolute errors of several targets would mix their units; it is None.
@@ -29,15 +28,18 @@ def scores_of(part: str, model: TableRegressor, table: Table | None) -> dict[str
     if model.curves or len(model.target_names_) == 1:
         observed, predictions = _predictions(model, table)
         medians = [float(np.nanmedian(np.abs(observed - predicted))) for predicted in predictions.values()]
-    found = {name: getattr(scores, name) for name in _NAMES} | dict(zip(_MEDIANS, medians, strict=True))
+    squares = (scores.r2, scores.rmse, scores.rmse_of_mean, scores.rmse_of_linear)
+    found = dict(zip(_NAMES + _MEDIANS, (*squares, *medians), strict=True))
     return {f"{part}_{name}": value for name, value in found.items()}
 
 
-def scores_by_target(model: TableRegressor, parts: dict[str, Table | None]) -> dict[str, dict[str, Any]] | None:
+def scores_by_target(
+    model: TableRegressor, parts: dict[str, Table | None]
+) -> dict[str, dict[str, float | None]] | None:
     """Return the scores of each of several targets, in its own units; None for one target and for curves."""
     if model.curves or len(model.target_names_) < 2:
         return None
-    found: dict[str, dict[str, Any]] = {name: {} for name in model.target_names_}
+    found: dict[str, dict[str, float | None]] = {name: {} for name in model.target_names_}
     for part, table in parts.items():
         if table is None:
             continue
@@ -55,7 +57,7 @@ def scores_by_target(model: TableRegressor, parts: dict[str, Table | None]) -> d
     return found
 
 
-def show_targets(by_target: dict[str, dict[str, Any]], part: str) -> None:
+def show_targets(by_target: dict[str, dict[str, float | None]], part: str) -> None:
     """Print the scores of each target on a part of the rows."""
     echo(f"{part + ' scores':<12} of each target in its own units, next to those of the mean and of a linear model")
     for name, scores in list(by_target.items())[:_MOST_TARGETS]:
@@ -65,7 +67,7 @@ def show_targets(by_target: dict[str, dict[str, Any]], part: str) -> None:
         echo(f"  ...        {len(by_target) - _MOST_TARGETS} more targets, all with --json")
 
 
-def _told(scores: dict[str, Any], key: str, score: str) -> str:
+def _told(scores: dict[str, float | None], key: str, score: str) -> str:
     """Return a score with those of the mean and of the linear model; R² of the mean is 0 by definition."""
     others = {} if score == "r2" else {"mean": scores[f"{key}_of_mean"]}
     others["linear"] = scores[f"{key}_of_linear"]

@@ -8,7 +8,8 @@ import numpy as np
 
 from fenchel._optional import new_axes
 from fenchel.conformal.samples import at_points, length, numbers, of_shape
-from fenchel.datasets.functional import as_curves, brings_points, function_names
+from fenchel.datasets.fdata import function_names
+from fenchel.datasets.functional import as_curves, brings_points
 
 __all__ = ["PredictionBand"]
 

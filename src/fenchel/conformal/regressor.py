@@ -29,7 +29,8 @@ from fenchel.conformal.samples import (
     take,
 )
 from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model, without_each
-from fenchel.datasets.functional import as_curves, function_names, is_fdata
+from fenchel.datasets.fdata import function_names
+from fenchel.datasets.functional import as_curves, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.exceptions import DataWarning, ScaleWarning, warn_user

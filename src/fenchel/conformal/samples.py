@@ -8,7 +8,8 @@ from sklearn.utils import get_tags
 
 from fenchel._array import Array, host
 from fenchel._sparse import as_rows, dense, is_sparse
-from fenchel.datasets.functional import as_curves, brings_points, is_fdata, is_pairs
+from fenchel.datasets.functional import as_curves, brings_points, is_fdata
+from fenchel.datasets.pairs import is_pairs
 from fenchel.exceptions import IncompatibleError
 from fenchel.model.training_set import TrainingSet
 

@@ -5,11 +5,11 @@ from scipy.fft import dct
 
 __all__ = ["mel_cepstra"]
 
-_PREEMPHASIS = 0.97
+_PREEMPHASIS = 0.97  # share of a sample subtracted from the next one, as in python_speech_features 0.6
 _N_FREQUENCIES = 512  # length of the Fourier transform
 _N_FILTERS = 26
-_N_CEPSTRA = 13
-_LIFTER = 22
+_N_CEPSTRA = 13  # coefficients kept of each frame, as in python_speech_features
+_LIFTER = 22  # period, in coefficients, of the sine that raises the higher ones, as in python_speech_features
 _SILENCE = np.finfo(np.float64).eps  # energy of a frame or band that is silent
 
 

@@ -13,7 +13,7 @@ from fenchel.datasets.synthetic import gaussian_processes
 
 __all__ = ["contaminate"]
 
-_SHARE = Interval(0, 1, "both")
+_SHARE = Interval(0, 1, "both")  # of the samples or points, from none to all
 
 
 def contaminate(

@@ -10,6 +10,7 @@ from fenchel.datasets.store import described, locate
 
 __all__ = ["load_massbank", "load_metabolite_fp490", "load_nci_cancer"]
 
+# Name of the packed array in the file, and number of bits: 167 MACCS keys fill 21 bytes, whose last bit is padding.
 _FINGERPRINTS = {
     "morgan": ("morgan2_2048_packed", 2048),
     "maccs": ("maccs_167_packed", 167),

@@ -12,7 +12,7 @@ __all__ = ["nci_cell_lines", "nci_fingerprints", "nci_table"]
 
 Columns = dict[str, np.ndarray]
 
-_N_BITS = 2048
+_N_BITS = 2048  # length of the hashed fingerprints, which is part of the names of the arrays and read by molecules.py
 _UNKNOWN = ("", "NA")
 
 

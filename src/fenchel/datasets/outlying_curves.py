@@ -11,7 +11,7 @@ from fenchel._check import Interval, Options, check_parameter
 
 __all__ = ["make_functional_outliers"]
 
-_COUNT = Interval(2, math.inf, "left", integer=True)
+_COUNT = Interval(2, math.inf, "left", integer=True)  # samples or points: the grid of a curve has both ends of [0, 1]
 
 
 def make_functional_outliers(

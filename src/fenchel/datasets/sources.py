@@ -17,6 +17,7 @@ _NCI_DRUGS = tuple(
     f"public_drug_info_{version}.txt"
     for version in ("2_14", "2_13", "v2_12", "v2_11", "v2_10", "v2_9", "v2_8_1", "v2.7_correct", "v2.5_correct")
 )
+# Number of targets, which are the last columns of each file; the ARFF format does not mark them.
 _MULAN_TARGETS = {"atp1d": 6, "edm": 2, "oes97": 16, "osales": 12, "sf1": 3, "slump": 3, "wq": 14}
 
 
@@ -46,6 +47,7 @@ class Source:
         return tuple(dict.fromkeys(name for recipe in self.recipes for name in recipe.originals))
 
 
+# Numbers are facts of the originals: labels of a file, which ARFF does not mark, and the five folds of MovieLens.
 SOURCES = {
     "bike_sharing": Source(
         "Hourly bike rentals, Washington D.C., 2011 and 2012",

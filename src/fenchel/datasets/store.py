@@ -18,7 +18,7 @@ from sklearn.utils import Bunch
 
 __all__ = ["KnownFile", "check_files", "data_folder", "described", "digests", "fetch", "known_files", "locate"]
 
-_BLOCK = 2**16
+_BLOCK = 2**16  # bytes of a download in memory at a time, after each of which progress is shown
 _TIMEOUT = 30  # seconds without receiving a byte
 
 P = ParamSpec("P")

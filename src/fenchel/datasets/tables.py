@@ -179,8 +179,8 @@ def as_table(value: Outputs, name: str = "the table") -> Table:
     return Table(columns, name, None, _truth_notes(key for key, array in arrays.items() if array.dtype == bool))
 
 
-def _read_csv(file: Path) -> Table:
-    pandas = require("pandas", extra="pandas")
+def _text_of(file: Path) -> str:
+    """Return the text of a CSV file, or raise."""
     data = file.read_bytes()
     encoding = next(name for mark, name in _MARKS if data.startswith(mark))
     try:
@@ -191,7 +191,13 @@ def _read_csv(file: Path) -> Table:
         raise ValueError(f"{file} contains NUL characters: it is damaged, or not UTF-8 text. Save it as CSV in UTF-8.")
     if not text.strip():
         raise ValueError(f"{file} is empty.")
-    lines = text.lstrip().splitlines()
+    return text.lstrip()
+
+
+def _read_csv(file: Path) -> Table:
+    pandas = require("pandas", extra="pandas")
+    text = _text_of(file)
+    lines = text.splitlines()
     try:
         separator = max(_SEPARATORS, key=lambda separator: _count(lines[0], separator))
         decimal = "," if separator != "," and _has_decimal_commas(lines[1:50], separator) else "."
@@ -205,7 +211,7 @@ def _read_csv(file: Path) -> Table:
         raise ValueError(f"{file} has more than one column {twice[0]!r}. Give each column a unique name.")
     try:
         frame = pandas.read_csv(
-            io.StringIO(text.lstrip()),
+            io.StringIO(text),
             sep=separator,
             decimal=decimal,
             skipinitialspace=True,

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, Outputs, as_index, as_objects, host, joined, namespace
+from fenchel._array import Array, Outputs, as_index, as_objects, has_shape, host, joined, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.decoders._ties import least_first, round_off
 from fenchel.decoders.base import Decoder, Space
@@ -169,7 +169,7 @@ class Candidates(Decoder):
             return joined(picked) if single else picked
         known = self._set(candidates)
         flat = _rows(known.outputs, [k for order in places for k in order])
-        if single or not hasattr(flat, "shape"):
+        if single or not has_shape(flat):
             return flat
         return namespace(flat).reshape(flat, (len(places), -1, *flat.shape[1:]))
 
@@ -218,11 +218,9 @@ def _as_sets(candidates: Outputs, is_pairwise: bool) -> Outputs:
         return candidates
     if is_pairwise:
         return candidates
-    if not candidates or not (isinstance(candidates[0], list) or hasattr(candidates[0], "shape")):
+    if not candidates or not (isinstance(candidates[0], list) or has_shape(candidates[0])):
         return _as_array(candidates)
-    return [
-        candidate_set if hasattr(candidate_set, "shape") else _as_array(candidate_set) for candidate_set in candidates
-    ]
+    return [candidate_set if has_shape(candidate_set) else _as_array(candidate_set) for candidate_set in candidates]
 
 
 def _as_array(objects: Sequence[Outputs]) -> np.ndarray:
@@ -254,6 +252,6 @@ def _distinct(outputs: np.ndarray) -> list[int]:
 
 
 def _rows(outputs: Outputs, places: list[int]) -> Outputs:
-    if not hasattr(outputs, "shape"):
+    if not has_shape(outputs):
         return [outputs[k] for k in places]
     return namespace(outputs).take(outputs, as_index(np.asarray(places), outputs), axis=0)

@@ -9,7 +9,7 @@ from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import first_least, first_of_each_row, round_off
 from fenchel.decoders.base import Decoder, Space
-from fenchel.decoders.scalar import _blocks
+from fenchel.decoders.scalar import row_blocks
 
 __all__ = ["CircleMinimum"]
 
@@ -61,7 +61,7 @@ class CircleMinimum(Decoder):
         left, width = cuts, np.diff(np.append(cuts, cuts[0] + 2 * np.pi))
         values, bounds = np.empty((2, len(coordinates), len(cuts)))
         sizes = np.zeros(len(z))
-        for part in _blocks(len(cuts), len(z)):
+        for part in row_blocks(len(cuts), len(z)):
             losses = self._loss.value(cuts[part, None], z)
             values[:, part], sizes = coordinates @ losses.T, np.maximum(sizes, np.max(np.abs(losses), axis=0))
             bounds[:, part] = -_sags(self._loss, coordinates, left[part], width[part], z)
@@ -86,7 +86,7 @@ class CircleMinimum(Decoder):
     ) -> tuple[np.ndarray, ...]:
         """Return the parts of arcs that may contain the minimum; write the best points found to y and least."""
         pieces = []
-        for part in _blocks(len(arcs[0]), len(z) * (_PARTS + 1)):
+        for part in row_blocks(len(arcs[0]), len(z) * (_PARTS + 1)):
             rows, left, width, _ = (column[part] for column in arcs)
             points = left[:, None] + width[:, None] * np.arange(_PARTS + 1) / _PARTS
             values = _weighted(weights[rows], self._loss.value(points[:, :, None], z))
@@ -106,7 +106,7 @@ class CircleMinimum(Decoder):
     def _newton(self, weights: np.ndarray, y: np.ndarray, least: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the points after Newton steps, each taken only if it reduces the loss."""
         reach = 2 * np.pi / self.n_grid
-        for part in _blocks(len(y), len(z)):
+        for part in row_blocks(len(y), len(z)):
             todo = np.arange(len(y))[part]
             for _ in range(_STEPS):
                 slope, bend = (

@@ -13,7 +13,7 @@ from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["RiemannianDescent"]
 
-_QUARTERINGS = 15
+_QUARTERINGS = 15  # of a step before the point counts as a minimum: the last is 4^-15 = 1e-9 of the first
 _REACH = 3.0  # longest step: less than half a great circle, and a factor of exp(3) for eigenvalues
 _BLOCK = 2**21  # numbers of an array in memory at a time
 

@@ -94,7 +94,7 @@ class ScalarMinimum(Decoder):
 
     def _sizes(self, weights: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the size of the terms of the weighted losses at one point for each row, (m,)."""
-        parts = _blocks(len(y), len(z))
+        parts = row_blocks(len(y), len(z))
         return np.concatenate([np.sum(np.abs(weights[i] * self._loss.value(y[i, None], z)), axis=1) for i in parts])
 
     def _on_grid(self, weights: np.ndarray, z: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -115,7 +115,7 @@ class ScalarMinimum(Decoder):
         rows, nodes = np.nonzero(is_low & (values <= room[:, None]))
         y, least, sizes = points[nodes], values[rows, nodes], np.empty(len(rows))
         ends = points[np.maximum(nodes - 1, 0)], points[np.minimum(nodes + 1, len(points) - 1)]
-        for part in _blocks(len(rows), len(z)):
+        for part in row_blocks(len(rows), len(z)):
             w = weights[rows[part]]
             stationary = self._stationary(w, y[part], ends[0][part], ends[1][part], z)
             terms = w * self._loss.value(stationary[:, None], z)
@@ -144,7 +144,7 @@ class ScalarMinimum(Decoder):
         return y
 
 
-def _blocks(count: int, width: int) -> Iterator[slice]:
+def row_blocks(count: int, width: int) -> Iterator[slice]:
     """Yield blocks of ``count`` rows, each with a bounded number of entries."""
     step = max(1, _BLOCK // max(width, 1))
     for first in range(0, count, step):

@@ -12,7 +12,7 @@ from fenchel.decoders.base import Decoder, Space
 
 __all__ = ["Simplex"]
 
-_HALVINGS = 40
+_HALVINGS = 40  # of a Newton step before the point counts as a minimum: the last is 2^-40 = 1e-12 of the first
 _ARMIJO = 1e-4  # sufficient decrease of a step, relative to the slope
 
 

@@ -11,6 +11,7 @@ from fenchel.exceptions import IncompatibleError
 
 __all__ = ["Clamp", "Threshold"]
 
+# Scores above which a label is set, from 0.1 to 0.9 in steps of 0.04; 0.5, halfway between the labels, is one of them.
 _THRESHOLDS = tuple(sorted((k / 50 for k in range(5, 46, 2)), key=lambda threshold: abs(threshold - 0.5)))
 
 

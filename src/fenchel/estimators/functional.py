@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array, Outputs, namespace
 from fenchel._check import Options, check_parameter
 from fenchel.approximations import Approximation
-from fenchel.datasets.functional import function_names
+from fenchel.datasets.fdata import function_names
 from fenchel.estimators.machine import Fitted, KernelMachine
 from fenchel.estimators.scores import curve_score
 from fenchel.kernels import KernelLike

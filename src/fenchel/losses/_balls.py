@@ -55,7 +55,7 @@ class PNorm:
         Rows inside the ball are returned unchanged, bit for bit.
         """
         xp = namespace(rows)
-        if getattr(radius, "ndim", 0) == 0:
+        if isinstance(radius, float | int) or radius.ndim == 0:
             radius = xp.full_like(rows[:, :1], float(radius))
         radius = as_like(radius, rows)
         positive = radius > 0

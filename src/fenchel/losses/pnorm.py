@@ -1,7 +1,7 @@
 """Robust and sparse losses built on a norm of any order: Huber, epsilon-ridge and epsilon-SVR."""
 
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from fenchel.losses.relative import FORMS, RelativeSize
 
 __all__ = ["EpsilonRidge", "EpsilonSVR", "Huber"]
 
-_ORDER = Interval(1, math.inf, "both")
+_ORDER = Interval(1, math.inf, "both")  # p of a norm: below 1 the loss is not convex
 
 
 class _PNormLoss(Loss, ABC):
@@ -26,15 +26,20 @@ class _PNormLoss(Loss, ABC):
     p: float
     _size: ClassVar[tuple[str, str]]  # the parameter that may be relative to the residuals, and the meaning of "auto"
 
+    @property
+    @abstractmethod
+    def _threshold(self) -> float | str:
+        """That parameter."""
+
     def validate(self) -> Self:
         """Raise if a parameter is invalid; a threshold may be relative to the residuals."""
         name, auto = self._size
         if not self.is_relative:
             return super().validate()
-        if RelativeSize.parse(getattr(self, name), auto) is None:
+        if RelativeSize.parse(str(self._threshold), auto) is None:
             raise ValueError(
                 f"The {name!r} parameter of {type(self).__name__} must be {self._limits[name]}, or {FORMS}. "
-                f"Got {getattr(self, name)!r} instead."
+                f"Got {self._threshold!r} instead."
             )
         clone(self).set_params(**{name: 1.0}).validate()
         return self
@@ -42,7 +47,7 @@ class _PNormLoss(Loss, ABC):
     @property
     def is_relative(self) -> bool:  # type: ignore[override]
         """Whether the threshold is relative to the size of residuals."""
-        return isinstance(getattr(self, self._size[0]), str)
+        return isinstance(self._threshold, str)
 
     def resolve(self, residuals: Array, weights: Array | None = None, point_scale: Array | None = None) -> Self:
         """Return the loss with its threshold as a number, computed from the norms that it bounds."""
@@ -50,7 +55,7 @@ class _PNormLoss(Loss, ABC):
         resolved: Self = clone(self)
         if self.is_relative:
             name, auto = self._size
-            size = RelativeSize.parse(getattr(self, name), auto)
+            size = RelativeSize.parse(str(self._threshold), auto)
             assert size is not None  # checked by validate
             counts = None if weights is None else host(weights).astype(np.float64)
             resolved.set_params(**{name: size.of(self.bounded_norms(residuals, point_scale), counts)})
@@ -132,6 +137,10 @@ class Huber(_PNormLoss):
         self.p = p
 
     @property
+    def _threshold(self) -> float | str:
+        return self.kappa
+
+    @property
     def sparse(self) -> bool:
         """Return False: small residuals have a cost too."""
         return False
@@ -188,6 +197,10 @@ class _Insensitive(_PNormLoss, ABC):
     def __init__(self, epsilon: float | str = 0.1, p: float = 2) -> None:
         self.epsilon: float = epsilon  # type: ignore[assignment]  # resolve replaces a string by a number
         self.p = p
+
+    @property
+    def _threshold(self) -> float | str:
+        return self.epsilon
 
     @property
     def sparse(self) -> bool:

@@ -12,7 +12,7 @@ from fenchel.losses.profile import Step
 
 __all__ = ["Ball", "Exponential", "InfimalConvolution", "Norm", "NormLog", "Power", "Square"]
 
-_POSITIVE = Interval(0, math.inf)
+_POSITIVE = Interval(0, math.inf)  # a factor of the loss, which 0 would remove, or a radius in units of the residuals
 
 
 class RadialLoss(Loss, ABC):
@@ -321,23 +321,12 @@ class InfimalConvolution(RadialLoss):
     @property
     def profile(self) -> profiles.Profile:
         """The convolution of the two profiles."""
-        return profiles.Convolution(self._part("f"), self._part("g"))
-
-    def _part(self, name: str) -> profiles.Profile:
-        part = getattr(self, name)
-        part = Square() if part is None else part
-        profile = part.profile if isinstance(part, Loss) else None
-        if profile is None:
-            raise TypeError(
-                f"The {name!r} parameter of InfimalConvolution must be a loss of the Euclidean norm "
-                f"(Square, Norm, Power, Ball, Huber with p=2, ...). Got {part!r} instead."
-            )
-        return profile
+        return profiles.Convolution(_profile_of("f", self.f), _profile_of("g", self.g))
 
     def validate(self) -> Self:
         """Raise unless both parts are radial."""
-        for name in ("f", "g"):
-            self._part(name)
+        _profile_of("f", self.f)
+        _profile_of("g", self.g)
         return super().validate()
 
     @classmethod
@@ -350,6 +339,18 @@ class InfimalConvolution(RadialLoss):
             cls(Power(3.0), Exponential(0.3)),
             cls(cls(Square(), Ball(0.1)), Norm(0.7)),
         ]
+
+
+def _profile_of(name: str, part: Loss | None) -> profiles.Profile:
+    """Return the profile of a part of a convolution, by default that of the square loss, or raise."""
+    part = Square() if part is None else part
+    profile = part.profile if isinstance(part, Loss) else None
+    if profile is None:
+        raise TypeError(
+            f"The {name!r} parameter of InfimalConvolution must be a loss of the Euclidean norm "
+            f"(Square, Norm, Power, Ball, Huber with p=2, ...). Got {part!r} instead."
+        )
+    return profile
 
 
 def _rescale(rows: Array, norms: Array, new_norms: Array) -> Array:

@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, clone
 from fenchel import representations as representation_room
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_memory, check_parameter, outputs_like
-from fenchel.datasets.functional import Curves, as_curves, function_names
+from fenchel.datasets.fdata import function_names
+from fenchel.datasets.functional import Curves, as_curves
 from fenchel.exceptions import DataWarning, warn_user
 from fenchel.kernels import (
     FunctionalGaussian,

@@ -58,18 +58,18 @@ class ConjugateGradients:
         self._shift = shift
         self._basis = replace(scalar.basis, right_values=values)
         self._precondition = self._basis.function(lambda eigenvalues: 1 / (shift + scale * eigenvalues))
-        self._point: tuple[Array, Array] | None = None if before is None else before._point
+        self.last: tuple[Array, Array] | None = None if before is None else before.last
 
     def begin(self, gram: Operator, A: Array, product: Array) -> None:
         """Start the next solve at A, whose product with K (without M) is known; later products use ``gram``."""
         self.gram, self._scalar = gram, gram.terms[0][0]
-        self._point = self._turned(A), self._turned(product)
+        self.last = self._turned(A), self._turned(product)
 
     def product(self) -> Array:
         """Return the product of K with the last solution times M."""
-        assert self._point is not None  # a solve has been completed
+        assert self.last is not None  # a solve has been completed
         values = self.gram.terms[0][1].eigh[0]
-        return self._back(self._point[1] if values is None else self._point[1] * values)
+        return self._back(self.last[1] if values is None else self.last[1] * values)
 
     def thin_product(self, A: Array) -> Array:
         """Return the product with the features in place of K, times M."""
@@ -78,10 +78,10 @@ class ConjugateGradients:
     def __call__(self, B: Array) -> Array:
         """Return A."""
         xp, right = namespace(B), self._turned(B)
-        if self._point is None:
+        if self.last is None:
             x = self._precondition(right)
-            self._point = x, self._scalar.matmul(x)
-        x, Kx = self._point
+            self.last = x, self._scalar.matmul(x)
+        x, Kx = self.last
         residual = right - self._shift * x - self._scales * Kx
         least = 16 * eps(right) * float(xp.linalg.vector_norm(right))
         stop = max(least, self.rtol * float(xp.linalg.vector_norm(residual)))
@@ -97,7 +97,7 @@ class ConjugateGradients:
             image = self._precondition(residual)
             slope, last = xp.sum(residual * image, axis=0), slope
             step = image + _ratio(slope, last) * step
-        self._point = x, Kx
+        self.last = x, Kx
         return self._back(x)
 
     def _turned(self, rows: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -247,7 +247,7 @@ class CyclicBasis(Eigenbasis):
 
     def images(self, cross: Factor, B: Array) -> Callable[[Function], Array]:
         """Transform C and B once: every function then takes one product per frequency."""
-        operator: Any = cross
+        operator = cast(Cyclic, cross)
         turned = _adjoint(self.vectors) @ self.turn.forward(B, self.vectors.shape[0])
         products, like = operator.matrices @ self.vectors, namespace(B).zeros_like(B[:1, ...])
         return lambda f: self.turn.back(products @ (self._weights(f) * turned), like)

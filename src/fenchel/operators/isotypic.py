@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import cast
 
 from fenchel._array import Array, namespace, symmetric_eigh
 from fenchel.operators.eigenbasis import Eigenbasis, Factor, Function, times
@@ -70,7 +70,7 @@ class Isotypic(Operator):
     def block(self, rows: Index, columns: Index | None = None) -> "Isotypic":
         """Return the operator between the selected samples."""
         columns = rows if columns is None else columns
-        return self._with(taken(taken(matrix, rows, axis=1), columns, axis=3) for matrix in self.matrices)
+        return self.with_matrices(taken(taken(matrix, rows, axis=1), columns, axis=3) for matrix in self.matrices)
 
     def factorize(self) -> "IsotypicBasis":
         """Return the eigenbasis of each matrix."""
@@ -105,14 +105,15 @@ class Isotypic(Operator):
             columns += [part[k * size : (k + 1) * size, ...] for k in range(matrix.shape[0])]
         return xp.concat(columns, axis=-1) @ self.basis.T
 
-    def _with(self, matrices: Iterator[Array]) -> "Isotypic":
+    def with_matrices(self, matrices: Iterator[Array]) -> "Isotypic":
+        """Return the operator with other matrices of the same shapes of representations."""
         return Isotypic(tuple(matrices), self.multiplicities, self.basis)
 
 
 @scaled.register
 def _scaled(operator: Isotypic, root: Array) -> Isotypic:
     left, right = root[:, 0][None, :, None, None], root[:, 0][None, None, None, :]
-    return operator._with(left * matrix * right for matrix in operator.matrices)
+    return operator.with_matrices(left * matrix * right for matrix in operator.matrices)
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class IsotypicBasis(Eigenbasis):
 
     def images(self, cross: Factor, B: Array) -> Callable[[Function], Array]:
         """Transform C and B once: every function then takes one product per representation."""
-        operator: Any = cross
+        operator = cast(Isotypic, cross)
         products = [_flat(matrix) @ V for matrix, V in zip(operator.matrices, self.vectors, strict=True)]
         turned = [times(V.T, part) for V, part in zip(self.vectors, self.operator.parts(B), strict=True)]
 

@@ -61,8 +61,8 @@ class Streamed(ScalarOperator):
         self.n_passes = 0  # products computed so far
         self.is_single = is_single
         self.tile = tile
-        self._features = features
-        self._roots = roots
+        self.features = features
+        self.roots = roots
         self.shape = (X.shape[0], (X if Z is None else Z).shape[0])
         self.width = self.shape[1]
 
@@ -71,14 +71,14 @@ class Streamed(ScalarOperator):
         """The matrix, if it fits in memory."""
         check_memory(16 * self.shape[0] * self.shape[1], f"A matrix of shape {self.shape}", "Use solver='krylov'")
         matrix = self._rooted(self.kernel(self.X, self.Z), 0)
-        return matrix if self._roots[1] is None else matrix * self._roots[1].T
+        return matrix if self.roots[1] is None else matrix * self.roots[1].T
 
     @cached_property
     def basis(self) -> KroneckerBasis:
         """The eigenbasis of the products of the features, from their D × D moments."""
-        if self._features is None:
+        if self.features is None:
             raise IncompatibleError("This operator has no features to build a preconditioner from.")
-        features, values, _ = orthogonal_features(self._rooted(self._features(), 0))
+        features, values, _ = orthogonal_features(self._rooted(self.features(), 0))
         return KroneckerBasis(features, values, left_squares=values)
 
     @cached_property
@@ -88,7 +88,7 @@ class Streamed(ScalarOperator):
 
     def rounded(self) -> "Streamed":
         """Return the operator with tiles in float32."""
-        other = Streamed(self.kernel, self.X, self.Z, self._features, self._roots, True, self.tile)
+        other = Streamed(self.kernel, self.X, self.Z, self.features, self.roots, True, self.tile)
         if "basis" in self.__dict__:
             other.__dict__.update(basis=self.basis)
         return other
@@ -104,14 +104,14 @@ class Streamed(ScalarOperator):
     def diag(self) -> Array:
         """Return k(x_i, x_i), scaled."""
         values = self.kernel.diag(self.X)
-        return values if self._roots[0] is None else values * self._roots[0][:, 0] ** 2
+        return values if self.roots[0] is None else values * self.roots[0][:, 0] ** 2
 
     def block(self, rows: Index, columns: Index | None = None) -> "Streamed":
         """Return the matrix between the selected row and column samples, which is not stored either."""
-        X, (left, right) = taken(self.X, rows), self._roots
+        X, (left, right) = taken(self.X, rows), self.roots
         root = None if left is None else taken(left, rows)
         if columns is None and self.Z is None:
-            features = self._features
+            features = self.features
             some = None if features is None else lambda: taken(features(), rows)
             return Streamed(self.kernel, X, None, some, (root, root), self.is_single, self.tile)
         columns = rows if columns is None else columns
@@ -145,17 +145,15 @@ class Streamed(ScalarOperator):
         return xp.astype(self.X, xp.float32), None if self.Z is None else xp.astype(self.Z, xp.float32)
 
     def _rooted(self, rows: Array, side: int) -> Array:
-        root = self._roots[side]
+        root = self.roots[side]
         return rows if root is None else rows * root
 
 
 @scaled.register
 def _scaled(operator: Streamed, root: Array) -> Streamed:
-    old = operator._roots[0]
+    old = operator.roots[0]
     new = root if old is None else old * root
-    return Streamed(
-        operator.kernel, operator.X, None, operator._features, (new, new), operator.is_single, operator.tile
-    )
+    return Streamed(operator.kernel, operator.X, None, operator.features, (new, new), operator.is_single, operator.tile)
 
 
 def streamed(operator: Operator) -> Streamed | None:

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._check import Interval, check_parameter
 from fenchel._sparse import as_rows, is_sparse
 from fenchel.conformal.samples import Residuals, columns_for, inputs_for, length, numbers, on_one_grid, take
-from fenchel.datasets.functional import Curves, as_curves, brings_points, is_fdata, is_pairs
+from fenchel.datasets.functional import Curves, as_curves, brings_points, is_fdata
+from fenchel.datasets.pairs import is_pairs
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.losses.relative import RelativeSize
 from fenchel.outliers.held_out_residuals import residuals_of

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from fenchel._array import is_single, namespace
+from fenchel._array import has_shape, is_single, namespace
 from fenchel.derived_problems import compact
 from fenchel.feasibility import round_off
 from fenchel.operators import streamed
@@ -86,7 +86,7 @@ class Auto(Solver):
         if zero is not None:
             return zero
         if (small := compact(problem)) is not None:
-            begin = small.forward(start) if hasattr(start, "shape") else start
+            begin = small.forward(start) if has_shape(start) else start
             solution = self.solve(small.problem, tol, begin, callback)
             return certified(solution, problem, small.back(solution.duals), tol)
         relay = _Relay(problem, start, tol, callback)

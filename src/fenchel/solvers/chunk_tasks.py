@@ -6,13 +6,12 @@ All of these are tasks of a Dask cluster: pure functions of a chunk and of small
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from fenchel._array import Array
 from fenchel.losses.base import row_saturation
-from fenchel.operators import Output
+from fenchel.operators import Output, Thin
 from fenchel.problem import DualProblem, certificate_sums
 from fenchel.solvers.anderson import mixing_weights
 from fenchel.solvers.splitting import first_rho, rebalancing
@@ -32,7 +31,7 @@ class System:
     output: Output  # the operator M
 
     @property
-    def weights(self) -> Any:
+    def weights(self) -> float | np.ndarray:
         """The factors of the Gram matrix in the eigenbasis of M: a number, or (p,)."""
         values = self.output.eigh[0]
         return self.scale if values is None else self.scale * values
@@ -90,7 +89,7 @@ class State:
     sums: Array = None  # over the rows, for the next control
 
 
-def added(parts: list[Any], add: Callable[..., Any] = np.sum) -> Any:
+def added(parts: list[Array], add: Callable[..., Array] = np.sum) -> Array:
     """Return the sum of arrays, or of tuples of arrays."""
     if isinstance(parts[0], tuple):
         return tuple(added(list(each), add) for each in zip(*parts, strict=True))
@@ -99,7 +98,8 @@ def added(parts: list[Any], add: Callable[..., Any] = np.sum) -> Any:
 
 def features_of(problem: DualProblem) -> Array:
     """Return the features of a chunk, (n, D)."""
-    scalar: Any = problem.gram.terms[0][0]
+    scalar = problem.gram.terms[0][0]
+    assert isinstance(scalar, Thin)  # chunks are problems of features
     return scalar.left
 
 
@@ -259,7 +259,8 @@ def placed(problem: DualProblem, state: State, control: Control) -> State:
     elif control.is_bad:
         z = state.plain
     else:
-        weights: Any = control.weights
+        weights = control.weights
+        assert weights is not None  # given with the images
         z = (1 - np.sum(weights)) * state.images[-1]
         for weight, image in zip(weights, state.images, strict=False):
             z = z + weight * image

@@ -25,11 +25,29 @@ _GROUP = 16  # arrays added by one task
 _IDLE = 40  # consecutive certificates without progress before giving up
 _SPARSE_PATIENCE = 500  # iterations before a loss with sparse duals accepts a point without exact zeros
 
-Future = Any  # of the distributed library
+
+class Future(Protocol):
+    """A result that is computed, or kept, by a worker; of the distributed library."""
+
+    def result(self) -> Any:
+        """Wait for the result and return it."""
+
+
+class Client(Protocol):
+    """What the solver needs of a client of the distributed library."""
+
+    def submit(self, function: Callable[..., object], *args: object, pure: bool) -> Future:
+        """Submit a task."""
+
+    def gather(self, futures: list[Future]) -> list[Any]:
+        """Wait for results and return them."""
+
+    def scatter(self, data: object, *, direct: bool, hash: bool) -> Future:
+        """Send data to a worker."""
 
 
 def solve_chunks(
-    client: Any, chunks: Sequence[Future], solver: DouglasRachford, tol: float, file: StateFile | None = None
+    client: Client, chunks: Sequence[Future], solver: DouglasRachford, tol: float, file: StateFile | None = None
 ) -> Solution:
     """Solve the problem whose chunks are futures of ``DualProblem`` with a thin operator and the global lam and total.
 
@@ -43,32 +61,32 @@ def solve_chunks(
 class Workers:
     """The chunks of a problem, and helpers to submit tasks on them."""
 
-    def __init__(self, client: Any, chunks: Sequence[Future]) -> None:
+    def __init__(self, client: Client, chunks: Sequence[Future]) -> None:
         self.client = client
         self.chunks = chunks
         self.kept: list[Future] = []  # small results of every step; without them a lost chunk would cost the others too
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future:
+    def submit(self, function: Callable[..., object], *args: object) -> Future:
         """Submit a task."""
         return self.client.submit(function, *args, pure=False)
 
-    def each(self, function: Callable[..., Any], *args: Any) -> list[Future]:
+    def each(self, function: Callable[..., object], *args: object) -> list[Future]:
         """Submit a function of every chunk; list arguments have one entry per chunk."""
         return [
             self.submit(function, chunk, *(arg[k] if isinstance(arg, list) else arg for arg in args))
             for k, chunk in enumerate(self.chunks)
         ]
 
-    def keep(self, function: Callable[..., Any], *args: Any) -> Future:
+    def keep(self, function: Callable[..., object], *args: object) -> Future:
         """Submit a task whose result is kept until the end."""
         self.kept.append(self.submit(function, *args))
         return self.kept[-1]
 
-    def sum(self, parts: list[Future], add: Callable[..., Any] = np.sum) -> Future:
+    def sum(self, parts: list[Future], add: Callable[..., Array] = np.sum) -> Future:
         """Submit the sum over the chunks."""
         return self.submit(tasks.added, self.few(parts, add), add)
 
-    def few(self, parts: list[Future], add: Callable[..., Any] = np.sum) -> list[Future]:
+    def few(self, parts: list[Future], add: Callable[..., Array] = np.sum) -> list[Future]:
         """Submit sums over groups of chunks until few are left."""
         while len(parts) > _GROUP:
             groups = [parts[first : first + _GROUP] for first in range(0, len(parts), _GROUP)]

@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass
 from itertools import combinations
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from fenchel.solvers import chunk_tasks as tasks
 from fenchel.solvers.base import Solution, watched
 from fenchel.solvers.checkpoint import StateFile
 from fenchel.solvers.chunk_tasks import Control, State, System
-from fenchel.solvers.chunked import Features, Future, Splitting, Workers, restored
+from fenchel.solvers.chunked import Client, Features, Future, Splitting, Workers, restored
 from fenchel.solvers.krylov import ALONE, IDLE, Krylov, progress, tightness
 from fenchel.solvers.linear import LOOSE, Conjugate, Mark
 from fenchel.solvers.loop import Point, comparable
@@ -48,7 +47,7 @@ class Points:
 
 
 def solve_exactly(
-    client: Any,
+    client: Client,
     chunks: list[Future],
     points: list[Future],
     loss: Loss,

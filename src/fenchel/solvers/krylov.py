@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -142,7 +142,7 @@ class Krylov(ProblemwiseSolver[State]):
         """Return the problems in output coordinates in which the operator is diagonal."""
         return [rotated(problem) for problem in problems]
 
-    def first_state(self, problem: DualProblem, start: Any) -> State:
+    def first_state(self, problem: DualProblem, start: object) -> State:
         """Start from the solution with features, or from the state of an earlier solve."""
         scalar = streamed(problem.gram)
         assert scalar is not None  # checked by why_not
@@ -170,7 +170,7 @@ class Krylov(ProblemwiseSolver[State]):
 
     def points(self, problem: DualProblem, state: State) -> Iterator[tuple[Array, Array]]:
         """Yield the prox point and the scaled solution of the last system, with estimates of their predictions."""
-        gradients: Any = state.linear.gradients  # type: ignore[union-attr]  # attribute of Conjugate
+        gradients = _systems(state).gradients
         scale = problem.scale
         solved, product = state.solved[:, 0, :], scale * gradients.product()
         prox = state.prox[:, 0, :]
@@ -185,7 +185,7 @@ class Krylov(ProblemwiseSolver[State]):
         return [self._look(problem, each, tol) for problem, each in zip(problems, state, strict=True)]
 
     def _look(self, problem: DualProblem, state: State, tol: float) -> Point | None:
-        linear: Any = state.linear
+        linear = _systems(state)
         duals = state.prox[:, 0, :]
         if state.age > 0:
             estimates = [(*pair, problem.certificate(*pair)) for pair in self.points(problem, state)]
@@ -214,9 +214,15 @@ def _is_alone(problem: DualProblem) -> bool:
     return is_square(problem.loss) and problem.mask is None
 
 
+def _systems(state: State) -> Conjugate:
+    """Return the linear systems of a state, which are those that ``first_state`` has chosen."""
+    assert isinstance(state.linear, Conjugate)
+    return state.linear
+
+
 def _saved(state: State) -> State:
     """Return the state after writing the checkpoint, if any."""
-    file = state.linear.file  # type: ignore[union-attr]  # attribute of Conjugate
+    file = _systems(state).file
     if file is not None and file.is_due:
         file.save(float(state.rhos[0]), [host(state.z[:, 0, :])])
     return state
@@ -260,7 +266,8 @@ def tightness(is_alone: bool, gap: float, tol: float) -> float:
 
 def _thin_solution(problem: DualProblem, start: object) -> Warm:
     """Return the final state of the splitting of the problem with features in place of the kernel."""
-    scalar: Any = streamed(problem.gram)
+    scalar = streamed(problem.gram)
+    assert scalar is not None  # checked by why_not
     output = problem.gram.terms[0][1]
     gram = kronecker(scalar.thin, output.matrix)
     basis = replace(scalar.basis, right=output.eigh[1], right_values=output.eigh[0])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar, Generic, Self, TypeVar
 
-from fenchel._array import Array
+from fenchel._array import Array, has_shape
 from fenchel._check import Interval, Options
 from fenchel.derived_problems import rotation
 from fenchel.feasibility import pulled_inside, round_off
@@ -141,9 +141,10 @@ class IterativeSolver(Solver, ABC, Generic[S]):
         """Return the solver with as many iterations as the price allows by its own estimate."""
         cost = self.cost(problem, known)
         most = (patience * price - cost.setup) / cost.step
-        return self if most >= self.max_iter else self._with(max_iter=max(1, int(most)))
+        return self if most >= self.max_iter else self.with_settings(max_iter=max(1, int(most)))
 
-    def _with(self, **params: object) -> Self:
+    def with_settings(self, **params: object) -> Self:
+        """Return this solver with other values of some parameters."""
         return type(self)(**{**self.get_params(deep=False), **params})
 
     def _patience_for(self, problem: DualProblem) -> float:
@@ -257,7 +258,7 @@ class ProblemwiseSolver(IterativeSolver[tuple[S, ...]], ABC, Generic[S]):
 def _forward(problem: DualProblem, turned: DualProblem, start: object) -> object:
     """Return a start in the coordinates of the solver; the state of an earlier solve already is."""
     turn = rotation(problem)
-    is_duals = turned is not problem and turn is not None and hasattr(start, "shape")
+    is_duals = turned is not problem and turn is not None and has_shape(start)
     return turn.forward(start) if is_duals else start  # type: ignore[union-attr]  # not None here
 
 

@@ -142,7 +142,7 @@ class RowNewton(SmoothedNewton):
         others = cost.step - self._systems(problem, known, known.shares.outside)
         spare = max(0.0, (price - cost.setup) / cost.n_steps - others)
         share = (spare / self._systems(problem, known, 1.0)) ** (1 / 3)
-        return limited if share >= 1 else limited._with(most_active=max(share, 1 / known.sizes[0]))
+        return limited if share >= 1 else limited.with_settings(most_active=max(share, 1 / known.sizes[0]))
 
     def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
         """Return the problems in coordinates in which the operator is diagonal."""

@@ -60,7 +60,7 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
     def resuming(self, solution: Solution) -> tuple[Solver, object]:
         """Return the solver with a proximal term as weak as the penalty of a preceding splitting allows, if any."""
         rho = getattr(solution.state, "rho", None)
-        return self if rho is None else self._with(tau=0.1 * rho), solution.duals
+        return self if rho is None else self.with_settings(tau=0.1 * rho), solution.duals
 
     def first_state(self, problem: DualProblem, start: Array | None) -> NewtonState:
         """Start from given duals, or from the zero model, so that the samples it fits are not in the first system."""

@@ -298,7 +298,9 @@ class DouglasRachford(IterativeSolver[State]):
         """Return the state of the remaining problems."""
         xp = namespace(state.z)
         batch, index = state.batch.take(places), as_index(np.asarray(places), state.z)
-        arrays = {name: xp.take(getattr(state, name), index, axis=1) for name in ("z", "prox", "plain", "solved")}
+        z, prox, plain, solved = (
+            xp.take(part, index, axis=1) for part in (state.z, state.prox, state.plain, state.solved)
+        )
         rhos = state.rhos[list(places)]
         return replace(
             state,
@@ -307,7 +309,10 @@ class DouglasRachford(IterativeSolver[State]):
             linear=state.linear.at(batch, rhos),
             least=xp.take(state.least, index, axis=0),
             memory=state.memory.taken(index),
-            **arrays,
+            z=z,
+            prox=prox,
+            plain=plain,
+            solved=solved,
         )
 
     def standing(self, state: State, place: int) -> Warm:

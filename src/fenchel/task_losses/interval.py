@@ -27,7 +27,7 @@ __all__ = [
     "SmoothLoss",
 ]
 
-_POSITIVE = Interval(0, float("inf"))
+_POSITIVE = Interval(0, float("inf"))  # a size of errors in units of the outputs, by which they are divided
 
 
 class IntervalLoss(TaskLoss, ABC):

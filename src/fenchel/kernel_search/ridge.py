@@ -1,0 +1,122 @@
+"""Kernel ridge regression for many lam at once, and the lam with the smallest leave-one-out error."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+__all__ = ["FLAT", "Ridge", "best_lam", "compressed", "sums_of_squares"]
+
+_LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
+FLAT = 1e-3  # relative difference of errors that is ignored: a larger lam is solved faster and more accurately
+_MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
+_VARIANCE = 1e-8  # share of the variance of the targets that may be dropped when kernels are compared
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Kernel ridge regression in the eigenbasis of one Gram matrix, for any targets and any relative lam."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    weights: np.ndarray
+    scale: float  # mean diagonal
+    groups: tuple[np.ndarray, ...] = ()  # indices of samples left out together; empty if each is left out alone
+
+    @classmethod
+    def of(cls, matrix: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None) -> "Ridge":
+        """Return the ridge regressions of a Gram matrix; a group is left out as a whole."""
+        scale, root = float(np.average(np.diag(matrix), weights=weights)), np.sqrt(weights)
+        values, vectors = eigh(matrix * root[:, None] * root, overwrite_a=True, check_finite=False)
+        labels = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        places = () if labels is None else tuple(np.flatnonzero(labels == one) for one in range(labels.max() + 1))
+        return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale, places)
+
+    def best_lam(self, Y: np.ndarray, seen: np.ndarray | None = None) -> tuple[float, float]:
+        """Return the relative lam with the smallest leave-one-out error, and that error; ``seen`` masks errors."""
+        rotated = self._rotated(compressed(Y) if seen is None or seen.shape[1] == 1 else Y)
+        return best_lam(lambda lams: self._errors(lams, rotated, seen))
+
+    def left_out(self, lam: float, Y: np.ndarray) -> np.ndarray:
+        """Return y_i minus its prediction by the model fitted to the other samples, or other groups, (n, p)."""
+        return self._left_out(np.array([lam]), self._rotated(Y))[:, 0]
+
+    def fitted_residuals(self, lam: float, Y: np.ndarray) -> np.ndarray:
+        """Return the residuals of the model fitted to all samples, (n, p)."""
+        mu = lam * float(np.sum(self.weights))
+        duals: np.ndarray = self.vectors @ (self._rotated(Y) * (mu / (self.values + mu))[:, None])
+        return duals / np.sqrt(self.weights)[:, None]
+
+    def _rotated(self, Y: np.ndarray) -> np.ndarray:
+        rotated: np.ndarray = self.vectors.T @ (np.sqrt(self.weights)[:, None] * Y)
+        return rotated
+
+    def _errors(self, lams: np.ndarray, rotated: np.ndarray, seen: np.ndarray | None) -> np.ndarray:
+        squares = sums_of_squares(self._left_out(lams, rotated), None if seen is None else seen[:, None])
+        found: np.ndarray = np.average(squares, axis=0, weights=self.weights)
+        return found
+
+    def _left_out(self, lams: np.ndarray, rotated: np.ndarray) -> np.ndarray:
+        """Return the residuals (n, lams, p); lam is scaled by the weight of the remaining samples."""
+        n, p = rotated.shape
+        n_parts = len(self.groups) or n
+        total = float(np.sum(self.weights)) * (n_parts - 1) / n_parts if n_parts > 1 else 1.0
+        inverse = 1 / (self.values[:, None] + lams * total)
+        duals = self.vectors @ (inverse[:, :, None] * rotated[:, None, :]).reshape(n, -1)
+        duals, root = duals.reshape(n, len(lams), p), np.sqrt(self.weights)[:, None]
+        if self.groups:
+            return self._without_groups(inverse, duals) / root[:, :, None]
+        diagonal = self.vectors**2 @ inverse
+        found: np.ndarray = duals / (root * diagonal)[:, :, None]
+        return found
+
+    def _without_groups(self, inverse: np.ndarray, duals: np.ndarray) -> np.ndarray:
+        """Return the residuals of groups, each by its block of the inverse: (A^-1)_gg r_g = duals_g."""
+        found = np.empty_like(duals)
+        for group in self.groups:
+            rows = self.vectors[group]
+            blocks = (rows * inverse.T[:, None, :]) @ rows.T  # (lams, k, k)
+            found[group] = np.linalg.solve(blocks, duals[group].transpose(1, 0, 2)).transpose(1, 0, 2)
+        return found
+
+
+def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
+    """Return the largest lam whose error is nearly the smallest, and that error.
+
+    Decades are searched first, extended beyond an end while the error decreases, then thirds of a decade.
+    """
+    lams = _LAMS
+    found = _with_infinity(errors(lams))
+    for end, factor in ((0, 0.1), (len(_LAMS) - 1, 10.0)):
+        for _ in range(_MOST_DECADES):
+            if int(np.argmin(found)) != end or found[end] > (1 - FLAT) * np.delete(found, end).min():
+                break
+            beyond = np.array([lams[end] * factor])
+            lams, found, end = np.append(lams, beyond), np.append(found, _with_infinity(errors(beyond))), len(lams)
+    fine = lams[int(np.argmin(found))] * 10.0 ** np.array([-2 / 3, -1 / 3, 1 / 3, 2 / 3])
+    lams, found = np.append(lams, fine), np.append(found, _with_infinity(errors(fine)))
+    near = np.flatnonzero(found <= (1 + FLAT) * np.min(found))
+    at = int(near[np.argmax(lams[near])])
+    return float(lams[at]), float(found[at])
+
+
+def _with_infinity(errors: np.ndarray) -> np.ndarray:
+    """Return errors with NaN replaced by infinity."""
+    return np.where(np.isnan(errors), np.inf, errors)
+
+
+def sums_of_squares(residuals: np.ndarray, seen: np.ndarray | None) -> np.ndarray:
+    """Return the sums of squares over the last axis, over the entries that count."""
+    squares: np.ndarray = np.sum(residuals**2 if seen is None else seen * residuals**2, axis=-1)
+    return squares
+
+
+def compressed(Y: np.ndarray) -> np.ndarray:
+    """Return the targets in fewer orthonormal coordinates that hold nearly all of their variance."""
+    if Y.shape[1] <= 8:
+        return Y
+    left, values, _ = np.linalg.svd(Y, full_matrices=False)
+    shares = np.cumsum(values[::-1] ** 2)[::-1]
+    count = max(1, int(np.sum(shares > _VARIANCE * shares[0])))
+    return left[:, :count] * values[:count]
