@@ -9,6 +9,7 @@ import numpy as np
 from fenchel._optional import new_axes
 from fenchel.conformal.samples import at_points, length, numbers, of_shape
 from fenchel.datasets.functional import as_curves, brings_points, function_names
+from fenchel.estimators.machine import Near, unchanged
 
 __all__ = ["PredictionBand"]
 
@@ -52,6 +53,8 @@ class PredictionBand:
         The ellipsoids of ``joint="ellipsoid"``, with ``volume``.
     prediction : array, FDataGrid or None
         The predictions that the bands surround; ``None`` for a regressor that has intervals of its own.
+    near : callable
+        ``near(values, others)`` returns outputs as they are closest to others: angles are compared on the circle.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class PredictionBand:
     is_joint: bool = True
     ellipsoid: Ellipsoid | None = None
     prediction: Any = None
+    near: Near = unchanged
 
     def contains(self, Y: Any) -> np.ndarray:
         """Whether outputs lie inside.
@@ -150,8 +154,9 @@ class PredictionBand:
             lower, upper = (at_points(end, self.grid, curves.grid) for end in (lower, upper))
         if values.shape != lower.shape:
             raise ValueError(f"Y must have the shape of the band, {lower.shape}. Got {values.shape} instead.")
-        n = len(values)
-        return points, lower.reshape(n, -1), upper.reshape(n, -1), values.reshape(n, -1)
+        lower, upper, values = (part.reshape(len(values), -1) for part in (lower, upper, values))
+        middle = np.where(np.isfinite(lower) & np.isfinite(upper), lower + upper, 0.0) / 2
+        return points, lower, upper, self.near(values, middle)
 
 
 def _draw(ax: Any, points: np.ndarray, values: np.ndarray, style: str, name: str) -> None:
