@@ -4,8 +4,8 @@ Directions on the circle
 
 How to add a kind of output of your own in one file.
 
-A direction is an angle, and the angles 3.1 and -3.1 are neighbours. A *codec* is the way from outputs to coordinates and
-back; a *task* checks the data and learns the codec. Bands, outliers, the search, files and pages then work without
+A direction is an angle, and the angles 3.1 and -3.1 are neighbours. A *codec* is the way from outputs to coordinates
+and back; a *task* checks the data and learns the codec. Bands, outliers, the search, files and pages then work without
 another line.
 """
 

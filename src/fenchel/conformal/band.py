@@ -155,7 +155,8 @@ class PredictionBand:
         if values.shape != lower.shape:
             raise ValueError(f"Y must have the shape of the band, {lower.shape}. Got {values.shape} instead.")
         lower, upper, values = (part.reshape(len(values), -1) for part in (lower, upper, values))
-        middle = np.where(np.isfinite(lower) & np.isfinite(upper), lower + upper, 0.0) / 2
+        with np.errstate(invalid="ignore"):  # infinite bands have no middle
+            middle = np.nan_to_num((lower + upper) / 2, posinf=0.0, neginf=0.0)
         return points, lower, upper, self.near(values, middle)
 
 
