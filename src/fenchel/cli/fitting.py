@@ -28,11 +28,11 @@ from fenchel.estimators import (
     OperatorKernelRegressorCV,
     TableRegressor,
 )
+from fenchel.losses.base import is_square
 from fenchel.persistence import save, versions
 from fenchel.report.plots import CLIPPED
 from fenchel.report.summary import kernel_text, model_page
 from fenchel.solvers import watched
-from fenchel.solvers.closed_form import is_square
 
 __all__ = ["run"]
 

@@ -10,6 +10,7 @@ from fenchel._optional import new_axes
 from fenchel.conformal.samples import at_points, length, numbers, of_shape
 from fenchel.datasets.fdata import function_names
 from fenchel.datasets.functional import as_curves, brings_points
+from fenchel.estimators.machine import Near, unchanged
 
 __all__ = ["PredictionBand"]
 
@@ -53,6 +54,8 @@ class PredictionBand:
         The ellipsoids of ``joint="ellipsoid"``, with ``volume``.
     prediction : array, FDataGrid or None
         The predictions that the bands surround; ``None`` for a regressor that has intervals of its own.
+    near : callable
+        ``near(values, others)`` returns outputs as they are closest to others: angles are compared on the circle.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class PredictionBand:
     is_joint: bool = True
     ellipsoid: Ellipsoid | None = None
     prediction: Any = None
+    near: Near = unchanged
 
     def contains(self, Y: Any) -> np.ndarray:
         """Whether outputs lie inside.
@@ -151,8 +155,10 @@ class PredictionBand:
             lower, upper = (at_points(end, self.grid, curves.grid) for end in (lower, upper))
         if values.shape != lower.shape:
             raise ValueError(f"Y must have the shape of the band, {lower.shape}. Got {values.shape} instead.")
-        n = len(values)
-        return points, lower.reshape(n, -1), upper.reshape(n, -1), values.reshape(n, -1)
+        lower, upper, values = (part.reshape(len(values), -1) for part in (lower, upper, values))
+        with np.errstate(invalid="ignore"):  # infinite bands have no middle
+            middle = np.nan_to_num((lower + upper) / 2, posinf=0.0, neginf=0.0)
+        return points, lower, upper, self.near(values, middle)
 
 
 def _draw(ax: Any, points: np.ndarray, values: np.ndarray, style: str, name: str) -> None:

@@ -16,6 +16,7 @@ from fenchel.conformal.calibration import Calibration, checked_part
 from fenchel.conformal.jackknife import has_closed_form, left_out_models
 from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, take
 from fenchel.conformal.widths import Widths
+from fenchel.estimators.machine import Near
 from fenchel.exceptions import IncompatibleError
 from fenchel.resample.folds import grouped, whole_folds
 
@@ -124,12 +125,17 @@ def cross_ends(
     widths: Widths,
     calibration: Calibration,
     X: Any,
+    center: np.ndarray,
+    near: Near,
     grid: np.ndarray | None,
     coverage: float,
     labels: np.ndarray,
     new: np.ndarray | None = None,
 ) -> list[np.ndarray]:
-    """Return the lower and upper quantiles of the bounds of all models, as in CV+ and jackknife+, (n, q)."""
+    """Return the lower and upper quantiles of the bounds of all models, as in CV+ and jackknife+, (n, q).
+
+    ``center`` (n, q) are the predictions of the model of all samples, from which the models' are named.
+    """
     sizes = widths.at(X, grid)
     ends = [np.full_like(sizes, -np.inf), np.full_like(sizes, np.inf)]
     rows = max(1, _BLOCK // (len(models.place) * sizes.shape[1]))
@@ -140,7 +146,7 @@ def cross_ends(
         scores, weights, place = calibration.scores[where], calibration.weights[where], models.place[where]
         for first in range(0, len(members), rows):
             part = members[first : first + rows]
-            centers = models.predict(take(X, part))[place]  # (m, rows, q)
+            centers = near(models.predict(take(X, part)), center[part])[place]  # (m, rows, q)
             moves = scores[:, None, :] * sizes[part][None]
             heaviest = None if new is None else np.repeat(new[part], sizes.shape[1])
             for end, sign in zip(ends, (-1.0, 1.0), strict=True):

@@ -6,23 +6,22 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from sklearn.base import is_regressor
 
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import check_memory
 from fenchel.conformal.samples import Residuals, length
 from fenchel.derived_problems import holding_out
-from fenchel.estimators.machine import KernelMachine, training_set_of
+from fenchel.estimators.machine import KernelMachine, is_machine, training_set_of
 from fenchel.exceptions import IncompatibleError
 from fenchel.held_out import ridge_filter
 from fenchel.kernels.base import BoundKernel
+from fenchel.losses.base import is_square
 from fenchel.model.model import Model
 from fenchel.model.training_set import TrainingSet
 from fenchel.operators.eigenbasis import KroneckerBasis
 from fenchel.operators.output import Output
 from fenchel.problem import DualProblem, arithmetic
 from fenchel.solvers import ClosedForm, DouglasRachford
-from fenchel.solvers.closed_form import is_square
 from fenchel.surfaces import batch_size
 
 __all__: list[str] = []
@@ -199,9 +198,3 @@ def left_out_models(
 def has_closed_form(estimator: Any) -> bool:
     """Whether leave-one-out of a fitted estimator can have a closed form: a kernel machine with the square loss."""
     return is_machine(estimator) and is_square(estimator.model_.spec.loss)
-
-
-def is_machine(estimator: Any) -> bool:
-    """Whether an estimator solves a single dual problem and makes point predictions."""
-    is_ours = isinstance(estimator, KernelMachine) and is_regressor(estimator)
-    return is_ours and not hasattr(estimator, "predict_interval")

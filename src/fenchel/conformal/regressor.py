@@ -32,6 +32,7 @@ from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, devia
 from fenchel.datasets.fdata import function_names
 from fenchel.datasets.functional import as_curves, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.estimators.machine import near_of
 from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.exceptions import DataWarning, ScaleWarning, warn_user
 from fenchel.resample.folds import label_codes, split_whole
@@ -294,7 +295,8 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
             radii = self._calibration.quantiles(coverage, labels, new)[:, 0] * widths.factors(X)
             ellipsoid = Ellipsoid(center, widths.whitening, radii)
         prediction = None if self._has_intervals else template
-        return PredictionBand(ends[0], ends[1], coverage, grid, bool(self.joint), ellipsoid, prediction)
+        is_joint, near = bool(self.joint), near_of(self.estimator_)
+        return PredictionBand(ends[0], ends[1], coverage, grid, is_joint, ellipsoid, prediction, near)
 
     def _validate(self) -> None:
         for name, limit in self._limits.items():
@@ -407,7 +409,9 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the lower and upper bounds, with the shape of the predictions."""
         if self._models is not None and self._calibration_widths is not None:
             how = self._models, self._calibration_widths, self._calibration
-            return [end.reshape(center.shape) for end in cross_ends(*how, X, grid, coverage, labels, new)]
+            rows, near = center.reshape(len(center), -1), near_of(self.estimator_)
+            ends = cross_ends(*how, X, rows, near, grid, coverage, labels, new)
+            return [end.reshape(center.shape) for end in ends]
         quantiles = self._calibration.quantiles(coverage, labels, new)
         if self._has_intervals:
             lower, upper = self._own_ends(self.estimator_, X, self.coverage)

@@ -10,6 +10,7 @@ from fenchel._array import Array, host
 from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.datasets.functional import as_curves, brings_points, is_fdata
 from fenchel.datasets.pairs import is_pairs
+from fenchel.estimators.machine import near_of
 from fenchel.exceptions import IncompatibleError
 from fenchel.model.training_set import TrainingSet
 
@@ -131,7 +132,7 @@ class Residuals:
         """Return the residuals of predictions in coordinates, without the factors of the rows, (n, p)."""
         codec, y = training_set.codec, training_set.sample.y
         truth, found = host(codec.truth(y)), host(codec.decode(predictions))
-        return cls((truth - found).reshape(len(truth), -1), codec.grid, truth.shape[1:])
+        return cls(codec.residuals(truth, found).reshape(len(truth), -1), codec.grid, truth.shape[1:])
 
     def among(self, places: np.ndarray, n: int) -> "Residuals":
         """Return the residuals at some places among n samples, NaN at the others."""
@@ -160,4 +161,4 @@ class Residuals:
             predictions = numbers(model.predict(X, grid))
         if truth.shape != predictions.shape:
             raise ValueError(f"y must have the shape of the predictions, {predictions.shape}. Got {truth.shape}.")
-        return cls((truth - predictions).reshape(len(truth), -1), grid, truth.shape[1:])
+        return cls((near_of(model)(truth, predictions) - predictions).reshape(len(truth), -1), grid, truth.shape[1:])

@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +12,9 @@ from numpy.typing import ArrayLike
 from fenchel._array import Array, Outputs
 from fenchel.approximations import Approximation
 from fenchel.estimators.functional import CurveRegressor, FunctionalRegressor
-from fenchel.estimators.kernel_choice import KernelChoice, check_metric, is_auto, raced
-from fenchel.estimators.scoring import Scoring, scored
+from fenchel.estimators.kernel_choice import KernelChoice, is_auto
 from fenchel.estimators.search import Progress, Search, SearchResult, squared_distance
-from fenchel.estimators.search_machine import SearchMachine
+from fenchel.estimators.search_machine import PairSearchMachine
 from fenchel.exceptions import SlowFitWarning, warn_user
 from fenchel.kernels import KernelLike, Laplacian
 from fenchel.losses import Loss, Square
@@ -37,7 +35,7 @@ _DECADES = 10.0 ** np.arange(-4, 2)  # lam, relative to that of the kernel searc
 _STEPS = 10.0 ** np.array([-0.5, 0.0, 0.5])  # lam, relative to the best of those
 
 
-class FunctionalRegressorCV(CurveRegressor, SearchMachine):
+class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegressor]):
     """``FunctionalRegressor`` with kernels, loss and lam chosen by cross-validation.
 
     The defaults need no knowledge of the data: see ``OperatorKernelRegressorCV``. Columns of vectors (n, d) and
@@ -187,29 +185,10 @@ class FunctionalRegressorCV(CurveRegressor, SearchMachine):
         self : FunctionalRegressorCV
             The fitted model.
         """
-        check_metric(self)
-        scoring = Scoring.of(self)
-        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
-        trial, spec = copy(self), replace(self._search_spec(), lam=min(search.lams))
-        machines = [self._machine(search.losses, is_robust) for is_robust in (False, True)]
-        tasks, choice = [machine._task(grid) for machine in machines], None
-        sample = tasks[False].sample(trial, X, y, sample_weight).double()
-        machine = machines[False]
-        if is_auto(self.kernel):
-            choice = raced(tasks.__getitem__, sample, spec, search.folds, self.losses, self.metric, search.groups)
-            machine = machines[choice.is_robust].set_params(kernel=choice.search.kernel)
-            training_set, search = self._on_curves(choice, search, machine, spec, grid)
-        else:
-            training_set = TrainingSet.learn(tasks[False], sample, spec)
-        folds = search.folds(training_set)
-        measure = squared_distance(training_set, search.ceiling)
-        if scoring is not None:
-            measure = scored(training_set, scoring, folds)
-        result = search(training_set, folds, measure, settings=f"{scoring or ''}")
-        return self._become(trial._fit_best(machine, training_set, result, choice))
+        return self._choose(X, y, sample_weight, groups, grid=grid)
 
-    def _on_curves(
-        self, choice: KernelChoice, search: Search, machine: FunctionalRegressor, spec: Spec, grid: ArrayLike | None
+    def _narrowed(
+        self, choice: KernelChoice, search: Search, machine: FunctionalRegressor, spec: Spec, **form: Any
     ) -> tuple[TrainingSet, Search]:
         """Return the training set with the chosen kernels, and the remaining grid of losses and lams.
 
@@ -217,7 +196,7 @@ class FunctionalRegressorCV(CurveRegressor, SearchMachine):
         """
         search = search.chosen(choice, choice.resolved_losses() if choice.is_robust else choice.losses, self)
         spec, raced_set = replace(spec, lam=min(search.lams)), choice.training_set
-        task: Functions = machine._task(grid)
+        task: Functions = machine._task(**form)
         codec = _codec(raced_set)
         training_set = raced_set.with_kernel(task.kernel_of(raced_set.sample, codec), spec)
         shares = self._output_lengths(training_set)
@@ -251,10 +230,7 @@ class FunctionalRegressorCV(CurveRegressor, SearchMachine):
             return ()
         return _SHARES
 
-    def _task(self, grid: ArrayLike | None = None) -> Functions:
-        return self._machine([Square()], False)._task(grid)
-
-    def _machine(self, losses: Sequence[Loss], is_robust: bool = False) -> FunctionalRegressor:
+    def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> FunctionalRegressor:
         """Return the estimator of one pair, with outputs scaled as the losses require."""
         is_free = is_auto(self.kernel) and all(loss.is_unit_free for loss in losses)
         representation = self.representation

@@ -92,7 +92,7 @@ def is_auto(value: Any) -> bool:
 
 def check_metric(owner: Any) -> None:
     """Raise if an estimator has both a metric and a given kernel, which has its own."""
-    if owner.metric is not None and not is_auto(owner.kernel):
+    if owner.get_params(deep=False).get("metric") is not None and not is_auto(owner.kernel):
         raise IncompatibleError(
             f"The 'metric' parameter needs kernel='auto'. Got {owner.kernel!r}. Use Projected(kernel, matrix) instead."
         )

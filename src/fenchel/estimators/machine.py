@@ -1,12 +1,14 @@
 """What the estimators of one dual problem share: parameters, a task, and after ``fit`` one value, ``model_``."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,9 +26,20 @@ from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import Representation
 
-__all__ = ["DualEstimator", "Fitted", "KernelMachine", "kernel_of", "training_set_of"]
+__all__ = [
+    "DualEstimator",
+    "Fitted",
+    "KernelMachine",
+    "Near",
+    "is_machine",
+    "kernel_of",
+    "near_of",
+    "training_set_of",
+    "unchanged",
+]
 
 T = TypeVar("T")
+Near = Callable[[np.ndarray, np.ndarray], np.ndarray]  # values as they are closest to others
 
 
 class Fitted(Generic[T]):
@@ -131,6 +144,31 @@ class KernelMachine(DualEstimator, ABC):
         tags.input_tags.sparse = self.takes_sparse
         tags.input_tags.pairwise = is_pairwise(self.kernel)
         return tags
+
+
+def is_machine(estimator: Any) -> bool:
+    """Whether an estimator solves a single dual problem and makes point predictions."""
+    is_ours = isinstance(estimator, KernelMachine) and is_regressor(estimator)
+    return is_ours and not hasattr(estimator, "predict_interval")
+
+
+def near_of(estimator: Any) -> Near:
+    """Return ``Codec.near`` of a fitted estimator: of a machine, of the last step of a pipeline, of the best estimator.
+
+    Outputs of other estimators have one name each.
+    """
+    while estimator is not None:
+        model = getattr(estimator, "model_", None)
+        if isinstance(model, Model):
+            return model.codec.near
+        kept = getattr(estimator, "best_estimator_", getattr(estimator, "estimator_", None))
+        estimator = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else kept
+    return unchanged
+
+
+def unchanged(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return values that have one name each."""
+    return values
 
 
 def training_set_of(machine: KernelMachine, X: Outputs, y: Outputs, sample_weight: Array | None = None) -> TrainingSet:

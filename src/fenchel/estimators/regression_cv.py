@@ -1,30 +1,26 @@
 """``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
-from copy import copy
-from dataclasses import replace
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from fenchel._array import Array
 from fenchel.approximations import Approximation
-from fenchel.estimators.kernel_choice import check_metric, is_auto, raced
+from fenchel.estimators.kernel_choice import is_auto
 from fenchel.estimators.regression import OperatorKernelRegressor, VectorRegressor
-from fenchel.estimators.scoring import Scoring, scored
-from fenchel.estimators.search import Progress, Search, squared_distance
-from fenchel.estimators.search_machine import SearchMachine
-from fenchel.kernels import KernelLike, OperatorLike, as_operator_kernel
+from fenchel.estimators.search import Progress
+from fenchel.estimators.search_machine import PairSearchMachine
+from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
-from fenchel.model.training_set import TrainingSet
 from fenchel.representations import Representation
 
 __all__ = ["OperatorKernelRegressorCV"]
 
 
-class OperatorKernelRegressorCV(VectorRegressor, SearchMachine):
+class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKernelRegressor]):
     """``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation.
 
     The defaults need no knowledge of the data: the columns of X and the outputs are standardised, then kernels of
@@ -179,34 +175,9 @@ class OperatorKernelRegressorCV(VectorRegressor, SearchMachine):
         self : OperatorKernelRegressorCV
             The fitted model.
         """
-        check_metric(self)
-        scoring = Scoring.of(self)
-        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
-        trial, machines = copy(self), [self._machine(search.losses, is_robust) for is_robust in (False, True)]
-        spec = replace(self._search_spec(), lam=min(search.lams))  # the smallest lam needs the most features
-        tasks = [machine._task() for machine in machines]
-        sample = tasks[False].sample(trial, X, y, sample_weight).double()
-        choice = None
-        if is_auto(self.kernel):
-            choice = raced(tasks.__getitem__, sample, spec, search.folds, self.losses, self.metric, search.groups)
-            search = search.chosen(choice, choice.resolved_losses(), self)
-            machine = machines[choice.is_robust].set_params(kernel=choice.search.kernel)
-            kernel = as_operator_kernel(choice.search.kernel, self.operator)
-            training_set = choice.training_set.with_kernel(kernel, replace(spec, lam=min(search.lams)))
-        else:
-            machine = machines[False]
-            training_set = TrainingSet.learn(tasks[False], sample, spec)
-        folds = search.folds(training_set)
-        measure = squared_distance(training_set, search.ceiling)
-        if scoring is not None:
-            measure = scored(training_set, scoring, folds)
-        result = search(training_set, folds, measure, settings=f"{scoring or ''}")
-        return self._become(trial._fit_best(machine, training_set, result, choice))
+        return self._choose(X, y, sample_weight, groups)
 
-    def _task(self, **form: Any) -> Any:
-        return self._machine([], False)._task()
-
-    def _machine(self, losses: Sequence[Loss], is_robust: bool) -> OperatorKernelRegressor:
+    def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> OperatorKernelRegressor:
         """Return the estimator of one pair, with centring and scaling resolved if they are ``"auto"``."""
         standard = "robust" if is_robust else True
         scaled = self.representation is None and all(loss.is_unit_free for loss in losses)

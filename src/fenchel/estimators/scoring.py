@@ -50,7 +50,7 @@ class Scoring:
     @classmethod
     def of(cls, estimator: Any) -> "Scoring | None":
         """Return the scoring from the parameter of an estimator; ``None`` if it is ``None``."""
-        given, owner = estimator.scoring, type(estimator).__name__
+        given, owner = estimator.get_params(deep=False).get("scoring"), type(estimator).__name__
         if given is None:
             return None
         if isinstance(given, str):

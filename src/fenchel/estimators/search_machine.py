@@ -1,20 +1,28 @@
 """What the estimators that choose loss and lam by held-out errors have in common."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from fenchel.estimators.kernel_choice import KernelChoice
+from fenchel._array import Array, Outputs
+from fenchel.estimators.kernel_choice import KernelChoice, check_metric, is_auto, raced
 from fenchel.estimators.machine import Fitted, KernelMachine
-from fenchel.estimators.search import SearchResult
+from fenchel.estimators.scoring import Scoring, scored
+from fenchel.estimators.search import Search, SearchResult, squared_distance
 from fenchel.losses import Loss
 from fenchel.model.fit import solve, warned
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 
-__all__ = ["Found", "SearchMachine"]
+__all__ = ["Found", "PairSearchMachine", "Prepared", "SearchMachine"]
+
+Machine = TypeVar("Machine", bound=KernelMachine)
 
 
 @dataclass(frozen=True)
@@ -81,3 +89,68 @@ class SearchMachine(KernelMachine):
         self.found_, self.best_estimator_ = found, best._kept(warned(fit))
         self.model_ = best.model_
         return self
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[Machine]):
+    """What a search over losses and lam begins with."""
+
+    machine: Machine  # of one pair, with its kernel
+    training_set: TrainingSet
+    search: Search  # the grid that remains
+    choice: KernelChoice | None  # None for a given kernel
+
+
+class PairSearchMachine(SearchMachine, Generic[Machine]):
+    """A search over kernel, loss and lam of one estimator, ``_machine``."""
+
+    races_robust: ClassVar[bool] = True  # whether "auto" losses compare the square loss with a robust one
+
+    losses: Any
+
+    @abstractmethod
+    def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> Machine:
+        """Return the estimator of one pair, with centre and scale as the losses require."""
+
+    def _task(self, **form: Any) -> Any:
+        return self._machine()._task(**form)
+
+    def _choose(
+        self, X: Outputs, y: Outputs, sample_weight: Array | None = None, groups: ArrayLike | None = None, **form: Any
+    ) -> Self:
+        """Choose kernel, loss and lam on a copy, fit on the whole sample, and become the copy."""
+        scoring, trial = Scoring.of(self), copy(self)
+        found = trial._prepared(X, y, sample_weight, groups, **form)
+        training_set, search = found.training_set, found.search
+        folds = search.folds(training_set)
+        measure = squared_distance(training_set, search.ceiling)
+        if scoring is not None:
+            measure = scored(training_set, scoring, folds)
+        result = search(training_set, folds, measure, settings=f"{scoring or ''}")
+        return self._become(trial._fit_best(found.machine, training_set, result, found.choice))
+
+    def _prepared(
+        self, X: Outputs, y: Outputs, sample_weight: Array | None, groups: ArrayLike | None, **form: Any
+    ) -> Prepared[Machine]:
+        """Return checked data with a kernel, given or chosen; scikit-learn's attributes of the inputs are set."""
+        check_metric(self)
+        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
+        spec = replace(self._search_spec(), lam=min(search.lams))  # the smallest lam needs the most features
+        machines = [self._machine(search.losses, is_robust) for is_robust in (False, True)]
+        tasks = [machine._task(**form) for machine in machines]
+        sample = tasks[False].sample(self, X, y, sample_weight).double()
+        if not is_auto(self.kernel):
+            return Prepared(machines[False], TrainingSet.learn(tasks[False], sample, spec), search, None)
+        losses = self.losses if self.races_robust else search.losses
+        metric = self.get_params(deep=False).get("metric")
+        choice = raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups)
+        machine = machines[choice.is_robust].set_params(kernel=choice.search.kernel)
+        return Prepared(machine, *self._narrowed(choice, search, machine, spec, **form), choice)
+
+    def _narrowed(
+        self, choice: KernelChoice, search: Search, machine: Machine, spec: Spec, **form: Any
+    ) -> tuple[TrainingSet, Search]:
+        """Return the training set with the chosen kernel, and the remaining grid of losses and lams."""
+        search, raced_set = search.chosen(choice, choice.resolved_losses(), self), choice.training_set
+        kernel = machine._task(**form).kernel_of(raced_set.sample, raced_set.codec)
+        return raced_set.with_kernel(kernel, replace(spec, lam=min(search.lams))), search

@@ -21,18 +21,16 @@ from fenchel.decoders.base import Space
 from fenchel.decoders.choice import are_label_sets, suitable_decoders
 from fenchel.decoders.products import decoding_space
 from fenchel.estimators.decoder_choice import DecoderChoice
-from fenchel.estimators.kernel_choice import is_auto, raced
+from fenchel.estimators.kernel_choice import is_auto
 from fenchel.estimators.machine import Fitted
 from fenchel.estimators.scoring import Measure, Scoring
 from fenchel.estimators.search import Progress, Search, SearchResult, squared_distance
-from fenchel.estimators.search_machine import SearchMachine
+from fenchel.estimators.search_machine import PairSearchMachine, Prepared
 from fenchel.estimators.structured import DecodingPredictor, StructuredPredictor
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Gaussian, Identity, KernelLike, OperatorLike, as_operator, as_operator_kernel
+from fenchel.kernels import Gaussian, Identity, KernelLike, OperatorLike, as_operator
 from fenchel.losses import Loss
 from fenchel.metrics import hamming_losses
-from fenchel.model.kernel_outputs import Objects
-from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import KernelOutputs
 
@@ -50,7 +48,7 @@ class _Trial:
     result: SearchResult
 
 
-class StructuredPredictorCV(DecodingPredictor, SearchMachine):
+class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredictor]):
     """``StructuredPredictor`` with kernel, loss and lam chosen by cross-validation.
 
     Parameters
@@ -116,6 +114,8 @@ class StructuredPredictorCV(DecodingPredictor, SearchMachine):
     0.0001
     """
 
+    races_robust = False  # rare objects are not outliers
+
     best_output_kernel_ = Fitted[KernelLike]("output_kernel", of="best_estimator_")
     decoder_ = Fitted[Decoder]("decoder_", of="best_estimator_")
 
@@ -178,29 +178,15 @@ class StructuredPredictorCV(DecodingPredictor, SearchMachine):
         if self.task_loss is not None and self.scoring is not None:
             raise ValueError("Set either task_loss or scoring, not both: each of them selects loss, lam and decoder.")
         Scoring.of(self)  # raises if it is invalid
-        search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
-        trial, spec, machine = copy(self), replace(self._search_spec(), lam=min(search.lams)), self._machine()
-        machine._own_decoder()  # raises if it is invalid
-        sample = machine._task().sample(trial, X, y, sample_weight).double()
-        choice = None
-        if is_auto(self.kernel):
-            choice = raced(
-                lambda robust: machine._task(), sample, spec, search.folds, search.losses, None, search.groups
-            )
-            search = search.chosen(choice, choice.resolved_losses(), self)
-            machine.set_params(kernel=choice.search.kernel)
-            kernel = as_operator_kernel(choice.search.kernel, self.operator)
-            training_set = choice.training_set.with_kernel(kernel, replace(spec, lam=min(search.lams)))
-        else:
-            training_set = TrainingSet.learn(machine._task(), sample, spec)
-        trials = self._trials(search, machine, training_set, spec)
-        best = min(trials, key=lambda trial: float(np.min(trial.result.cv_errors)))
-        return self._become(trial._fit_best(best.machine, best.training_set, best.result, choice))
+        self._machine()._own_decoder()  # raises if it is invalid
+        trial = copy(self)
+        found = trial._prepared(X, y, sample_weight, groups)
+        best = min(self._trials(found), key=lambda trial: float(np.min(trial.result.cv_errors)))
+        return self._become(trial._fit_best(best.machine, best.training_set, best.result, found.choice))
 
-    def _trials(
-        self, search: Search, machine: StructuredPredictor, training_set: TrainingSet, spec: Spec
-    ) -> "Iterator[_Trial]":
+    def _trials(self, found: Prepared[StructuredPredictor]) -> "Iterator[_Trial]":
         """Yield the results of the search for each output kernel, with and without centring."""
+        search, machine, training_set = found.search, found.machine, found.training_set
         kernels = self._output_kernels(training_set)
         by_task_loss = self.task_loss is not None or self.scoring is not None or len(kernels) > 1
         pairs = list(product(self._centers(), [machine.output_kernel, *kernels[1:]]))
@@ -212,6 +198,7 @@ class StructuredPredictorCV(DecodingPredictor, SearchMachine):
             if isinstance(as_operator(self.operator), Identity):
                 data = training_set.with_outputs(*task.learn(training_set.sample))
             else:
+                spec = replace(self._search_spec(), lam=min(search.lams))
                 data = TrainingSet.learn(task, training_set.sample, spec)
             yield self._trial(_numbered(search, k), other, data, by_task_loss)
 
@@ -288,10 +275,7 @@ class StructuredPredictorCV(DecodingPredictor, SearchMachine):
             return (self.center,)
         return (True,) if is_auto(self.kernel) else (False, True)
 
-    def _task(self) -> Objects:
-        return self._machine()._task()
-
-    def _machine(self) -> StructuredPredictor:
+    def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> StructuredPredictor:
         """Return the estimator of one pair, with the first output kernel."""
         kernels: list[Any] = (
             list(self.output_kernel) if isinstance(self.output_kernel, list | tuple) else [self.output_kernel]

@@ -76,6 +76,14 @@ class Codec(ABC):
         """Return checked outputs as ``decode`` returns predictions; NaN where nothing was observed."""
         return self.decode(self.encode(y).rows)
 
+    def near(self, values: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return values as they are closest to others: the same, unless one output has several names, as an angle."""
+        return values
+
+    def residuals(self, truth: np.ndarray, predictions: np.ndarray) -> np.ndarray:
+        """Return outputs minus predictions, both as ``decode`` returns them; NaN where nothing was observed."""
+        return self.near(truth, predictions) - predictions
+
     def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading | None:
         """Return how an expansion is read at any points; ``None`` means through ``decode``."""
         return None

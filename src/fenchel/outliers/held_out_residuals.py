@@ -9,8 +9,7 @@ from fenchel._array import as_like, host
 from fenchel._sparse import as_rows, is_sparse
 from fenchel.conformal.folds import Trainer
 from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, on_one_grid, take
-from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor
-from fenchel.estimators.machine import training_set_of
+from fenchel.estimators.machine import is_machine, training_set_of
 from fenchel.held_out import held_out
 from fenchel.losses import Square
 from fenchel.resample.folds import whole_folds
@@ -28,7 +27,7 @@ def are_training_inputs(model: Any, X: Any, fitted: np.ndarray) -> bool:
     Also true for models that have not kept their inputs, and for models of other libraries.
     """
     machine = getattr(model, "best_estimator_", model)
-    if not isinstance(machine, OperatorKernelRegressor | FunctionalRegressor) or not hasattr(machine, "support_"):
+    if not is_machine(machine) or not hasattr(machine, "support_"):
         return True
     known: Any = machine.X_fit_
     rows = np.flatnonzero(fitted)
@@ -73,8 +72,7 @@ def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None, groups: np.nd
     fold.
     """
     machine = getattr(model, "best_estimator_", model)
-    is_ours = isinstance(machine, OperatorKernelRegressor | FunctionalRegressor)
-    if is_ours and machine.approximation is None and length(X) <= MOST_SAMPLES:
+    if is_machine(machine) and machine.approximation_ is None and length(X) <= MOST_SAMPLES:
         return _on_one_factorisation(machine, X, y, cv, groups)
     n, y = length(X), on_one_grid(y)
     folds = whole_folds(n, _FOLDS if cv is None else cv, groups)

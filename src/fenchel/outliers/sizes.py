@@ -8,7 +8,8 @@ from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel._array import host, namespace
 from fenchel.conformal.samples import Residuals
-from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.estimators.machine import is_machine
 from fenchel.outliers.held_out_residuals import MOST_SAMPLES, held_out_residuals
 
 __all__ = ["Sizes"]
@@ -36,10 +37,7 @@ class Sizes:
         Groups are left out together: otherwise wrong replicates would make each other's large residuals expected.
         """
         machine = getattr(model, "best_estimator_", model)
-        if (
-            not isinstance(machine, OperatorKernelRegressor | FunctionalRegressor)
-            or len(residuals.values) > MOST_SAMPLES
-        ):
+        if not is_machine(machine) or len(residuals.values) > MOST_SAMPLES:
             return None
         X = _read(machine, X)
         gram = _gram(machine, X, X)

@@ -162,6 +162,7 @@ def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarr
     if seen is not None:
         observed = np.where(host(seen) > 0, observed, np.nan)
     predicted = host(model.read(estimator.X_fit_)).reshape(len(support), -1)
+    observed = model.codec.near(observed[support], predicted)
     if table is not None:
         observed, predicted = observed + table.offset_, predicted + table.offset_
     names = [f"output {k + 1}" for k in range(observed.shape[1])] if table is None else table.target_names_
@@ -169,7 +170,7 @@ def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarr
     kept = f"{len(support)} training samples"
     if len(support) < len(rows):
         kept = f"{len(support)} of {len(rows)} training samples, those that the model keeps"
-    return Pairs(rows[support], observed[support], predicted, names, grid, kept)
+    return Pairs(rows[support], observed, predicted, names, grid, kept)
 
 
 def _grid(grid: np.ndarray | None, size: int) -> np.ndarray | None:
