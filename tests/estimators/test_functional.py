@@ -205,7 +205,9 @@ class TestWeights:
         Y, weights = blanked(Y), np.ones(12)
         weights[4] = 0
         fitted = model(Huber(0.2, p=1)).fit(X, Y, GRID, weights)
-        assert_array_equal(np.isnan(fitted.point_outlier_score_), np.isnan(Y))
+        scores = fitted.point_outlier_score_
+        assert_array_equal(np.isnan(scores), np.isnan(Y) & (weights > 0)[:, None])
+        assert_array_equal(scores[4], np.zeros(Y.shape[1]))  # it is not part of the fit
 
     def test_they_count_curves_for_the_default_kernel(self, sample):
         X, Y = sample

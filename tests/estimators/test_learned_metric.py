@@ -87,7 +87,7 @@ def test_the_outer_product_is_the_mean_over_the_sample():
         J.append((model.predict(X + move) - model.predict(X - move)) / (2 * step))
     moved = np.stack(J, axis=2) * data.scale
     expected = np.einsum("i,ipd,ipe->de", counts / counts.sum(), moved, moved)
-    assert_allclose(outer_product(data, model), expected, rtol=1e-3, atol=1e-3 * np.max(expected))
+    assert_allclose(outer_product(data, model.model_), expected, rtol=1e-3, atol=1e-3 * np.max(expected))
 
 
 @pytest.mark.parametrize(

@@ -418,9 +418,11 @@ class TestChoice:
         found = model("absolute", lams=self.LAMS, surrogate=Huber(0.1)).fit(
             pd.DataFrame(X, columns=["a", "b"]), numbers
         )
-        assert names | {"outlier_score_", "feature_names_in_"} <= set(vars(found))
+        names |= {"outlier_score_", "feature_names_in_"}
+        assert all(hasattr(found, name) for name in names)
         found.set_params(lams=None, surrogate="square").fit(X, numbers)
         plain = model("absolute").fit(X, numbers)
+        assert not any(hasattr(found, name) for name in names)
         assert {name for name in vars(found) if name.endswith("_")} == {
             name for name in vars(plain) if name.endswith("_")
         }

@@ -264,8 +264,8 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         """Return the estimator for one pair of kernels."""
         pilot = is_auto(kernel) if is_auto(self.pilot) else bool(self.pilot)
         return QuantileFunctionRegressor(
-            clone(kernel, safe=False),
-            clone(level_kernel, safe=False),
+            kernel,
+            level_kernel,
             levels=self.levels,
             quadrature=self.quadrature,
             intercept=self.intercept,

@@ -108,6 +108,10 @@ class OutputSpace(Protocol):
     def is_functional(self) -> bool:
         """Whether outputs are curves."""
 
+    @property
+    def name(self) -> str:
+        """Name of the representation, for messages."""
+
     def congruence(self, matrix: Array) -> Array:
         """Return the operator with this matrix on the raw outputs in coordinates, (p, p)."""
 

@@ -179,7 +179,7 @@ class IntegralOperator(OutputOperator):
         """Return the operator in the representation's coordinates."""
         if not representation.is_functional:
             raise IncompatibleError(
-                f"IntegralOperator acts on curves; {type(representation).__name__} does not represent curves. "
+                f"IntegralOperator acts on curves; {representation.name} does not represent curves. "
                 "Use FunctionalRegressor, or a curve representation such as Spline()."
             )
         return cast("_CurveSpace", representation).integral(self)

@@ -101,6 +101,10 @@ class Task(ABC):
     def sample(self, owner: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None = None) -> Sample:
         """Return checked data; scikit-learn's attributes of the inputs are set on the owner."""
 
+    def unlearned(self) -> Representation | None:
+        """Return the representation before it is learned, which tells whether a loss fits it; ``None``: learn first."""
+        return None
+
     @abstractmethod
     def learn(self, sample: Sample) -> tuple[Codec, Coordinates]:
         """Return what is learned from the outputs of a sample, and these outputs in coordinates."""

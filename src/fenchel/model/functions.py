@@ -40,12 +40,16 @@ __all__ = ["FunctionCodec", "Functions"]
 class FunctionCodec(Codec):
     """Curves, centred and scaled if requested, in the coordinates of a representation."""
 
-    is_returned = True
     representation: CurveRepresentation
     operator: IntegralOperator
     center: CurveCenter | None = None
     scale: np.ndarray | None = None  # one for each channel
     grid: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def is_returned(self) -> bool:  # type: ignore[override]  # depends on the representation
+        """Whether coordinates are the values that ``predict`` returns at the points of the training curves."""
+        return self.representation.has_points
 
     @property
     def units(self) -> float | np.ndarray:
@@ -138,6 +142,10 @@ class Functions(Task):
         _check_operator_fits(curves)
         labels = function_names(y, "argument_names", "coordinate_names")
         return Sample.of(X, curves, inputs, OutputForm(tuple(curves.values.shape[1:]), labels), sample_weight)
+
+    def unlearned(self) -> CurveRepresentation:
+        """Return the representation of the curves, not fitted."""
+        return self._representation()
 
     def learn(self, sample: Sample) -> tuple[FunctionCodec, Coordinates]:
         """Return the centre, the scales and the representation of the curves."""

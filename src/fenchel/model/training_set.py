@@ -40,6 +40,8 @@ class TrainingSet:
     @classmethod
     def learn(cls, task: Task, sample: Sample, spec: Spec) -> Self:
         """Return a sample in the coordinates that a task learns, with the kernel of the task."""
+        if (representation := task.unlearned()) is not None:
+            check_loss(spec.loss, representation)
         codec, targets = task.learn(sample)
         check_loss(spec.loss, codec.representation)
         return cls.of(sample, codec, targets, task.kernel_of(sample, codec), spec)

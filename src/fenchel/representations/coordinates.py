@@ -112,6 +112,11 @@ class CoordinateSpace:
         """Whether outputs are curves."""
         return self.representation.is_functional
 
+    @property
+    def name(self) -> str:
+        """Name of the representation, for messages."""
+        return type(self.representation).__name__
+
     def congruence(self, matrix: Array) -> Array:
         """Return the operator with this matrix on the raw outputs in coordinates, (p, p)."""
         return as_like(self.representation.congruence(matrix), self.targets)

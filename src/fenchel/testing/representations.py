@@ -1,7 +1,7 @@
 """Contract checks for representations: coordinates must be orthonormal."""
 
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
@@ -131,7 +131,7 @@ def check_representation_dtype_and_arguments(representation: Representation, out
     for dtype in (np.float64, np.float32):
         Y = raw.astype(dtype)
         before, (targets, space) = Y.copy(), _learned(representation, Y)
-        fitted = space.representation
+        fitted = cast(Representation, space.representation)
         for result in (targets, fitted.encode(Y).rows, fitted.decode(targets), space.covariance()):
             expect(result.dtype == dtype, f"{representation!r}: {np.dtype(dtype)} becomes {result.dtype}.")
         assert_array_equal(Y, before, err_msg=f"{representation!r}: an argument is modified.")
