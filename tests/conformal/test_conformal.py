@@ -15,7 +15,7 @@ from fenchel import (
     PredictionBand,
     QuantileFunctionRegressor,
 )
-from fenchel.conformal.samples import Residuals
+from fenchel.conformal.residuals import Residuals
 from fenchel.conformal.widths import deviations
 from fenchel.datasets import make_functional
 from fenchel.exceptions import DataWarning

@@ -11,7 +11,7 @@ from tests.conformal.test_conformal import exact_coverage
 
 from fenchel import ConformalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.conformal.calibration import Calibration
-from fenchel.conformal.samples import Residuals
+from fenchel.conformal.residuals import Residuals
 from fenchel.conformal.widths import constant, without_each
 from fenchel.exceptions import DataWarning
 from fenchel.kernels import Gaussian

@@ -21,7 +21,7 @@ from fenchel import (
     load,
     save,
 )
-from fenchel.conformal.samples import Residuals
+from fenchel.conformal.residuals import Residuals
 from fenchel.datasets import make_functional, make_functional_outliers, make_multioutput
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber

@@ -14,7 +14,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from fenchel.conformal.calibration import Calibration, checked_part
 from fenchel.conformal.jackknife import has_closed_form, left_out_models
-from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, take
+from fenchel.conformal.residuals import Residuals
+from fenchel.conformal.samples import inputs_for, length, numbers, take
 from fenchel.conformal.widths import Widths
 from fenchel.estimators.machine import Near
 from fenchel.exceptions import IncompatibleError

@@ -9,7 +9,8 @@ import numpy as np
 
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import check_memory
-from fenchel.conformal.samples import Residuals, length
+from fenchel.conformal.residuals import Residuals
+from fenchel.conformal.samples import length
 from fenchel.derived_problems import holding_out
 from fenchel.estimators.machine import KernelMachine, is_machine, training_set_of
 from fenchel.exceptions import IncompatibleError

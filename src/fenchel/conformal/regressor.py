@@ -16,8 +16,8 @@ from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
 from fenchel.conformal.jackknife import left_out_models
+from fenchel.conformal.residuals import Residuals
 from fenchel.conformal.samples import (
-    Residuals,
     checked_length,
     columns_for,
     indexable,

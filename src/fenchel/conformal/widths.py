@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from fenchel.conformal.samples import Residuals, at_points, columns_for, inputs_for, largest, length, numbers, vectors
+from fenchel.conformal.residuals import Residuals
+from fenchel.conformal.samples import at_points, columns_for, inputs_for, largest, length, numbers, vectors
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Standardized

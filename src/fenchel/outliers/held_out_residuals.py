@@ -8,7 +8,8 @@ import numpy as np
 from fenchel._array import as_like, host
 from fenchel._sparse import as_rows, is_sparse
 from fenchel.conformal.folds import Trainer
-from fenchel.conformal.samples import Residuals, inputs_for, length, numbers, on_one_grid, take
+from fenchel.conformal.residuals import Residuals
+from fenchel.conformal.samples import inputs_for, length, numbers, on_one_grid, take
 from fenchel.estimators.machine import is_machine, training_set_of
 from fenchel.held_out import held_out
 from fenchel.losses import Square

@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import host
 from fenchel._check import Interval, check_parameter
 from fenchel._optional import new_axes, require
-from fenchel.conformal.samples import Residuals, length
+from fenchel.conformal.residuals import Residuals
+from fenchel.conformal.samples import length
 from fenchel.datasets.functional import as_curves
 from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
 from fenchel.outliers.scatter import Form, Outlyingness

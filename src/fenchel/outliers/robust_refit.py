@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, check_parameter
 from fenchel._sparse import as_rows, is_sparse
-from fenchel.conformal.samples import Residuals, columns_for, inputs_for, length, numbers, on_one_grid, take
+from fenchel.conformal.residuals import Residuals
+from fenchel.conformal.samples import columns_for, inputs_for, length, numbers, on_one_grid, take
 from fenchel.datasets.functional import Curves, as_curves, brings_points, is_fdata
 from fenchel.datasets.pairs import is_pairs
 from fenchel.estimators import OperatorKernelRegressorCV
