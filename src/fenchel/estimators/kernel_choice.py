@@ -9,6 +9,7 @@ import numpy as np
 from fenchel._array import as_like, host
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernel_search import KernelSearch, search_kernel
+from fenchel.kernel_search.race import Ridges
 from fenchel.kernels import Constant, Gaussian, Separable, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
@@ -130,9 +131,9 @@ def choose_kernel(
         search = _searched(training_set, robust, curves, grid, metric, groups)
         return KernelChoice.of(training_set, given, robust, {robust: search})
     candidates = {False: training_set, True: encode(True)}
-    searches = {
-        robust: _searched(candidate, robust, curves, grid, metric, groups) for robust, candidate in candidates.items()
-    }
+    first = _searched(training_set, False, curves, grid, metric, groups)
+    second = _searched(candidates[True], True, curves, grid, metric, groups, first.ridges)
+    searches = {False: first, True: second}  # the inputs are the same, and so are the factorisations
     square, huber = (
         _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
     )
@@ -169,7 +170,13 @@ def raced(
 
 
 def _searched(
-    training_set: TrainingSet, robust: bool, curves: bool, grid: Any, metric: Any, groups: np.ndarray | None
+    training_set: TrainingSet,
+    robust: bool,
+    curves: bool,
+    grid: Any,
+    metric: Any,
+    groups: np.ndarray | None,
+    ridges: Ridges | None = None,
 ) -> KernelSearch:
     targets, sample = training_set.targets, training_set.sample
     search = search_kernel(
@@ -182,6 +189,7 @@ def _searched(
         observed=targets.observed,
         metric=metric,
         groups=sample.kept(groups),
+        ridges=ridges,
     )
     if targets.row_scale is None:
         return search

@@ -10,7 +10,7 @@ from fenchel.kernel_search.candidates import Candidate
 from fenchel.kernel_search.inputs import Inputs
 from fenchel.kernel_search.ridge import Ridge, compressed
 
-__all__ = ["Board", "Trial"]
+__all__ = ["Board", "Ridges", "Trial"]
 
 _FEWEST = 100  # samples in the first rung
 _KEPT = {8: 24, 4: 8, 2: 3}  # candidates kept after a part of the sample, by the inverse of its share
@@ -27,22 +27,31 @@ class Trial:
     seconds: float
 
 
+class Ridges:
+    """Ridge regressions of candidates on the first samples, each factorised once, for several searches."""
+
+    def __init__(self, inputs: Inputs, weights: np.ndarray, groups: np.ndarray | None) -> None:
+        self.inputs = inputs
+        self.weights = weights
+        self.groups = groups
+        self._known: dict[tuple[Candidate, int], Ridge] = {}
+
+    def of(self, candidate: Candidate, n: int) -> Ridge:
+        """Return the ridge regressions with a candidate on the first n samples."""
+        if (candidate, n) not in self._known:
+            groups = None if self.groups is None else self.groups[:n]
+            matrix = self.inputs.matrix(candidate, n)
+            self._known[candidate, n] = Ridge.of(matrix, self.weights[:n], groups)
+        return self._known[candidate, n]
+
+
 class Board:
     """Evaluates candidates on parts of the sample and records the results."""
 
-    def __init__(
-        self,
-        inputs: Inputs,
-        Y: np.ndarray,
-        weights: np.ndarray,
-        seen: np.ndarray | None,
-        groups: np.ndarray | None,
-    ) -> None:
-        self.inputs = inputs
+    def __init__(self, ridges: Ridges, Y: np.ndarray, seen: np.ndarray | None) -> None:
+        self.ridges = ridges
         self.Y = compressed(Y) if seen is None or seen.shape[1] == 1 else Y
-        self.weights = weights
         self.seen = seen
-        self.groups = groups
         self.trials: list[Trial] = []
         self._kept: tuple[Trial, Ridge] | None = None  # the best trial on the whole sample
 
@@ -71,8 +80,7 @@ class Board:
     def run(self, candidate: Candidate, n: int) -> Trial:
         """Return the best lam of a candidate on the first n samples."""
         start = time.perf_counter()
-        groups = None if self.groups is None else self.groups[:n]
-        ridge = Ridge.of(self.inputs.matrix(candidate, n), self.weights[:n], groups)
+        ridge = self.ridges.of(candidate, n)
         lam, error = ridge.best_lam(self.Y[:n], None if self.seen is None else self.seen[:n])
         trial = Trial(candidate, n, lam, error, time.perf_counter() - start)
         self.trials.append(trial)

@@ -1,7 +1,7 @@
 """The kernel and lam with the smallest closed-form leave-one-out error."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from fenchel._array import Array, host
 from fenchel.kernel_search.candidates import Candidate, dictionary
 from fenchel.kernel_search.inputs import Inputs
-from fenchel.kernel_search.race import Board, Trial
-from fenchel.kernel_search.ridge import Ridge, sums_of_squares
+from fenchel.kernel_search.race import Board, Ridges, Trial
+from fenchel.kernel_search.ridge import sums_of_squares
 from fenchel.kernel_search.robust import cleaned_targets
 from fenchel.kernels import ScalarKernel
 
@@ -26,7 +26,8 @@ class KernelSearch:
     ``error`` is the mean squared leave-one-out error, of the shortened targets in a robust search. ``left_out`` (n, p)
     are the leave-one-out residuals of the samples listed in ``index``, which are all samples unless there are more than
     ``max_samples``, and ``residuals`` (n, p) those of the fitted model, with which the threshold of a loss is compared;
-    ``cleaned`` (n, p) are the targets that the square loss has seen; ``trials`` lists what was tried, in order.
+    ``cleaned`` (n, p) are the targets that the square loss has seen; ``trials`` lists what was tried, in order;
+    ``ridges`` holds the factorisations, for a search with other targets.
     """
 
     kernel: ScalarKernel
@@ -38,6 +39,7 @@ class KernelSearch:
     index: np.ndarray
     cleaned: np.ndarray
     trials: tuple[Trial, ...]
+    ridges: Ridges = field(repr=False)
 
 
 def search_kernel(
@@ -52,6 +54,7 @@ def search_kernel(
     observed: Array | None = None,
     metric: np.ndarray | None = None,
     groups: np.ndarray | None = None,
+    ridges: Ridges | None = None,
 ) -> KernelSearch:
     """Return the kernel and the lam of the square loss with the smallest leave-one-out error.
 
@@ -87,6 +90,8 @@ def search_kernel(
         uses the columns themselves. Not for curves.
     groups : array of shape (n,) or None, default=None
         Groups of samples that are left out together, such as replicates.
+    ridges : Ridges or None, default=None
+        Factorisations of another search on the same inputs, with the same weights, metric and groups.
 
     Returns
     -------
@@ -97,20 +102,19 @@ def search_kernel(
     counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
     order = np.random.default_rng(0).permutation(len(X))[:max_samples]
     is_curves = curves or X.ndim == 3
-    metric = None if metric is None else _checked_metric(metric, X, is_curves)
-    inputs = Inputs.of(X, counts, order, is_curves, grid, metric)
+    if ridges is None:
+        metric = None if metric is None else _checked_metric(metric, X, is_curves)
+        inputs = Inputs.of(X, counts, order, is_curves, grid, metric)
+        ridges = Ridges(inputs, counts[order], None if groups is None else np.asarray(groups)[order])
     seen = None if observed is None else host(observed).astype(np.float64)[order]
-    groups = None if groups is None else np.asarray(groups)[order]
     candidates = dictionary(curves=is_curves) if candidates is None else list(candidates)
-    return _found(inputs, Y[order], counts[order], seen, groups, candidates, robust, order)
+    return _found(ridges, Y[order], seen, candidates, robust, order)
 
 
 def _found(
-    inputs: Inputs,
+    ridges: Ridges,
     Y: np.ndarray,
-    counts: np.ndarray,
     seen: np.ndarray | None,
-    groups: np.ndarray | None,
     candidates: list[Candidate],
     robust: bool,
     order: np.ndarray,
@@ -118,21 +122,20 @@ def _found(
     """Return the result of a search on samples in random order; ``order`` holds their places in the data."""
     cleaned, counted = Y, seen
     if robust:
-        pilot = Ridge.of(inputs.matrix(_PILOT, len(Y)), counts, groups)
-        cleaned, counted = cleaned_targets(pilot, Y, seen)
-    board = Board(inputs, cleaned, counts, counted, groups)
+        cleaned, counted = cleaned_targets(ridges.of(_PILOT, len(Y)), Y, seen)
+    board = Board(ridges, cleaned, counted)
     best = board.refined(board.race(candidates))
     ridge, lam = board.ridge(best), best.lam
     if robust:
         cleaned, counted = cleaned_targets(ridge, Y, seen)
         lam, _ = ridge.best_lam(cleaned, counted)
     left_out, fitted = ridge.left_out(lam, cleaned), ridge.fitted_residuals(lam, cleaned)
-    error = float(np.average(sums_of_squares(left_out, counted), weights=counts))
+    error = float(np.average(sums_of_squares(left_out, counted), weights=ridges.weights))
     back, moved = np.argsort(order), Y - cleaned
     if seen is not None:
         left_out, fitted, moved = seen * left_out, seen * fitted, seen * moved
     return KernelSearch(
-        inputs.kernel(best.candidate),
+        ridges.inputs.kernel(best.candidate),
         lam * ridge.scale,
         error,
         best.candidate,
@@ -141,6 +144,7 @@ def _found(
         order[back],
         cleaned[back],
         tuple(board.trials),
+        ridges,
     )
 
 
