@@ -52,7 +52,7 @@ def test_a_wrong_call_of_fit(words, said, fenchel, csv_file):
         ("a.csv", b"x,x\n1,2\n", "more than one column 'x'"),
         ("a.csv", b"x,y\n1,2\n1,2,3,4\n", "is not a regular table"),
         ("a.csv", b"x,y\n1,\xff\xfa\n", "is not UTF-8 text"),
-        ("a.csv", b"x," + b"y" * 200_000 + b"\n1,2\n", "its first line cannot be read (field larger than"),
+        ("a.csv", b"x," + b"y" * 200_000 + b"\n1,2\n", "its first lines cannot be read (field larger than"),
         ("a.csv", b'x,"y\n1,2\n', "is not a regular table"),
         ("a.csv", b"x,\0y\n1,2\n", "contains NUL characters"),
         ("a.csv", bytes(range(128)) * 9, "contains NUL characters"),

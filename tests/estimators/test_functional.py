@@ -76,7 +76,7 @@ class TestCertificate:
         X, Y, B = rng.standard_normal((8, 2)), rng.standard_normal((8, len(GRID), 2)), [[2.0, 1.0], [1.0, 1.0]]
         Y = blanked(Y) if gaps else Y
         for loss in (Square(), Huber(0.3, p=1), EpsilonSVR(0.2)):
-            fitted = model(loss, center=False, tol=1e-4, channels=B).fit(X, Y, GRID)
+            fitted = model(loss, center=False, tol=1e-4, channels=B, scale=False).fit(X, Y, GRID)
             flat = Y.reshape(8, -1)
             primal, dual, predictions = objectives(fitted.dual_coef_, X, flat, loss, fitted.lam, channels=B)
             assert fitted.primal_objective_ == pytest.approx(primal, rel=1e-11)

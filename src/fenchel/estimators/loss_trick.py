@@ -367,6 +367,10 @@ class LossTrickPredictor(SearchMachine):
                 omega = omega * namespace(omega).take(problem.root, rows, axis=0) * problem.root.T
             fit = fit.with_coefficients(omega * problem.scale, active)
         super()._kept(fit)
+        if fit.spec.loss.profile == Quadratic():  # one column for each given sample
+            duals = self.model_.duals
+            duals = replace(duals, coef=self.model_.codec.decode(duals.coef))
+            self.model_ = replace(self.model_, duals=duals)
         self.task_loss_ = as_task_loss(self.task_loss).validate().resolve(sample.y)
         space = TaskSpace(self.task_loss_, sample.y)
         self.decoder_ = self._own_decoder(self.task_loss_).fit(sample.y, space)

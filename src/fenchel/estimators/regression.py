@@ -13,7 +13,7 @@ from fenchel.approximations import Approximation
 from fenchel.estimators.dask_fit import fit_chunks
 from fenchel.estimators.dask_predict import predict_chunks
 from fenchel.estimators.dask_sample import is_chunked
-from fenchel.estimators.machine import KernelMachine
+from fenchel.estimators.machine import Fitted, KernelMachine
 from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
@@ -31,6 +31,7 @@ class VectorRegressor(MultiOutputMixin, R2ScoreMixin, KernelMachine):
     """What the regressor of vectors and its search share: predictions and their derivatives."""
 
     takes_sparse = True
+    dual_coef_ = Fitted[Array]("dual_coef")  # (n,) or (n, p)
 
     def predict(self, X: Array) -> Array:
         """Predict outputs.
@@ -74,12 +75,6 @@ class VectorRegressor(MultiOutputMixin, R2ScoreMixin, KernelMachine):
         m, p, d = found.shape
         rows = self._codec.gradient(xp.reshape(xp.permute_dims(found, (0, 2, 1)), (m * d, p)))
         return model.outputs.wrap(xp.permute_dims(xp.reshape(rows, (m, d, -1)), (0, 2, 1)), X)
-
-    @property
-    def dual_coef_(self) -> Array:
-        """Dual variables, (n,) or (n, p)."""
-        duals = self.model_.duals.coef
-        return duals[:, 0] if self.model_.outputs.is_flat else duals
 
     @property
     def _codec(self) -> VectorCodec:

@@ -161,7 +161,8 @@ def certified_fit(training_set: TrainingSet, problem: DualProblem, solution: Sol
         if is_rounded or not errors <= 0.1 * spec.tol * abs(solution.certificate.primal):
             solution, expansion = _recertified(training_set, problem, solution, expansion, spec.tol)
         if solution.status is Status.STALLED and not solution.certificate.primal <= problem.value_at_zero:
-            solution = _zero(solution, problem)  # round-off made it worse than no model
+            zero = _zero(solution, problem)  # round-off made it worse than no model
+            solution = zero.certified(zero.certificate, spec.tol, Status.STALLED)
             expansion = _expansion(training_set, problem, solution)
     spec = replace(spec, loss=clone(problem.loss))
     return Fit(training_set, spec, problem, solution, _given_duals(training_set, problem, solution), expansion)

@@ -94,6 +94,11 @@ class Model:
         kernel = kernel.like(targets.rows) if isinstance(kernel, BoundTerms) else kernel
         return TrainingSet.bound(sample.double(), self.codec, targets, kernel)
 
+    @property
+    def dual_coef(self) -> Array:
+        """Dual variables of vector outputs, (n,) if outputs are numbers, else (n, p)."""
+        return self.duals.coef[:, 0] if self.outputs.is_flat else self.duals.coef
+
     def read(self, X: Array, at: ArrayLike | None = None, derivative: bool = False) -> Array:
         """Return the predictions at checked inputs, in units of the outputs."""
         return self.codec.read(self.expansion, X, at, derivative)
