@@ -25,6 +25,7 @@ _BLOCK = 2**20  # bytes of an archive that are decompressed at a time
 _TEXT_GROWTH = 24  # objects of a JSON text take up to this many times the memory of the text
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # for other methods Python decompresses a whole block at once
 _ARCHIVE_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
+# readers of the header of an NPY file, by the version of the format
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 

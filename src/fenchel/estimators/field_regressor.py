@@ -34,7 +34,7 @@ __all__ = ["FieldRegressor"]
 
 _WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # widths of the default kernel, in units of the root mean square norm of the inputs
 _LAMS = tuple(np.logspace(-11, -1, 11).tolist())
-_COMPONENTS = Interval(0, float("inf"), also=(None,))
+_COMPONENTS = Interval(0, float("inf"), also=(None,))  # a number of components, or a share of the variance
 
 
 class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):

@@ -30,7 +30,7 @@ __all__ = ["QuantileFunctionRegressor", "QuantileRegressor"]
 
 _FINE = np.linspace(0, 1, 201)  # levels at which predictions are sorted
 _COVERAGE = Interval(0, 1)
-_SAMPLES = Interval(1, float("inf"), "left", integer=True)
+_SAMPLES = Interval(1, float("inf"), "left", integer=True)  # number of draws
 
 
 @dataclass(frozen=True)

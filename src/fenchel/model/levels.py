@@ -27,8 +27,8 @@ from fenchel.representations import Coordinates, Spline
 __all__ = ["LevelCodec", "LevelTask", "as_levels", "interpolation", "level_quadrature"]
 
 _QUADRATURES = Options(("gauss_legendre", "uniform"))
-_INTERCEPT = Interval(0, float("inf"), "left")
-_COUNT = Interval(1, float("inf"), "left", integer=True)
+_INTERCEPT = Interval(0, float("inf"), "left")  # a constant added to the kernel, which stays positive semidefinite
+_COUNT = Interval(1, float("inf"), "left", integer=True)  # number of levels
 
 
 class Pilot(Protocol):

@@ -20,7 +20,7 @@ from fenchel.resample.folds import label_codes
 
 __all__ = ["FEWEST", "OutlierReport"]
 
-FEWEST = 10
+FEWEST = 10  # samples; fewer do not tell what the bulk is
 _SHOWN = 5  # rows of the text representation
 _MOST_NAMES = 5  # of outputs of one sample
 _FDR = Interval(0, 1)

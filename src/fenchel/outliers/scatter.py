@@ -9,7 +9,7 @@ from fenchel.outliers.tails import QUARTILE, log_tails, standardized
 
 __all__ = ["Bulk", "Outlyingness"]
 
-_FOLDS = 5
+_FOLDS = 5  # each row is compared with the bulk of the other four fifths
 _SHARES = (0.5, 0.5, 0.4, 0.3)  # fraction of rows excluded from the bulk in the first rounds
 _SIGN_ROUNDS = 2  # rounds among these that use directions alone
 _ROUNDS = 12

@@ -12,7 +12,7 @@ _TINY = 1e-100
 _FREEDOM = 10.0  # degrees of freedom of the tails of residuals; with normal tails .18 of the flags are false, not .05
 _FAR = 3.0  # deviations beyond which values are excluded from the fit of the centre
 _ROUNDS = 20
-_ROUND_OFF = 1e-9
+_ROUND_OFF = 1e-9  # smallest spread of the statistics, relative to their centre
 
 
 def standardized(values: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:

@@ -35,7 +35,7 @@ Figure = Any
 # Okabe and Ito's palette, safe for colour-blind readers
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-LEGEND_COLUMNS = 3
+LEGEND_COLUMNS = 3  # that fit the width of a figure
 CLIPPED = 1 - 1e-6  # outlier score above which a dual variable is on its bound
 
 

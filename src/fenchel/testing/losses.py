@@ -13,7 +13,7 @@ from fenchel.testing._checks import SEEDS, expect, register, run
 __all__ = ["check_loss"]
 
 _EPS = float(np.finfo(np.float64).eps)
-_ROUND_OFF = 1e4 * _EPS
+_ROUND_OFF = 1e4 * _EPS  # proxes are found by iterations that stop at some hundred eps
 _ITERATIVE = 1e5 * _EPS  # tolerance for a prox or a value computed by iteration
 _N, _P = 7, 3
 

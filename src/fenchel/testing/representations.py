@@ -17,7 +17,7 @@ from fenchel.testing.kernels import check_operator_is_positive
 __all__ = ["check_representation"]
 
 _EPS = float(np.finfo(np.float64).eps)
-_ROUND_OFF = 256 * _EPS
+_ROUND_OFF = 256 * _EPS  # of sums over some tens of points, relative to the largest product
 
 
 class _Outputs(NamedTuple):

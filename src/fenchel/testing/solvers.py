@@ -17,7 +17,7 @@ from fenchel.testing._checks import expect, register, run
 
 __all__ = ["check_solver"]
 
-_TOL = 1e-6
+_TOL = 1e-6  # the default gap of every estimator
 _AGREEMENT = 1e-10  # relative tolerance of the objectives
 _LAM, _GAMMA = 0.1, 0.5
 

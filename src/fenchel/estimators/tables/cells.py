@@ -14,7 +14,7 @@ __all__ = ["TRUTH", "check_text", "is_missing", "is_number", "is_truth", "text_c
 
 _ROW_NAMES = 20  # a text column of more rows than these, most of them different, names the rows
 _OTHER_DATE = re.compile(r"(\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})|\d{4}[./]\d{1,2}[./]\d{1,2})([T ].*)?")
-TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}  # words that are read as numbers
 
 
 def is_missing(column: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
-_DAY = np.timedelta64(1, "D")
+_DAY = np.timedelta64(1, "D")  # the unit in which dates become numbers
 _TRUTH_READ = "true and false, yes and no are read as 1 and 0"
 _FILLED = "missing values are replaced by the median, and a 0/1 column says where"
 
