@@ -95,7 +95,7 @@ def _rows(values: Any, width: int) -> np.ndarray:
     return np.asarray(values).reshape(-1, width)
 
 
-notes: list[float] = []  # rounds of the last fits, or shares of the identity, for the record
+notes: list[float] = []  # rounds of the last fits, for the record
 OURS: dict[str, Rival] = {
     "default": default,
     "diagonal": learned("diagonal"),
