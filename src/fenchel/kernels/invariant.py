@@ -13,7 +13,7 @@ from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Matern
 from fenchel.kernels.tags import KernelTags
 
-__all__ = ["Invariant", "check_invariance"]
+__all__ = ["Invariant"]
 
 _NAMES = ("shifts", "reflections", "permutations")
 _MOST = 6  # largest set for group="permutations": 720 permutations
