@@ -58,8 +58,6 @@ def wrapped(rng, estimator):
         return fenchel.RobustRefit(estimator, cv=3)
     if chance(rng, 0.4):
         return fenchel.FieldRegressor(estimator, pick(rng, "points", "pca"), None, pick(rng, "points", "pca"))
-    if chance(rng, 0.6):
-        return fenchel.LearnedOutputRegressor(estimator, (1.0, 0.2), cv=2, max_iter=5)
     return fenchel.LearnedMetricRegressor(fenchel.OperatorKernelRegressorCV(lams=[1e-3, 1e-1], cv=2), max_rounds=1)
 
 
