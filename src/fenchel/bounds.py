@@ -186,6 +186,8 @@ def _checked_profile(estimator: Any) -> Profile:
             "Use approximation=None."
         )
     moved = [name for name in ("center", "scale") if getattr(estimator, name, False) is not False]
+    if "scale" in moved and not np.any(np.asarray(estimator.model_.codec.units) != 1.0):
+        moved.remove("scale")  # "auto" left the outputs as they are
     if moved:
         raise IncompatibleError(
             f"The bound is for outputs in their original units: {' and '.join(moved)} depend on the sample. Use "
