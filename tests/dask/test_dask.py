@@ -149,8 +149,11 @@ def test_bad_data(here, sample):
     model = OperatorKernelRegressor(approximation=RandomFeatures(4))
     with pytest.raises(ValueError, match="X and y must have the same number of samples"):
         model.fit(X, Y[:50])
-    with pytest.raises(ValueError, match="must hold finite positive numbers with Dask arrays"):
-        model.fit(X, Y, np.arange(float(N)))
+    for weights in (np.arange(N) - 1.0, np.full(N, np.nan), np.full(N, np.inf)):
+        with pytest.raises(ValueError, match="must hold finite non-negative numbers. Got a negative, NaN or infinite"):
+            model.fit(X, Y, weights)
+    with pytest.raises(ValueError, match="must have at least one positive entry. Got zeros only."):
+        model.fit(X, Y, np.zeros(N))
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(200,\)"):
         model.fit(X, Y, np.ones(10))
     broken = sample[0].copy()
@@ -167,3 +170,36 @@ def test_the_unit_of_weights(cluster, sample, unit):
     wanted = np.asarray(model.fit(*chunked(X, Y), weights).predict(X))
     got = np.asarray(model.fit(*chunked(X, Y), unit * weights).predict(X))
     np.testing.assert_allclose(got, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["features", "exact"])
+def test_rows_of_weight_zero_are_left_out(here, sample, solver):
+    """One in the first chunk, all of the second and some of the third; the outputs there are far away."""
+    X, Y = sample
+    weights = np.arange(N) % 3 + 1.0
+    weights[[5, *range(80, 160), 170, 199]] = 0
+    kept = weights > 0
+    Y[~kept] = 1e6
+    approximation = Nystrom(20, "uniform") if solver == "features" else None
+    settings = {"lam": 1e-2, "tol": 1e-8, "center": True, "scale": True, "approximation": approximation}
+    model = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.3), **settings)
+    wanted = model.fit(*chunked(X[kept], Y[kept]), weights[kept]).predict(X)
+    coef = model.dual_coef_.compute()
+    model.fit(*chunked(X, Y), weights)
+    assert_allclose(model.predict(X), wanted, rtol=0, atol=1e-5)
+    assert_allclose(model.predict(chunked(X)[0]).compute(), wanted, rtol=0, atol=1e-5)
+    found = model.dual_coef_
+    assert found.shape == Y.shape and found.chunks[0] == (80, 80, 40)
+    found = found.compute()
+    assert not found[~kept].any()
+    assert_allclose(found[kept], coef, rtol=0, atol=1e-4)
+
+
+def test_weights_of_zero_on_the_cluster(cluster, sample):
+    X, Y = sample
+    weights = np.repeat([1.0, 0.0], N // 2)
+    model = OperatorKernelRegressor(Gaussian(0.3), lam=1e-2, approximation=RandomFeatures(20))
+    wanted = model.fit(X[: N // 2], Y[: N // 2, 0]).predict(X)
+    model.fit(*chunked(X, Y[:, 0]), chunked(weights, rows=60)[0])
+    assert_allclose(model.predict(X), wanted, rtol=0, atol=1e-4)
+    assert not model.dual_coef_.compute()[N // 2 :].any()

@@ -66,9 +66,9 @@ def fit_chunks(estimator: Any, spec: Spec, X: Any, y: Any, sample_weight: Any) -
         solution = solve_chunks(client, chunks, _thin_solver(spec), spec.tol, file)
     warn_unless_converged(solution, spec)
     blocks = [client.submit(_unscaled, *pair, pure=False) for pair in zip(chunks, solution.duals, strict=True)]
-    duals = sample.rows_of(blocks, sample.n_outputs)
     expansion: Any = _thin_expansion(thin, sample, solution)
     if is_exact:
+        duals = sample.rows_of(blocks, sample.n_outputs)
         weighted = duals if sample.weights is None else duals * sample.weights[:, None]
         expansion = ChunkedExpansion(bound, sample.X, weighted / (spec.lam * sample.total))
     features = None if is_exact else clone(approximation).set_params(n_components=expansion.coef.shape[0])
@@ -80,7 +80,7 @@ def fit_chunks(estimator: Any, spec: Spec, X: Any, y: Any, sample_weight: Any) -
         VectorCodec(Euclidean().fit(np.zeros((1, sample.n_outputs))), moments),
         Coordinates(sample.y),
         expansion,
-        Duals(duals, None, None, None),
+        Duals(sample.given_rows_of(client, blocks, sample.n_outputs), None, None, None),
         Record.of(solution, "exact" if is_exact else "approximate"),
         features,
     )
@@ -210,10 +210,7 @@ def _points_of(X: Array, y: Array, weights: Array | None, kernel: Any) -> Points
 def _root(weights: Array | None, X: Array) -> Array | None:
     if weights is None:
         return None
-    counts = np.asarray(weights, dtype=X.dtype)
-    if not (np.all(np.isfinite(counts)) and np.all(counts > 0)):
-        raise ValueError("sample_weight must hold finite positive numbers with Dask arrays. Remove other samples.")
-    return np.sqrt(counts)[:, None]
+    return np.sqrt(np.asarray(weights, dtype=X.dtype))[:, None]
 
 
 def _resolved(client: Any, loss: Loss, pilot: list[Any], points: list[Any], tol: float) -> Loss:

@@ -1,5 +1,6 @@
 """Samples given as Dask arrays with the same chunks of rows."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,14 +20,34 @@ def is_chunked(X: object) -> bool:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Which of the given rows have a positive weight."""
+
+    mask: Any  # (n,), in the chunks as they were given
+    counts: tuple[int, ...]  # numbers of kept rows of these chunks
+
+    def of(self, array: Any) -> Any:
+        """Return the kept rows of a Dask array in the given chunks; chunks without any are dropped."""
+        tools, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
+        chunks = zip(self.mask.to_delayed().ravel(), array.to_delayed().ravel(), self.counts, strict=True)
+        blocks = [
+            tools.from_delayed(delayed(_kept_rows)(rows, mask), (count, *array.shape[1:]), dtype=array.dtype)
+            for mask, rows, count in chunks
+            if count
+        ]
+        return tools.concatenate(blocks)
+
+
+@dataclass(frozen=True)
 class Sample:
-    """Dask arrays with the same chunks of rows; each chunk has all columns."""
+    """Dask arrays with the same chunks of rows; each chunk has all columns. Rows of weight zero are left out."""
 
     X: Any  # (n, d)
     y: Any  # (n, p)
     weights: Any  # (n,), or None
     is_flat: bool  # outputs are numbers, not vectors
     total: float  # the sum of the weights
+    kept: Kept | None = None  # None: all of the given rows
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -62,12 +83,17 @@ class Sample:
 
     def rows_of(self, futures: list[Any], width: int) -> Any:
         """Return the rows of the chunks, given as futures, as a Dask array whose chunks stay on the workers."""
-        array, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
-        blocks = [
-            array.from_delayed(delayed(future), (size, width), dtype=self.X.dtype)
-            for future, size in zip(futures, self.X.chunks[0], strict=True)
-        ]
-        return array.concatenate(blocks)
+        return _joined(futures, self.X.chunks[0], width, self.X.dtype)
+
+    def given_rows_of(self, client: Any, futures: list[Any], width: int) -> Any:
+        """Return ``rows_of`` with a row for each given row, zeros for those of weight zero."""
+        if self.kept is None:
+            return self.rows_of(futures, width)
+        mask, found = self.kept.mask, iter(futures)
+        masks = client.compute(list(mask.to_delayed().ravel()))
+        rows = [next(found) if count else np.zeros((0, width)) for count in self.kept.counts]
+        spread = [client.submit(_spread, *pair, self.X.dtype, pure=False) for pair in zip(rows, masks, strict=True)]
+        return _joined(spread, mask.chunks[0], width, self.X.dtype)
 
 
 def sample_of(X: Any, y: Any, sample_weight: Any) -> Sample:
@@ -90,9 +116,45 @@ def sample_of(X: Any, y: Any, sample_weight: Any) -> Sample:
     weights = sample_weight if is_chunked(sample_weight) else array.from_array(np.asarray(sample_weight))
     if weights.shape != (X.shape[0],):
         raise ValueError(f"sample_weight must have shape ({X.shape[0]},). Got {tuple(weights.shape)} instead.")
-    weights = weights.rechunk({0: X.chunks[0]}).astype(np.float64)
-    weights = weights / weight_unit(np.asarray(weights.max().compute()))
-    return Sample(X, rows, weights, y.ndim == 1, float(weights.sum().compute()))
+    weights, kept = _weights_of(weights.rechunk({0: X.chunks[0]}).astype(np.float64), X.dtype)
+    if kept is not None:
+        X, rows, weights = kept.of(X), kept.of(rows), kept.of(weights)
+    return Sample(X, rows, weights, y.ndim == 1, float(weights.sum().compute()), kept)
+
+
+def _weights_of(weights: Any, dtype: np.dtype) -> tuple[Any, Kept | None]:
+    """Return the weights, the largest in [1, 4), and which of them count; as ``model.sample.sample_weights`` does."""
+    dask = require("dask", extra="dask")
+    least, most = dask.compute(weights.min(), weights.max())
+    if not (least >= 0 and most < math.inf):  # NaN is neither
+        raise ValueError("sample_weight must hold finite non-negative numbers. Got a negative, NaN or infinite one.")
+    if most == 0:
+        raise ValueError("sample_weight must have at least one positive entry. Got zeros only.")
+    unit = weight_unit(np.asarray(most))
+    weights = weights / unit
+    tiny = math.sqrt(np.finfo(dtype if dtype.kind == "f" else np.float64).smallest_normal)
+    if least / unit > tiny:
+        return weights, None
+    mask = weights > tiny
+    counts = dask.compute(*(dask.delayed(np.count_nonzero)(block) for block in mask.to_delayed().ravel()))
+    return weights, Kept(mask, tuple(int(count) for count in counts))
+
+
+def _joined(futures: list[Any], sizes: tuple[int, ...], width: int, dtype: np.dtype) -> Any:
+    """Return rows of chunks, given as futures, as a Dask array."""
+    array, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
+    pairs = zip(futures, sizes, strict=True)
+    return array.concatenate([array.from_delayed(delayed(one), (size, width), dtype=dtype) for one, size in pairs])
+
+
+def _kept_rows(rows: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    return np.asarray(rows)[mask]
+
+
+def _spread(rows: np.ndarray, mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    given: np.ndarray = np.zeros((len(mask), rows.shape[1]), dtype=dtype)
+    given[mask] = rows
+    return given
 
 
 def target_scale_of(sample: Sample, center: bool, scale: bool) -> TargetScale:
