@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-__all__ = ["distinct_rows", "weight_unit", "weighted_median", "weighted_quantile"]
+__all__ = ["distinct_rows", "repeats_of", "weight_unit", "weighted_median", "weighted_quantile"]
 
 
 def weight_unit(weights: np.ndarray) -> float:
@@ -26,6 +26,18 @@ def distinct_rows(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
     if len(first) == len(kept):
         return kept, weights[kept]
     return kept[first], np.bincount(inverse.ravel(), weights[kept])
+
+
+def repeats_of(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the first place of each distinct row (n, d), in order, and for each row which of these it is.
+
+    ``None`` if no row is repeated, bit for bit.
+    """
+    found: dict[bytes, int] = {}
+    which = np.array([found.setdefault(row.tobytes(), len(found)) for row in rows])
+    if len(found) == len(rows):
+        return None
+    return np.unique(which, return_index=True)[1], which
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

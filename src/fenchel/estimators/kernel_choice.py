@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import as_like, host
+from fenchel._sparse import is_sparse
+from fenchel._statistics import repeats_of
+from fenchel.datasets.functional import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernel_search import KernelSearch, search_kernel
 from fenchel.kernel_search.race import Ridges
@@ -137,7 +140,8 @@ def choose_kernel(
     square, huber = (
         _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
     )
-    difference, n = square - huber, len(square)
+    difference = _of_distinct(square - huber, _repeats(training_set.sample, groups), first.index)
+    n = len(difference)
     spread = float(np.std(difference)) / n**0.5
     robust = not float(np.mean(difference)) < -_ERRORS * spread
     given = [Huber("auto")] if robust else [Square()]
@@ -178,24 +182,66 @@ def _searched(
     groups: np.ndarray | None,
     ridges: Ridges | None = None,
 ) -> KernelSearch:
+    """Return the kernel search of a training set; a sample given twice is left out as one of weight 2 is."""
     targets, sample = training_set.targets, training_set.sample
+    rows = targets.rows if targets.row_scale is None else completed_targets(training_set.codec, targets)
+    X, weights, observed, kept_groups = sample.X, sample.weights, targets.observed, sample.kept(groups)
+    repeats = _repeats(sample, groups)
+    if repeats is not None:
+        first, which = repeats
+        X, rows, weights = host(X)[first], host(rows)[first], np.bincount(which, sample.counts)
+        observed = None if observed is None else host(observed)[first]
+        kept_groups = None if kept_groups is None else kept_groups[first]
     search = search_kernel(
-        sample.X,
-        targets.rows if targets.row_scale is None else completed_targets(training_set.codec, targets),
-        sample.weights,
+        X,
+        rows,
+        weights,
         robust=robust,
         curves=curves,
         grid=grid,
-        observed=targets.observed,
+        observed=observed,
         metric=metric,
-        groups=sample.kept(groups),
+        groups=kept_groups,
         ridges=ridges,
     )
+    if repeats is not None:
+        search = _of_all(search, repeats[1])
     if targets.row_scale is None:
         return search
     rows = host(targets.row_scale)[search.index]
     parts = {name: rows * getattr(search, name) for name in ("left_out", "residuals", "cleaned")}
     return replace(search, **parts)
+
+
+def _repeats(sample: Sample, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return ``repeats_of`` the pairs of inputs and outputs, of one group; ``None`` if there are none."""
+    y = sample.y.values if isinstance(sample.y, Curves) else sample.y
+    if is_sparse(sample.X) or is_sparse(y) or y.dtype == object:
+        return None
+    n = sample.n_samples
+    parts = [host(sample.X).reshape(n, -1), host(y).reshape(n, -1)]
+    if groups is not None:
+        parts.append(np.unique(np.asarray(sample.kept(groups)), return_inverse=True)[1].reshape(n, 1))
+    return repeats_of(np.hstack(parts))
+
+
+def _of_all(search: KernelSearch, which: np.ndarray) -> KernelSearch:
+    """Return a search on distinct samples as one on all of them; ``which`` says which one each sample is."""
+    place = np.full(int(which.max()) + 1, -1)
+    place[search.index] = np.arange(len(search.index))
+    index = np.flatnonzero(place[which] >= 0)
+    at = place[which[index]]
+    rows = {name: getattr(search, name)[at] for name in ("left_out", "residuals", "cleaned")}
+    return replace(search, index=index, **rows)
+
+
+def _of_distinct(errors: np.ndarray, repeats: tuple[np.ndarray, np.ndarray] | None, index: np.ndarray) -> np.ndarray:
+    """Return errors in proportion to weights, of the samples of a search, as those of the distinct samples."""
+    if repeats is None:
+        return errors
+    which = np.unique(repeats[1][index], return_inverse=True)[1]
+    sums: np.ndarray = np.bincount(which, errors)
+    return sums * (len(sums) / len(errors))
 
 
 def _squared_errors(training_set: TrainingSet, search: KernelSearch, other: TrainingSet) -> np.ndarray:

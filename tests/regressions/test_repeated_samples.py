@@ -1,0 +1,57 @@
+"""A sample given twice is one of weight 2, also where the kernel is chosen by leaving samples out."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.utils import estimator_checks
+
+from fenchel import FunctionalRegressorCV, OperatorKernelRegressorCV
+from fenchel._statistics import repeats_of
+
+
+@pytest.fixture
+def repeated(rng):
+    X = rng.standard_normal((30, 3))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1]]) + 0.2 * rng.standard_normal((30, 2))
+    weights = np.where(np.arange(30) % 2, 1, 2)
+    return X, Y, weights, np.repeat(np.arange(30), weights)
+
+
+@pytest.mark.parametrize("losses", ["auto", "square", "huber"])
+def test_the_race_of_kernels(repeated, losses):
+    X, Y, weights, index = repeated
+    model = OperatorKernelRegressorCV(kernel="auto", losses=losses, lams=[1e-2], tol=1e-12)
+    wanted = model.fit(X, Y, sample_weight=weights).predict(X)
+    kernel = repr(model.best_estimator_.kernel)
+    assert_allclose(model.fit(X[index], Y[index]).predict(X), wanted, rtol=0, atol=1e-6)
+    assert repr(model.best_estimator_.kernel) == kernel
+
+
+def test_repeats_of_two_groups_are_left_out_with_their_groups(repeated):
+    X, Y, _, index = repeated
+    groups = np.concatenate([np.arange(30) // 3, 10 + np.arange(30) // 3])
+    model = OperatorKernelRegressorCV(kernel="auto", losses="square", lams=[1e-2], cv=2)
+    model.fit(np.vstack([X, X]), np.vstack([Y, Y]), groups=groups)
+    shuffled = model.best_estimator_.kernel
+    model.fit(np.vstack([X, X]), np.vstack([Y, Y]), groups=np.tile(np.arange(30) // 3, 2))
+    assert repr(shuffled) != repr(model.best_estimator_.kernel)
+
+
+def test_the_race_of_kernels_for_curves_with_holes(repeated):
+    X, _, weights, index = repeated
+    curves = np.sin(X[:, :1] + np.linspace(0, 1, 8))
+    curves[3, 2] = curves[4, 5] = np.nan
+    model = FunctionalRegressorCV(kernel="auto", losses="auto", lams=[1e-2], tol=1e-10)
+    wanted = model.fit(X, curves, sample_weight=weights).predict(X)
+    assert_allclose(model.fit(X[index], curves[index]).predict(X), wanted, rtol=0, atol=1e-4)
+
+
+def test_the_check_of_scikit_learn():
+    model = OperatorKernelRegressorCV(kernel="auto", lams=[1e-2], tol=1e-12)
+    estimator_checks.check_sample_weight_equivalence_on_dense_data("OperatorKernelRegressorCV", model)
+
+
+def test_repeats():
+    assert repeats_of(np.arange(6.0).reshape(3, 2)) is None
+    first, which = repeats_of(np.array([[3.0], [np.nan], [3.0], [1.0], [np.nan]]))
+    assert first.tolist() == [0, 1, 3] and which.tolist() == [0, 1, 0, 2, 1]
