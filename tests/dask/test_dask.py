@@ -150,9 +150,9 @@ def test_bad_data(here, sample):
     with pytest.raises(ValueError, match="X and y must have the same number of samples"):
         model.fit(X, Y[:50])
     for weights in (np.arange(N) - 1.0, np.full(N, np.nan), np.full(N, np.inf)):
-        with pytest.raises(ValueError, match="must hold finite non-negative numbers. Got a negative, NaN or infinite"):
+        with pytest.raises(ValueError, match="must hold finite non-negative numbers"):
             model.fit(X, Y, weights)
-    with pytest.raises(ValueError, match="must have at least one positive entry. Got zeros only."):
+    with pytest.raises(ValueError, match=r"must have at least one positive entry\. Got zeros only\."):
         model.fit(X, Y, np.zeros(N))
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(200,\)"):
         model.fit(X, Y, np.ones(10))

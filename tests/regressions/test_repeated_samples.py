@@ -28,7 +28,7 @@ def test_the_race_of_kernels(repeated, losses):
 
 
 def test_repeats_of_two_groups_are_left_out_with_their_groups(repeated):
-    X, Y, _, index = repeated
+    X, Y, _, _ = repeated
     groups = np.concatenate([np.arange(30) // 3, 10 + np.arange(30) // 3])
     model = OperatorKernelRegressorCV(kernel="auto", losses="square", lams=[1e-2], cv=2)
     model.fit(np.vstack([X, X]), np.vstack([Y, Y]), groups=groups)
