@@ -12,6 +12,7 @@ from fenchel.kernels import Gaussian, operators
 from fenchel.kernels.base import OutputOperator
 from fenchel.kernels.operators import Covariance, Diagonal, Identity, IntegralOperator, Matrix, as_operator
 from fenchel.representations import Euclidean, GramFactor, Spline
+from tests.parts import space
 
 CLASSES = [value for value in (getattr(operators, name) for name in operators.__all__) if isinstance(value, type)]
 EXAMPLES = [operator for cls in CLASSES for operator in cls.examples()]
@@ -221,7 +222,7 @@ class TestIntegralOperator:
     def test_vectors_are_no_curves(self, operator, representation):
         message = f"IntegralOperator acts on curves; {label(representation)} does not represent curves. Use Functional"
         with pytest.raises(IncompatibleError, match=message):
-            operator.matrix(clone(representation).fit(np.eye(3)))
+            operator.matrix(space(clone(representation), np.eye(3)))
 
     @every_curve_operator
     def test_values_at_other_points_by_the_formula(self, operator):
