@@ -18,10 +18,10 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import Bunch
 
 from fenchel.datasets.spectra import binned_spectra, peak_differences, spectrum_products
-from fenchel.experiments.comparison import standard_error
-from fenchel.experiments.metabolites import FOLDS, OUTPUT_KERNEL, massbank_with_candidates, ranked_molecules
 from fenchel.kernels import Projected
 from fenchel.metrics import ranks_of, top_k_accuracies
+from fenchel.papers.comparison import standard_error
+from fenchel.papers.metabolites import FOLDS, OUTPUT_KERNEL, massbank_with_candidates, ranked_molecules
 
 LAM = 1e-5
 MASS_WIDTH = 100.0  # of the Gaussian kernel of precursors, in the unit of m/z

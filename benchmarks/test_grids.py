@@ -7,8 +7,8 @@ import pytest
 from families import Spec, build, make_loss
 from measure import keep
 
+from fenchel.resample.surface import solve_grid
 from fenchel.solvers import APGD, Auto, DouglasRachford
-from fenchel.surfaces import solve_grid
 
 LAMS = np.logspace(-2, -6, 25)
 

@@ -21,7 +21,7 @@ from numpydoc.validate import validate
 
 ROOT = Path(__file__).parents[1]
 ONLY_CLASSES_AND_FUNCTIONS = ("PR01", "RT01", "YD01", "EX01")
-WITHOUT_EXAMPLE = ("fenchel.report.", "fenchel.datasets.files.", "fenchel.datasets.molecules.")
+WITHOUT_EXAMPLE = ("fenchel.report.", "fenchel.app.pages.", "fenchel.datasets.files.", "fenchel.datasets.molecules.")
 
 
 def rooms() -> tuple[str, ...]:

@@ -29,14 +29,14 @@ ROOMS = {
     "fenchel.solvers": "Solvers",
     "fenchel.datasets": "Data sets",
     "fenchel.metrics": "Metrics",
-    "fenchel.report.plots": "Plots",
-    "fenchel.report.summary": "Reports",
-    "fenchel.estimators.tables": "Tables of mixed columns",
+    "fenchel.report.figures": "Plots",
+    "fenchel.app.pages.summary": "Reports",
+    "fenchel.app.tables": "Tables of mixed columns",
     "fenchel.testing": "Contract tests of your own parts",
     "fenchel.exceptions": "Exceptions and warnings",
     "fenchel.problem": "Dual problems and certificates",
     "fenchel.operators": "Gram matrices as operators",
-    "fenchel.persistence": "Model files",
+    "fenchel.app.persistence": "Model files",
 }
 TASKS = {  # of the names in ``fenchel``; those that are in none are listed after them
     "Tables and vectors": ("OperatorKernelRegressorCV", "OperatorKernelRegressor", "LearnedMetricRegressor"),

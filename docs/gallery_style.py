@@ -11,7 +11,7 @@ from cycler import cycler
 from PIL import Image, ImageOps
 
 from fenchel.exceptions import ScaleWarning
-from fenchel.report.plots import COLOURS
+from fenchel.report.figures import COLOURS
 
 BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, BLACK = COLOURS
 THUMBNAIL = (400, 280)
@@ -20,7 +20,7 @@ NUMBER = re.compile(r"^# sphinx_gallery_thumbnail_number = (\d+)", flags=re.MULT
 
 
 def reset(gallery_conf: dict[str, Any], name: str) -> None:
-    """Set the style before each example: the colours of ``fenchel.report.plots``, open Axes, a light grid."""
+    """Set the style before each example: the colours of ``fenchel.report.figures``, open Axes, a light grid."""
     warnings.simplefilter("default", ScaleWarning)  # the example before may have turned it off
     plt.rcParams.update(
         {

@@ -16,7 +16,7 @@ from fenchel import (
     generalization_bound,
 )
 from fenchel.approximations import Nystrom
-from fenchel.bounds import derivative
+from fenchel.conformal.bounds import derivative
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Aligned, Gaussian, Linear, Matrix, Standardized
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, NormLog, Square

@@ -1,6 +1,6 @@
 import pytest
 
-from fenchel.experiments import demo
+from fenchel.papers import demo
 
 click_testing = pytest.importorskip("click.testing")
 pytest.importorskip("rich")
@@ -8,7 +8,7 @@ pytest.importorskip("matplotlib")
 
 
 def test_the_demo_prints_a_table_writes_a_page_and_shows_what_it_says(tmp_path, monkeypatch):
-    from fenchel.cli import main
+    from fenchel.app.cli import main
 
     kept, run = [], demo.run  # one run, some fifteen seconds, for everything that is asked of it
     monkeypatch.setattr(demo, "run", lambda progress: kept.append(run(progress)) or kept[0])
@@ -59,7 +59,7 @@ def assert_claims(found):
 
 
 def test_unknown_experiment_is_named():
-    from fenchel.cli import main
+    from fenchel.app.cli import main
 
     result = click_testing.CliRunner().invoke(main, ["reproduce", "yeast"])
     assert result.exit_code == 2
@@ -67,7 +67,7 @@ def test_unknown_experiment_is_named():
 
 
 def test_missing_data_is_one_clear_line(tmp_path, monkeypatch):
-    from fenchel.cli import main
+    from fenchel.app.cli import main
 
     monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
     result = click_testing.CliRunner().invoke(main, ["reproduce", "lip", "--output", str(tmp_path / "out")])

@@ -7,7 +7,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from fenchel.persistence import OLDEST_SKOPS
+from fenchel.app.persistence import OLDEST_SKOPS
 
 # package, and the first release in which these are mended
 HOLES = {

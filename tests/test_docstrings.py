@@ -11,7 +11,7 @@ import fenchel
 MODULES = [
     info.name
     for info in pkgutil.walk_packages(fenchel.__path__, "fenchel.")
-    if not info.name.startswith(("fenchel.cli", "fenchel.__main__", "fenchel._triton"))
+    if not info.name.startswith(("fenchel.app.cli", "fenchel.__main__", "fenchel.kernels._triton"))
 ]
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fenchel import _files
-from fenchel._files import MeteredBytes, SizeError, csv_line, unpacked, write_whole
+from fenchel.data import files as _files
+from fenchel.data.files import MeteredBytes, SizeError, csv_line, unpacked, write_whole
 
 is_posix = pytest.mark.skipif(os.name != "posix", reason="permissions and pipes of POSIX")
 

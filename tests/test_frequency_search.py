@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fenchel import OperatorKernelRegressor, frequency_search, learn_frequencies
+from fenchel import OperatorKernelRegressor, learn_frequencies
 from fenchel.datasets import make_burgers
-from fenchel.frequency_search import LeftOut
 from fenchel.kernels import Equivariant, Filtered, Linear, RationalQuadratic
+from fenchel.search import frequencies as frequency_search
+from fenchel.search.frequencies import LeftOut
 
 
 @pytest.fixture

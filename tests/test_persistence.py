@@ -39,13 +39,13 @@ from sklearn.preprocessing import (
 
 import fenchel
 from fenchel import kernels, losses
-from fenchel._files import write_whole
+from fenchel.app.persistence import FORMAT, describe
+from fenchel.data.files import write_whole
 from fenchel.decoders import Candidates
 from fenchel.exceptions import ModelFileError
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, MaxMargin, Norm
 from fenchel.metrics import crps_scorer, curve_errors, curve_scorer, hamming_losses, label_scorer, pinball_loss
-from fenchel.persistence import FORMAT, describe
 
 skops = pytest.importorskip("skops.io")
 
@@ -421,8 +421,8 @@ def test_an_older_release_is_loaded_with_a_warning(model_file):
         ("fenchel._check.require", "FunctionNode"),  # a function of this library that imports what it is told
         ("fenchel._check.require", "ConstructorFromReduceNode"),
         ("subprocess.Popen", "ConstructorFromReduceNode"),
-        ("fenchel.estimators.checkpoint.os.system", "ConstructorFromReduceNode"),
-        ("fenchel.estimators.checkpoint.Checkpoint", "ObjectNode"),
+        ("fenchel.search.checkpoint.os.system", "ConstructorFromReduceNode"),
+        ("fenchel.search.checkpoint.Checkpoint", "ObjectNode"),
     ],
 )
 def test_a_file_that_would_run_code_is_refused(model_file, tmp_path, name, loader):

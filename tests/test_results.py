@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fenchel.experiments import EXPERIMENTS
-from fenchel.report.reproduction import KINDS
+from fenchel.papers.catalogue import EXPERIMENTS
+from fenchel.papers.page import KINDS
 
 ROOT = Path(__file__).parents[1]
 

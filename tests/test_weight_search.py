@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from fenchel import OperatorKernelRegressor, StructuredPredictor, learn_kernel_weights
 from fenchel.kernels import Gaussian, GaussianTanimoto, Laplacian, Linear, MultipleKernel
 from fenchel.representations import KernelOutputs
-from fenchel.weight_search import LeftOutError
+from fenchel.search.weights import LeftOutError
 
 NAMES = ("one", "two", "three")
 LAM = 0.03

@@ -15,7 +15,7 @@ import numpy as np
 from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV, learn_kernel_weights
 from fenchel.kernels import Gaussian, MultipleKernel, Standardized
 from fenchel.losses import Huber
-from fenchel.report.plots import COLOURS, plot_kernel_weights
+from fenchel.report.figures import COLOURS, plot_kernel_weights
 
 rng = np.random.default_rng(0)
 n, wavelengths = 500, np.linspace(0, 1, 60)

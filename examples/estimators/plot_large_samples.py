@@ -16,7 +16,7 @@ from fenchel import OperatorKernelRegressor
 from fenchel.approximations import Nystrom
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
-from fenchel.report.plots import plot_lines
+from fenchel.report.figures import plot_lines
 
 rng = np.random.default_rng(0)
 

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from fenchel import LearnedMetricRegressor, OperatorKernelRegressorCV
-from fenchel.report.plots import plot_relevances
+from fenchel.report.figures import plot_relevances
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (400, 10))

@@ -14,7 +14,7 @@ import numpy as np
 from fenchel import FunctionalRegressor
 from fenchel.kernels import Gaussian
 from fenchel.metrics import curve_errors
-from fenchel.report.plots import plot_curves, title_above
+from fenchel.report.figures import plot_curves, title_above
 
 # %%
 # Data

@@ -17,7 +17,7 @@ from fenchel import FunctionalRegressor
 from fenchel.datasets import contaminate, make_functional
 from fenchel.losses import Huber
 from fenchel.metrics import curve_errors
-from fenchel.report.plots import plot_curves, plot_outlier_scores, plot_point_scores, title_above
+from fenchel.report.figures import plot_curves, plot_outlier_scores, plot_point_scores, title_above
 
 train = make_functional(100, 50, "nonlinear", noise=0.05, random_state=0)
 test = make_functional(300, 50, "nonlinear", random_state=1)

@@ -21,7 +21,7 @@ from fenchel.exceptions import ScaleWarning
 from fenchel.kernels import FunctionalGaussian, Laplacian
 from fenchel.losses import Huber
 from fenchel.metrics import curve_errors, curve_scorer
-from fenchel.report.plots import plot_surface, title_above
+from fenchel.report.figures import plot_surface, title_above
 
 warnings.simplefilter("ignore", ScaleWarning)  # the grid is small, and its ends are chosen
 

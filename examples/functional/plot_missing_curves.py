@@ -16,7 +16,7 @@ from fenchel import FunctionalRegressor
 from fenchel.datasets import make_functional
 from fenchel.losses import Huber
 from fenchel.metrics import curve_errors
-from fenchel.report.plots import plot_curves, title_above
+from fenchel.report.figures import plot_curves, title_above
 
 rng = np.random.default_rng(0)
 train = make_functional(150, 60, noise=0.05, random_state=0)

@@ -20,7 +20,7 @@ from fenchel.exceptions import ScaleWarning
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
 from fenchel.metrics import curve_errors
-from fenchel.report.plots import plot_curves, title_above
+from fenchel.report.figures import plot_curves, title_above
 from fenchel.representations import Basis
 
 warnings.simplefilter("ignore", ScaleWarning)  # with two coordinates most of each curve is lost, and clipped

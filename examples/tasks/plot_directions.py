@@ -16,11 +16,11 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from fenchel import ConformalRegressor, OutlierReport
-from fenchel.estimators.machine import KernelMachine
 from fenchel.estimators.search_machine import PairSearchMachine
 from fenchel.kernels import as_operator_kernel
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, vectors_like
+from fenchel.model.machine import KernelMachine
 from fenchel.model.sample import Sample
 from fenchel.representations import Euclidean
 

@@ -4,9 +4,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fenchel import datasets, decoders, kernels, losses, metrics, representations, solvers, task_losses, testing
-    from fenchel.bounds import GeneralizationBound, generalization_bound
+    from fenchel import (
+        approximations,
+        conformal,
+        datasets,
+        decoders,
+        kernels,
+        losses,
+        metrics,
+        operators,
+        outliers,
+        representations,
+        solvers,
+        task_losses,
+        testing,
+    )
+    from fenchel.app.persistence import load, save
     from fenchel.conformal import ConformalPredictor, ConformalRegressor, PredictionBand, PredictionSet
+    from fenchel.conformal.bounds import GeneralizationBound, generalization_bound
     from fenchel.estimators import (
         CostCurve,
         CostSensitiveClassifier,
@@ -25,10 +40,9 @@ if TYPE_CHECKING:
         StructuredPredictorCV,
         path,
     )
-    from fenchel.frequency_search import FrequencySearch, learn_frequencies
     from fenchel.outliers import OutlierReport, RobustRefit
-    from fenchel.persistence import load, save
-    from fenchel.weight_search import KernelWeights, learn_kernel_weights
+    from fenchel.search.frequencies import FrequencySearch, learn_frequencies
+    from fenchel.search.weights import KernelWeights, learn_kernel_weights
 
 __version__ = "0.2.0"
 
@@ -58,6 +72,8 @@ __all__ = [
     "StructuredPredictor",
     "StructuredPredictorCV",
     "__version__",
+    "approximations",
+    "conformal",
     "datasets",
     "decoders",
     "generalization_bound",
@@ -67,6 +83,8 @@ __all__ = [
     "load",
     "losses",
     "metrics",
+    "operators",
+    "outliers",
     "path",
     "representations",
     "save",
@@ -76,36 +94,60 @@ __all__ = [
 ]
 
 _ROOMS = (
+    "approximations",
+    "conformal",
     "datasets",
     "decoders",
     "kernels",
     "losses",
     "metrics",
+    "operators",
+    "outliers",
     "representations",
     "solvers",
     "task_losses",
     "testing",
 )
+_HOMES = {  # the module of each name
+    "ConformalPredictor": "conformal",
+    "ConformalRegressor": "conformal",
+    "CostCurve": "estimators",
+    "CostSensitiveClassifier": "estimators",
+    "FieldRegressor": "estimators",
+    "FrequencySearch": "search.frequencies",
+    "FunctionalRegressor": "estimators",
+    "FunctionalRegressorCV": "estimators",
+    "GeneralizationBound": "conformal.bounds",
+    "KernelAutoencoder": "estimators",
+    "KernelWeights": "search.weights",
+    "LearnedMetricRegressor": "estimators",
+    "LossTrickPredictor": "estimators",
+    "OperatorKernelRegressor": "estimators",
+    "OperatorKernelRegressorCV": "estimators",
+    "OutlierReport": "outliers",
+    "PredictionBand": "conformal",
+    "PredictionSet": "conformal",
+    "QuantileFunctionRegressor": "estimators",
+    "QuantileFunctionRegressorCV": "estimators",
+    "RegularizationPath": "estimators",
+    "RobustRefit": "outliers",
+    "StructuredPredictor": "estimators",
+    "StructuredPredictorCV": "estimators",
+    "generalization_bound": "conformal.bounds",
+    "learn_frequencies": "search.frequencies",
+    "learn_kernel_weights": "search.weights",
+    "load": "app.persistence",
+    "path": "estimators",
+    "save": "app.persistence",
+}
 
 
 def __getattr__(name: str) -> Any:
     # names are loaded on first access, which keeps `import fenchel` fast
     if name in _ROOMS:
         return import_module(f"fenchel.{name}")
-    if name in ("load", "save"):
-        return getattr(import_module("fenchel.persistence"), name)
-    if name in ("FrequencySearch", "learn_frequencies"):
-        return getattr(import_module("fenchel.frequency_search"), name)
-    if name in ("KernelWeights", "learn_kernel_weights"):
-        return getattr(import_module("fenchel.weight_search"), name)
-    if name in ("GeneralizationBound", "generalization_bound"):
-        return getattr(import_module("fenchel.bounds"), name)
-    if name in ("ConformalPredictor", "ConformalRegressor", "PredictionBand", "PredictionSet"):
-        return getattr(import_module("fenchel.conformal"), name)
-    if name in ("OutlierReport", "RobustRefit"):
-        return getattr(import_module("fenchel.outliers"), name)
-    if name in __all__:
-        return getattr(import_module("fenchel.estimators"), name)
+    if name in _HOMES:
+        return getattr(import_module(f"fenchel.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
 
 

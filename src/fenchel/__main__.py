@@ -9,7 +9,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line, or report which extra installs it."""
     try:
-        run = import_module("fenchel.cli").main
+        run = import_module("fenchel.app.cli").main
     except ImportError as error:
         sys.exit(f"Error: {error}")
     run(prog_name="fenchel")

@@ -36,7 +36,7 @@ def fenchel():
     for name in ("rich", "skops.io"):
         pytest.importorskip(name)
     click_testing = pytest.importorskip("click.testing")
-    from fenchel.cli import main
+    from fenchel.app.cli import main
 
     return lambda *words: Result(click_testing.CliRunner().invoke(main, [str(word) for word in words]))
 

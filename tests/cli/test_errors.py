@@ -147,7 +147,7 @@ def test_an_error_of_ours_keeps_its_name(fenchel, csv_file, monkeypatch):
     def broken(path):
         raise KeyError("inner")
 
-    monkeypatch.setattr("fenchel.cli.fitting.read_table", broken)
+    monkeypatch.setattr("fenchel.app.cli.fitting.read_table", broken)
     assert fenchel("fit", csv_file, "-t", "y_a").line == "KeyError: 'inner' (--debug shows where)"
 
 

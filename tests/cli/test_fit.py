@@ -13,8 +13,8 @@ import pytest
 from sklearn.metrics import median_absolute_error, r2_score, root_mean_squared_error
 
 import fenchel as library
-from fenchel.estimators import TableRegressor
-from fenchel.estimators.tables.linear_model import linear_model
+from fenchel.app.tables import TableRegressor
+from fenchel.app.tables.linear_model import linear_model
 from fenchel.losses import Huber
 from tests.cli.conftest import write_csv
 
@@ -365,7 +365,7 @@ def test_intervals_are_kept_and_written(fenchel, csv_file, columns, tmp_path):
 
 
 def test_intervals_by_folds_are_kept(fenchel, csv_file, tmp_path, monkeypatch):
-    monkeypatch.setattr("fenchel.cli.fitting._JACKKNIFE", 10)
+    monkeypatch.setattr("fenchel.app.cli.fitting._JACKKNIFE", 10)
     words = ("fit", csv_file, "-t", "y_a", "--drop", "y_b", "--coverage", "0.8", "--lams", "1e-3,1e-2")
     assert fenchel(*words, "--model", tmp_path / "m").code == 0  # the models of the folds had the bar
     assert fenchel("predict", tmp_path / "m", csv_file).code == 0
@@ -453,7 +453,7 @@ def test_the_command_itself_in_a_process_of_its_own(fenchel, csv_file, tmp_path)
 
 def test_the_bar_follows_the_gap(monkeypatch):
     pytest.importorskip("click")
-    from fenchel.cli import fitting
+    from fenchel.app.cli import fitting
 
     seen = []
     update = fitting.rich_progress.Progress.update

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fenchel as library
-from fenchel.estimators import TableRegressor
+from fenchel.app.tables import TableRegressor
 from tests.cli.conftest import write_csv
 
 pandas = pytest.importorskip("pandas")
@@ -40,7 +40,7 @@ def test_the_search_does_not_learn_the_error_of_a_specimen(fenchel, file, tmp_pa
 
 
 def test_a_group_is_not_divided_by_the_test(fenchel, file, replicates, tmp_path, monkeypatch):
-    from fenchel.cli import fitting
+    from fenchel.app.cli import fitting
 
     split, parts = fitting._split, []
     monkeypatch.setattr(fitting, "_split", lambda *given: parts.append(split(*given)) or parts[0])

@@ -19,9 +19,9 @@ import pytest
 import fenchel
 from fenchel.datasets import store
 from fenchel.datasets.store import KnownFile
-from fenchel.experiments import EXPERIMENTS
-from fenchel.experiments.base import Unit
-from fenchel.experiments.comparison import Comparison
+from fenchel.papers.catalogue import EXPERIMENTS
+from fenchel.papers.comparison import Comparison
+from fenchel.papers.experiment import Unit
 
 click_testing = pytest.importorskip("click.testing")
 pytest.importorskip("rich")
@@ -31,7 +31,7 @@ REPRODUCE = [sys.executable, "-m", "fenchel", "reproduce"]
 
 
 def call(*arguments):
-    from fenchel.cli import main
+    from fenchel.app.cli import main
 
     return click_testing.CliRunner().invoke(main, [str(argument) for argument in arguments])
 
@@ -47,7 +47,7 @@ class Cubes:
     They are computed <one> by one.
     """
 
-    __name__ = "fenchel.experiments.cubes"
+    __name__ = "fenchel.papers.cubes"
     more = ()
 
     @staticmethod
@@ -73,7 +73,7 @@ class Cubes:
 @pytest.fixture
 def cubes(monkeypatch):
     monkeypatch.setitem(EXPERIMENTS, "cubes", Cubes())
-    from fenchel.cli.reproduce import reproduce_command
+    from fenchel.app.cli.reproduce import reproduce_command
 
     names = next(parameter for parameter in reproduce_command.params if parameter.name == "names")
     monkeypatch.setattr(names.type, "choices", (*names.type.choices, "cubes"))
@@ -175,7 +175,7 @@ def test_parts_that_were_read_back_are_told(cubes, tmp_path):
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_the_version_the_commit_and_the_time_of_a_run_are_told(cubes, tmp_path, monkeypatch):
-    from fenchel.cli import reproducing
+    from fenchel.papers import reproduce as reproducing
 
     facts = json.loads(call("reproduce", "cubes", "--json", "--output", tmp_path / "out").output)["facts"]
     assert facts["version of fenchel"] == fenchel.__version__
@@ -245,7 +245,7 @@ class TestDatasets:
         known = KnownFile("made/one.npz", len(body), hashlib.sha256(body).hexdigest())
         other = KnownFile("other/two.npz", 5, "0" * 64)
         both = {one.name: one for one in (known, other)}
-        for module in (store, importlib.import_module("fenchel.cli.data_files")):
+        for module in (store, importlib.import_module("fenchel.papers.datasets.data_files")):
             monkeypatch.setattr(module, "known_files", lambda: both)
         monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
         (tmp_path / "made").mkdir()
@@ -280,7 +280,7 @@ class TestDatasets:
 
     def test_source_and_build(self, folder, tmp_path, monkeypatch):
         dti = KnownFile("dti/dti_ms_first_visit.npz", 5, "0" * 64)
-        for module in (store, importlib.import_module("fenchel.cli.data_files")):
+        for module in (store, importlib.import_module("fenchel.papers.datasets.data_files")):
             monkeypatch.setattr(module, "known_files", lambda: {dti.name: dti})
         text = call("datasets", "source", "dti").output
         assert "cran.r-project.org" in text and "GPL" in text and "DTI.csv" in text

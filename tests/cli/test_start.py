@@ -21,7 +21,7 @@ HEAVY = ("numpy", "scipy", "sklearn", "pandas", "matplotlib", "rich")
 def test_help_imports_no_library_of_numbers(words):
     code = (
         "import sys\n"
-        "from fenchel.cli import main\n"
+        "from fenchel.app.cli import main\n"
         "try:\n"
         f"    main({words!r}, prog_name='fenchel')\n"
         "except SystemExit:\n"
@@ -38,13 +38,13 @@ def test_import_fenchel_loads_no_other_library():
 
 
 def test_every_command_that_is_listed_is_there(fenchel):
-    from fenchel.cli import main
+    from fenchel.app.cli import main
 
     listed = fenchel("--help").out
     assert set(main.commands) == set(COMMANDS)
     for name, command in main.commands.items():
         assert f"  {name:<9}  {command.short_help}" in listed
-        assert getattr(import_module(f"fenchel.cli.{name}"), f"{name}_command").name == name
+        assert getattr(import_module(f"fenchel.app.cli.{name}"), f"{name}_command").name == name
         assert fenchel(name, "--help").code == 0
 
 
@@ -52,14 +52,14 @@ def commands(group, path=()):
     """Yield each command and subcommand with the words that call it."""
     for name, command in group.commands.items():
         if not path:
-            command = getattr(import_module(f"fenchel.cli.{name}"), f"{name}_command")
+            command = getattr(import_module(f"fenchel.app.cli.{name}"), f"{name}_command")
         yield (*path, name), command
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
 
 
 def test_every_command_has_examples_that_parse(fenchel):
-    from fenchel.cli import main
+    from fenchel.app.cli import main
 
     for path, command in commands(main):
         text = fenchel(*path, "--help").out.split("Options:")[0].replace("\\\n", " ")
@@ -76,8 +76,8 @@ def test_every_command_has_examples_that_parse(fenchel):
 
 
 def test_the_names_of_reproduce_are_those_of_the_experiments():
-    from fenchel.cli.reproduce import _NAMES
-    from fenchel.experiments import EXPERIMENTS
+    from fenchel.app.cli.reproduce import _NAMES
+    from fenchel.papers.catalogue import EXPERIMENTS
 
     assert list(_NAMES) == sorted(EXPERIMENTS)
 

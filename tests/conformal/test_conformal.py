@@ -15,11 +15,11 @@ from fenchel import (
     PredictionBand,
     QuantileFunctionRegressor,
 )
-from fenchel.conformal.residuals import Residuals
 from fenchel.conformal.widths import deviations
 from fenchel.datasets import make_functional
 from fenchel.exceptions import DataWarning
 from fenchel.losses import Huber
+from fenchel.resample.residuals import Residuals
 
 
 def curves(n: int, rng: np.random.Generator, local: float = 0.0) -> tuple[np.ndarray, np.ndarray]:

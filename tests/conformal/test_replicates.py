@@ -11,11 +11,11 @@ from tests.conformal.test_conformal import exact_coverage
 
 from fenchel import ConformalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.conformal.calibration import Calibration
-from fenchel.conformal.residuals import Residuals
 from fenchel.conformal.widths import constant, without_each
 from fenchel.exceptions import DataWarning
 from fenchel.kernels import Gaussian
 from fenchel.resample.folds import groups_argument, label_codes, split_whole
+from fenchel.resample.residuals import Residuals
 
 
 def scans(n: int, rng: np.random.Generator, n_scans: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

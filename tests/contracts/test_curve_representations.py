@@ -8,11 +8,11 @@ from sklearn.base import clone
 
 from fenchel import FunctionalRegressor
 from fenchel._array import host
+from fenchel.data.quadrature import trapezoid_weights
 from fenchel.datasets import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, IntegralOperator, Laplacian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
-from fenchel.quadrature import trapezoid_weights
 from fenchel.representations import Basis, Eigen, Fourier, Spline
 from tests.parts import CURVE_REPRESENTATIONS, space
 

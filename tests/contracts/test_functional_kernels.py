@@ -12,6 +12,7 @@ from scipy.special import kv
 from sklearn.base import clone
 
 from fenchel._array import host
+from fenchel.data.quadrature import trapezoid_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import (
     FunctionalGaussian,
@@ -32,11 +33,10 @@ from fenchel.kernels import (
     Sum,
     Tanimoto,
     Wrapped,
-    _values,
     functional,
 )
+from fenchel.kernels import _distances as _values
 from fenchel.kernels.derivatives import slope, weighted_gradient
-from fenchel.quadrature import trapezoid_weights
 
 NORMS = [FunctionalGaussian, FunctionalLaplacian]
 MEANS = [IntegralGaussian, IntegralLaplacian]

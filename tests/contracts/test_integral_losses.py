@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from fenchel import OperatorKernelRegressor
-from fenchel.derived_problems import holding_out
 from fenchel.losses import AsymmetricSquare, CostSensitiveHinge, IntegralLoss, Pinball
 from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
+from fenchel.problem.derived import holding_out
 from fenchel.solvers import Auto, BoxNewton, DouglasRachford, Status
 
 EPS = np.finfo(float).eps

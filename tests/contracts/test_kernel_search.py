@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
-from fenchel.kernel_search import Candidate, dictionary, search_kernel
 from fenchel.model.target_scale import standardized_targets
+from fenchel.search.race import Candidate, dictionary, search_kernel
 
 FEW = [Candidate(family, 1.0, linear) for family in ("gaussian", "exponential", "laplacian") for linear in (0.0, 1.0)]
 

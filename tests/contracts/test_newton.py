@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel._array import host
-from fenchel.derived_problems import holding_out
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, InfimalConvolution, Norm, Power, Square
 from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
+from fenchel.problem.derived import holding_out
 from fenchel.solvers import DouglasRachford, RowNewton, Status
 
 TOL = 1e-9

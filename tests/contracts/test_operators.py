@@ -9,8 +9,8 @@ from fenchel._array import host
 from fenchel.datasets import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, operators
-from fenchel.kernels.base import OutputOperator
 from fenchel.kernels.operators import Covariance, Diagonal, Identity, IntegralOperator, Matrix, as_operator
+from fenchel.kernels.scalar_kernel import OutputOperator
 from fenchel.representations import Euclidean, GramFactor, Spline
 from tests.parts import space
 

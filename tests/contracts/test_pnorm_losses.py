@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from fenchel._array import host
-from fenchel.losses.base import row_saturation, rows_of
+from fenchel.losses.loss import row_saturation, rows_of
 from fenchel.losses.pnorm import EpsilonRidge, EpsilonSVR, Huber
 
 EPS = float(np.finfo(np.float64).eps)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from fenchel import OperatorKernelRegressor
 from fenchel._statistics import weighted_quantile
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
-from fenchel.losses.base import row_saturation
+from fenchel.losses.loss import row_saturation
 from tests.parts import LOSSES
 
 RELATIVE = [cls(text) for cls in (Huber, EpsilonRidge, EpsilonSVR) for text in ("auto", "scale:1.5", "quantile:0.9")]

@@ -30,9 +30,9 @@ from fenchel.kernels import (
     Sum,
     Tanimoto,
     Wrapped,
-    _values,
     as_scalar_kernel,
 )
+from fenchel.kernels import _distances as _values
 
 CLASSES = [
     value

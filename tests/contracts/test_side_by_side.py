@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fenchel._array import host
-from fenchel.derived_problems import holding_out
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
 from fenchel.operators import Blocks, Dense, Sum, kronecker
 from fenchel.problem import DualProblem
-from fenchel.side_by_side import Batch
+from fenchel.problem.batch import Batch
+from fenchel.problem.derived import holding_out
 from fenchel.solvers import DouglasRachford, Status
 
 EPS = np.finfo(np.float64).eps

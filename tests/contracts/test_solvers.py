@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fenchel.derived_problems import bound_loss
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Separable
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, Norm, Pinball, Square
 from fenchel.operators import Dense, Sum, kronecker
 from fenchel.problem import DualProblem
+from fenchel.problem.derived import bound_loss
 from fenchel.representations import Euclidean, GramFactor
 from fenchel.solvers import APGD, BCD, PGD, Auto, BoxNewton, ClosedForm, DouglasRachford, RowNewton, Status
 from tests.oracles.definitions import conjugate, value

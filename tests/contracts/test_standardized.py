@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from fenchel import OperatorKernelRegressor
+from fenchel.data.quadrature import trapezoid_weights
 from fenchel.kernels import (
     Constant,
     FunctionalGaussian,
@@ -24,7 +25,6 @@ from fenchel.kernels import (
     derivatives,
 )
 from fenchel.kernels.derivatives import weighted_gradient
-from fenchel.quadrature import trapezoid_weights
 
 
 def sample(n=15, d=3, seed=0):

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fenchel import held_out as fold_room
-from fenchel import surfaces
 from fenchel._array import host
-from fenchel.derived_problems import restricted, rotated
 from fenchel.exceptions import IncompatibleError
-from fenchel.held_out import held_out
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
 from fenchel.operators import Dense, Sum, kronecker
 from fenchel.problem import DualProblem
-from fenchel.reweighted_ridge import approximate_loo
+from fenchel.problem.derived import restricted, rotated
+from fenchel.resample import held_out as fold_room
+from fenchel.resample import surface as surfaces
+from fenchel.resample.held_out import held_out
+from fenchel.resample.ridge import approximate_loo
+from fenchel.resample.surface import Trail, solve_grid
 from fenchel.solvers import APGD, Auto, ClosedForm, DouglasRachford, RowNewton, Status
 from fenchel.solvers.splitting import Warm
-from fenchel.surfaces import Trail, solve_grid
 
 TOL = 1e-8
 EXACT = 1e-9  # of the spread of the targets, for the square loss: two ways to solve one linear system
@@ -532,7 +532,7 @@ class TestLargeFolds:
         "loss", [Huber(0.6), EpsilonRidge(0.4), Huber(0.4, p=1), EpsilonSVR(0.3), MaxMargin()], ids=repr
     )
     def test_refits(self, operator, loss, weights, monkeypatch):
-        monkeypatch.setattr("fenchel.surfaces._SIDE_BY_SIDE", 0)
+        monkeypatch.setattr("fenchel.resample.surface._SIDE_BY_SIDE", 0)
         problem = build(operator, weights=weights)
         kind = type(fold_room._folds_solver(problem, UNEQUAL)).__name__
         assert kind == ("_Masked" if operator == "sum" else "_Cut")
@@ -557,7 +557,7 @@ class TestLargeFolds:
             np.testing.assert_allclose(found.predictions, wanted.predictions, rtol=0, atol=1e-4)
 
     def test_a_loss_does_not_depend_on_those_before(self, monkeypatch):
-        monkeypatch.setattr("fenchel.surfaces._SIDE_BY_SIDE", 0)
+        monkeypatch.setattr("fenchel.resample.surface._SIDE_BY_SIDE", 0)
         alone = list(held_out(build("matrix"), [Huber(0.4)], LAMS, UNEQUAL))
         after = [one for one in held_out(build("matrix"), [Norm(0.5), Huber(0.4)], LAMS, UNEQUAL) if one.loss == 1]
         for one, two in zip(alone, after, strict=True):

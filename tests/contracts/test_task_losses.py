@@ -36,14 +36,14 @@ from fenchel.task_losses import (
     TaskLoss,
     TaskSpace,
     ZeroOne,
-    base,
     finite,
     interval,
     ranking,
     squared,
 )
 from fenchel.task_losses import histograms as histograms_room
-from fenchel.task_losses.base import as_outputs
+from fenchel.task_losses import task_loss as base
+from fenchel.task_losses.task_loss import as_outputs
 from tests.parts import TASK_LOSSES
 
 EPS = np.finfo(float).eps

@@ -85,7 +85,7 @@ class TestCandidates:
 
     @pytest.mark.parametrize("k", [1, 2, 3])
     def test_in_any_block(self, monkeypatch, k):
-        monkeypatch.setattr("fenchel.task_losses.base._BLOCK", 1)
+        monkeypatch.setattr("fenchel.task_losses.task_loss._BLOCK", 1)
         candidates = np.array([2, 0, 1, 0, 1, 2])
         assert_array_equal(self.decoder(candidates).nearest(self.WEIGHTS, k), [[1, 2, 3][:k]])
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from fenchel.estimators import dask_fit
+from fenchel.chunks import fit as dask_fit
 
 dask = pytest.importorskip("dask")
 array = pytest.importorskip("dask.array")

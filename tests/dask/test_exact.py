@@ -14,7 +14,8 @@ from fenchel.approximations import Nystrom
 from fenchel.exceptions import SlowFitWarning
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
-from fenchel.solvers import Krylov, checkpoint, watched
+from fenchel.solvers import Krylov, watched
+from fenchel.solvers import state_file as checkpoint
 from tests.dask.conftest import Done, Here, chunked, drawn, killing
 
 MATRIX = np.array([[2.0, 0.5], [0.5, 1.0]])
@@ -24,7 +25,7 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[3])
 from distributed import Client
 from tests.dask.test_exact import data, thin_model
-from fenchel.solvers import checkpoint, watched
+from fenchel.solvers import state_file as checkpoint, watched
 
 checkpoint._SHARE = 1e9  # every state is written
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from fenchel.datasets import building, nci_recipes, recipes
-from fenchel.datasets.arff import read_arff
-from fenchel.datasets.building import build, differences, read_columns, summary
-from fenchel.datasets.cepstra import mel_cepstra
-from fenchel.datasets.sources import SOURCES
 from fenchel.datasets.store import check_files, known_files
+from fenchel.papers.datasets import building, nci_recipes, recipes
+from fenchel.papers.datasets.arff import read_arff
+from fenchel.papers.datasets.building import build, differences, read_columns, summary
+from fenchel.papers.datasets.cepstra import mel_cepstra
+from fenchel.papers.datasets.sources import SOURCES
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ from fenchel import (
     _check,
 )
 from fenchel.approximations import Nystrom, PSparsified, RandomFeatures
-from fenchel.estimators import kernel_choice
 from fenchel.exceptions import IncompatibleError, NotFeasibleError, SlowFitWarning
 from fenchel.kernels import Aligned, Diagonal, Gaussian, KernelTags, Laplacian, Linear, Polynomial, ScalarKernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.model import memory
 from fenchel.operators import thin
+from fenchel.search import choice as kernel_choice
 from fenchel.solvers.costs import Cost
 
 N = 40

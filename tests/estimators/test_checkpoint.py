@@ -15,7 +15,8 @@ from fenchel import OperatorKernelRegressor
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
-from fenchel.solvers import Krylov, checkpoint, watched
+from fenchel.solvers import Krylov, watched
+from fenchel.solvers import state_file as checkpoint
 
 MATRIX = np.array([[2.0, 0.5], [0.5, 1.0]])
 
@@ -23,7 +24,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from tests.estimators.test_checkpoint import data, model
-from fenchel.solvers import checkpoint, watched
+from fenchel.solvers import state_file as checkpoint, watched
 
 checkpoint._SHARE = 1e9  # every step is written
 

@@ -15,12 +15,12 @@ from fenchel import (
     OperatorKernelRegressorCV,
     StructuredPredictorCV,
 )
-from fenchel.estimators.search import squared_distance
 from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.kernels import Gaussian, Standardized
 from fenchel.losses import EpsilonRidge, Huber, Square
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import GramFactor
+from fenchel.search.search import squared_distance
 
 UNITS = st.floats(-3, 3).map(lambda power: 10**power)
 

@@ -13,7 +13,6 @@ from fenchel import (
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
     QuantileFunctionRegressor,
-    surfaces,
 )
 from fenchel.datasets import as_curves, make_functional
 from fenchel.estimators import functional_cv
@@ -21,6 +20,7 @@ from fenchel.exceptions import DataWarning, IncompatibleError, SlowFitWarning
 from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralLaplacian, Laplacian, Matrix, Part, Separable
 from fenchel.losses import EpsilonRidge, Huber
 from fenchel.representations import Eigen
+from fenchel.resample import surface as surfaces
 from tests.estimators.curves import GRID, blanked
 
 SAME = 1e-10  # predictions of one fit by two ways

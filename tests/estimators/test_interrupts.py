@@ -30,7 +30,7 @@ from fenchel.operators import Dense
 from fenchel.problem import DualProblem
 from fenchel.solvers import APGD, BCD, PGD, BoxNewton, DouglasRachford, Krylov, RowNewton, Status, watched
 from fenchel.solvers.auto import _Relay
-from fenchel.solvers.base import keeping_best
+from fenchel.solvers.solver import keeping_best
 
 TIGHT = {"tol": 1e-14}
 

@@ -14,8 +14,8 @@ from fenchel import FunctionalRegressorCV, LearnedMetricRegressor, OperatorKerne
 from fenchel.approximations import Nystrom
 from fenchel.estimators.metric_rounds import MetricData, outer_product
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernel_search import search_kernel
 from fenchel.kernels import Projected
+from fenchel.search.race import search_kernel
 
 FAST = OperatorKernelRegressorCV(losses=["square"], cv=2)
 DIRECTION = np.array([1.0, -2.0, 0.0, 2.0, 0.0, 0.0]) / 3

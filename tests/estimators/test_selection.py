@@ -10,9 +10,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
-from fenchel.estimators.checkpoint import Checkpoint
 from fenchel.kernels import Diagonal, Gaussian
 from fenchel.losses import EpsilonRidge, Huber, Square
+from fenchel.search.checkpoint import Checkpoint
 
 LAMS = [1e-1, 1e-4, 1e-2]
 LOSSES = [Square(), Huber(0.3), EpsilonRidge(0.2), Huber(0.3, p=1)]

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import fenchel
 from fenchel import estimators, solvers
+from fenchel.app.tables import TableRegressor
 from fenchel.decoders import Candidates
-from fenchel.estimators import TableRegressor
 from fenchel.kernels import Gaussian
 
 FAST = {"lams": [1e-2, 1e-1], "cv": 2}

@@ -10,9 +10,10 @@ import pytest
 from fenchel.datasets import store
 from fenchel.datasets.store import KnownFile
 from fenchel.exceptions import ScaleWarning
-from fenchel.experiments import EXPERIMENTS, base
-from fenchel.experiments.base import Unit, run
-from fenchel.experiments.comparison import Comparison
+from fenchel.papers import experiment as base
+from fenchel.papers.catalogue import EXPERIMENTS
+from fenchel.papers.comparison import Comparison
+from fenchel.papers.experiment import Unit, run
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_a_relative_tolerance_holds_on_both_sides():
 class Squares:
     """An experiment of three units; the second may fail."""
 
-    __name__ = "fenchel.experiments.some_squares"
+    __name__ = "fenchel.papers.some_squares"
 
     @staticmethod
     def summary(results):

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from fenchel.experiments.comparison import Comparison, paired, ratio_error, standard_error
+from fenchel.papers.comparison import Comparison, paired, ratio_error, standard_error
 
 
 @pytest.mark.parametrize(

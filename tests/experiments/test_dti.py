@@ -4,10 +4,11 @@ from sklearn.model_selection import KFold
 
 from fenchel import FunctionalRegressor
 from fenchel.datasets import load_dti
-from fenchel.experiments import EXPERIMENTS, dti
-from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Square
+from fenchel.papers import dti
+from fenchel.papers.catalogue import EXPERIMENTS
+from fenchel.papers.experiment import run
 from fenchel.representations import Eigen, Spline
 
 FEW = {

@@ -1,7 +1,7 @@
 import pytest
 
-from fenchel.experiments import lip
-from fenchel.experiments.base import run
+from fenchel.papers import lip
+from fenchel.papers.experiment import run
 
 
 def test_every_published_number(data_folder, monkeypatch):

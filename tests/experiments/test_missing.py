@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from fenchel.experiments import missing
-from fenchel.experiments.base import run
+from fenchel.papers import missing
+from fenchel.papers.experiment import run
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-from fenchel.experiments import movielens
-from fenchel.experiments.base import run
+from fenchel.papers import movielens
+from fenchel.papers.experiment import run
 from fenchel.task_losses import RankLoss
 
 

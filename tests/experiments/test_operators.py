@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fenchel.datasets import make_darcy
-from fenchel.experiments import operators
-from fenchel.experiments.base import Unit, run
+from fenchel.papers import operators
+from fenchel.papers.experiment import Unit, run
 
 
 @pytest.fixture

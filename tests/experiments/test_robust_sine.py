@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from fenchel.experiments import robust_sine
-from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian
+from fenchel.papers import robust_sine
+from fenchel.papers.experiment import run
 
 
 @pytest.fixture

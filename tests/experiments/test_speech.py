@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.utils import Bunch
 
-from fenchel.experiments import speech
 from fenchel.losses import Huber, Square
+from fenchel.papers import speech
 
 
 def test_the_published_table():

@@ -5,11 +5,11 @@ from fenchel.approximations import Nystrom
 from fenchel.datasets import load_bibtex, load_massbank, load_metabolite_fp490, load_yeast
 from fenchel.datasets.spectra import binned_spectra, peak_differences, spectrum_products
 from fenchel.estimators import StructuredPredictor
-from fenchel.experiments import bibtex, fp490, metabolites, yeast_hamming
-from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian, GaussianTanimoto
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.metrics import f1_scores, hamming_losses, ranks_of, top_k_accuracies
+from fenchel.papers import bibtex, fp490, metabolites, yeast_hamming
+from fenchel.papers.experiment import run
 
 ROUND_OFF = 64 * np.finfo(float).eps
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from fenchel.experiments import synthetic
-from fenchel.experiments.base import run
 from fenchel.losses import Huber, Square
+from fenchel.papers import synthetic
+from fenchel.papers.experiment import run
 
 FEW = {"square": [Square()], "H2": [Huber(0.01)], "H1": [Huber(0.05, p=1)]}
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from fenchel.datasets import load_usps
-from fenchel.experiments import usps
-from fenchel.experiments.base import run
 from fenchel.kernels import Gaussian
+from fenchel.papers import usps
+from fenchel.papers.experiment import run
 from fenchel.task_losses import KernelInduced
 
 

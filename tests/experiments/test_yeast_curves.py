@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from fenchel.experiments import EXPERIMENTS
-from fenchel.experiments.comparison import Comparison
-from fenchel.experiments.yeast_curves import PUBLISHED_BEST, TOLERANCE, errors
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+from fenchel.papers.catalogue import EXPERIMENTS
+from fenchel.papers.comparison import Comparison
+from fenchel.papers.yeast_curves import PUBLISHED_BEST, TOLERANCE, errors
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from fenchel import FunctionalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
-from fenchel.estimators.search import Search, squared_distance
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonSVR, Huber, Square
@@ -19,6 +18,7 @@ from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.model.vectors import Vectors
 from fenchel.representations import GramFactor
+from fenchel.search.search import Search, squared_distance
 from fenchel.solvers import APGD, Status
 
 N, LAM, TOL = 30, 1e-2, 1e-10

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 import fenchel
 from fenchel import ConformalRegressor, OutlierReport
-from fenchel.report.model import ModelFacts
-from fenchel.report.summary import model_page
+from fenchel.app.pages.model import ModelFacts
+from fenchel.app.pages.summary import model_page
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tasks" / "plot_directions.py"
 MOST_LINES = 120

@@ -21,7 +21,6 @@ from fenchel import (
     load,
     save,
 )
-from fenchel.conformal.residuals import Residuals
 from fenchel.datasets import make_functional, make_functional_outliers, make_multioutput
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber
@@ -29,6 +28,7 @@ from fenchel.outliers.held_out_residuals import held_out_residuals
 from fenchel.outliers.robust_refit import _last_that_is_better
 from fenchel.outliers.scatter import Bulk, Form
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_tails, log_two_sided
+from fenchel.resample.residuals import Residuals
 
 
 def wrong_pairs(n=80, m=20, share=0.1, seed=0, noise=0.02):

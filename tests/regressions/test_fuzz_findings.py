@@ -22,8 +22,6 @@ from fenchel import (
 from fenchel.approximations import Nystrom, PSparsified
 from fenchel.datasets import as_curves
 from fenchel.estimators.quantile_pilot import Scores
-from fenchel.estimators.search import SearchResult
-from fenchel.kernel_search import best_lam
 from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Tanimoto
 from fenchel.losses import EpsilonRidge, Exponential, Huber, InfimalConvolution, Norm, NormLog, Power, Square
 from fenchel.losses.profile import _solve_increasing
@@ -31,6 +29,8 @@ from fenchel.model.curve_center import CurveCenter
 from fenchel.operators import Dense
 from fenchel.operators.thin import orthogonal_features
 from fenchel.problem import Certificate, DualProblem
+from fenchel.search.race import best_lam
+from fenchel.search.search import SearchResult
 from fenchel.solvers.loop import Run
 
 REGRESSORS = [

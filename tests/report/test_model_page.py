@@ -10,13 +10,13 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import fenchel
+from fenchel.app.pages.charts import Axis, Chart, bar, heatmap, number
+from fenchel.app.pages.model import ModelFacts
+from fenchel.app.pages.summary import model_page
+from fenchel.app.tables import TableRegressor
 from fenchel.approximations import Nystrom
 from fenchel.datasets import make_functional
-from fenchel.estimators import TableRegressor
 from fenchel.losses import EpsilonRidge, Huber
-from fenchel.report.charts import Axis, Chart, bar, heatmap, number
-from fenchel.report.model import ModelFacts
-from fenchel.report.summary import model_page
 
 
 def csv_of(page, name):

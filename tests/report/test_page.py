@@ -1,6 +1,6 @@
 from base64 import b64decode
 
-from fenchel.report import page
+from fenchel.app.pages import page
 
 
 def test_a_page_is_whole_and_escapes_what_it_is_given():

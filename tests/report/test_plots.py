@@ -15,7 +15,7 @@ from fenchel import (
 )
 from fenchel.datasets import make_functional
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber
-from fenchel.report import plots
+from fenchel.report import figures as plots
 
 pytest.importorskip("matplotlib")
 

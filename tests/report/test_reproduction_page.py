@@ -2,8 +2,8 @@
 
 import pytest
 
-from fenchel.experiments.comparison import Comparison
-from fenchel.report.reproduction import Finished, reproduction_page
+from fenchel.papers.comparison import Comparison
+from fenchel.papers.page import Finished, reproduction_page
 
 NAMES = [f"experiment-{k}" for k in range(20)]  # more links than fit on a line
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1400" height="300"><rect width="1400" height="300"/></svg>'

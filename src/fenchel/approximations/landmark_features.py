@@ -4,7 +4,7 @@ import math
 
 from fenchel._array import Array, as_index, as_like, device, eps, namespace
 from fenchel.kernels import KernelTags, ScalarKernel
-from fenchel.kernels._values import row_blocks
+from fenchel.kernels._distances import row_blocks
 from fenchel.kernels.derivatives import feature_gradient, weighted_gradient
 
 __all__ = ["LandmarkFeatures", "inverse_root", "kernel_product", "rows_of"]

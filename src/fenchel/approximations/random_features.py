@@ -22,7 +22,7 @@ from fenchel.kernels import (
     Scaled,
     Sum,
 )
-from fenchel.kernels._values import inverse_width
+from fenchel.kernels._distances import inverse_width
 from fenchel.kernels.derivatives import feature_gradient
 from fenchel.kernels.images import OfImages
 from fenchel.kernels.tags import former, former_method

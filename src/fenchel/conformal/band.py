@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from fenchel._optional import new_axes
-from fenchel.conformal.samples import at_points, length, numbers, of_shape
-from fenchel.datasets.fdata import function_names
-from fenchel.datasets.functional import as_curves, brings_points
-from fenchel.estimators.machine import Near, unchanged
+from fenchel.data.containers import at_points, length, numbers, of_shape
+from fenchel.data.fdata import function_names
+from fenchel.data.functional import as_curves, brings_points
+from fenchel.model.machine import Near, unchanged
 
 __all__ = ["PredictionBand"]
 

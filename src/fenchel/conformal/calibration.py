@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel._check import shown
 from fenchel._statistics import weight_unit
-from fenchel.conformal.samples import numbers
+from fenchel.data.containers import numbers
 
 __all__: list[str] = []
 

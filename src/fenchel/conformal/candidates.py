@@ -12,7 +12,7 @@ from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._component import all_or_nothing
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
-from fenchel.conformal.samples import checked_length, columns_for, indexable, inputs_for, length, numbers, take
+from fenchel.data.containers import checked_length, columns_for, indexable, inputs_for, length, numbers, take
 from fenchel.estimators.structured import StructuredPredictor
 from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
 from fenchel.resample.folds import grouped, label_codes, split_whole

@@ -13,13 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fenchel.conformal.calibration import Calibration, checked_part
-from fenchel.conformal.jackknife import has_closed_form, left_out_models
-from fenchel.conformal.residuals import Residuals
-from fenchel.conformal.samples import inputs_for, length, numbers, take
 from fenchel.conformal.widths import Widths
-from fenchel.estimators.machine import Near
+from fenchel.data.containers import inputs_for, length, numbers, take
 from fenchel.exceptions import IncompatibleError
+from fenchel.model.machine import Near
 from fenchel.resample.folds import grouped, whole_folds
+from fenchel.resample.jackknife import has_closed_form, left_out_models
+from fenchel.resample.residuals import Residuals
 
 __all__: list[str] = []
 

@@ -15,9 +15,8 @@ from fenchel._component import all_or_nothing
 from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
-from fenchel.conformal.jackknife import left_out_models
-from fenchel.conformal.residuals import Residuals
-from fenchel.conformal.samples import (
+from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model, without_each
+from fenchel.data.containers import (
     checked_length,
     columns_for,
     indexable,
@@ -28,14 +27,15 @@ from fenchel.conformal.samples import (
     on_one_grid,
     take,
 )
-from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model, without_each
-from fenchel.datasets.fdata import function_names
-from fenchel.datasets.functional import as_curves, is_fdata
+from fenchel.data.fdata import function_names
+from fenchel.data.functional import as_curves, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
-from fenchel.estimators.machine import near_of
 from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.exceptions import DataWarning, ScaleWarning, warn_user
+from fenchel.model.machine import near_of
 from fenchel.resample.folds import label_codes, split_whole
+from fenchel.resample.jackknife import left_out_models
+from fenchel.resample.residuals import Residuals
 
 __all__ = ["ConformalRegressor"]
 

@@ -13,12 +13,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from fenchel.conformal.residuals import Residuals
-from fenchel.conformal.samples import at_points, columns_for, inputs_for, largest, length, numbers, vectors
+from fenchel.data.containers import at_points, columns_for, inputs_for, largest, length, numbers, vectors
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Standardized
 from fenchel.resample.folds import grouped
+from fenchel.resample.residuals import Residuals
 
 __all__: list[str] = []
 

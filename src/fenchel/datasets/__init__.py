@@ -5,12 +5,13 @@ named by ``FENCHEL_DATA``, else in ``~/fenchel_data``. If ``FENCHEL_DATA_URL`` i
 is downloaded from there and kept only if its checksum is right.
 """
 
+from fenchel.data import functional
+from fenchel.data.functional import *  # noqa: F403
 from fenchel.datasets import (
     chem,
     contamination,
     darcy,
     files,
-    functional,
     molecules,
     operators,
     outlying_curves,
@@ -22,7 +23,6 @@ from fenchel.datasets.chem import *  # noqa: F403
 from fenchel.datasets.contamination import *  # noqa: F403
 from fenchel.datasets.darcy import *  # noqa: F403
 from fenchel.datasets.files import *  # noqa: F403
-from fenchel.datasets.functional import *  # noqa: F403
 from fenchel.datasets.molecules import *  # noqa: F403
 from fenchel.datasets.operators import *  # noqa: F403
 from fenchel.datasets.outlying_curves import *  # noqa: F403

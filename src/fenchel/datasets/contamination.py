@@ -8,7 +8,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Interval, Options, check_parameter
-from fenchel.datasets.functional import as_curves
+from fenchel.data.functional import as_curves
 from fenchel.datasets.synthetic import gaussian_processes
 
 __all__ = ["contaminate"]

@@ -1,9 +1,9 @@
 """Decoders, which map predictions in a feature space, or weights on the training outputs, back to objects."""
 
 from fenchel.decoders import candidates, circle, preimage, ranking, riemannian, scalar, simplex, vectors, weighted
-from fenchel.decoders.base import Decoder
 from fenchel.decoders.candidates import *  # noqa: F403
 from fenchel.decoders.circle import *  # noqa: F403
+from fenchel.decoders.decoder import Decoder
 from fenchel.decoders.preimage import *  # noqa: F403
 from fenchel.decoders.ranking import *  # noqa: F403
 from fenchel.decoders.riemannian import *  # noqa: F403

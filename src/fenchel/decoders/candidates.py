@@ -10,7 +10,7 @@ import numpy as np
 from fenchel._array import Array, Outputs, as_index, as_objects, has_shape, host, joined, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.decoders._ties import least_first, round_off
-from fenchel.decoders.base import Decoder, Space
+from fenchel.decoders.decoder import Decoder, Space
 
 __all__ = ["Candidates", "TrainingSet"]
 

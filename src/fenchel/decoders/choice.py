@@ -6,8 +6,8 @@ from contextlib import suppress
 import numpy as np
 
 from fenchel._array import Outputs, host
-from fenchel.decoders.base import Decoder, Space
 from fenchel.decoders.candidates import TrainingSet
+from fenchel.decoders.decoder import Decoder, Space
 from fenchel.decoders.preimage import Preimage
 from fenchel.decoders.vectors import Clamp, Threshold
 from fenchel.exceptions import IncompatibleError

@@ -8,7 +8,7 @@ import numpy as np
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import least_first, round_off
-from fenchel.decoders.base import Decoder, Space
+from fenchel.decoders.decoder import Decoder, Space
 from fenchel.decoders.products import needs_distances
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Standardized

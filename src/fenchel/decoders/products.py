@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._array import Array, Outputs, as_index, joined, namespace, row_norms
-from fenchel.decoders.base import Decoder, Space
+from fenchel.decoders.decoder import Decoder, Space
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Loss
 from fenchel.representations import KernelOutputs

@@ -8,7 +8,7 @@ import numpy as np
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders._ties import least_first, round_off
-from fenchel.decoders.base import Decoder, Space
+from fenchel.decoders.decoder import Decoder, Space
 
 __all__ = ["Simplex"]
 

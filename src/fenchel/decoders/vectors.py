@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from fenchel._array import Array, Outputs, namespace
 from fenchel._check import Interval, Options
-from fenchel.decoders.base import Decoder, Space
+from fenchel.decoders.decoder import Decoder, Space
 from fenchel.decoders.products import needs_distances
 from fenchel.exceptions import IncompatibleError
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fenchel._array import Outputs
 from fenchel.decoders._ties import round_off
-from fenchel.decoders.base import Decoder, Space
+from fenchel.decoders.decoder import Decoder, Space
 
 __all__ = ["LabelVote", "WeightedMean"]
 

@@ -1,5 +1,8 @@
 """Estimators with scikit-learn's interface, fitted through their dual problems."""
 
+from importlib import import_module
+from typing import Any
+
 from fenchel.estimators import (
     autoencoder,
     cost_sensitive,
@@ -12,10 +15,8 @@ from fenchel.estimators import (
     quantile_cv,
     regression,
     regression_cv,
-    regularization_path,
     structured,
     structured_cv,
-    tables,
 )
 from fenchel.estimators.autoencoder import *  # noqa: F403
 from fenchel.estimators.cost_sensitive import *  # noqa: F403
@@ -28,10 +29,10 @@ from fenchel.estimators.quantile import *  # noqa: F403
 from fenchel.estimators.quantile_cv import *  # noqa: F403
 from fenchel.estimators.regression import *  # noqa: F403
 from fenchel.estimators.regression_cv import *  # noqa: F403
-from fenchel.estimators.regularization_path import *  # noqa: F403
 from fenchel.estimators.structured import *  # noqa: F403
 from fenchel.estimators.structured_cv import *  # noqa: F403
-from fenchel.estimators.tables import *  # noqa: F403
+from fenchel.search import path as regularization_path
+from fenchel.search.path import *  # noqa: F403
 
 __all__ = [
     *autoencoder.__all__,
@@ -48,5 +49,10 @@ __all__ = [
     *regularization_path.__all__,
     *structured.__all__,
     *structured_cv.__all__,
-    *tables.__all__,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TableRegressor":  # moved; this path goes with the next release
+        return import_module("fenchel.app.tables").TableRegressor
+    raise AttributeError(f"module 'fenchel.estimators' has no attribute {name!r}")

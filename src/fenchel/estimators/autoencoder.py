@@ -30,17 +30,17 @@ from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
 from fenchel.decoders.products import decoding_space
 from fenchel.estimators.layers import INTERRUPTED, Layers, Network, Reduced, descend, first_layers
-from fenchel.estimators.machine import DualEstimator
 from fenchel.exceptions import IncompatibleError, warn_user
 from fenchel.kernels import KernelLike, ScalarKernel, as_scalar_kernel, is_pairwise
 from fenchel.losses import Loss
 from fenchel.model.fit import duals_of, warn_unless_converged
 from fenchel.model.forms import InputForm, is_regular
+from fenchel.model.machine import DualEstimator
 from fenchel.model.model import Duals, Record
 from fenchel.model.spec import Spec, part_of
 from fenchel.representations import KernelOutputs
 from fenchel.solvers import Solver
-from fenchel.solvers.base import keeping_best
+from fenchel.solvers.solver import keeping_best
 
 __all__ = ["KernelAutoencoder"]
 

@@ -11,11 +11,11 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from fenchel._array import Array, Outputs, as_like, device, host, is_host, namespace
 from fenchel.approximations import Approximation
-from fenchel.estimators.machine import Fitted, KernelMachine
 from fenchel.kernels import Gaussian, KernelLike, is_pairwise
 from fenchel.losses import CostSensitiveHinge, Loss
 from fenchel.model.forms import InputForm, OutputForm
 from fenchel.model.levels import LevelCodec, LevelTask, as_levels, level_quadrature
+from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
 from fenchel.representations import Coordinates

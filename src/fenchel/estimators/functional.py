@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array, Outputs, namespace
 from fenchel._check import Options, check_parameter
 from fenchel.approximations import Approximation
-from fenchel.datasets.fdata import function_names
-from fenchel.estimators.machine import Fitted, KernelMachine
+from fenchel.data.fdata import function_names
+from fenchel.data.quadrature import as_points
 from fenchel.estimators.scores import curve_score
 from fenchel.kernels import KernelLike
 from fenchel.losses import Loss
@@ -20,8 +20,8 @@ from fenchel.model.curve_center import CurveCenter
 from fenchel.model.expansion import KernelExpansion
 from fenchel.model.functions import FunctionCodec, Functions
 from fenchel.model.gradient import expansion_gradient
+from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.warnings import warn_of_domain
-from fenchel.quadrature import as_points
 from fenchel.representations import CurveRepresentation
 from fenchel.solvers import Solver
 

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from fenchel._array import Array, Outputs
 from fenchel.approximations import Approximation
 from fenchel.estimators.functional import CurveRegressor, FunctionalRegressor
-from fenchel.estimators.kernel_choice import KernelChoice, is_auto
-from fenchel.estimators.search import Progress, Search, SearchResult, squared_distance
 from fenchel.estimators.search_machine import PairSearchMachine
 from fenchel.exceptions import SlowFitWarning, warn_user
 from fenchel.kernels import KernelLike, Laplacian
@@ -22,6 +20,8 @@ from fenchel.model.functions import FunctionCodec, Functions
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import CurveRepresentation, Spline
+from fenchel.search.choice import KernelChoice, is_auto
+from fenchel.search.search import Progress, Search, SearchResult, squared_distance
 
 __all__ = ["FunctionalRegressorCV"]
 

@@ -11,7 +11,8 @@ from fenchel.kernels import ScalarKernel
 from fenchel.kernels.derivatives import weighted_gradient
 from fenchel.losses import Loss
 from fenchel.operators import Dense
-from fenchel.problem import DualProblem, arithmetic
+from fenchel.problem import DualProblem
+from fenchel.problem.dual_problem import arithmetic
 from fenchel.solvers import ClosedForm, RowNewton, Solution, Solver, Status
 
 __all__ = ["INTERRUPTED", "Layers", "Network", "Reduced", "descend", "first_layers"]

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array, host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._component import all_or_nothing
-from fenchel.estimators.kernel_choice import is_auto
 from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Huber
 from fenchel.model.sample import sample_counts
+from fenchel.search.choice import is_auto
 
 __all__ = ["LearnedMetricRegressor"]
 

@@ -16,12 +16,8 @@ from fenchel._check import check_memory
 from fenchel._component import from_name
 from fenchel._statistics import distinct_rows
 from fenchel.decoders import Decoder
-from fenchel.estimators.decoder_choice import DecoderChoice
-from fenchel.estimators.kernel_choice import KernelChoice, is_auto
-from fenchel.estimators.search import Search
 from fenchel.estimators.search_machine import Found, SearchMachine
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernel_search import search_kernel
 from fenchel.kernels import (
     Constant,
     KernelLike,
@@ -41,7 +37,11 @@ from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, part_of
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import Coordinates, Euclidean, KernelOutputs, Representation
-from fenchel.reweighted_ridge import double_expansion
+from fenchel.resample.ridge import double_expansion
+from fenchel.search.choice import KernelChoice, is_auto
+from fenchel.search.decoders import DecoderChoice
+from fenchel.search.race import search_kernel
+from fenchel.search.search import Search
 from fenchel.solvers import Solver
 from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 

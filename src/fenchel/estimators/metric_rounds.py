@@ -8,13 +8,13 @@ import numpy as np
 
 from fenchel._array import as_like, host
 from fenchel.estimators.regression import OperatorKernelRegressor
-from fenchel.kernel_search import KernelSearch, search_kernel
 from fenchel.kernels.standardized import moments
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
 from fenchel.model.expansion import KernelExpansion
 from fenchel.model.gradient import expansion_gradient
 from fenchel.model.model import Model
+from fenchel.search.race import KernelSearch, search_kernel
 
 __all__ = ["MetricData", "MetricRound", "held_out_rounds", "outer_product"]
 

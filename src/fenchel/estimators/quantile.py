@@ -11,13 +11,13 @@ from sklearn.utils import Tags, check_random_state
 from fenchel._array import Array, Outputs, as_like, eps, host, is_host, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.approximations import Approximation
-from fenchel.estimators.machine import Fitted, KernelMachine
 from fenchel.estimators.quantile_pilot import QuantilePilot, fit_pilot, pinball
 from fenchel.kernels import KernelLike, Laplacian, as_operator_kernel, is_pairwise
 from fenchel.losses import Loss, Pinball
 from fenchel.model.fit import Fit
 from fenchel.model.forms import InputForm, OutputForm, vectors_like
 from fenchel.model.levels import LevelCodec, LevelTask, as_levels, interpolation, level_quadrature
+from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.marginal_quantiles import MarginalQuantiles
 from fenchel.model.sample import Sample, sample_counts
 from fenchel.model.spec import Spec

@@ -16,20 +16,20 @@ from sklearn.exceptions import ConvergenceWarning
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import Interval, Options, check_parameter
 from fenchel.approximations import Approximation
-from fenchel.estimators.kernel_choice import is_auto, trial_table
-from fenchel.estimators.machine import Fitted
 from fenchel.estimators.quantile import QuantileFunctionRegressor, QuantileRegressor, Quantiles
 from fenchel.estimators.quantile_pilot import QuantilePilot, pilot_targets, pinball
-from fenchel.estimators.regularization_path import path
-from fenchel.estimators.search import PairErrors, Search, SearchResult
 from fenchel.estimators.search_machine import SearchMachine
-from fenchel.held_out import held_out
-from fenchel.kernel_search import search_kernel
 from fenchel.kernels import KernelLike, ScalarKernel
 from fenchel.losses import Loss
 from fenchel.model.levels import LevelCodec
+from fenchel.model.machine import Fitted
 from fenchel.model.sample import Sample
 from fenchel.model.training_set import TrainingSet
+from fenchel.resample.held_out import held_out
+from fenchel.search.choice import is_auto, trial_table
+from fenchel.search.path import path
+from fenchel.search.race import search_kernel
+from fenchel.search.search import PairErrors, Search, SearchResult
 
 __all__ = ["QuantileFunctionRegressorCV"]
 
@@ -40,7 +40,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
     """``QuantileFunctionRegressor`` with kernel and lam chosen by cross-validation.
 
     The defaults need no knowledge of the data. The kernel is chosen by closed-form leave-one-out errors
-    (``fenchel.kernel_search``) of three regressions at once: of the output, of its normal scores and of its
+    (``fenchel.search.race``) of three regressions at once: of the output, of its normal scores and of its
     distribution function. A pilot built from their leave-one-out predictions gives a quantile function and a spread for
     each input; its residuals, in units of the spread, are fitted by the certified pinball problem. Predictions do not
     depend on the units of inputs and outputs.

@@ -11,11 +11,11 @@ from scipy.special import ndtri
 
 from fenchel._array import Array, as_like, host, namespace
 from fenchel._statistics import weighted_median
-from fenchel.kernel_search import best_lam
 from fenchel.model.expansion import KernelExpansion
 from fenchel.model.target_scale import TargetScale, standardized_targets
 from fenchel.model.training_set import TrainingSet
 from fenchel.problem import DualProblem
+from fenchel.search.race import best_lam
 
 __all__ = ["QuantilePilot", "fit_pilot", "pilot_targets", "pinball"]
 

@@ -10,16 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, namespace
 from fenchel.approximations import Approximation
-from fenchel.estimators.dask_fit import fit_chunks
-from fenchel.estimators.dask_predict import predict_chunks
-from fenchel.estimators.dask_sample import is_chunked
-from fenchel.estimators.machine import Fitted, KernelMachine
+from fenchel.chunks.fit import fit_chunks
+from fenchel.chunks.predict import predict_chunks
+from fenchel.chunks.sample import is_chunked
 from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
 from fenchel.losses.parameters import fits_targets
 from fenchel.model.expansion import KernelExpansion
 from fenchel.model.gradient import expansion_gradient
+from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.vectors import VectorCodec, Vectors
 from fenchel.representations import Representation
 from fenchel.solvers import Solver

@@ -9,13 +9,13 @@ from sklearn.utils import Tags
 
 from fenchel._array import Array
 from fenchel.approximations import Approximation
-from fenchel.estimators.kernel_choice import is_auto
 from fenchel.estimators.regression import OperatorKernelRegressor, VectorRegressor
-from fenchel.estimators.search import Progress
 from fenchel.estimators.search_machine import PairSearchMachine
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
 from fenchel.representations import Representation
+from fenchel.search.choice import is_auto
+from fenchel.search.search import Progress
 
 __all__ = ["OperatorKernelRegressorCV"]
 
@@ -25,7 +25,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
 
     The defaults need no knowledge of the data: the columns of X and the outputs are standardised, then kernels of
     several families and widths, with and without a linear part, are compared by closed-form leave-one-out errors
-    (``fenchel.kernel_search``). Predictions do not depend on the units of inputs and outputs.
+    (``fenchel.search.race``). Predictions do not depend on the units of inputs and outputs.
 
     Small folds are solved together on the Gram matrix of the whole sample with their test samples held out, large ones
     on the Gram matrix of their training part. One factorisation serves every loss and lam: problems with few outputs
@@ -52,7 +52,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         every fit; for folds of consecutive samples pass ``KFold(5)``. ``"loo"`` is exact leave-one-out.
         ``"approximate-loo"`` needs one fit and one linear system for each pair instead of n fits, for losses of the
         Euclidean norm and the identity operator. It is exact for the square loss; see
-        ``fenchel.reweighted_ridge.approximate_loo`` for its error with other losses.
+        ``fenchel.resample.ridge.approximate_loo`` for its error with other losses.
     aggregate : {"auto", "mean", "median", "trimmed_mean", "fold_median"}, default="auto"
         How held-out errors are aggregated. ``"mean"`` is the mean over folds of their mean errors. ``"median"`` is the
         median over all held-out samples, which a minority of outliers does not affect. ``"trimmed_mean"`` is the mean

@@ -6,10 +6,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from fenchel._array import Array, Outputs, host
-from fenchel.datasets.functional import as_curves, brings_points
+from fenchel.data.functional import as_curves, brings_points
+from fenchel.data.quadrature import trapezoid_weights
 from fenchel.model.curve_center import CurveCenter
 from fenchel.model.sample import sample_counts
-from fenchel.quadrature import trapezoid_weights
 
 __all__ = ["R2ScoreMixin", "curve_score"]
 

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from fenchel._array import Array, Outputs
-from fenchel.estimators.kernel_choice import KernelChoice, check_metric, is_auto, raced
-from fenchel.estimators.machine import Fitted, KernelMachine
-from fenchel.estimators.scoring import Scoring, scored
-from fenchel.estimators.search import Search, SearchResult, squared_distance
 from fenchel.losses import Loss
 from fenchel.model.fit import solve, warned
+from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
+from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
+from fenchel.search.scoring import Scoring, scored
+from fenchel.search.search import Search, SearchResult, squared_distance
 
 __all__ = ["Found", "PairSearchMachine", "Prepared", "SearchMachine"]
 

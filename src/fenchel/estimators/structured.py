@@ -10,12 +10,12 @@ from fenchel._array import Array, Outputs, host
 from fenchel.approximations import Approximation
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.products import decoding_space
-from fenchel.estimators.machine import KernelMachine
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
 from fenchel.model.fit import Fit
 from fenchel.model.kernel_outputs import Objects, outputs_of
+from fenchel.model.machine import KernelMachine
 from fenchel.model.spec import part_of
 from fenchel.solvers import Solver
 

@@ -17,22 +17,22 @@ from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_parameter
 from fenchel.approximations import Approximation
 from fenchel.decoders import Decoder
-from fenchel.decoders.base import Space
 from fenchel.decoders.choice import are_label_sets, suitable_decoders
+from fenchel.decoders.decoder import Space
 from fenchel.decoders.products import decoding_space
-from fenchel.estimators.decoder_choice import DecoderChoice
-from fenchel.estimators.kernel_choice import is_auto
-from fenchel.estimators.machine import Fitted
-from fenchel.estimators.scoring import Measure, Scoring
-from fenchel.estimators.search import Progress, Search, SearchResult, squared_distance
 from fenchel.estimators.search_machine import PairSearchMachine, Prepared
 from fenchel.estimators.structured import DecodingPredictor, StructuredPredictor
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Identity, KernelLike, OperatorLike, as_operator
 from fenchel.losses import Loss
 from fenchel.metrics import hamming_losses
+from fenchel.model.machine import Fitted
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import KernelOutputs
+from fenchel.search.choice import is_auto
+from fenchel.search.decoders import DecoderChoice
+from fenchel.search.scoring import Measure, Scoring
+from fenchel.search.search import Progress, Search, SearchResult, squared_distance
 
 __all__ = ["StructuredPredictorCV"]
 

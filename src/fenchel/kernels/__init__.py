@@ -20,7 +20,6 @@ from fenchel.kernels import (
     wrapped,
 )
 from fenchel.kernels.aligned import *  # noqa: F403
-from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
 from fenchel.kernels.blocks import *  # noqa: F403
 from fenchel.kernels.columns import *  # noqa: F403
 from fenchel.kernels.combined import *  # noqa: F403
@@ -33,6 +32,7 @@ from fenchel.kernels.operators import *  # noqa: F403
 from fenchel.kernels.parameters import *  # noqa: F403
 from fenchel.kernels.projected import *  # noqa: F403
 from fenchel.kernels.scalar import *  # noqa: F403
+from fenchel.kernels.scalar_kernel import OperatorKernel, OutputOperator, ScalarKernel
 from fenchel.kernels.separable import *  # noqa: F403
 from fenchel.kernels.square import *  # noqa: F403
 from fenchel.kernels.standardized import *  # noqa: F403

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options
-from fenchel.kernels.base import BoundKernel, OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.scalar import Gaussian
+from fenchel.kernels.scalar_kernel import BoundKernel, OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.separable import BoundTerms, gram_matrix
 from fenchel.kernels.wrapped import as_scalar_kernel
 from fenchel.operators import Anchored, Directional, Operator

@@ -6,8 +6,8 @@ from typing import ClassVar, Self
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import Interval, Options, check_psd
-from fenchel.kernels.base import OperatorKernel, OutputSpace
 from fenchel.kernels.scalar import Gaussian
+from fenchel.kernels.scalar_kernel import OperatorKernel, OutputSpace
 from fenchel.operators import Operator
 from fenchel.operators.blocks import Blocks as BlockOperator
 from fenchel.operators.blocks import as_matrix

@@ -9,10 +9,10 @@ from typing import Self, cast
 import numpy as np
 
 from fenchel._array import Array, as_index, as_like, namespace
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.functional import FunctionalGaussian, IntegralLaplacian
 from fenchel.kernels.images import OfImages
 from fenchel.kernels.scalar import Gaussian
+from fenchel.kernels.scalar_kernel import ScalarKernel
 
 __all__ = ["Part"]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from fenchel._array import Array, device, namespace
 from fenchel._check import Interval, Options
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.fused import DistanceTerm, distance_terms
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Polynomial
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.kernels.tags import KernelTags
 
 __all__ = ["Constant", "Product", "Scaled", "Sum"]

@@ -7,14 +7,14 @@ import numpy as np
 
 from fenchel._array import Array, as_like, namespace
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels._values import distances, gaussian, inverse_width
-from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels._distances import distances, gaussian, inverse_width
 from fenchel.kernels.combined import Constant, Product, Scaled, Sum
 from fenchel.kernels.functional import CurveKernel, FunctionalLinear
 from fenchel.kernels.images import OfImages
 from fenchel.kernels.invariant import Invariant
 from fenchel.kernels.multiple import MultipleKernel
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.kernels.standardized import Standardized
 from fenchel.kernels.tags import former, former_method
 from fenchel.kernels.vectors import VectorKernel

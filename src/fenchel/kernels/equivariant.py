@@ -11,12 +11,12 @@ import numpy as np
 
 from fenchel._array import Array, as_like, host, namespace
 from fenchel._check import Interval, Options, check_array
-from fenchel.kernels._values import row_blocks
-from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
+from fenchel.kernels._distances import row_blocks
 from fenchel.kernels.combined import Sum
 from fenchel.kernels.images import OfImages, check_on_points
 from fenchel.kernels.invariant import check_invariance
 from fenchel.kernels.scalar import Gaussian, Linear, Matern, RationalQuadratic
+from fenchel.kernels.scalar_kernel import OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.tags import KernelTags
 from fenchel.operators import Operator
 from fenchel.operators.cyclic import Cyclic, Mirrored, Turn

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from fenchel._array import Array, is_numpy, namespace
 from fenchel._check import Interval, Options
-from fenchel.kernels._values import cache_blocks, exp, inner_products, squared_norms
+from fenchel.kernels._distances import cache_blocks, exp, inner_products, squared_norms
 from fenchel.kernels.vectors import VectorKernel
 
 __all__ = ["GaussianTanimoto", "Tanimoto"]

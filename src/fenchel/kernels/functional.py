@@ -11,7 +11,8 @@ from scipy.spatial.distance import pdist
 
 from fenchel._array import Array, as_like, host, namespace
 from fenchel._check import Interval, Options, check_array
-from fenchel.kernels._values import (
+from fenchel.data.quadrature import trapezoid_weights
+from fenchel.kernels._distances import (
     check_whole_sample,
     distances,
     evenly_spaced,
@@ -28,10 +29,9 @@ from fenchel.kernels._values import (
     spaced_sample,
     squared_norms,
 )
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Linear
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.kernels.tags import KernelTags
-from fenchel.quadrature import trapezoid_weights
 
 __all__ = [
     "FunctionalGaussian",

@@ -5,7 +5,7 @@ from functools import singledispatch
 from importlib.util import find_spec
 
 from fenchel._array import Array, is_torch, namespace
-from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.operators.products import fused_product
 
 __all__ = ["DistanceTerm", "distance_terms"]
@@ -108,7 +108,7 @@ def _by_differences(left: DistanceTerm, right: DistanceTerm, A: Array) -> Array:
 
 
 def _run(name: str, rows: Array, columns: Array, sizes: tuple[int, int, int], profile: int, A: Array) -> Array:
-    from fenchel import _triton  # Triton ships with torch for CUDA only
+    from fenchel.kernels import _triton  # Triton ships with torch for CUDA only
 
     xp, outputs, (n, m, width) = namespace(A), _power(A.shape[1]), sizes
     out = xp.empty((n, outputs), dtype=xp.float64, device=A.device)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Self
 
 from fenchel._array import Array
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.fused import DistanceTerm, distance_terms
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.kernels.tags import KernelTags
 
 __all__ = ["OfImages", "check_on_points"]

@@ -9,8 +9,8 @@ import numpy as np
 from fenchel._array import Array, as_index, host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameter
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian, Matern
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.kernels.tags import KernelTags
 
 __all__ = ["Invariant"]

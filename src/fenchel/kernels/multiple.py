@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_index, as_like, host, namespace
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.columns import Columns, Part
 from fenchel.kernels.fused import DistanceTerm, distance_terms
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.kernels.tags import KernelTags
 
 __all__ = ["MultipleKernel"]

@@ -10,8 +10,8 @@ from fenchel._array import Array, host, namespace
 from fenchel._check import check_array, check_psd
 from fenchel._component import from_name
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels.base import OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.derivatives import slope
+from fenchel.kernels.scalar_kernel import OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.wrapped import as_scalar_kernel
 
 __all__ = ["Covariance", "Diagonal", "Identity", "IntegralOperator", "Matrix", "as_operator"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from fenchel._array import Array
-from fenchel.kernels.base import OperatorKernel, OutputOperator, ScalarKernel
+from fenchel.kernels.scalar_kernel import OperatorKernel, OutputOperator, ScalarKernel
 
 __all__: list[str] = ["KernelLike", "OperatorLike", "is_pairwise", "takes_missing"]
 

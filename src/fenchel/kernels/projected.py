@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like
 from fenchel._check import check_array
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.images import OfImages
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
+from fenchel.kernels.scalar_kernel import ScalarKernel
 
 __all__ = ["Projected"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from fenchel._array import Array, as_like, host, namespace
 from fenchel._check import Interval, Options, check_array
 from fenchel._sparse import dense
-from fenchel.kernels._values import (
+from fenchel.kernels._distances import (
     distances,
     exp,
     gaussian,
@@ -19,8 +19,8 @@ from fenchel.kernels._values import (
     median_distance,
     squared_norms,
 )
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.fused import DistanceTerm, distance_terms
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.kernels.tags import KernelTags
 from fenchel.kernels.vectors import VectorKernel
 

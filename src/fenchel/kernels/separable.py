@@ -9,9 +9,9 @@ import numpy as np
 
 from fenchel._array import Array, as_like, device, namespace
 from fenchel._check import check_no_overflow, check_psd
-from fenchel.kernels.base import OperatorKernel, OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.operators import as_operator
 from fenchel.kernels.scalar import Gaussian
+from fenchel.kernels.scalar_kernel import OperatorKernel, OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.wrapped import as_scalar_kernel
 from fenchel.operators import Dense, Operator, ScalarOperator, Streamed, Sum, Thin, kronecker
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from fenchel._array import Array, as_index, as_like, namespace
 from fenchel._check import Interval, Options
-from fenchel.kernels.base import OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.kernels.images import check_on_points
 from fenchel.kernels.invariant import check_invariance
 from fenchel.kernels.scalar import Gaussian, Matern
+from fenchel.kernels.scalar_kernel import OperatorKernel, OutputSpace, ScalarKernel
 from fenchel.operators import Operator
 from fenchel.operators.isotypic import Isotypic
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from fenchel._array import Array, as_like, device, eps, host, namespace
 from fenchel._check import Interval, Options, check_array
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.columns import Part
 from fenchel.kernels.functional import FunctionalGaussian, FunctionalLinear
 from fenchel.kernels.images import OfImages
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear
+from fenchel.kernels.scalar_kernel import ScalarKernel
 
 __all__ = ["Standardized"]
 

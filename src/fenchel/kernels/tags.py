@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from fenchel.exceptions import see
 
 if TYPE_CHECKING:
-    from fenchel.kernels.base import ScalarKernel
+    from fenchel.kernels.scalar_kernel import ScalarKernel
 
 __all__ = ["KernelTags", "former", "former_attribute", "former_flags", "former_method"]
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from fenchel._array import Array, device, namespace
 from fenchel._check import check_array
-from fenchel.kernels._values import same_dtype
-from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels._distances import same_dtype
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.kernels.tags import KernelTags
 
 __all__ = ["VectorKernel"]

@@ -12,8 +12,8 @@ from fenchel._array import Array
 from fenchel._check import Options, check_parameter
 from fenchel._component import from_name
 from fenchel.kernels import columns, combined, fingerprints, functional, scalar
-from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import Gaussian
+from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.kernels.standardized import Standardized
 from fenchel.kernels.tags import KernelTags
 

@@ -1,8 +1,8 @@
 """Convex losses, each defined by its value, its conjugate and the prox of its conjugate."""
 
 from fenchel.losses import integral, margin, pnorm, radial
-from fenchel.losses.base import Loss
 from fenchel.losses.integral import *  # noqa: F403
+from fenchel.losses.loss import Loss
 from fenchel.losses.margin import *  # noqa: F403
 from fenchel.losses.pnorm import *  # noqa: F403
 from fenchel.losses.radial import *  # noqa: F403

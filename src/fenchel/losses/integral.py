@@ -10,7 +10,7 @@ from sklearn.base import clone
 from fenchel._array import Array, as_like, eps, namespace
 from fenchel._check import Interval, Options
 from fenchel._component import Component
-from fenchel.losses.base import Box, Loss
+from fenchel.losses.loss import Box, Loss
 from fenchel.losses.profile import Step
 
 __all__ = ["AsymmetricSquare", "CostSensitiveHinge", "IntegralLoss", "Pinball", "PointLoss"]

@@ -5,7 +5,7 @@ from typing import Self
 from sklearn.base import clone
 
 from fenchel._array import Array, eps, namespace, row_norms
-from fenchel.losses.base import Loss
+from fenchel.losses.loss import Loss
 from fenchel.losses.profile import Step
 
 __all__ = ["MaxMargin"]

@@ -2,7 +2,7 @@
 
 from fenchel._component import parts_of
 from fenchel.losses import integral, margin, pnorm, radial
-from fenchel.losses.base import Loss
+from fenchel.losses.loss import Loss
 
 __all__: list[str] = []
 

@@ -11,7 +11,7 @@ from fenchel._array import Array, host, indicator, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.losses import profile as profiles
 from fenchel.losses._balls import PNorm
-from fenchel.losses.base import Loss
+from fenchel.losses.loss import Loss
 from fenchel.losses.profile import Step
 from fenchel.losses.relative import FORMS, RelativeSize
 

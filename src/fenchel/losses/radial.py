@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from fenchel._array import Array, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.losses import profile as profiles
-from fenchel.losses.base import Loss
+from fenchel.losses.loss import Loss
 from fenchel.losses.profile import Step
 
 __all__ = ["Ball", "Exponential", "InfimalConvolution", "Norm", "NormLog", "Power", "Square"]

@@ -7,9 +7,9 @@ import numpy as np
 
 from fenchel._array import Array, Outputs, host
 from fenchel._check import Options, check_parameter
-from fenchel.datasets.functional import Curves, as_curves, brings_points
+from fenchel.data.functional import Curves, as_curves, brings_points
+from fenchel.data.quadrature import trapezoid_weights
 from fenchel.metrics.scores import Predictor
-from fenchel.quadrature import trapezoid_weights
 
 __all__ = ["curve_errors", "curve_scorer"]
 

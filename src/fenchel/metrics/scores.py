@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from fenchel._array import Outputs
-from fenchel.quadrature import trapezoid_weights
+from fenchel.data.quadrature import trapezoid_weights
 
 __all__ = ["Scores"]
 

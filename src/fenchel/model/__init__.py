@@ -1,1 +1,1 @@
-"""From data to a model: samples, codecs, training sets, fits."""
+"""From data to a model: samples, codecs, training sets, fits; the base of all estimators."""

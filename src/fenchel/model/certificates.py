@@ -7,7 +7,8 @@ import numpy as np
 
 from fenchel._array import Array, as_index, host, namespace
 from fenchel.operators import Operator
-from fenchel.problem import Certificate, DualProblem, relative_gap
+from fenchel.problem import Certificate, DualProblem
+from fenchel.problem.dual_problem import relative_gap
 
 __all__ = ["exact_certificate", "sampled_certificate"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator, make_smoothing_spline
 
 from fenchel._statistics import weighted_median, weighted_quantile
-from fenchel.datasets.functional import Curves
+from fenchel.data.functional import Curves
 
 __all__ = ["CurveCenter", "channel_scales"]
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fenchel._array import as_like, host
-from fenchel.datasets.functional import Curves
+from fenchel.data.functional import Curves
 from fenchel.kernels import Matern
 from fenchel.model.codec import Codec
 from fenchel.representations import Coordinates

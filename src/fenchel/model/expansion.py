@@ -9,7 +9,7 @@ import numpy as np
 from fenchel._array import Array, as_index, as_like, device, joined, namespace
 from fenchel._check import free_memory
 from fenchel.kernels import ScalarKernel
-from fenchel.kernels.base import BoundKernel
+from fenchel.kernels.scalar_kernel import BoundKernel
 from fenchel.kernels.separable import BoundTerms
 from fenchel.model.training_set import TrainingSet
 from fenchel.model.warnings import far_inputs, warn_of_distance

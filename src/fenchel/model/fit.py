@@ -10,9 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, as_index, as_like, device, eps, host, is_single, namespace
 from fenchel.exceptions import IndefiniteError, warn_user
-from fenchel.feasibility import loss_radius, pulled_inside, round_off
 from fenchel.losses import Square
-from fenchel.losses.base import row_saturation
+from fenchel.losses.loss import row_saturation
 from fenchel.model.certificates import exact_certificate, sampled_certificate
 from fenchel.model.codec import Task
 from fenchel.model.expansion import KernelExpansion
@@ -22,10 +21,12 @@ from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.model.warnings import warn_of_clipping, warn_of_duplicates, warn_of_kernel
 from fenchel.operators import Thin, is_thin
-from fenchel.problem import DualProblem, arithmetic
+from fenchel.problem import DualProblem
+from fenchel.problem.dual_problem import arithmetic
+from fenchel.problem.feasibility import loss_radius, pulled_inside, round_off
 from fenchel.solvers import Auto, Solution, Status
-from fenchel.solvers.base import keeping_best
 from fenchel.solvers.costs import trace
+from fenchel.solvers.solver import keeping_best
 
 __all__ = ["Fit", "certified_fit", "learn", "solve", "warn_unless_converged"]
 

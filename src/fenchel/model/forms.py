@@ -13,8 +13,8 @@ from sklearn.utils.validation import validate_data
 from fenchel._array import Array, Outputs, as_like, is_host, namespace
 from fenchel._check import check_array, check_finite, not_times, outputs_like, unmasked
 from fenchel._sparse import as_rows, dense, is_sparse
-from fenchel.datasets.functional import Curves, input_curves, is_fdata, to_fdata
-from fenchel.datasets.pairs import is_pairs
+from fenchel.data.functional import Curves, input_curves, is_fdata, to_fdata
+from fenchel.data.pairs import is_pairs
 
 __all__ = ["InputForm", "OutputForm"]
 

@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, clone
 from fenchel import representations as representation_room
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_memory, check_parameter, outputs_like
-from fenchel.datasets.fdata import function_names
-from fenchel.datasets.functional import Curves, as_curves
+from fenchel.data.fdata import function_names
+from fenchel.data.functional import Curves, as_curves
+from fenchel.data.quadrature import as_points
 from fenchel.exceptions import DataWarning, warn_user
 from fenchel.kernels import (
     FunctionalGaussian,
@@ -30,7 +31,6 @@ from fenchel.model.curve_center import CurveCenter, channel_scales
 from fenchel.model.forms import InputForm, OutputForm
 from fenchel.model.sample import Sample
 from fenchel.model.spec import part_of
-from fenchel.quadrature import as_points
 from fenchel.representations import Coordinates, CurveRepresentation
 
 __all__ = ["FunctionCodec", "Functions"]

@@ -6,7 +6,7 @@ from fenchel._array import Array, as_like, device, joined, namespace
 from fenchel._sparse import is_sparse
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel
-from fenchel.kernels._values import row_blocks
+from fenchel.kernels._distances import row_blocks
 from fenchel.kernels.derivatives import feature_gradient, weighted_gradient
 from fenchel.kernels.separable import BoundTerms
 from fenchel.model.expansion import KernelExpansion

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import Array, Outputs, as_like, namespace
 from fenchel._check import Interval, Options, check_parameter
-from fenchel.datasets.functional import Curves
+from fenchel.data.functional import Curves
 from fenchel.kernels import (
     Constant,
     IntegralOperator,

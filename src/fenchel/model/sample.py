@@ -10,7 +10,7 @@ import numpy as np
 from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, is_single, namespace
 from fenchel._sparse import is_sparse
 from fenchel._statistics import weight_unit
-from fenchel.datasets.functional import Curves
+from fenchel.data.functional import Curves
 from fenchel.model.forms import InputForm, OutputForm
 
 __all__ = ["Sample", "sample_counts", "sample_weights"]

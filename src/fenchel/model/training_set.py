@@ -11,7 +11,7 @@ from fenchel._check import check_memory
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel, OutputOperator
-from fenchel.kernels.base import BoundKernel
+from fenchel.kernels.scalar_kernel import BoundKernel
 from fenchel.kernels.separable import BoundTerms, features_of
 from fenchel.losses import Loss, Square
 from fenchel.model.codec import Codec, Task

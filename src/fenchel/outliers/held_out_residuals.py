@@ -8,12 +8,12 @@ import numpy as np
 from fenchel._array import as_like, host
 from fenchel._sparse import as_rows, is_sparse
 from fenchel.conformal.folds import Trainer
-from fenchel.conformal.residuals import Residuals
-from fenchel.conformal.samples import inputs_for, length, numbers, on_one_grid, take
-from fenchel.estimators.machine import is_machine, training_set_of
-from fenchel.held_out import held_out
+from fenchel.data.containers import inputs_for, length, numbers, on_one_grid, take
 from fenchel.losses import Square
+from fenchel.model.machine import is_machine, training_set_of
 from fenchel.resample.folds import whole_folds
+from fenchel.resample.held_out import held_out
+from fenchel.resample.residuals import Residuals
 
 __all__ = ["MOST_SAMPLES", "are_training_inputs", "held_out_residuals", "residuals_of"]
 

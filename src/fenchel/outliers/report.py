@@ -9,14 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import host
 from fenchel._check import Interval, check_parameter
 from fenchel._optional import new_axes, require
-from fenchel.conformal.residuals import Residuals
-from fenchel.conformal.samples import length
-from fenchel.datasets.functional import as_curves
+from fenchel.data.containers import length
+from fenchel.data.functional import as_curves
 from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
 from fenchel.resample.folds import label_codes
+from fenchel.resample.residuals import Residuals
 
 __all__ = ["FEWEST", "OutlierReport"]
 

@@ -11,15 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._check import Interval, check_parameter
 from fenchel._sparse import as_rows, is_sparse
-from fenchel.conformal.residuals import Residuals
-from fenchel.conformal.samples import columns_for, inputs_for, length, numbers, on_one_grid, take
-from fenchel.datasets.functional import Curves, as_curves, brings_points, is_fdata
-from fenchel.datasets.pairs import is_pairs
+from fenchel.data.containers import columns_for, inputs_for, length, numbers, on_one_grid, take
+from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata
+from fenchel.data.pairs import is_pairs
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.losses.relative import RelativeSize
 from fenchel.outliers.held_out_residuals import residuals_of
 from fenchel.outliers.report import OutlierReport
 from fenchel.resample.folds import grouped, label_codes
+from fenchel.resample.residuals import Residuals
 
 __all__ = ["RobustRefit"]
 

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel._array import host, namespace
-from fenchel.conformal.residuals import Residuals
 from fenchel.estimators import OperatorKernelRegressorCV
-from fenchel.estimators.machine import is_machine
+from fenchel.model.machine import is_machine
 from fenchel.outliers.held_out_residuals import MOST_SAMPLES, held_out_residuals
+from fenchel.resample.residuals import Residuals
 
 __all__ = ["Sizes"]
 

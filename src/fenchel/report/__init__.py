@@ -1,1 +1,1 @@
-"""Plots, and HTML pages about fitted models."""
+"""Plots."""

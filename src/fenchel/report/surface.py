@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from fenchel.estimators.regularization_path import RegularizationPath
 from fenchel.losses import Loss
+from fenchel.search.path import RegularizationPath
 
 __all__ = ["Surface"]
 

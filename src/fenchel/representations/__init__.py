@@ -1,7 +1,6 @@
 """Representations of outputs by orthonormal coordinates."""
 
 from fenchel.representations import basis, eigenbasis, euclidean, gram_factor, kernel_outputs, spline_grid
-from fenchel.representations.base import Representation
 from fenchel.representations.basis import *  # noqa: F403
 from fenchel.representations.coordinates import Coordinates, CoordinateSpace
 from fenchel.representations.curves import CurveRepresentation
@@ -9,6 +8,7 @@ from fenchel.representations.eigenbasis import *  # noqa: F403
 from fenchel.representations.euclidean import *  # noqa: F403
 from fenchel.representations.gram_factor import *  # noqa: F403
 from fenchel.representations.kernel_outputs import *  # noqa: F403
+from fenchel.representations.representation import Representation
 from fenchel.representations.spline_grid import *  # noqa: F403
 
 __all__ = [

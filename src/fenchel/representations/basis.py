@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like
 from fenchel._check import Interval, Options
-from fenchel.datasets.functional import Curves
+from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import IntegralOperator
 from fenchel.representations.coordinates import Coordinates

@@ -5,7 +5,7 @@ from typing import Protocol, Self
 
 from fenchel._array import Array, as_like, namespace
 from fenchel._check import check_memory
-from fenchel.kernels.base import OutputOperator
+from fenchel.kernels.scalar_kernel import OutputOperator
 
 __all__ = ["CoordinateSpace", "Coordinates"]
 

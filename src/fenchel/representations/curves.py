@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import Array, Index, Outputs, as_like, namespace
 from fenchel._check import Options, check_parameter
-from fenchel.datasets.functional import Curves, as_curves
+from fenchel.data.functional import Curves, as_curves
+from fenchel.data.quadrature import trapezoid_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import IntegralOperator
-from fenchel.quadrature import trapezoid_weights
-from fenchel.representations.base import Representation
 from fenchel.representations.coordinates import Coordinates
+from fenchel.representations.representation import Representation
 
 __all__ = ["CurveRepresentation"]
 

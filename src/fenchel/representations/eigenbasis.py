@@ -6,7 +6,7 @@ import numpy as np
 
 from fenchel._array import Array, as_like, host, namespace, symmetric_eigh
 from fenchel._check import Interval, Options
-from fenchel.datasets.functional import Curves
+from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import IntegralOperator
 from fenchel.representations.coordinates import Coordinates

@@ -1,9 +1,9 @@
 """Representation of vector outputs."""
 
 from fenchel._array import Array
-from fenchel.kernels.base import OutputOperator
-from fenchel.representations.base import Representation
+from fenchel.kernels.scalar_kernel import OutputOperator
 from fenchel.representations.coordinates import Coordinates
+from fenchel.representations.representation import Representation
 
 __all__ = ["Euclidean"]
 

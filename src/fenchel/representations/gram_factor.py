@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from fenchel._array import Array, Index, Outputs, eps, namespace
 from fenchel._check import Interval, Options, check_array, check_psd
-from fenchel.kernels.base import OutputOperator
-from fenchel.representations.base import Representation
+from fenchel.kernels.scalar_kernel import OutputOperator
 from fenchel.representations.coordinates import Coordinates
+from fenchel.representations.representation import Representation
 
 __all__ = ["GramFactor"]
 

@@ -23,10 +23,10 @@ from fenchel._check import check_memory, check_no_overflow, check_psd
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
-from fenchel.kernels.base import OutputOperator, ScalarKernel
-from fenchel.representations.base import Representation
+from fenchel.kernels.scalar_kernel import OutputOperator, ScalarKernel
 from fenchel.representations.coordinates import Coordinates
 from fenchel.representations.gram_factor import GramFactor
+from fenchel.representations.representation import Representation
 
 __all__ = ["KernelOutputs"]
 

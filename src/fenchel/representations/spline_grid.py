@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like
-from fenchel.datasets.functional import Curves
+from fenchel.data.functional import Curves
 from fenchel.kernels import IntegralOperator
 from fenchel.representations.coordinates import Coordinates
 from fenchel.representations.curves import CurveRepresentation

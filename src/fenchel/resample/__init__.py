@@ -1,1 +1,1 @@
-"""Samples drawn again: folds."""
+"""What leaves samples out: folds, residuals, leave-one-out models, surfaces of solutions."""

@@ -2,7 +2,6 @@
 
 from fenchel.solvers import auto, box, closed_form, coordinate, krylov, newton, proximal, splitting
 from fenchel.solvers.auto import *  # noqa: F403
-from fenchel.solvers.base import Solution, Solver, Status, watched
 from fenchel.solvers.box import *  # noqa: F403
 from fenchel.solvers.closed_form import *  # noqa: F403
 from fenchel.solvers.coordinate import *  # noqa: F403
@@ -10,6 +9,7 @@ from fenchel.solvers.krylov import *  # noqa: F403
 from fenchel.solvers.loop import IterativeSolver, ProblemwiseSolver
 from fenchel.solvers.newton import *  # noqa: F403
 from fenchel.solvers.proximal import *  # noqa: F403
+from fenchel.solvers.solver import Solution, Solver, Status, watched
 from fenchel.solvers.splitting import *  # noqa: F403
 
 __all__ = [

@@ -4,11 +4,10 @@ import math
 from dataclasses import dataclass, replace
 
 from fenchel._array import has_shape, is_single, namespace
-from fenchel.derived_problems import compact
-from fenchel.feasibility import round_off
 from fenchel.operators import streamed
 from fenchel.problem import Certificate, DualProblem
-from fenchel.solvers.base import Callback, Solution, Solver, Stage, Status, keeps_best
+from fenchel.problem.derived import compact
+from fenchel.problem.feasibility import round_off
 from fenchel.solvers.box import BoxNewton
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.costs import Cost, Known, Shares, trace
@@ -16,6 +15,7 @@ from fenchel.solvers.krylov import Krylov
 from fenchel.solvers.loop import certified
 from fenchel.solvers.newton import RowNewton
 from fenchel.solvers.proximal import APGD
+from fenchel.solvers.solver import Callback, Solution, Solver, Stage, Status, keeps_best
 from fenchel.solvers.splitting import DouglasRachford
 
 __all__ = ["Auto"]

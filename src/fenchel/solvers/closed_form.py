@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 
 from fenchel._array import Array
-from fenchel.losses.base import is_square
+from fenchel.losses.loss import is_square
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import Callback, Solution, Solver, Status
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known, Shares
+from fenchel.solvers.solver import Callback, Solution, Solver, Status
 
 __all__ = ["ClosedForm"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fenchel._array import Array, host, namespace
-from fenchel.losses.base import rows_of
+from fenchel.losses.loss import rows_of
 from fenchel.problem import DualProblem
 from fenchel.solvers.costs import CALL, Cost, Known
 from fenchel.solvers.loop import ProblemwiseSolver

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fenchel._array import Array, eps, host, namespace
-from fenchel.losses.base import row_saturation
+from fenchel.losses.loss import row_saturation
 from fenchel.operators import is_thin, width
 from fenchel.problem import DualProblem
 

@@ -12,17 +12,17 @@ import numpy as np
 
 from fenchel._array import Array, as_like, host, is_single, namespace
 from fenchel._check import Interval, Options
-from fenchel.derived_problems import rotated
-from fenchel.losses.base import Loss, is_square, row_saturation
+from fenchel.losses.loss import Loss, is_square, row_saturation
 from fenchel.operators import Streamed, is_thin, kronecker, streamed
 from fenchel.problem import DualProblem, Shared
-from fenchel.side_by_side import Batch
-from fenchel.solvers.base import Callback, Solution, watched
-from fenchel.solvers.checkpoint import StateFile, key_of
+from fenchel.problem.batch import Batch
+from fenchel.problem.derived import rotated
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
 from fenchel.solvers.linear import LOOSE, Conjugate, Mark
 from fenchel.solvers.loop import Point, ProblemwiseSolver, comparable
+from fenchel.solvers.solver import Callback, Solution, watched
 from fenchel.solvers.splitting import DouglasRachford, State, Warm
+from fenchel.solvers.state_file import StateFile, key_of
 
 __all__ = ["Krylov"]
 

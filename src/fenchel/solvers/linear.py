@@ -8,8 +8,8 @@ import numpy as np
 from fenchel._array import Array, namespace, spd_inverse
 from fenchel.operators import ConjugateGradients, Operator
 from fenchel.operators.dense import shifted
-from fenchel.side_by_side import Batch
-from fenchel.solvers.checkpoint import StateFile
+from fenchel.problem.batch import Batch
+from fenchel.solvers.state_file import StateFile
 
 __all__ = ["LOOSE", "Conjugate", "Eigen", "Inverse", "Mark"]
 

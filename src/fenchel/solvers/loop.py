@@ -8,11 +8,11 @@ from typing import ClassVar, Generic, Self, TypeVar
 
 from fenchel._array import Array, has_shape
 from fenchel._check import Interval, Options
-from fenchel.derived_problems import rotation
-from fenchel.feasibility import pulled_inside, round_off
 from fenchel.problem import Certificate, DualProblem
-from fenchel.solvers.base import Callback, Solution, Solver, Status, keeps_best, shown
+from fenchel.problem.derived import rotation
+from fenchel.problem.feasibility import pulled_inside, round_off
 from fenchel.solvers.costs import Known
+from fenchel.solvers.solver import Callback, Solution, Solver, Status, keeps_best, shown
 
 __all__ = ["IterativeSolver", "Point", "ProblemwiseSolver"]
 

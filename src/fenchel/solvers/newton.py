@@ -8,10 +8,11 @@ import numpy as np
 
 from fenchel._array import Array, device, namespace, row_norms
 from fenchel._check import Interval, Options
-from fenchel.derived_problems import rotated
 from fenchel.operators import is_thin
 from fenchel.operators.output import columns_of, in_order
-from fenchel.problem import DualProblem, has_gaps
+from fenchel.problem import DualProblem
+from fenchel.problem.derived import rotated
+from fenchel.problem.dual_problem import has_gaps
 from fenchel.solvers.costs import BANDWIDTH, CALL, FLOPS, Cost, Known
 from fenchel.solvers.smoothed import NewtonState, SmoothedNewton
 

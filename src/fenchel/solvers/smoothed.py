@@ -9,8 +9,8 @@ from typing import ClassVar
 from fenchel._array import Array, eps, namespace
 from fenchel._check import Interval, Options
 from fenchel.problem import DualProblem
-from fenchel.solvers.base import Solution, Solver
 from fenchel.solvers.loop import ProblemwiseSolver
+from fenchel.solvers.solver import Solution, Solver
 
 __all__ = ["NewtonState", "SmoothedNewton"]
 

@@ -9,18 +9,18 @@ import numpy as np
 
 from fenchel._array import Array, as_index, host, is_numpy, is_single, namespace
 from fenchel._check import Interval, Options
-from fenchel.derived_problems import rotated
 from fenchel.exceptions import IncompatibleError
-from fenchel.feasibility import pulled_inside
-from fenchel.losses.base import row_saturation
+from fenchel.losses.loss import row_saturation
 from fenchel.operators import is_thin
 from fenchel.problem import DualProblem
-from fenchel.side_by_side import Batch
+from fenchel.problem.batch import Batch
+from fenchel.problem.derived import rotated
+from fenchel.problem.feasibility import pulled_inside
 from fenchel.solvers.anderson import Memory
-from fenchel.solvers.base import Solution, Solver
 from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
 from fenchel.solvers.linear import Conjugate, Eigen, Inverse
 from fenchel.solvers.loop import IterativeSolver, Point, comparable
+from fenchel.solvers.solver import Solution, Solver
 
 __all__ = ["DouglasRachford"]
 

@@ -1,7 +1,6 @@
 """Task losses of the loss trick, which define the cost of a prediction and its decoder."""
 
-from fenchel.task_losses import base, circle, finite, histograms, interval, manifold, ranking, spd, sphere, squared
-from fenchel.task_losses.base import *  # noqa: F403
+from fenchel.task_losses import circle, finite, histograms, interval, manifold, ranking, spd, sphere, squared, task_loss
 from fenchel.task_losses.circle import *  # noqa: F403
 from fenchel.task_losses.finite import *  # noqa: F403
 from fenchel.task_losses.histograms import *  # noqa: F403
@@ -11,9 +10,10 @@ from fenchel.task_losses.ranking import *  # noqa: F403
 from fenchel.task_losses.spd import *  # noqa: F403
 from fenchel.task_losses.sphere import *  # noqa: F403
 from fenchel.task_losses.squared import *  # noqa: F403
+from fenchel.task_losses.task_loss import *  # noqa: F403
 
 __all__ = [
-    *base.__all__,
+    *task_loss.__all__,
     *circle.__all__,
     *finite.__all__,
     *histograms.__all__,

@@ -10,8 +10,8 @@ from fenchel._check import Interval, Options
 from fenchel.decoders import CircleMinimum, Decoder
 from fenchel.decoders.circle import wrap
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
-from fenchel.task_losses.base import TaskLoss, numbers
 from fenchel.task_losses.heat import TIMES, circle_heat
+from fenchel.task_losses.task_loss import TaskLoss, numbers
 
 __all__ = ["CircleDiffusion", "CircleGeodesic", "CircleLoss"]
 

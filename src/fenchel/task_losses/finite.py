@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from fenchel._array import Outputs
 from fenchel.decoders import Candidates, Decoder, LabelVote
 from fenchel.kernels import Gaussian, ScalarKernel, as_scalar_kernel
-from fenchel.task_losses.base import TaskLoss, as_outputs, columns, numbers
+from fenchel.task_losses.task_loss import TaskLoss, as_outputs, columns, numbers
 
 __all__ = ["F1", "Hamming", "LossMatrix", "ZeroOne"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fenchel._array import Outputs
 from fenchel.decoders import Decoder, Simplex
-from fenchel.task_losses.base import TaskLoss, numbers
+from fenchel.task_losses.task_loss import TaskLoss, numbers
 
 __all__ = ["ChiSquare", "Hellinger", "HistogramLoss"]
 

@@ -9,7 +9,7 @@ from scipy.special import expit
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, ScalarMinimum
-from fenchel.task_losses.base import TaskLoss, columns, numbers
+from fenchel.task_losses.task_loss import TaskLoss, columns, numbers
 
 __all__ = [
     "L2L1",

@@ -9,7 +9,7 @@ import numpy as np
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, RiemannianDescent
-from fenchel.task_losses.base import TaskLoss
+from fenchel.task_losses.task_loss import TaskLoss
 
 __all__ = ["Manifold", "ManifoldLoss", "PowerLoss"]
 

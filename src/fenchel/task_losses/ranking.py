@@ -9,7 +9,7 @@ from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, FeedbackArcSet
 from fenchel.decoders._ties import round_off
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
-from fenchel.task_losses.base import TaskLoss, numbers
+from fenchel.task_losses.task_loss import TaskLoss, numbers
 
 __all__ = ["RankLoss"]
 

@@ -7,9 +7,9 @@ import numpy as np
 from fenchel._array import Outputs
 from fenchel.decoders import Decoder, WeightedMean
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
-from fenchel.task_losses.base import numbers
 from fenchel.task_losses.manifold import NEAR, Manifold, PowerLoss
 from fenchel.task_losses.squared import SquaredDistance
+from fenchel.task_losses.task_loss import numbers
 
 __all__ = ["AffineInvariant", "LogEuclidean", "PositiveDefinite"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
-from fenchel.task_losses.base import numbers
 from fenchel.task_losses.heat import TIMES, sphere_heat
 from fenchel.task_losses.manifold import NEAR, Manifold, ManifoldLoss, PowerLoss
+from fenchel.task_losses.task_loss import numbers
 
 __all__ = ["Sphere", "SphereDiffusion", "SphereGeodesic"]
 

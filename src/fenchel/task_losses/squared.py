@@ -7,7 +7,7 @@ import numpy as np
 from fenchel._array import Outputs
 from fenchel.decoders import Decoder, TrainingSet, WeightedMean
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
-from fenchel.task_losses.base import TaskLoss, as_outputs, columns, numbers
+from fenchel.task_losses.task_loss import TaskLoss, as_outputs, columns, numbers
 
 __all__ = ["KernelInduced", "LeastSquares", "SquaredDistance"]
 

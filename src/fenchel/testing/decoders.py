@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from fenchel._array import Outputs
 from fenchel.decoders import Decoder
-from fenchel.decoders.base import Space
+from fenchel.decoders.decoder import Space
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Linear
 from fenchel.representations import KernelOutputs

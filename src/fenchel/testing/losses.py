@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 
 from fenchel.estimators import OperatorKernelRegressor
 from fenchel.losses import Loss
-from fenchel.losses.base import row_saturation, rows_of
+from fenchel.losses.loss import row_saturation, rows_of
 from fenchel.testing._checks import SEEDS, expect, register, run
 
 __all__ = ["check_loss"]

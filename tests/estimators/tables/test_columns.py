@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fenchel
+from fenchel.app.tables import TableRegressor
 from fenchel.datasets.tables import read_table
-from fenchel.estimators import TableRegressor
 from fenchel.exceptions import DataWarning
 from fenchel.losses import Huber
 

@@ -1,0 +1,1 @@
+"""What uses the library: command line, tables, pages about models, saved models."""

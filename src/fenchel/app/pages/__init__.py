@@ -1,0 +1,1 @@
+"""HTML pages about fitted models."""

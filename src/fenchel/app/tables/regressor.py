@@ -1,0 +1,481 @@
+"""Regression on the columns of a table."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GroupKFold, PredefinedSplit
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fenchel._array import host
+from fenchel._check import Options, check_parameter
+from fenchel._component import all_or_nothing
+from fenchel.app.tables.cells import is_missing
+from fenchel.app.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
+from fenchel.app.tables.linear_model import linear_model
+from fenchel.datasets.tables import Table, as_table
+from fenchel.metrics.scores import Scores, mean_of_columns
+
+__all__ = ["TableRegressor"]
+
+_FOLDS = 5  # of groups, for intervals; as many as ConformalRegressor has by default
+_POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
+
+
+class TableRegressor(BaseEstimator):
+    """Regression on the columns of a table, which are encoded as part of the model.
+
+    Text is one-hot encoded, dates become days since the earliest one, numbers are scaled to mean 0 and standard
+    deviation 1, and constant columns are left out. A missing number or date is replaced by the median of its column; if
+    any training row lacks it, an indicator column is added. Missing text is a category of its own, and text that no
+    training row has is zero in all columns. ``fit`` learns and stores the encoding, so ``predict`` takes a raw table
+    with the same columns.
+
+    Parameters
+    ----------
+    estimator : estimator
+        ``OperatorKernelRegressor``, ``FunctionalRegressor`` or their ``CV`` classes; or a
+        ``ConformalRegressor`` around one of them, for ``predict_interval``.
+    targets : sequence of str
+        Output columns: names, ranges of names such as ``"y_1:y_9"``, or patterns such as ``"y_*"``.
+    inputs : sequence of str or None, default=None
+        Input columns, selected as ``targets``; ``None`` means all other columns.
+    drop : sequence of str, default=()
+        Columns to leave out of the inputs.
+    curves : bool, default=False
+        Whether the targets of a row are one curve, whose missing values are points that were not observed. Otherwise
+        rows with a missing target are left out.
+    center : {"mean", "median", "none"}, default="mean"
+        What is subtracted from the targets before the fit and added back to predictions. Curves are centred by their
+        estimator instead.
+    scale : bool, default=True
+        Whether to standardise numeric inputs and dates.
+    drop_missing : bool, default=False
+        Whether ``fit`` and the scores leave out rows with a missing input. ``predict`` predicts every row.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator, with its certificate.
+    conformal_ : ConformalRegressor or None
+        The fitted ``ConformalRegressor``, if ``estimator`` is one.
+    target_names_, input_names_ : list of str
+        The target and input columns that are used.
+    columns_ : list of InputColumn
+        How each input column is encoded.
+    feature_names_ : list of str
+        Names of the features that the estimator is fitted on.
+    grid_ : array of shape (m,) or None
+        Points of the curves: those of the table, or numbers in the column names, or ``None`` for equal steps in [0, 1].
+    rows_ : array of int
+        Numbers of the rows that were fitted, counting from 1.
+    train_scores_ : Scores
+        Scores on these rows.
+    notes_ : list of str
+        What was left out, encoded or assumed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import OperatorKernelRegressor
+    >>> from fenchel.app.tables import TableRegressor
+    >>> table = {"x": np.arange(20.0), "side": ["left", "right"] * 10, "y": np.sin(np.arange(20.0))}
+    >>> model = TableRegressor(OperatorKernelRegressor(), targets=["y"]).fit(table)
+    >>> model.feature_names_
+    ['x', 'side=left', 'side=right']
+    >>> model.predict({"x": [3.0], "side": ["left"]}).shape
+    (1, 1)
+    """
+
+    conformal_: Any = None  # for models saved by earlier releases
+
+    def __init__(
+        self,
+        estimator: Any,
+        targets: Sequence[str],
+        inputs: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        curves: bool = False,
+        center: str = "mean",
+        scale: bool = True,
+        drop_missing: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.targets = targets
+        self.inputs = inputs
+        self.drop = drop
+        self.curves = curves
+        self.center = center
+        self.scale = scale
+        self.drop_missing = drop_missing
+
+    @all_or_nothing
+    def fit(self, table: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn the encoding of the columns, then fit the estimator.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+        y : None
+            Not used: the targets are columns.
+        groups : str, array of shape (n,) or None, default=None
+            Labels of rows that belong together, such as replicates, or the column that holds them, which is then not an
+            input. The folds of a search and of a ``ConformalRegressor`` hold out whole groups; its intervals are then
+            those of ``method="cv+"``, with the choices of a search made on all rows.
+
+        Returns
+        -------
+        self : TableRegressor
+            The fitted model.
+        """
+        check_parameter(type(self).__name__, "center", self.center, Options(("mean", "median", "none")))
+        table = as_table(table)
+        self.notes_ = list(table.notes)
+        self.target_names_ = table.select(self.targets, "targets")
+        labels = None if groups is None else self._labels(table, groups)
+        inputs = [name for name in self._inputs(table) if groups is None or not np.array_equal(name, groups)]
+        Y = self._targets(table)
+        kept = self._kept(table, inputs, Y)
+        self.rows_ = table.numbers[kept]
+        if len(self.rows_) < 2:
+            raise ValueError(f"{table.name} has {len(self.rows_)} usable rows; at least 2 are needed.")
+        self._check_folds(table, self.rows_ if labels is None else np.unique(labels[kept]), labels is not None)
+        used, Y = table.take(np.flatnonzero(kept)), Y[kept]
+        self._learn(used, inputs)
+        X = self.encode(used)
+        Y = Y.astype(X.dtype)
+        self.target_mean_ = mean_of_columns(Y)
+        self.grid_ = self._grid(table) if self.curves else None
+        self.offset_ = self._offset(Y)
+        self.estimator_, self.conformal_ = self._fitted(X, Y, None if labels is None else labels[kept])
+        self._linear = linear_model(X, Y, self.target_mean_)
+        self.train_scores_ = self._scores(X, Y)
+        return self
+
+    def predict(self, table: Any) -> np.ndarray:
+        """Predict the targets of the rows of a table.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            A table with the input columns, in any order; other columns are ignored.
+
+        Returns
+        -------
+        y : array of shape (m, n_targets)
+            One column for each target.
+        """
+        check_is_fitted(self)
+        return self._predict(self.encode(as_table(table)))
+
+    def predict_interval(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return prediction intervals for the rows of a table.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            As for ``predict``.
+
+        Returns
+        -------
+        lower, upper : array of shape (m, n_targets)
+            The lower and upper ends, with the coverage of the fitted ``ConformalRegressor``.
+        """
+        check_is_fitted(self)
+        if self.conformal_ is None:
+            raise ValueError("This model has no intervals. Fit TableRegressor(ConformalRegressor(...), ...).")
+        X = self.encode(as_table(table))
+        band = self.conformal_.predict_interval(X)
+        lower, upper = (host(end).reshape(len(X), -1) + self.offset_ for end in (band.lower, band.upper))
+        return lower, upper
+
+    def score(self, table: Any, y: Any = None) -> float:
+        """Return the coefficient of determination on the rows whose targets are known.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            At most 1.
+        """
+        return self.evaluate(table).r2
+
+    def evaluate(self, table: Any) -> Scores:
+        """Return the scores on the rows whose targets are known, compared with those of the mean.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+
+        Returns
+        -------
+        scores : Scores
+            Number of rows, coefficient of determination and errors.
+        """
+        X, Y, _ = self.sample(table)
+        return self._scores(X, Y)
+
+    def predict_linear(self, X: np.ndarray) -> np.ndarray:
+        """Return the predictions of a ridge regression on the training rows, as a baseline.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Encoded inputs.
+
+        Returns
+        -------
+        y : array of shape (m, n_targets)
+            One column for each target.
+        """
+        coef, intercept = self._linear
+        return np.asarray(X @ coef + intercept)
+
+    def sample(self, table: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the encoded inputs, the targets and the row numbers of the rows of a table that can be scored.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+
+        Returns
+        -------
+        X : array of shape (m, d)
+            Encoded inputs.
+        Y : array of shape (m, n_targets)
+            The targets.
+        rows : array of int of shape (m,)
+            Row numbers, counting from 1.
+        """
+        check_is_fitted(self)
+        table = as_table(table)
+        Y = self._targets(table)
+        kept = np.flatnonzero(_usable(self._left_out(table, self.input_names_, Y)))
+        if not len(kept):
+            raise ValueError(f"{table.name} has no row with known targets.")
+        return self.encode(table.take(kept)), Y[kept], table.numbers[kept]
+
+    def encode(self, table: Any) -> np.ndarray:
+        """Return the encoded inputs, (m, d).
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            The input columns.
+
+        Returns
+        -------
+        X : array of shape (m, d)
+            Numbers, standardised if ``scale=True``, and zeros and ones.
+        """
+        table = as_table(table)
+        X = np.hstack([column.encode(table) for column in self.columns_])
+        return X if X.dtype.kind == "f" else X.astype(np.float64)
+
+    def input_notes(self, table: Any) -> list[str]:
+        """Return what ``encode`` assumes about a table: missing values, and text that no training row has.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            The input columns.
+
+        Returns
+        -------
+        notes : list of str
+            One line for each column concerned.
+        """
+        table = as_table(table)
+        return [note for column in self.columns_ for note in column.notes(table)]
+
+    def range_notes(self, table: Any) -> list[str]:
+        """Return which numbers and dates of a table lie outside the range of the training rows.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            The input columns.
+
+        Returns
+        -------
+        notes : list of str
+            One line that names columns and rows, or nothing.
+        """
+        return range_notes(self.columns_, as_table(table))
+
+    def comparison_notes(self, table: Any) -> list[str]:
+        """Return the rows that ``sample`` leaves out, and what ``encode`` assumes about the others.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or mapping of names to columns
+            Inputs and targets.
+
+        Returns
+        -------
+        notes : list of str
+            One line for each reason and for each column concerned.
+        """
+        table = as_table(table)
+        left_out = self._left_out(table, self.input_names_, self._targets(table))
+        return [*_left_out_notes(left_out), *self.input_notes(table.take(np.flatnonzero(_usable(left_out))))]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def _fitted(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None) -> tuple[Any, Any]:
+        """Return the fitted estimator and, if there is one, the fitted model of the intervals."""
+        Y = Y if self.curves else Y - self.offset_
+        targets = Y[:, 0] if Y.shape[1] == 1 and not self.curves else Y
+        arguments = {"grid": self.grid_} if self.curves else {}
+        is_conformal = hasattr(self.estimator, "conformalize")
+        if labels is None:
+            fitted = clone(self.estimator).fit(X, targets, **arguments)
+            return (fitted.estimator_, fitted) if is_conformal else (fitted, None)
+        estimator = clone(self.estimator.estimator if is_conformal else self.estimator)
+        by_group = {"groups": labels} if has_fit_parameter(estimator, "groups") else {}
+        estimator.fit(X, targets, **arguments, **by_group)
+        if not is_conformal:
+            return estimator, None
+        conformal = clone(self.estimator).set_params(
+            estimator=getattr(estimator, "best_estimator_", estimator), method="cv+", cv=_group_folds(labels)
+        )
+        return estimator, conformal.fit(X, targets, **arguments)
+
+    def _check_folds(self, table: Table, units: np.ndarray, is_grouped: bool) -> None:
+        """Raise if a search has more folds than there are rows, or groups, to hold out."""
+        n_folds = getattr(getattr(self.estimator, "estimator", self.estimator), "cv", None)
+        if isinstance(n_folds, int | np.integer) and n_folds > len(units):
+            what = "groups" if is_grouped else "usable rows"
+            raise ValueError(
+                f"cv={n_folds} needs at least {n_folds} {what}. {table.name} has {len(units)}. Use a smaller cv "
+                "(--cv on the command line)."
+            )
+
+    def _labels(self, table: Table, groups: Any) -> np.ndarray:
+        """Return the group of each row as an integer."""
+        is_column = np.ndim(groups) == 0
+        if is_column and table.known(groups, "groups") in self.target_names_:
+            raise ValueError(f"The column {groups!r} is a target and cannot hold the groups.")
+        given = as_table({"groups": table.columns[groups] if is_column else groups}).columns["groups"]
+        if len(given) != len(table):
+            raise ValueError(f"groups must have one label for each of the {len(table)} rows. Got {len(given)}.")
+        missing = np.flatnonzero(is_missing(given))
+        if len(missing):
+            raise ValueError(f"Each row needs a group. That of row {table.numbers[missing[0]]} is missing.")
+        labels: np.ndarray = np.unique(given, return_inverse=True)[1]
+        if labels.max() == 0:
+            raise ValueError(f"All rows of {table.name} are in one group; at least 2 groups are needed.")
+        return labels
+
+    def _targets(self, table: Table) -> np.ndarray:
+        return np.column_stack([numbers_of(table, table.known(name, "targets")) for name in self.target_names_])
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        predicted = host(self.estimator_.predict(X)).reshape(len(X), -1)
+        return predicted + self.offset_.astype(predicted.dtype)
+
+    def _scores(self, X: np.ndarray, Y: np.ndarray) -> Scores:
+        grid = self.estimator_.grid_ if self.curves else None
+        return Scores.of(Y, self._predict(X), self.target_mean_, grid, self.predict_linear(X))
+
+    def _inputs(self, table: Table) -> list[str]:
+        """Return the names of the input columns."""
+        away = {*self.target_names_, *table.select(self.drop, "drop")}
+        named = list(table.columns) if self.inputs is None else table.select(self.inputs, "inputs")
+        both = [name for name in named if name in self.target_names_]
+        if both and self.inputs is not None:
+            raise ValueError(f"The column {both[0]!r} is an input and a target.")
+        return [name for name in named if name not in away]
+
+    def _kept(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> np.ndarray:
+        """Return a mask of the rows to fit, and note how many are left out."""
+        left_out, missing = self._left_out(table, inputs, Y), np.isnan(Y)
+        self.notes_ += _left_out_notes(left_out)
+        seen = ~missing.all(axis=1)
+        if self.curves and missing[seen].any():
+            self.notes_.append(f"{np.mean(missing[seen]):.0%} of the points of the curves are not observed")
+        return _usable(left_out)
+
+    def _left_out(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> dict[str, np.ndarray]:
+        """Return masks of the rows that are neither fitted nor scored, by reason."""
+        missing = np.isnan(Y)
+        without = missing.all(axis=1) if self.curves else missing.any(axis=1)
+        is_lacking = lacking(table, inputs) if self.drop_missing else np.zeros_like(without)
+        return {
+            "no point of the curve" if self.curves else "a missing target": without,
+            "a missing input": is_lacking & ~without,
+        }
+
+    def _learn(self, table: Table, inputs: Sequence[str]) -> None:
+        """Learn the encoding of the columns that are not constant."""
+        learned = {name: learn_column(table, name, self.scale) for name in inputs}
+        self.columns_ = [column for column in learned.values() if column is not None]
+        self.input_names_ = [column.name for column in self.columns_]
+        self.feature_names_ = [name for column in self.columns_ for name in column.feature_names]
+        constant = [name for name, column in learned.items() if column is None]
+        if constant:
+            self.notes_.append(f"constant columns are left out: {', '.join(constant)}")
+        self.notes_ += encoding_notes(self.columns_, table)
+        if not self.columns_:
+            raise ValueError(f"{table.name} has no input column that varies beside the targets.")
+
+    def _offset(self, Y: np.ndarray) -> np.ndarray:
+        """Return what is subtracted from the targets."""
+        if self.curves or self.center == "none":
+            return np.zeros(Y.shape[1], dtype=Y.dtype)
+        return np.mean(Y, axis=0) if self.center == "mean" else np.median(Y, axis=0)
+
+    def _grid(self, table: Table) -> np.ndarray | None:
+        """Return the points of the curves, ``None`` for equal steps."""
+        names = self.target_names_
+        if table.grid is not None and len(table.grid) == len(names):
+            return table.grid
+        points = _points_in(names)
+        if points is None:
+            self.notes_.append("the points of the curves are taken to be equally spaced in [0, 1]")
+        else:
+            self.notes_.append(f"the points of the curves are those in the names, {points[0]:g} to {points[-1]:g}")
+        return points
+
+
+def _group_folds(labels: np.ndarray) -> PredefinedSplit:
+    """Return shuffled folds of whole groups: five, or each group if there are fewer."""
+    n_folds = min(_FOLDS, len(np.unique(labels)))
+    places = np.empty(len(labels), dtype=int)
+    splitter = GroupKFold(n_folds, shuffle=True, random_state=0)
+    for fold, (_, outside) in enumerate(splitter.split(labels, groups=labels)):
+        places[outside] = fold
+    return PredefinedSplit(places)
+
+
+def _usable(left_out: dict[str, np.ndarray]) -> np.ndarray:
+    """Return a mask of the rows that are not left out."""
+    usable: np.ndarray = ~np.any(list(left_out.values()), axis=0)
+    return usable
+
+
+def _left_out_notes(left_out: dict[str, np.ndarray]) -> list[str]:
+    counts = {what: (rows.sum(), len(rows)) for what, rows in left_out.items() if rows.any()}
+    return [f"{count} of {total} rows have {what} and are left out" for what, (count, total) in counts.items()]
+
+
+def _points_in(names: Sequence[str]) -> np.ndarray | None:
+    """Return the numbers at the end of names with a common prefix, ``None`` unless they increase."""
+    found = [_POINT.fullmatch(name) for name in names]
+    beginnings = {match[1] for match in found if match is not None}
+    if None in found or len(beginnings) != 1 or len(names) < 2:
+        return None
+    points = np.array([float(match[2]) for match in found if match is not None])
+    return points if np.all(np.diff(points) > 0) else None

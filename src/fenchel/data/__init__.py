@@ -1,0 +1,1 @@
+"""Curves, containers of samples, quadrature and files."""

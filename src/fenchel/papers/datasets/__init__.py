@@ -1,0 +1,1 @@
+"""Data sets built from their public sources."""

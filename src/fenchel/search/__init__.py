@@ -1,0 +1,1 @@
+"""The choice of kernels, losses, lam and decoders."""

@@ -1,0 +1,269 @@
+"""Choice of the kernel and of the type of loss for ``"auto"``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fenchel._array import as_like, host
+from fenchel._sparse import is_sparse
+from fenchel._statistics import repeats_of
+from fenchel.data.functional import Curves
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import Constant, Gaussian, Separable, as_operator_kernel
+from fenchel.losses import Huber, Loss, Square
+from fenchel.losses.relative import RelativeSize
+from fenchel.model.codec import Task
+from fenchel.model.curve_gaps import completed_targets
+from fenchel.model.fit import solve
+from fenchel.model.memory import check_fits
+from fenchel.model.sample import Sample
+from fenchel.model.spec import Spec, as_losses
+from fenchel.model.training_set import TrainingSet
+from fenchel.search.race import KernelSearch, search_kernel
+from fenchel.search.race.race import Ridges
+from fenchel.solvers import Auto
+
+__all__ = ["KernelChoice", "check_metric", "choose_kernel", "is_auto", "is_robust", "raced", "trial_table"]
+
+_STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
+_REPORTED = ("n_samples", "lam", "error", "seconds")
+_WRONG = 4.0  # robust deviations; one normal error in 16 000 is larger
+_ERRORS = 1.5  # standard errors by which the square loss must win, see choose_kernel
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """The choice for a sample: the data in the scaling that the losses need, a kernel with its lam, and the losses."""
+
+    training_set: TrainingSet  # its kernel does not matter
+    search: KernelSearch
+    losses: list[Loss]
+    is_robust: bool
+    trials: dict[str, list[Any]]  # one entry for each trial
+
+    @classmethod
+    def of(
+        cls, training_set: TrainingSet, losses: Sequence[Loss], robust: bool, searches: dict[bool, KernelSearch]
+    ) -> "KernelChoice":
+        """Return the choice of the robust or the other search, with the trials of both."""
+        return cls(training_set, searches[robust], list(losses), robust, trial_table(searches))
+
+    def resolved_losses(self) -> list[Loss]:
+        """Return the losses with relative thresholds resolved by the residuals of the search."""
+        counts, point_scale = self._counts, self.training_set.targets.point_scale
+        return [loss.resolve(self.search.residuals, counts, point_scale) for loss in self.losses]
+
+    def losses_at(self, training_set: TrainingSet, lam: float, tol: float) -> list[Loss]:
+        """Return the losses with thresholds from the residuals of the square loss without gross errors, at another lam.
+
+        The duals of a fit are its residuals: a threshold belongs to a kernel, an output operator and a lam.
+        """
+        pilot = solve(self.cleaned(training_set), Spec("search", Square(), lam, Auto(), tol))
+        residuals = pilot.residuals + training_set.ridge.unscale(training_set.ridge.targets - pilot.problem.targets)
+        return [training_set.resolved(loss, residuals) for loss in self.losses]
+
+    def cleaned(self, training_set: TrainingSet) -> TrainingSet:
+        """Return the training set with gross errors removed from the outputs by the robust search."""
+        problem, targets = training_set.ridge, as_like(self.search.cleaned, training_set.targets.rows)
+        if problem.mask is not None:
+            targets = targets * problem.mask
+        targets = targets if problem.root is None else targets * problem.root
+        return training_set.with_targets(targets)
+
+    @property
+    def ceiling(self) -> float:
+        """Squared distance beyond which a target is certainly wrong, from the leave-one-out errors of the search."""
+        norms = np.linalg.norm(self.search.left_out, axis=1)
+        return float(RelativeSize("scale", _WRONG).of(norms, self._counts) ** 2)
+
+    @property
+    def _counts(self) -> np.ndarray:
+        return np.asarray(self.training_set.sample.counts[self.search.index])
+
+    @property
+    def lams(self) -> list[float]:
+        """Two decades around the lam of the kernel search."""
+        lams: list[float] = (self.search.lam * _STEPS).tolist()
+        return lams
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is ``"auto"``."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_metric(owner: Any) -> None:
+    """Raise if an estimator has both a metric and a given kernel, which has its own."""
+    if owner.get_params(deep=False).get("metric") is not None and not is_auto(owner.kernel):
+        raise IncompatibleError(
+            f"The 'metric' parameter needs kernel='auto'. Got {owner.kernel!r}. Use Projected(kernel, matrix) instead."
+        )
+
+
+def is_robust(loss: Loss, training_set: TrainingSet) -> bool:
+    """Whether the influence of a sample on a fit with the loss is bounded."""
+    targets = training_set.targets
+    bound = loss.resolve(np.ones(1)).bind(targets.rows, targets.point_scale)
+    return bound.saturation(0 * targets.rows) is not None
+
+
+def choose_kernel(
+    encode: Callable[[bool], TrainingSet],
+    losses: Any,
+    curves: bool = False,
+    grid: Any = None,
+    metric: Any = None,
+    groups: np.ndarray | None = None,
+) -> KernelChoice:
+    """Choose the kernel with the smallest leave-one-out error, and the losses to fit with.
+
+    ``encode(robust)`` returns the data, centred and scaled robustly or not; its kernel does not matter. ``losses`` are
+    those to choose from; ``metric`` and ``groups`` are as for ``search_kernel``. With ``"auto"`` there are two
+    searches, one for the square loss and one for Huber's loss, and the square loss is chosen if the variance of its
+    leave-one-out errors is smaller by more than 1.5 standard errors of the difference. Gross errors in the targets make
+    that difference noisy, so that the robust loss is chosen; with heavy tails that the inputs explain, the difference
+    is clear.
+    """
+    training_set = encode(False)
+    if not is_auto(losses):
+        given = as_losses(losses)
+        robust = any(is_robust(loss, training_set) for loss in given)
+        training_set = encode(True) if robust else training_set
+        search = _searched(training_set, robust, curves, grid, metric, groups)
+        return KernelChoice.of(training_set, given, robust, {robust: search})
+    candidates = {False: training_set, True: encode(True)}
+    first = _searched(training_set, False, curves, grid, metric, groups)
+    second = _searched(candidates[True], True, curves, grid, metric, groups, first.ridges)
+    searches = {False: first, True: second}  # the inputs are the same, and so are the factorisations
+    square, huber = (
+        _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
+    )
+    difference = _of_distinct(square - huber, _repeats(training_set.sample, groups), first.index)
+    n = len(difference)
+    spread = float(np.std(difference)) / n**0.5
+    robust = not float(np.mean(difference)) < -_ERRORS * spread
+    given = [Huber("auto")] if robust else [Square()]
+    return KernelChoice.of(candidates[robust], given, robust, searches)
+
+
+def raced(
+    task: Callable[[bool], Task],
+    sample: Sample,
+    spec: Spec,
+    check: Callable[[TrainingSet], object],
+    losses: Any,
+    metric: Any = None,
+    groups: np.ndarray | None = None,
+) -> KernelChoice:
+    """Return the choice of a kernel on points; ``task(robust)`` centres and scales the outputs robustly or not.
+
+    ``losses``, ``metric`` and ``groups`` are as for ``choose_kernel``; ``check`` raises if there are too few samples.
+    """
+
+    def encode(robust: bool) -> TrainingSet:
+        codec, targets = task(robust).learn(sample)
+        training_set = TrainingSet.of(sample, codec, targets, Separable(Constant()), spec.exactly())
+        check(training_set)
+        check_fits(sample.X, as_operator_kernel(Gaussian()), spec, targets.width)  # before the search, not after
+        return training_set
+
+    grid = sample.inputs.grid if sample.inputs.takes_channels else None
+    return choose_kernel(encode, losses, grid is not None, grid, metric, groups)
+
+
+def _searched(
+    training_set: TrainingSet,
+    robust: bool,
+    curves: bool,
+    grid: Any,
+    metric: Any,
+    groups: np.ndarray | None,
+    ridges: Ridges | None = None,
+) -> KernelSearch:
+    """Return the kernel search of a training set; a sample given twice is left out as one of weight 2 is."""
+    targets, sample = training_set.targets, training_set.sample
+    rows = targets.rows if targets.row_scale is None else completed_targets(training_set.codec, targets)
+    X, weights, observed, kept_groups = sample.X, sample.weights, targets.observed, sample.kept(groups)
+    repeats = _repeats(sample, groups)
+    if repeats is not None:
+        first, which = repeats
+        X, rows, weights = host(X)[first], host(rows)[first], np.bincount(which, sample.counts)
+        observed = None if observed is None else host(observed)[first]
+        kept_groups = None if kept_groups is None else kept_groups[first]
+    search = search_kernel(
+        X,
+        rows,
+        weights,
+        robust=robust,
+        curves=curves,
+        grid=grid,
+        observed=observed,
+        metric=metric,
+        groups=kept_groups,
+        ridges=ridges,
+    )
+    if repeats is not None:
+        search = _of_all(search, repeats[1])
+    if targets.row_scale is None:
+        return search
+    rows = host(targets.row_scale)[search.index]
+    parts = {name: rows * getattr(search, name) for name in ("left_out", "residuals", "cleaned")}
+    return replace(search, **parts)
+
+
+def _repeats(sample: Sample, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return ``repeats_of`` the pairs of inputs and outputs, of one group; ``None`` if there are none."""
+    y = sample.y.values if isinstance(sample.y, Curves) else sample.y
+    if is_sparse(sample.X) or is_sparse(y) or y.dtype == object:
+        return None
+    n = sample.n_samples
+    parts = [host(sample.X).reshape(n, -1), host(y).reshape(n, -1)]
+    if groups is not None:
+        parts.append(np.unique(np.asarray(sample.kept(groups)), return_inverse=True)[1].reshape(n, 1))
+    return repeats_of(np.hstack(parts))
+
+
+def _of_all(search: KernelSearch, which: np.ndarray) -> KernelSearch:
+    """Return a search on distinct samples as one on all of them; ``which`` says which one each sample is."""
+    place = np.full(int(which.max()) + 1, -1)
+    place[search.index] = np.arange(len(search.index))
+    index = np.flatnonzero(place[which] >= 0)
+    at = place[which[index]]
+    rows = {name: getattr(search, name)[at] for name in ("left_out", "residuals", "cleaned")}
+    return replace(search, index=index, **rows)
+
+
+def _of_distinct(errors: np.ndarray, repeats: tuple[np.ndarray, np.ndarray] | None, index: np.ndarray) -> np.ndarray:
+    """Return errors in proportion to weights, of the samples of a search, as those of the distinct samples."""
+    if repeats is None:
+        return errors
+    which = np.unique(repeats[1][index], return_inverse=True)[1]
+    sums: np.ndarray = np.bincount(which, errors)
+    return sums * (len(sums) / len(errors))
+
+
+def _squared_errors(training_set: TrainingSet, search: KernelSearch, other: TrainingSet) -> np.ndarray:
+    """Return the weighted squared leave-one-out errors of the samples of a search, in the units of other data.
+
+    The mean residual is subtracted: gross errors of one sign shift the mean of the outputs, and a model that follows
+    them is no better than one that is shifted.
+    """
+    counts = training_set.sample.counts[search.index]
+    observed, units = training_set.targets.observed, training_set.codec.units
+    seen = np.ones_like(search.left_out) if observed is None else host(observed)[search.index]
+    masses = np.maximum(counts @ seen, np.finfo(float).tiny)  # of a point without observations
+    residuals = seen * (search.left_out - (counts @ search.left_out) / masses) * units
+    errors: np.ndarray = np.sum((residuals / other.codec.units) ** 2, axis=1) * counts / np.mean(counts)
+    return errors
+
+
+def trial_table(searches: dict[bool, KernelSearch]) -> dict[str, list[Any]]:
+    """Return the trials of robust and other searches as a dict of lists with one entry for each trial."""
+    rows = [
+        {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
+        for is_robust, search in searches.items()
+        for trial in search.trials
+    ]
+    return {name: [row[name] for row in rows] for name in rows[0]}

@@ -1,0 +1,8 @@
+"""Search over kernels and lam by closed-form leave-one-out errors, with one eigendecomposition per kernel."""
+
+from fenchel.search.race.candidates import Candidate, dictionary
+from fenchel.search.race.race import Trial
+from fenchel.search.race.ridge import FLAT, Ridge, best_lam
+from fenchel.search.race.search import KernelSearch, search_kernel
+
+__all__ = ["FLAT", "Candidate", "KernelSearch", "Ridge", "Trial", "best_lam", "dictionary", "search_kernel"]

@@ -1,0 +1,89 @@
+"""The race of candidate kernels: on parts of the sample first, and on all of it for the better ones."""
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fenchel.search.race.candidates import Candidate
+from fenchel.search.race.inputs import Inputs
+from fenchel.search.race.ridge import Ridge, compressed
+
+__all__ = ["Board", "Ridges", "Trial"]
+
+_FEWEST = 100  # samples in the first rung
+_KEPT = {8: 24, 4: 8, 2: 3}  # candidates kept after a part of the sample, by the inverse of its share
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Result for one candidate on a part of the sample: the best lam and its leave-one-out error."""
+
+    candidate: Candidate
+    n_samples: int
+    lam: float
+    error: float
+    seconds: float
+
+
+class Ridges:
+    """Ridge regressions of candidates on the first samples, each factorised once, for several searches."""
+
+    def __init__(self, inputs: Inputs, weights: np.ndarray, groups: np.ndarray | None) -> None:
+        self.inputs = inputs
+        self.weights = weights
+        self.groups = groups
+        self._known: dict[tuple[Candidate, int], Ridge] = {}
+
+    def of(self, candidate: Candidate, n: int) -> Ridge:
+        """Return the ridge regressions with a candidate on the first n samples."""
+        if (candidate, n) not in self._known:
+            groups = None if self.groups is None else self.groups[:n]
+            matrix = self.inputs.matrix(candidate, n)
+            self._known[candidate, n] = Ridge.of(matrix, self.weights[:n], groups)
+        return self._known[candidate, n]
+
+
+class Board:
+    """Evaluates candidates on parts of the sample and records the results."""
+
+    def __init__(self, ridges: Ridges, Y: np.ndarray, seen: np.ndarray | None) -> None:
+        self.ridges = ridges
+        self.Y = compressed(Y) if seen is None or seen.shape[1] == 1 else Y
+        self.seen = seen
+        self.trials: list[Trial] = []
+        self._kept: tuple[Trial, Ridge] | None = None  # the best trial on the whole sample
+
+    def ridge(self, best: Trial) -> Ridge:
+        """Return the ridge regressions of the best trial on the whole sample."""
+        assert self._kept is not None and self._kept[0] == best
+        return self._kept[1]
+
+    def race(self, candidates: list[Candidate]) -> Trial:
+        """Return the best trial on the whole sample, by successive halving of the candidates."""
+        n = len(self.Y)
+        for share, kept in _KEPT.items():
+            if n // share >= _FEWEST and len(candidates) > kept:
+                ranked = sorted((self.run(one, n // share) for one in candidates), key=lambda trial: trial.error)
+                candidates = [trial.candidate for trial in ranked[:kept]]
+        return min((self.run(one, n) for one in candidates), key=lambda trial: trial.error)
+
+    def refined(self, best: Trial) -> Trial:
+        """Return the best trial after refining the width of the kernel."""
+        for factor in (math.sqrt(2), 1 / math.sqrt(2)):
+            other = self.run(replace(best.candidate, width=best.candidate.width * factor), len(self.Y))
+            if other.error < best.error:
+                return other
+        return best
+
+    def run(self, candidate: Candidate, n: int) -> Trial:
+        """Return the best lam of a candidate on the first n samples."""
+        start = time.perf_counter()
+        ridge = self.ridges.of(candidate, n)
+        lam, error = ridge.best_lam(self.Y[:n], None if self.seen is None else self.seen[:n])
+        trial = Trial(candidate, n, lam, error, time.perf_counter() - start)
+        self.trials.append(trial)
+        if n == len(self.Y) and (self._kept is None or error < self._kept[0].error):
+            self._kept = trial, ridge
+        return trial

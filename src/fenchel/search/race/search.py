@@ -1,0 +1,160 @@
+"""The kernel and lam with the smallest closed-form leave-one-out error."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fenchel._array import Array, host
+from fenchel.kernels import ScalarKernel
+from fenchel.search.race.candidates import Candidate, dictionary
+from fenchel.search.race.inputs import Inputs
+from fenchel.search.race.race import Board, Ridges, Trial
+from fenchel.search.race.ridge import sums_of_squares
+from fenchel.search.race.robust import cleaned_targets
+
+__all__ = ["KernelSearch", "search_kernel"]
+
+_PILOT = Candidate("exponential", 1.0, 1.0)  # approximates linear and any other continuous functions
+
+
+@dataclass(frozen=True)
+class KernelSearch:
+    """The kernel and lam with the smallest leave-one-out error, with all data-dependent parameters resolved.
+
+    ``error`` is the mean squared leave-one-out error, of the shortened targets in a robust search. ``left_out`` (n, p)
+    are the leave-one-out residuals of the samples listed in ``index``, which are all samples unless there are more than
+    ``max_samples``, and ``residuals`` (n, p) those of the fitted model, with which the threshold of a loss is compared;
+    ``cleaned`` (n, p) are the targets that the square loss has seen; ``trials`` lists what was tried, in order;
+    ``ridges`` holds the factorisations, for a search with other targets.
+    """
+
+    kernel: ScalarKernel
+    lam: float
+    error: float
+    candidate: Candidate
+    left_out: np.ndarray
+    residuals: np.ndarray
+    index: np.ndarray
+    cleaned: np.ndarray
+    trials: tuple[Trial, ...]
+    ridges: Ridges = field(repr=False)
+
+
+def search_kernel(
+    X: Array,
+    targets: Array,
+    weights: Array | None = None,
+    candidates: Sequence[Candidate] | None = None,
+    robust: bool = False,
+    curves: bool = False,
+    grid: ArrayLike | None = None,
+    max_samples: int = 2000,
+    observed: Array | None = None,
+    metric: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+    ridges: Ridges | None = None,
+) -> KernelSearch:
+    """Return the kernel and the lam of the square loss with the smallest leave-one-out error.
+
+    Columns of ``X`` (channels, for curves) are divided by their standard deviations, so that their units do not matter.
+    Candidates are compared on an eighth of the sample, the better ones on a quarter, on half and on all of it; the
+    width of the winner is then refined.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), (n, m) or (n, m, c)
+        Inputs; three dimensions mean curves.
+    targets : array of shape (n, p)
+        Centred outputs in orthonormal coordinates.
+    weights : array of shape (n,) or None, default=None
+        Sample weights.
+    candidates : sequence of Candidate or None, default=None
+        The kernels to choose from; ``None`` means ``dictionary()``.
+    robust : bool, default=False
+        Whether targets may contain gross errors. Targets far from their leave-one-out predictions are first moved
+        towards them, to twice a robust scale of the residuals, by a pilot kernel and again by the winner.
+    curves : bool, default=False
+        Whether the rows of a matrix ``X`` are curves, with one scale for all of their points.
+    grid : array of shape (m,) or None, default=None
+        Points of the curves.
+    max_samples : int, default=2000
+        Maximum number of samples on which kernels are compared, drawn at random from a larger sample.
+    observed : array of shape (n, p) or None, default=None
+        1 for known targets and 0 for others, whose errors do not count. ``targets`` holds estimates of these, from the
+        known targets of the same sample. (Predictions in their place would leak the output of a sample into its own
+        leave-one-out prediction; zeros, the centre, would pull all predictions towards the centre.)
+    metric : array of shape (d,) or (d, k) or None, default=None
+        Weights of the standardised columns, or linear combinations of them, that define the distances; the linear part
+        uses the columns themselves. Not for curves.
+    groups : array of shape (n,) or None, default=None
+        Groups of samples that are left out together, such as replicates.
+    ridges : Ridges or None, default=None
+        Factorisations of another search on the same inputs, with the same weights, metric and groups.
+
+    Returns
+    -------
+    search : KernelSearch
+        The kernel, resolved on the whole sample, and lam for ``OperatorKernelRegressor``.
+    """
+    X, Y = host(X), host(targets).astype(np.float64)
+    counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
+    order = np.random.default_rng(0).permutation(len(X))[:max_samples]
+    is_curves = curves or X.ndim == 3
+    if ridges is None:
+        metric = None if metric is None else _checked_metric(metric, X, is_curves)
+        inputs = Inputs.of(X, counts, order, is_curves, grid, metric)
+        ridges = Ridges(inputs, counts[order], None if groups is None else np.asarray(groups)[order])
+    seen = None if observed is None else host(observed).astype(np.float64)[order]
+    candidates = dictionary(curves=is_curves) if candidates is None else list(candidates)
+    return _found(ridges, Y[order], seen, candidates, robust, order)
+
+
+def _found(
+    ridges: Ridges,
+    Y: np.ndarray,
+    seen: np.ndarray | None,
+    candidates: list[Candidate],
+    robust: bool,
+    order: np.ndarray,
+) -> KernelSearch:
+    """Return the result of a search on samples in random order; ``order`` holds their places in the data."""
+    cleaned, counted = Y, seen
+    if robust:
+        cleaned, counted = cleaned_targets(ridges.of(_PILOT, len(Y)), Y, seen)
+    board = Board(ridges, cleaned, counted)
+    best = board.refined(board.race(candidates))
+    ridge, lam = board.ridge(best), best.lam
+    if robust:
+        cleaned, counted = cleaned_targets(ridge, Y, seen)
+        lam, _ = ridge.best_lam(cleaned, counted)
+    left_out, fitted = ridge.left_out(lam, cleaned), ridge.fitted_residuals(lam, cleaned)
+    error = float(np.average(sums_of_squares(left_out, counted), weights=ridges.weights))
+    back, moved = np.argsort(order), Y - cleaned
+    if seen is not None:
+        left_out, fitted, moved = seen * left_out, seen * fitted, seen * moved
+    return KernelSearch(
+        ridges.inputs.kernel(best.candidate),
+        lam * ridge.scale,
+        error,
+        best.candidate,
+        (left_out + moved)[back],
+        (fitted + moved)[back],
+        order[back],
+        cleaned[back],
+        tuple(board.trials),
+        ridges,
+    )
+
+
+def _checked_metric(metric: np.ndarray, X: np.ndarray, is_curves: bool) -> np.ndarray:
+    """Return a metric as an array of floats, or raise."""
+    values = np.asarray(metric, dtype=np.float64)
+    is_fit = values.ndim in (1, 2) and len(values) == X.shape[1] and bool(np.all(np.isfinite(values)))
+    if is_curves or not is_fit:
+        raise ValueError(
+            f"metric must hold finite numbers, shape (d,) or (d, k), for vectors with d columns. Got shape "
+            f"{values.shape} for inputs of shape {X.shape}{' that are curves' if is_curves else ''}."
+        )
+    return values

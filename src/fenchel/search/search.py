@@ -1,0 +1,366 @@
+"""Search over losses and lam by the errors of held-out samples."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold, KFold, check_cv
+
+from fenchel._array import host
+from fenchel._check import Interval, Options, check_parameter
+from fenchel._statistics import weighted_median
+from fenchel.exceptions import IncompatibleError, ScaleWarning, warn_user
+from fenchel.losses import Loss, Square
+from fenchel.model.fit import solve
+from fenchel.model.sample import Sample
+from fenchel.model.spec import Spec, as_lams, as_losses
+from fenchel.model.training_set import TrainingSet, check_loss
+from fenchel.problem.dual_problem import arithmetic
+from fenchel.resample.held_out import HeldOut, held_out, nearly_held_out
+from fenchel.search.checkpoint import Checkpoint, search_key
+from fenchel.search.choice import KernelChoice
+from fenchel.search.scoring import Measure
+from fenchel.solvers import Auto
+
+__all__ = [
+    "PairErrors",
+    "Progress",
+    "Search",
+    "SearchResult",
+    "squared_distance",
+    "warn_gaps",
+]
+
+Progress = Callable[[int, int], None]  # called with the number of pairs done and the number of all
+
+_FLAT = 1e-3  # relative difference of two errors that is ignored
+_MOST_STEPS = 12  # maximum number of steps by which a grid of lam is extended
+_A_GRID = 5  # minimum number of lams of a grid that is meant to bracket the best one
+_TRIM = 0.2  # fraction of the largest errors that a trimmed mean drops
+
+
+@dataclass(frozen=True)
+class PairErrors:
+    """Errors of held-out samples for one pair of the grid; NaN for samples that no fold holds out."""
+
+    loss: int
+    lam: int
+    errors: np.ndarray  # (n,)
+    gap: float  # largest relative gap of the folds
+
+
+def _checked_groups(groups: Any) -> np.ndarray:
+    """Return the labels of groups as an array; raise if one is missing."""
+    labels = np.asarray(groups)
+    missing = [place for place, label in enumerate(labels.ravel().tolist()) if label is None or label != label]
+    if missing:
+        raise ValueError(f"groups must have a label for each sample. That of sample {missing[0]} is missing.")
+    return labels
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Errors of every pair of a grid."""
+
+    losses: list[Loss]
+    lams: list[float]
+    cv_errors: np.ndarray  # (losses, lams)
+    fold_errors: np.ndarray  # (losses, lams, folds)
+    cv_gaps: np.ndarray  # (losses, lams)
+    is_open: bool = True  # whether the grid of lam was extended as long as the error decreases
+    is_cautious: bool = False  # whether to choose the largest lam whose error is nearly the smallest
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """Indices of the loss and the lam with the smallest error."""
+        i, j = divmod(int(np.argmin(self.cv_errors)), len(self.lams))
+        if self.is_cautious:
+            near = np.flatnonzero(self.cv_errors[i] <= (1 + _FLAT) * self.cv_errors[i, j])
+            j = int(near[np.argmax(np.asarray(self.lams)[near])])
+        return i, j
+
+    @property
+    def loss(self) -> Loss:
+        """The best loss."""
+        return self.losses[self.best[0]]
+
+    @property
+    def lam(self) -> float:
+        """The best lam."""
+        return self.lams[self.best[1]]
+
+    def beyond(self) -> float | None:
+        """Return the next lam beyond the end of the grid if the best point is at an end, else ``None``."""
+        order = np.argsort(self.lams)
+        i, j = self.best
+        errors, lams = self.cv_errors[i][order], np.asarray(self.lams)[order]
+        place = int(np.flatnonzero(order == j)[0])
+        if len(lams) < 2 or 0 < place < len(lams) - 1:
+            return None
+        neighbour = 1 if place == 0 else len(lams) - 2
+        is_finite = np.isfinite(errors[[place, neighbour]]).all()
+        if not is_finite or not errors[neighbour] - errors[place] > _FLAT * abs(errors[neighbour]):
+            return None  # flat: a further point would not help
+        return float(lams[place] ** 2 / lams[neighbour])
+
+    def joined(self, other: "SearchResult") -> "SearchResult":
+        """Join the result with another one for the same losses and other lams."""
+        lams = np.array(self.lams + other.lams)
+        order = np.argsort(lams)
+        errors, fold_errors, gaps = (
+            np.concatenate([getattr(self, name), getattr(other, name)], axis=1)[:, order]
+            for name in ("cv_errors", "fold_errors", "cv_gaps")
+        )
+        return replace(self, lams=lams[order].tolist(), cv_errors=errors, fold_errors=fold_errors, cv_gaps=gaps)
+
+    def warn_at_end(self) -> None:
+        """Warn if the best lam of the user's grid is an end of it, and the error decreases towards it."""
+        beyond = None if self.is_open else self.beyond()
+        if beyond is None or len(self.lams) < _A_GRID:
+            return
+        lam = self.lam
+        end, further = ("smallest", "smaller") if beyond < lam else ("largest", "larger")
+        warn_user(
+            f"The best lam, {lam:g}, is the {end} of the grid, and the error decreases towards it. Add {further} "
+            f"values to lams, such as {beyond:.2g}, or use lams=None.",
+            ScaleWarning,
+            "end-of-the-grid",
+        )
+
+
+@dataclass(frozen=True)
+class Search:
+    """A grid of losses and lam, the folds, and the aggregation of held-out errors."""
+
+    owner: str  # the estimator, for messages
+    losses: list[Loss]
+    lams: list[float]
+    cv: Any
+    aggregate: str
+    tol: float  # relative gap to which the folds are solved
+    is_open: bool = False  # whether the grid of lam may be extended
+    ceiling: float = math.inf  # value at which squared distances are clipped
+    n_jobs: int | None = None
+    checkpoint: Any = None
+    progress: Progress | None = None
+    groups: np.ndarray | None = None  # of samples that are held out together
+
+    @classmethod
+    def of(cls, estimator: Any, losses: Sequence[Loss | str], groups: Any = None) -> "Search":
+        """Return the search defined by the parameters of an estimator."""
+        name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
+        check_parameter(name, "aggregate", estimator.aggregate, Options((*_AGGREGATES, "auto")))
+        checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
+        aggregate = "mean" if estimator.aggregate == "auto" else estimator.aggregate
+        optional = {key: parameters[key] for key in ("n_jobs", "checkpoint", "progress") if key in parameters}
+        optional["groups"] = None if groups is None else _checked_groups(groups)
+        return cls(
+            name, checked, as_lams(lams), estimator.cv, aggregate, estimator.tol, estimator.lams is None, **optional
+        )
+
+    def chosen(self, choice: KernelChoice, losses: list[Loss], estimator: Any) -> "Search":
+        """Return the search with the losses and the lams of a choice; those given by the user are kept."""
+        lams = choice.lams if estimator.lams is None else self.lams
+        is_capped = choice.is_robust and estimator.aggregate == "auto"
+        return replace(self, losses=losses, lams=lams, ceiling=choice.ceiling if is_capped else math.inf)
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether leave-one-out predictions are approximated."""
+        return isinstance(self.cv, str) and self.cv == "approximate-loo"
+
+    def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
+        """Return the test parts, as indices into the samples with a positive weight."""
+        return self.folds_of(training_set.sample)
+
+    def folds_of(self, sample: Sample) -> list[np.ndarray]:
+        """Return the test parts of a sample."""
+        n, index = sample.n_given, sample.index
+        if self.groups is not None and self.groups.shape != (n,):
+            raise ValueError(f"groups must have shape ({n},), one entry for each sample. Got {self.groups.shape}.")
+        if isinstance(self.cv, str):
+            check_parameter(self.owner, "cv", self.cv, Options(("loo", "approximate-loo")))
+            if self.groups is not None:
+                raise ValueError(f"cv={self.cv!r} leaves out single samples. For groups, use cv=LeaveOneGroupOut().")
+            tests = [np.array([k]) for k in range(n)]
+        else:
+            parts = self._splitter(n).split(np.zeros((n, 1)), groups=self.groups)
+            tests = [np.asarray(test) for _, test in parts]
+        if index is not None:
+            tests = [np.flatnonzero(np.isin(index, test)) for test in tests]
+        tests = [test for test in tests if len(test)]
+        sample.check_folds(tests)
+        return tests
+
+    def _splitter(self, n: int) -> Any:
+        """Return the splitter for ``cv``; with an integer, samples are shuffled, since they may be sorted."""
+        if not isinstance(self.cv, Integral):
+            return check_cv(self.cv)
+        check_parameter(self.owner, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
+        n_folds = int(self.cv)
+        if n < n_folds:
+            raise ValueError(f"cv={n_folds} needs at least {n_folds} samples. Got n_samples = {n}.")
+        if self.groups is not None:
+            return GroupKFold(n_folds)
+        return KFold(n_folds, shuffle=True, random_state=0)
+
+    def __call__(
+        self,
+        training_set: TrainingSet,
+        folds: list[np.ndarray],
+        measure: Measure,
+        is_expanded: bool = False,
+        settings: str = "",
+    ) -> SearchResult:
+        """Return the errors of the grid; every pair is solved without each fold, using one factorisation.
+
+        The grid of lam is extended as long as its best point is an end. A grid given by the user is not extended.
+
+        With ``is_expanded``, predictions are weights of the outputs (n, n); ``settings`` are other settings that the
+        errors depend on, for the key of a checkpoint.
+        """
+        if self.is_approximate and is_expanded:
+            raise IncompatibleError("cv='approximate-loo' does not provide the weights of the outputs. Use cv='loo'.")
+        for loss in self.losses:
+            check_loss(loss, training_set.codec.representation)
+        if any(loss.is_relative for loss in self.losses):
+            return self._resolved(training_set, folds, measure)(training_set, folds, measure, is_expanded, settings)
+
+        def errors(losses: list[Loss]) -> Iterator[PairErrors]:
+            for pair in self._held_out(training_set, losses, self.lams, folds, is_expanded):
+                yield PairErrors(pair.loss, pair.lam, measure(host(pair.predictions)), pair.gap)
+
+        result = self.collect(training_set, folds, errors, settings)
+        for _ in range(_MOST_STEPS if self.is_open else 0):
+            beyond = result.beyond()
+            if beyond is None:
+                break
+            step = replace(self, lams=[beyond], checkpoint=None, progress=None)
+            result = result.joined(step(training_set, folds, measure, is_expanded))
+        return replace(result, is_open=self.is_open)
+
+    def predictions(self, training_set: TrainingSet, folds: list[np.ndarray], result: SearchResult) -> np.ndarray:
+        """Return the held-out predictions (n, p) of the best pair."""
+        i, j = result.best
+        with arithmetic(training_set.ridge):
+            (pair,) = self._held_out(training_set, [result.losses[i]], [result.lams[j]], folds)
+        return np.asarray(host(pair.predictions))
+
+    def _held_out(
+        self,
+        training_set: TrainingSet,
+        losses: list[Loss],
+        lams: list[float],
+        folds: list[np.ndarray],
+        is_expanded: bool = False,
+    ) -> Iterator[HeldOut]:
+        if self.is_approximate:
+            return nearly_held_out(training_set.ridge, losses, lams, self.tol)
+        return held_out(training_set.ridge, losses, lams, folds, self.tol, is_expanded)
+
+    def pilot(self, losses: Sequence[Loss], lams: Any) -> "Search":
+        """Return the search over other losses, on a grid that may be extended."""
+        return replace(self, losses=list(losses), lams=as_lams(lams), is_open=True, checkpoint=None, progress=None)
+
+    def _resolved(self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure) -> "Search":
+        """Return the search with relative thresholds resolved by the residuals of the square loss at its best lam."""
+        result = self.pilot([Square()], self.lams)(training_set, folds, measure)
+        lam = result.lam
+        pilot = solve(training_set, Spec(self.owner, Square(), lam, Auto(), self.tol))
+        return replace(self, losses=[training_set.resolved(loss, pilot.residuals) for loss in self.losses])
+
+    def collect(
+        self,
+        training_set: TrainingSet,
+        folds: list[np.ndarray],
+        errors: Callable[[list[Loss]], Iterator[PairErrors]],
+        settings: str = "",
+    ) -> SearchResult:
+        """Return the aggregated errors of the grid; finished losses come from the checkpoint, others from ``errors``.
+
+        ``errors(losses)`` yields the errors of some losses of the grid at every lam; it may be called from several
+        threads.
+        """
+        key = ""
+        if self.checkpoint is not None:
+            others = (self.tol, self.aggregate, settings, self.is_approximate)
+            key = search_key(training_set, self.losses, self.lams, folds, others)
+        store = Checkpoint(self.checkpoint, key, (len(self.losses), len(self.lams), len(folds)))
+        weights, total = training_set.sample.counts, len(self.losses) * len(self.lams)
+
+        def record(places: list[int]) -> None:
+            with np.errstate(all="ignore"):  # threads have their own state
+                for pair in errors([self.losses[i] for i in places]):
+                    means = [np.average(pair.errors[fold], weights=weights[fold]) for fold in folds]
+                    score = _AGGREGATES[self.aggregate](pair.errors, weights, np.array(means))
+                    done = store.record(places[pair.loss], pair.lam, means, pair.gap, score)
+                    if self.progress is not None:
+                        self.progress(done, total)
+                    store.save(places[pair.loss])
+
+        with arithmetic(training_set.ridge):
+            parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
+            try:
+                # always threads: pairs share a factorisation and are recorded in one place
+                Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(record)(part) for part in parts)
+            except KeyboardInterrupt as interrupt:
+                interrupt.add_note(store.account())
+                raise
+        warn_gaps(store.gaps, self.tol)
+        return SearchResult(self.losses, self.lams, store.scores, store.errors, store.gaps)
+
+
+def squared_distance(training_set: TrainingSet, ceiling: float = math.inf) -> Measure:
+    """Return the measure of the squared distance between outputs and predictions, where outputs are observed.
+
+    Distances are clipped at the ceiling, so that a wrong target costs the same whatever is predicted, while wrong
+    predictions are still penalised.
+    """
+    problem = training_set.ridge
+    targets = host(problem.unscale(problem.targets))
+    observed = 1.0 if problem.mask is None else host(problem.mask)
+
+    def measure(predictions: np.ndarray) -> np.ndarray:
+        squares: np.ndarray = np.sum(observed * (targets - predictions) ** 2, axis=1)
+        return np.minimum(squares, ceiling)
+
+    return measure
+
+
+def warn_gaps(gaps: np.ndarray, tol: float) -> None:
+    """Warn about pairs of a grid whose gap is above ``tol``."""
+    over = int(np.sum(~(np.abs(gaps) <= tol)))
+    if over:
+        warn_user(
+            f"{over} of {gaps.size} pairs of the grid have a gap above tol {tol:g}, {np.nanmax(gaps):.1e} at most.",
+            ConvergenceWarning,
+            "not-converged",
+        )
+
+
+def _trimmed_mean(values: np.ndarray, weights: np.ndarray) -> float:
+    """Return the weighted mean of the smallest four fifths of the values, ignoring NaN."""
+    ordered, mass = _ordered(values, weights)
+    below = np.clip(mass, None, (1 - _TRIM) * mass[-1])
+    return float(np.average(ordered, weights=np.diff(below, prepend=0.0)))
+
+
+def _ordered(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted values without NaN, and their cumulative weights."""
+    seen = ~np.isnan(values)
+    order = np.argsort(values[seen], kind="stable")
+    return values[seen][order], np.cumsum(weights[seen][order])
+
+
+# functions of the held-out errors, the sample weights, and the mean errors of the folds
+_AGGREGATES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], float]] = {
+    "mean": lambda errors, weights, folds: float(np.mean(folds)),
+    "median": lambda errors, weights, folds: float(weighted_median(errors, weights)),
+    "trimmed_mean": lambda errors, weights, folds: _trimmed_mean(errors, weights),
+    "fold_median": lambda errors, weights, folds: float(np.median(folds)),
+}
