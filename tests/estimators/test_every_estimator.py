@@ -25,7 +25,7 @@ QUICK = {
     "FunctionalRegressorCV": ONE | {"kernel": "gaussian"},
     "KernelAutoencoder": {"max_inner_iter": 5},
     "LearnedMetricRegressor": {
-        "estimator": fenchel.OperatorKernelRegressorCV(losses=["square"], cv=2),
+        "estimator": fenchel.OperatorKernelRegressorCV(losses=["square"], lams=[1e-3], cv=2),
         "max_rounds": 1,
         "cv": 2,
     },

@@ -146,6 +146,8 @@ def test_arguments():
 
 
 @pytest.mark.apart("estimator", "check")
-@parametrize_with_checks([LearnedMetricRegressor(FAST, max_rounds=1, cv=2)])
+@parametrize_with_checks(
+    [LearnedMetricRegressor(clone(FAST).set_params(lams=[1e-3]), max_rounds=1, cv=2)]
+)  # folds are of rows
 def test_scikit_learn(estimator, check):
     check(estimator)
