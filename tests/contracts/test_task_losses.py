@@ -214,7 +214,7 @@ class TestEvery:
                 np.asarray(other.get_params()[name] == value) | isinstance(value, Gaussian | Polynomial), True
             )
         assert other.validate() is other
-        assert isinstance(other.decoder(), task_losses.base.Decoder)
+        assert isinstance(other.decoder(), task_losses.task_loss.Decoder)
 
     @every_formula
     def test_output_kernel(self, loss, formula, truths, guesses):
@@ -552,7 +552,7 @@ class TestSpace:
     @pytest.mark.parametrize("block", [None, 1, 70])
     def test_blocks(self, block, monkeypatch):
         if block is not None:
-            monkeypatch.setattr(task_losses.base, "_BLOCK", block)
+            monkeypatch.setattr(task_losses.task_loss, "_BLOCK", block)
         rng = np.random.default_rng(0)
         Z, C, weights = numbers(rng, 20), numbers(rng, 9), rng.standard_normal((4, 20))
         space = TaskSpace(Cauchy(), Z)
