@@ -37,6 +37,12 @@ def test_masked_inputs_are_missing(model, table):
         model.fit(masked(X, 3, 1), y)
 
 
+@pytest.mark.parametrize("model", [*VECTORS, FieldRegressor()], ids=lambda model: type(model).__name__)
+def test_masked_weights_are_refused(model, table):
+    with pytest.raises(ValueError, match=r"sample_weight must hold finite non-negative numbers\. Got a negative, NaN"):
+        model.fit(*table, sample_weight=masked(np.ones(20), 3))
+
+
 def test_masked_inputs_are_missing_in_predict(table):
     X, y = table
     with pytest.raises(ValueError, match=r"X must be finite. It contains NaN, the first at index \[3, 1\]"):

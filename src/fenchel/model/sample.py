@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, is_single, namespace
+from fenchel._check import unmasked
 from fenchel._sparse import is_sparse
 from fenchel._statistics import weight_unit
 from fenchel.data.functional import Curves
@@ -114,7 +115,7 @@ def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.nd
     """
     if weights is None:
         return None, None
-    n = X.shape[0]
+    n, weights = X.shape[0], unmasked(weights, "sample_weight")
     try:
         values = np.asarray(weights if is_host(weights) else host(weights), dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
