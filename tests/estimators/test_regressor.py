@@ -242,6 +242,15 @@ def test_gram_outputs_are_euclidean_outputs_in_disguise(sample):
     assert gram.primal_objective_ == pytest.approx(plain.primal_objective_, rel=1e-8)
 
 
+def test_gram_outputs_of_weight_zero_are_left_out(sample):
+    X, Y = sample
+    counts = np.where(np.arange(len(X)) % 4, 1.0, 0.0)
+    rows = np.flatnonzero(counts)
+    weighted = OperatorKernelRegressor(representation=GramFactor()).fit(X, Y @ Y.T, counts)
+    alone = OperatorKernelRegressor(representation=GramFactor()).fit(X[rows], (Y @ Y.T)[np.ix_(rows, rows)])
+    np.testing.assert_allclose(weighted.predict(X), alone.predict(X), atol=1e-10)
+
+
 def test_representations_by_name(sample):
     X, Y = sample
     by_name = OperatorKernelRegressor(loss="huber", representation="gram_factor").fit(X, Y @ Y.T)
@@ -405,8 +414,8 @@ def test_bad_data(sample):
     bad[0, 0] = np.nan
     with pytest.raises(ValueError, match=r"X must be finite\. It contains NaN"):
         model.fit(bad, Y)
-    with pytest.raises(ValueError, match="y contains NaN"):
-        model.fit(X, np.where(np.arange(160).reshape(40, 4) == 3, np.nan, Y))
+    with pytest.raises(ValueError, match="y contains infinity"):
+        model.fit(X, np.where(np.arange(160).reshape(40, 4) == 3, np.inf, Y))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, Y[:-1])
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):

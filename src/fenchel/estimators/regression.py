@@ -228,7 +228,7 @@ class OperatorKernelRegressor(VectorRegressor):
             Inputs, or their Gram matrix with ``kernel="precomputed"``. Dask arrays are fitted on the workers of the
             current client.
         y : array of shape (n,) or (n, p)
-            Outputs.
+            Outputs. NaN means not observed: the loss of a sample is that of the outputs that were.
         sample_weight : array of shape (n,) or None, default=None
             Sample weights; a sample of weight 2 counts twice.
 

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
-from fenchel._array import Array, Outputs, host
+from fenchel._array import Array, Outputs, host, is_host
 from fenchel.data.functional import as_curves, brings_points
 from fenchel.data.quadrature import trapezoid_weights
 from fenchel.model.curve_center import CurveCenter
+from fenchel.model.forms import plain
 from fenchel.model.sample import sample_counts
 
 __all__ = ["R2ScoreMixin", "curve_score"]
@@ -23,7 +25,7 @@ class R2ScoreMixin(RegressorMixin):
         Parameters
         ----------
         X, y, sample_weight : array
-            A sample, as for ``fit``.
+            A sample, as for ``fit``; outputs that are NaN do not count.
 
         Returns
         -------
@@ -31,7 +33,25 @@ class R2ScoreMixin(RegressorMixin):
             One minus the ratio of squared errors to squared distances from the means, averaged over the outputs.
         """
         weights = None if sample_weight is None else sample_counts(sample_weight, np.empty((len(y), 1)))
-        return float(super().score(X, y, weights))
+        given = plain(y, "y")
+        values = np.asarray(given) if is_host(given) else host(given)
+        values = values.astype(np.float64) if values.dtype.kind == "O" else values
+        if not np.isnan(values).any():
+            return float(super().score(X, y, weights))
+        return _score_of_observed(values, host(self.predict(X)), weights)
+
+
+def _score_of_observed(values: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) -> float:
+    """Return the mean over the outputs of R² on the samples that have this output, if at least two do."""
+    pairs = zip(values.reshape(len(values), -1).T, predicted.reshape(len(values), -1).T, strict=True)
+    scores = []
+    for column, other in pairs:
+        seen = ~np.isnan(column)
+        if np.sum(seen) > 1:
+            scores.append(r2_score(column[seen], other[seen], sample_weight=None if weights is None else weights[seen]))
+    if not scores:
+        raise ValueError("y must have at least two values of an output. Score on more samples.")
+    return float(np.mean(scores))
 
 
 def curve_score(model: Any, X: Array, y: Outputs, sample_weight: Array | None, grid: Array | None) -> float:

@@ -1,14 +1,14 @@
 """The forms in which inputs and outputs come: what is accepted, and how predictions go back."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from fenchel._array import Array, Outputs, as_like, is_host, namespace
 from fenchel._check import check_array, check_finite, not_times, outputs_like, unmasked
@@ -43,18 +43,20 @@ class InputForm:
         takes_channels: bool = False,
         takes_missing: bool = False,
         is_pairwise: bool = False,
+        takes_gaps: bool = False,
         **options: object,
     ) -> tuple[Array, Outputs, Self]:
         """Return checked training inputs, outputs, and the form; scikit-learn's attributes are set on the owner.
 
-        Outputs are checked by scikit-learn together with the inputs, with its ``options``, which require them.
+        Outputs are checked by scikit-learn together with the inputs, with its ``options``, which require them. With
+        ``takes_gaps`` they are numbers, or rows of numbers, and may be NaN.
         """
         X, grid = _function_values(plain(X, "X"), None, takes_channels)
         y = plain(y, "y")
         if is_host(X):
-            data = (X,) if y is None and not options else (X, y)
+            data = (X,) if y is None and not (options or takes_gaps) else (X, y)
             options |= {"accept_sparse": "csr" if takes_sparse else False, "allow_nd": takes_channels}
-            X, *rest = _validated(owner, *data, **options)
+            X, *rest = _validated(owner, *data, takes_gaps=takes_gaps, **options)
             y = rest[0] if rest else None
         ndim = (2, 3) if takes_channels else (2,)
         X = _checked(X, ndim, takes_missing)
@@ -129,22 +131,35 @@ def plain(values: Outputs, name: str) -> Outputs:
     return unmasked(not_times(values, name), name)
 
 
-def vectors_like(y: Outputs, X: Array) -> Array:
-    """Return checked vector outputs, (n,) or (n, p), in the library and dtype of the inputs."""
+def vectors_like(y: Outputs, X: Array, takes_gaps: bool = False) -> Array:
+    """Return checked vector outputs, (n,) or (n, p), in the library and dtype of the inputs; gaps are NaN."""
+
+    def check(values: Array, name: str) -> Array:
+        return check_array(values, name, ndim=(1, 2))
+
     if not is_host(X):
-        y = check_array(outputs_like(as_like(y, X), X, "y"), "y", ndim=(1, 2))
+        y = _with_gaps(check, outputs_like(as_like(y, X), X, "y"), "y", takes_gaps)
         if X.shape[0] != y.shape[0]:
             raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {y.shape[0]}.")
         return y
     y = y if y.dtype.kind in "biuf" else _as_floats(y)
-    y = check_array(y, "y", ndim=(1, 2)) if y.dtype.kind == "f" else y  # None has become NaN
+    y = _with_gaps(check, y, "y", takes_gaps) if y.dtype.kind == "f" else y  # None has become NaN
     return outputs_like(y, X.data if is_sparse(X) else X, "y")
 
 
-def _validated(owner: BaseEstimator, *data: Outputs, **options: object) -> tuple[Outputs, ...]:
+def _validated(
+    owner: BaseEstimator, *data: Outputs, takes_gaps: bool = False, **options: object
+) -> tuple[Outputs, ...]:
     """Return X, or X and y, checked by scikit-learn, with advice in its messages."""
+    options |= {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    if takes_gaps:
+        outputs = {"ensure_all_finite": "allow-nan", "ensure_2d": False, "dtype": None}
+        options = {"validate_separately": (options, outputs)}
     try:
-        checked = validate_data(owner, *data, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+        checked = validate_data(owner, *data, **options)
+        if takes_gaps:
+            checked = checked[0], _numbers(checked[1])
+            check_consistent_length(*checked)
     except ValueError as error:
         advised = _advised(str(error), data)
         if advised is None:
@@ -155,6 +170,11 @@ def _validated(owner: BaseEstimator, *data: Outputs, **options: object) -> tuple
         raise ValueError(f"{names} must hold numbers below 1.8e308: {error}.") from error
     X, *rest = checked if len(data) == 2 else (checked,)
     return (as_rows(X) if is_sparse(X) else X, *rest)
+
+
+def _numbers(y: np.ndarray) -> np.ndarray:
+    """Return objects as floats, None as NaN, and other outputs as they are."""
+    return y.astype(np.float64) if y.dtype.kind == "O" else y
 
 
 def _function_values(X: Outputs, grid: np.ndarray | None, takes_channels: bool) -> tuple[Outputs, np.ndarray | None]:
@@ -175,11 +195,16 @@ def _checked(X: Array, ndim: tuple[int, ...], takes_missing: bool) -> Array:
     if X.ndim not in ndim and len(ndim) > 1 and is_host(X):
         raise ValueError(f"X must have shape (n, d) or (n, m, c). Got {tuple(X.shape)} instead.")
     check = check_finite if is_host(X) else lambda X, name: check_array(X, name, ndim=ndim)
-    xp = namespace(X)
-    if takes_missing and xp.isdtype(X.dtype, "real floating") and bool(xp.any(xp.isnan(X))):
-        check(xp.where(xp.isnan(X), xp.zeros_like(X), X), "X")
-        return X
-    return check(X, "X")
+    return _with_gaps(check, X, "X", takes_missing)
+
+
+def _with_gaps(check: Callable[[Array, str], Array], values: Array, name: str, takes_gaps: bool) -> Array:
+    """Return checked values, which may be NaN if gaps are accepted."""
+    xp = namespace(values)
+    if takes_gaps and xp.isdtype(values.dtype, "real floating") and bool(xp.any(xp.isnan(values))):
+        check(xp.where(xp.isnan(values), xp.zeros_like(values), values), name)
+        return values
+    return check(values, name)
 
 
 def _library(X: Array) -> str:

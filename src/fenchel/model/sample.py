@@ -57,6 +57,12 @@ class Sample:
         y = namespace(y).take(y, as_index(index, y), axis=1) if is_gram else y
         return replace(sample, X=sample.inputs_of(index), y=y, index=index)
 
+    def keeping(self, rows: np.ndarray) -> Self:
+        """Return the sample with some of its rows; the others count as samples of weight zero."""
+        weights = None if self.weights is None else _rows(self.weights, rows)
+        index = rows if self.index is None else self.index[rows]
+        return replace(self, X=self.inputs_of(rows), y=_rows(self.y, rows), weights=weights, index=index)
+
     @property
     def n_samples(self) -> int:
         """Number of samples with a positive weight."""

@@ -38,7 +38,7 @@ def standardized_targets(
     Parameters
     ----------
     Y : array of shape (n, p)
-        Outputs.
+        Outputs; NaN means not observed.
     weights : array of shape (n,) or None, default=None
         Sample weights.
     by : {"column", "all"}, default="column"
@@ -53,8 +53,24 @@ def standardized_targets(
         Encodes outputs and decodes predictions; a constant output has scale 1.
     """
     check_parameter("standardized_targets", "by", by, Options(("column", "all")))
-    values = host(check_array(Y, "Y")).astype(np.float64)
+    values = host(Y).astype(np.float64)
+    seen = ~np.isnan(values)
+    check_array(np.where(seen, values, 0.0), "Y")
     counts = np.ones(len(values)) if weights is None else host(weights).astype(np.float64)
+    if seen.all():
+        center, deviations, size = _moments(values, counts, robust)
+    else:
+        columns = [
+            _moments(column[known, None], counts[known], robust) for column, known in zip(values.T, seen.T, strict=True)
+        ]
+        center, deviations, size = np.hstack(columns)
+    if by == "all":
+        deviations = np.full_like(deviations, np.sqrt(np.mean(deviations**2)))
+    return TargetScale(center, np.where(deviations > size, deviations, 1.0))
+
+
+def _moments(values: np.ndarray, counts: np.ndarray, robust: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the centre, the deviations and the round-off of the columns of complete values, each (p,)."""
     center = np.average(values, axis=0, weights=counts)
     deviations = np.sqrt(np.average((values - center) ** 2, axis=0, weights=counts))
     if robust:
@@ -63,7 +79,4 @@ def standardized_targets(
         deviations = np.where(sizes > 0, sizes, deviations)
         kept = np.clip(values, center - _CLIP * deviations, center + _CLIP * deviations)
         center = np.average(kept, axis=0, weights=counts)
-    if by == "all":
-        deviations = np.full_like(deviations, np.sqrt(np.mean(deviations**2)))
-    size = 64 * np.finfo(np.float64).eps * np.max(np.abs(values), axis=0)
-    return TargetScale(center, np.where(deviations > size, deviations, 1.0))
+    return center, deviations, 64 * np.finfo(np.float64).eps * np.max(np.abs(values), axis=0)

@@ -50,7 +50,9 @@ class TrainingSet:
     def of(cls, sample: Sample, codec: Codec, targets: Coordinates, kernel: OperatorKernel, spec: Spec) -> Self:
         """Return a sample in given coordinates with a kernel; raise if it does not fit in memory."""
         check_fits(sample.X, kernel, spec, targets.width)
-        bound = kernel.bind(sample.X, CoordinateSpace(codec.representation, targets.rows, sample.weights))
+        bound = kernel.bind(
+            sample.X, CoordinateSpace(codec.representation, targets.rows, sample.weights, targets.observed)
+        )
         exact_gram = None
         if spec.approximation is not None:
             bound, exact_gram = _approximated(bound, kernel, sample, targets, spec)
@@ -86,7 +88,9 @@ class TrainingSet:
     def with_operator(self, operator: OutputOperator, codec: Codec) -> Self:
         """Return the training set with another output operator, on the same input Gram matrix."""
         ((scalar, _),) = self.ridge.gram.terms
-        matrix = operator.matrix(CoordinateSpace(codec.representation, self.targets.rows, self.sample.weights))
+        matrix = operator.matrix(
+            CoordinateSpace(codec.representation, self.targets.rows, self.sample.weights, self.targets.observed)
+        )
         kernel = BoundTerms(((cast(BoundTerms, self.kernel).terms[0][0], matrix),))
         return replace(self._on(kronecker(scalar, matrix)), codec=codec, kernel=kernel)
 

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from fenchel import representations as representation_room
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_parameter
-from fenchel.exceptions import IncompatibleError
+from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
 from fenchel.kernels import (
     KernelLike,
     OperatorKernel,
@@ -83,21 +83,20 @@ class Vectors(Task):
             takes_sparse=True,
             takes_missing=takes_missing(self.kernel),
             is_pairwise=is_pairwise(self.kernel),
-            multi_output=True,
-            y_numeric=True,
+            takes_gaps=True,
         )
-        y = vectors_like(y, X)
-        return Sample.of(X, y, inputs, OutputForm(tuple(y.shape[1:])), sample_weight, self.is_gram)
+        is_gram = self.unlearned().is_pairwise
+        y = vectors_like(y, X, takes_gaps=not is_gram)
+        return with_values(Sample.of(X, y, inputs, OutputForm(tuple(y.shape[1:])), sample_weight, is_gram))
 
-    @property
-    def is_gram(self) -> bool:
-        """Whether the outputs are given by their Gram matrix."""
-        return bool(getattr(self.representation, "is_pairwise", False))
+    def unlearned(self) -> Representation:
+        """Return the representation of the outputs before it is learned."""
+        given = "euclidean" if self.representation is None else self.representation
+        return part_of(given, representation_room, "representation", Representation).validate()
 
     def learn(self, sample: Sample) -> tuple[VectorCodec, Coordinates]:
         """Return the centre, the scales and the representation of the outputs."""
-        given = "euclidean" if self.representation is None else self.representation
-        representation = part_of(given, representation_room, "representation", Representation).validate()
+        representation = self.unlearned()
         if representation.is_functional:
             raise IncompatibleError(f"{representation!r} is for curves. Use FunctionalRegressor.")
         moments = self._moments(sample, representation)
@@ -125,6 +124,26 @@ class Vectors(Task):
         zeros, ones = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
         center = of["center"].center if self.center else zeros
         return TargetScale(center, of["scale"].scale if self.scale else ones)
+
+
+def with_values(sample: Sample) -> Sample:
+    """Return a sample of vectors without the rows that have no value, whose number a warning tells."""
+    seen = ~np.isnan(host(_columns(sample.y)))
+    if seen.all():
+        return sample
+    rows, empty = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(~seen.any(axis=0))
+    if len(empty):
+        which = "" if seen.shape[1] == 1 else f" in column {', '.join(map(str, empty))}"
+        raise ValueError(f"y must have a value in every column. It contains NaN only{which}. Drop this output.")
+    if len(rows) == len(seen):
+        return sample
+    warn_user(
+        f"{len(seen) - len(rows)} of {len(seen)} samples have no output, and are left out. Drop them, or pass what is "
+        "known of them.",
+        DataWarning,
+        "no-output",
+    )
+    return sample.keeping(rows)
 
 
 def _columns(y: Array) -> Array:

@@ -84,12 +84,10 @@ def warn_of_duplicates(training_set: TrainingSet) -> None:
     _, group = np.unique([hash(row.tobytes()) for row in X], return_inverse=True)
     if np.max(group) == n - 1:
         return
-    counts, values = training_set.sample.counts, host(targets).astype(np.float64)
-    means = np.zeros((np.max(group) + 1, values.shape[1]))
-    np.add.at(means, group, counts[:, None] * values)
-    within = values - (means / np.bincount(group, counts)[:, None])[group]
-    total = counts @ np.sum((values - np.average(values, axis=0, weights=counts)) ** 2, axis=1)
-    share = float(counts @ np.sum(within**2, axis=1) / total) if total > 0 else 0.0
+    values, observed = host(targets).astype(np.float64), training_set.targets.observed
+    masses = np.broadcast_to(training_set.sample.counts[:, None], values.shape)
+    masses = masses if observed is None else masses * host(observed)
+    share = _within(values, masses, group) / (_within(values, masses, np.zeros_like(group)) or 1.0)
     if share > _REPEATED:
         repeated = float(np.mean(np.bincount(group)[group] > 1))
         warn_user(
@@ -99,6 +97,15 @@ def warn_of_duplicates(training_set: TrainingSet) -> None:
             DataWarning,
             "same-inputs",
         )
+
+
+def _within(values: np.ndarray, masses: np.ndarray, group: np.ndarray) -> float:
+    """Return the sum of the squared distances of values (n, p) to the means of their groups."""
+    sums, totals = np.zeros((2, np.max(group) + 1, values.shape[1]))
+    np.add.at(sums, group, masses * values)
+    np.add.at(totals, group, masses)
+    means = sums / np.where(totals > 0, totals, 1.0)
+    return float(np.sum(masses * (values - means[group]) ** 2))
 
 
 def far_inputs(scalar: ScalarKernel, gram: ScalarOperator, X: Array, Z: Array) -> np.ndarray:

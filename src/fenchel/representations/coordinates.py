@@ -101,11 +101,14 @@ class CoordinateSpace:
         Coordinates of the training outputs.
     weights : array of shape (n,) or None
         Sample weights.
+    observed : array of shape (n, p) or None
+        1 where an output was observed, else 0; ``None`` if nothing is missing.
     """
 
     representation: Represented
     targets: Array
     weights: Array | None = None
+    observed: Array | None = None
 
     @property
     def is_functional(self) -> bool:
@@ -126,13 +129,26 @@ class CoordinateSpace:
         return as_like(self.representation.congruence_diagonal(values), self.targets)
 
     def covariance(self) -> Array:
-        """Return the second moment of the training outputs in coordinates, (p, p)."""
+        """Return the second moment of the training outputs in coordinates, (p, p).
+
+        With missing outputs each entry is a mean over the samples that have both outputs, zero if there are none, and
+        negative eigenvalues are then clipped.
+        """
         xp, targets, p = namespace(self.targets), self.targets, self.targets.shape[1]
         what, advice = f"The covariance of {p} outputs", "Use operator=None, or fewer outputs"
         check_memory(32 * p**2, what, advice, like=targets)
+        if self.observed is not None:
+            return self._of_pairs(self.observed)
         if self.weights is None:
             return targets.T @ targets / targets.shape[0]
         return (targets * self.weights[:, None]).T @ targets / float(xp.sum(self.weights))
+
+    def _of_pairs(self, observed: Array) -> Array:
+        xp, weights = namespace(observed), 1.0 if self.weights is None else self.weights[:, None]
+        masses = (observed * weights).T @ observed
+        least = float(xp.finfo(masses.dtype).smallest_normal)  # of pairs that no sample has, whose sum is zero
+        values, vectors = xp.linalg.eigh((self.targets * weights).T @ self.targets / xp.clip(masses, min=least))
+        return (vectors * xp.clip(values, min=0.0)) @ vectors.T
 
     def integral(self, operator: OutputOperator) -> Array:
         """Return an integral operator in the coordinates of curves."""

@@ -52,6 +52,7 @@ class GramFactor(Representation):
     True
     """
 
+    is_pairwise = True
     _limits: ClassVar[dict[str, Interval | Options]] = {"rtol": Interval(0, 1, "left", also=(None,))}
 
     def __init__(self, rtol: float | None = None) -> None:

@@ -174,7 +174,7 @@ class KernelOutputs(Representation):
         return self.approximation is None and as_scalar_kernel(self.kernel).tags.has_features
 
     @property
-    def is_pairwise(self) -> bool:
+    def is_pairwise(self) -> bool:  # type: ignore[override]  # depends on the kernel
         """Whether outputs are given by their Gram matrix."""
         return self.kernel_.tags.is_pairwise
 

@@ -21,6 +21,7 @@ class Representation(Component, ABC):
 
     has_points: ClassVar[bool] = False  # whether coordinates are meaningful values, so the basis must not be rotated
     is_functional: ClassVar[bool] = False  # outputs are curves
+    is_pairwise: ClassVar[bool] = False  # outputs are given by their Gram matrix
 
     @abstractmethod
     def encode(self, Y: Outputs) -> Coordinates:
