@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fenchel._array import Array, Outputs
+from fenchel._array import Array, Outputs, host
 from fenchel.approximations import Approximation
 from fenchel.estimators.functional import CurveRegressor, FunctionalRegressor
 from fenchel.estimators.search_machine import PairSearchMachine
@@ -198,14 +198,18 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         spec, raced_set = replace(spec, lam=min(search.lams)), choice.training_set
         task: Functions = machine._task(**form)
         codec = _codec(raced_set)
+        lams = choice.search.lam * _DECADES if self.lams is None else search.lams
+        pilot = search.pilot([Square()], lams)
+        pilot = replace(pilot, is_open=self.lams is None, tol=max(self.tol, _PILOT_TOL))
         training_set = raced_set.with_kernel(task.kernel_of(raced_set.sample, codec), spec)
+        if _is_mostly_estimated(training_set):
+            task, training_set = _best_with_gaps(choice, task, training_set, spec, pilot)
+            machine.set_params(kernel=task.kernel)
         shares = self._output_lengths(training_set)
         if not shares:
             return training_set, search
         _warn_of_points(training_set)
-        lams = choice.search.lam * _DECADES if self.lams is None else search.lams
-        pilot, trials = search.pilot([Square()], lams), list[tuple[float, int, TrainingSet, SearchResult]]()
-        pilot = replace(pilot, is_open=self.lams is None, tol=max(self.tol, _PILOT_TOL))
+        trials = list[tuple[float, int, TrainingSet, SearchResult]]()
         shared = training_set.remembered()
         for share in shares:
             kernel = Laplacian(1 / (share * float(np.ptp(codec.grid))))
@@ -248,6 +252,34 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
             certificate=self.certificate,
             scale=(is_free and ("robust" if is_robust else True)) if is_auto(self.scale) else self.scale,
         )
+
+
+def _best_with_gaps(
+    choice: KernelChoice, task: Functions, training_set: TrainingSet, spec: Spec, pilot: Search
+) -> tuple[Functions, TrainingSet]:
+    """Return the task and the training set with the kernel whose held-out errors at the observed values are smallest.
+
+    The race has compared kernels on curves that were completed, without an output kernel: with many gaps it cannot
+    tell kernels apart that differ much in the problem itself.
+    """
+    best: tuple[float, Functions, TrainingSet] | None = None
+    for kernel in [task.kernel, *choice.search.rivals()]:
+        other = replace(task, kernel=kernel)
+        candidate = training_set
+        if kernel is not task.kernel:
+            candidate = training_set.with_kernel(other.kernel_of(training_set.sample, training_set.codec), spec)
+        cleaned = choice.cleaned(candidate) if choice.is_robust else candidate
+        error = float(np.min(pilot(cleaned, pilot.folds(cleaned), squared_distance(cleaned)).cv_errors))
+        if best is None or error < best[0]:
+            best = error, other, candidate
+    assert best is not None  # the kernel of the race is always there
+    return best[1:]
+
+
+def _is_mostly_estimated(training_set: TrainingSet) -> bool:
+    """Whether most of the values on which the race compares kernels are estimates, as with points of their own."""
+    observed = training_set.targets.observed
+    return observed is not None and bool(np.mean(host(observed)) < 0.5)
 
 
 def _codec(training_set: TrainingSet) -> FunctionCodec:

@@ -41,6 +41,14 @@ class KernelSearch:
     trials: tuple[Trial, ...]
     ridges: Ridges = field(repr=False)
 
+    def rivals(self) -> list[ScalarKernel]:
+        """Return the best kernel of each other width that was tried on the whole sample, the best of all first."""
+        n, found = len(self.index), dict[float, Candidate]()
+        for trial in sorted(self.trials, key=lambda trial: trial.error):
+            if trial.n_samples == n and trial.candidate.width != self.candidate.width:
+                found.setdefault(trial.candidate.width, trial.candidate)
+        return [self.ridges.inputs.kernel(candidate) for candidate in found.values()]
+
 
 def search_kernel(
     X: Array,
