@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
@@ -14,7 +15,8 @@ from fenchel.estimators.search_machine import PairSearchMachine
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
 from fenchel.representations import Representation
-from fenchel.search.choice import is_auto
+from fenchel.search.choice import KernelChoice, is_auto
+from fenchel.search.coupling import coupled
 from fenchel.search.search import Progress
 
 __all__ = ["OperatorKernelRegressorCV"]
@@ -38,8 +40,9 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         ``"auto"`` searches for a kernel on the columns of X, using at most 2000 samples; other values are as for
         ``OperatorKernelRegressor``.
     operator
-        As for ``OperatorKernelRegressor``. Quantities that are estimated from the data (a median bandwidth, the
-        covariance of the outputs) are computed once, from the whole sample.
+        As for ``OperatorKernelRegressor``; if outputs are missing, ``None`` with ``kernel="auto"`` also compares
+        operators that couple them. Quantities that are estimated from the data (a median bandwidth, the covariance of
+        the outputs) are computed once, from the whole sample.
     lams : sequence of float or None, default=None
         Regularisation weights. ``None`` means two decades around the lam of the kernel search, or with a given kernel
         13 values from 1e-6 to 1; the grid is extended beyond an end as long as the error decreases there.
@@ -91,7 +94,9 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
     search_ : dict of lists or None
         Results of the kernel search, one entry for each trial: ``family``, ``width`` in median distances, relative
         weight of the ``linear`` part, whether the search was ``robust``, ``n_samples``, the best ``lam`` relative to
-        the mean diagonal, the leave-one-out ``error`` and ``seconds``. ``None`` for a given kernel.
+        the mean diagonal, the leave-one-out ``error`` and ``seconds``. If outputs are missing, the ``share`` of their
+        correlation in the operator: zero in the race of kernels, which the trials of operators follow. ``None`` for a
+        given kernel.
     losses_, lams_ : list
         The losses and the values of lam that were compared.
     cv_errors_ : array of shape (n_losses, n_lams)
@@ -176,6 +181,12 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
             The fitted model.
         """
         return self._choose(X, y, sample_weight, groups)
+
+    def _coupled(self, choice: KernelChoice, groups: np.ndarray | None) -> KernelChoice:
+        """Return the choice with an operator that couples outputs with missing values, unless one is given."""
+        targets = choice.training_set.targets
+        is_open = self.operator is None and targets.observed is not None and targets.width > 1
+        return coupled(choice, groups) if is_open else choice
 
     def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> OperatorKernelRegressor:
         """Return the estimator of one pair, with centring and scaling resolved if they are ``"auto"``."""

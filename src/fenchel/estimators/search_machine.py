@@ -143,9 +143,15 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
             return Prepared(machines[False], TrainingSet.learn(tasks[False], sample, spec), search, None)
         losses = self.losses if self.races_robust else search.losses
         metric = self.get_params(deep=False).get("metric")
-        choice = raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups)
-        machine = machines[choice.is_robust].set_params(kernel=choice.search.kernel)
+        choice = self._coupled(
+            raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups), search.groups
+        )
+        machine = machines[choice.is_robust].set_params(**choice.parts)
         return Prepared(machine, *self._narrowed(choice, search, machine, spec, **form), choice)
+
+    def _coupled(self, choice: KernelChoice, groups: np.ndarray | None) -> KernelChoice:
+        """Return the choice with an output operator, where one may be chosen."""
+        return choice
 
     def _narrowed(
         self, choice: KernelChoice, search: Search, machine: Machine, spec: Spec, **form: Any

@@ -11,7 +11,7 @@ from fenchel._sparse import is_sparse
 from fenchel._statistics import repeats_of
 from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Constant, Gaussian, Separable, as_operator_kernel
+from fenchel.kernels import Constant, Gaussian, OutputOperator, Separable, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
 from fenchel.model.codec import Task
@@ -21,11 +21,21 @@ from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_losses
 from fenchel.model.training_set import TrainingSet
-from fenchel.search.race import KernelSearch, search_kernel
+from fenchel.search.race import KernelSearch, Trial, search_kernel
 from fenchel.search.race.race import Ridges
 from fenchel.solvers import Auto
 
-__all__ = ["KernelChoice", "check_metric", "choose_kernel", "is_auto", "is_robust", "raced", "trial_table"]
+__all__ = [
+    "KernelChoice",
+    "check_metric",
+    "choose_kernel",
+    "is_auto",
+    "is_robust",
+    "raced",
+    "repeated_pairs",
+    "trial_row",
+    "trial_table",
+]
 
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
@@ -42,6 +52,7 @@ class KernelChoice:
     losses: list[Loss]
     is_robust: bool
     trials: dict[str, list[Any]]  # one entry for each trial
+    operator: OutputOperator | None = None  # of outputs with missing values; None: the one that was given
 
     @classmethod
     def of(
@@ -71,6 +82,12 @@ class KernelChoice:
             targets = targets * problem.mask
         targets = targets if problem.root is None else targets * problem.root
         return training_set.with_targets(targets)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parameters of a machine that were chosen."""
+        kernel = {"kernel": self.search.kernel}
+        return kernel if self.operator is None else kernel | {"operator": self.operator}
 
     @property
     def ceiling(self) -> float:
@@ -140,7 +157,7 @@ def choose_kernel(
     square, huber = (
         _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
     )
-    difference = _of_distinct(square - huber, _repeats(training_set.sample, groups), first.index)
+    difference = _of_distinct(square - huber, repeated_pairs(training_set.sample, groups), first.index)
     n = len(difference)
     spread = float(np.std(difference)) / n**0.5
     robust = not float(np.mean(difference)) < -_ERRORS * spread
@@ -186,7 +203,7 @@ def _searched(
     targets, sample = training_set.targets, training_set.sample
     rows = targets.rows if targets.row_scale is None else completed_targets(training_set.codec, targets)
     X, weights, observed, kept_groups = sample.X, sample.weights, targets.observed, sample.kept(groups)
-    repeats = _repeats(sample, groups)
+    repeats = repeated_pairs(sample, groups)
     if repeats is not None:
         first, which = repeats
         X, rows, weights = host(X)[first], host(rows)[first], np.bincount(which, sample.counts)
@@ -203,6 +220,7 @@ def _searched(
         metric=metric,
         groups=kept_groups,
         ridges=ridges,
+        imputed=targets.row_scale is not None,
     )
     if repeats is not None:
         search = _of_all(search, repeats[1])
@@ -213,7 +231,7 @@ def _searched(
     return replace(search, **parts)
 
 
-def _repeats(sample: Sample, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+def repeated_pairs(sample: Sample, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
     """Return ``repeats_of`` the pairs of inputs and outputs, of one group; ``None`` if there are none."""
     y = sample.y.values if isinstance(sample.y, Curves) else sample.y
     if is_sparse(sample.X) or is_sparse(y) or y.dtype == object:
@@ -261,9 +279,10 @@ def _squared_errors(training_set: TrainingSet, search: KernelSearch, other: Trai
 
 def trial_table(searches: dict[bool, KernelSearch]) -> dict[str, list[Any]]:
     """Return the trials of robust and other searches as a dict of lists with one entry for each trial."""
-    rows = [
-        {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
-        for is_robust, search in searches.items()
-        for trial in search.trials
-    ]
+    rows = [trial_row(trial, is_robust) for is_robust, search in searches.items() for trial in search.trials]
     return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def trial_row(trial: Trial, is_robust: bool) -> dict[str, Any]:
+    """Return what is told of a trial."""
+    return {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}

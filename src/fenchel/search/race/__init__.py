@@ -2,7 +2,17 @@
 
 from fenchel.search.race.candidates import Candidate, dictionary
 from fenchel.search.race.race import Trial
-from fenchel.search.race.ridge import FLAT, Ridge, best_lam
+from fenchel.search.race.ridge import FLAT, GappedRidge, Ridge, best_lam
 from fenchel.search.race.search import KernelSearch, search_kernel
 
-__all__ = ["FLAT", "Candidate", "KernelSearch", "Ridge", "Trial", "best_lam", "dictionary", "search_kernel"]
+__all__ = [
+    "FLAT",
+    "Candidate",
+    "GappedRidge",
+    "KernelSearch",
+    "Ridge",
+    "Trial",
+    "best_lam",
+    "dictionary",
+    "search_kernel",
+]

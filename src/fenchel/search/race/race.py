@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel.search.race.candidates import Candidate
 from fenchel.search.race.inputs import Inputs
-from fenchel.search.race.ridge import Ridge, compressed
+from fenchel.search.race.ridge import GappedRidge, Ridge, compressed
 
 __all__ = ["Board", "Ridges", "Trial"]
 
@@ -30,18 +30,24 @@ class Trial:
 class Ridges:
     """Ridge regressions of candidates on the first samples, each factorised once, for several searches."""
 
-    def __init__(self, inputs: Inputs, weights: np.ndarray, groups: np.ndarray | None) -> None:
+    def __init__(
+        self, inputs: Inputs, weights: np.ndarray, groups: np.ndarray | None, gaps: np.ndarray | None = None
+    ) -> None:
         self.inputs = inputs
         self.weights = weights
         self.groups = groups
-        self._known: dict[tuple[Candidate, int], Ridge] = {}
+        self.gaps = gaps  # (n, p), 0 where a target is missing; None if targets are complete
+        self._known: dict[tuple[Candidate, int], Ridge | GappedRidge] = {}
 
-    def of(self, candidate: Candidate, n: int) -> Ridge:
+    def of(self, candidate: Candidate, n: int) -> Ridge | GappedRidge:
         """Return the ridge regressions with a candidate on the first n samples."""
         if (candidate, n) not in self._known:
             groups = None if self.groups is None else self.groups[:n]
-            matrix = self.inputs.matrix(candidate, n)
-            self._known[candidate, n] = Ridge.of(matrix, self.weights[:n], groups)
+            matrix, weights = self.inputs.matrix(candidate, n), self.weights[:n]
+            if self.gaps is None:
+                self._known[candidate, n] = Ridge.of(matrix, weights, groups)
+            else:
+                self._known[candidate, n] = GappedRidge(matrix, weights, groups, self.gaps[:n])
         return self._known[candidate, n]
 
 
@@ -53,9 +59,9 @@ class Board:
         self.Y = compressed(Y) if seen is None or seen.shape[1] == 1 else Y
         self.seen = seen
         self.trials: list[Trial] = []
-        self._kept: tuple[Trial, Ridge] | None = None  # the best trial on the whole sample
+        self._kept: tuple[Trial, Ridge | GappedRidge] | None = None  # the best trial on the whole sample
 
-    def ridge(self, best: Trial) -> Ridge:
+    def ridge(self, best: Trial) -> Ridge | GappedRidge:
         """Return the ridge regressions of the best trial on the whole sample."""
         assert self._kept is not None and self._kept[0] == best
         return self._kept[1]

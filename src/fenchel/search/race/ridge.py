@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-__all__ = ["FLAT", "Ridge", "best_lam", "compressed", "sums_of_squares"]
+__all__ = ["FLAT", "GappedRidge", "Ridge", "best_lam", "compressed", "sums_of_squares"]
 
 _LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
 FLAT = 1e-3  # relative difference of errors that is ignored: a larger lam is solved faster and more accurately
 _MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
+_MOST_PATTERNS = 16  # of gaps, each with an eigendecomposition of its own, by which kernels are compared
 _VARIANCE = 1e-8  # share of the variance of the targets that may be dropped when kernels are compared
 
 
@@ -48,6 +49,11 @@ class Ridge:
         duals: np.ndarray = self.vectors @ (self._rotated(Y) * (mu / (self.values + mu))[:, None])
         return duals / np.sqrt(self.weights)[:, None]
 
+    def error_of(self, Y: np.ndarray, seen: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the leave-one-out error as a function of several relative lam; ``seen`` masks errors."""
+        rotated = self._rotated(Y)
+        return lambda lams: self._errors(lams, rotated, seen)
+
     def _rotated(self, Y: np.ndarray) -> np.ndarray:
         rotated: np.ndarray = self.vectors.T @ (np.sqrt(self.weights)[:, None] * Y)
         return rotated
@@ -79,6 +85,60 @@ class Ridge:
             blocks = (rows * inverse.T[:, None, :]) @ rows.T  # (lams, k, k)
             found[group] = np.linalg.solve(blocks, duals[group].transpose(1, 0, 2)).transpose(1, 0, 2)
         return found
+
+
+class GappedRidge:
+    """Kernel ridge regression of outputs with gaps, each on the samples that have it, with one kernel and one lam.
+
+    Outputs with the same gaps share an eigendecomposition. The interface is that of ``Ridge``.
+    """
+
+    def __init__(self, matrix: np.ndarray, weights: np.ndarray, groups: np.ndarray | None, seen: np.ndarray) -> None:
+        self.matrix = matrix
+        self.weights = weights
+        self.groups = groups
+        self.scale = float(np.average(np.diag(matrix), weights=weights))
+        patterns, which = np.unique(seen > 0, axis=1, return_inverse=True)
+        places = [(np.flatnonzero(rows), np.flatnonzero(which.ravel() == k)) for k, rows in enumerate(patterns.T)]
+        self.places = [pair for pair in places if len(pair[0])]
+        self._known: dict[int, Ridge] = {}
+
+    def best_lam(self, Y: np.ndarray, seen: np.ndarray | None = None) -> tuple[float, float]:
+        """Return the relative lam with the smallest leave-one-out error, and that error; ``seen`` masks errors."""
+        seen = np.ones_like(Y) if seen is None else seen
+        used = range(0, len(self.places), -(-len(self.places) // _MOST_PATTERNS) or 1)
+        parts = []
+        for k in used:
+            block, ridge = np.ix_(*self.places[k]), self._ridge(k)
+            share = float(np.sum(ridge.weights) / np.sum(self.weights))
+            parts.append((share, self._ratio(k), ridge.error_of(Y[block], seen[block])))
+        return best_lam(lambda lams: sum((share * error(ratio * lams) for share, ratio, error in parts), 0 * lams))
+
+    def left_out(self, lam: float, Y: np.ndarray) -> np.ndarray:
+        """Return y_i minus its prediction by the model without sample i, or its group, (n, p); zero at gaps."""
+        found = np.zeros_like(Y)
+        for k, place in enumerate(self.places):
+            found[np.ix_(*place)] = self._ridge(k).left_out(self._ratio(k) * lam, Y[np.ix_(*place)])
+        return found
+
+    def fitted_residuals(self, lam: float, Y: np.ndarray) -> np.ndarray:
+        """Return the residuals of the model fitted to all samples, (n, p); zero at gaps."""
+        found = np.zeros_like(Y)
+        for k, place in enumerate(self.places):
+            found[np.ix_(*place)] = self._ridge(k).fitted_residuals(self._ratio(k) * lam, Y[np.ix_(*place)])
+        return found
+
+    def _ridge(self, k: int) -> Ridge:
+        if k not in self._known:
+            rows, _ = self.places[k]
+            groups = None if self.groups is None else self.groups[rows]
+            self._known[k] = Ridge.of(self.matrix[np.ix_(rows, rows)], self.weights[rows], groups)
+        return self._known[k]
+
+    def _ratio(self, k: int) -> float:
+        """Return the relative lam of a part for lam = 1: the product of lam, mean diagonal and weight is the same."""
+        ridge = self._ridge(k)
+        return self.scale * float(np.sum(self.weights)) / (ridge.scale * float(np.sum(ridge.weights)))
 
 
 def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:

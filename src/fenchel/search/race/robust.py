@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from fenchel._statistics import weighted_quantile
-from fenchel.search.race.ridge import Ridge
+from fenchel.search.race.ridge import GappedRidge, Ridge
 
 __all__ = ["cleaned_targets"]
 
@@ -15,7 +15,9 @@ _ROUNDS = 3  # rounds of shortening
 _LEVEL, _NORMAL = 0.8, 1.2815515655446004  # quantile level of residual norms, and that quantile of |N(0, 1)|
 
 
-def cleaned_targets(ridge: Ridge, Y: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def cleaned_targets(
+    ridge: Ridge | GappedRidge, Y: np.ndarray, seen: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return targets with outlying ones moved towards their predictions, and a mask of the errors that count.
 
     Predictions leave the sample out. At a fixed point the moved targets are the pseudo-values of the Huber loss of the

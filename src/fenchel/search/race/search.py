@@ -63,6 +63,7 @@ def search_kernel(
     metric: np.ndarray | None = None,
     groups: np.ndarray | None = None,
     ridges: Ridges | None = None,
+    imputed: bool = True,
 ) -> KernelSearch:
     """Return the kernel and the lam of the square loss with the smallest leave-one-out error.
 
@@ -99,7 +100,10 @@ def search_kernel(
     groups : array of shape (n,) or None, default=None
         Groups of samples that are left out together, such as replicates.
     ridges : Ridges or None, default=None
-        Factorisations of another search on the same inputs, with the same weights, metric and groups.
+        Factorisations of another search on the same inputs, with the same weights, metric, groups and gaps.
+    imputed : bool, default=True
+        Whether ``targets`` holds estimates of unknown targets. Otherwise each output is fitted to the samples that have
+        it.
 
     Returns
     -------
@@ -110,11 +114,12 @@ def search_kernel(
     counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
     order = np.random.default_rng(0).permutation(len(X))[:max_samples]
     is_curves = curves or X.ndim == 3
+    seen = None if observed is None else host(observed).astype(np.float64)[order]
     if ridges is None:
         metric = None if metric is None else _checked_metric(metric, X, is_curves)
         inputs = Inputs.of(X, counts, order, is_curves, grid, metric)
-        ridges = Ridges(inputs, counts[order], None if groups is None else np.asarray(groups)[order])
-    seen = None if observed is None else host(observed).astype(np.float64)[order]
+        gaps = None if imputed else seen
+        ridges = Ridges(inputs, counts[order], None if groups is None else np.asarray(groups)[order], gaps)
     candidates = dictionary(curves=is_curves) if candidates is None else list(candidates)
     return _found(ridges, Y[order], seen, candidates, robust, order)
 
