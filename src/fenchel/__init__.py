@@ -1,7 +1,7 @@
 """Operator-valued kernel machines with sparse and robust convex losses, each solved to a certified duality gap."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fenchel import (
@@ -142,7 +142,7 @@ _HOMES = {  # the module of each name
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     # names are loaded on first access, which keeps `import fenchel` fast
     if name in _ROOMS:
         return import_module(f"fenchel.{name}")

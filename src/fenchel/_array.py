@@ -1,30 +1,39 @@
 """Array-API layer: the only module that deals with array libraries."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
+from array_api_compat import (
+    array_namespace,
+    is_cupy_array,
+    is_numpy_namespace,
+    is_torch_array,
+    is_torch_namespace,
+)
 from array_api_compat import device as array_device
 from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs, solve_triangular
+from scipy.sparse import csr_array, issparse, vstack
 from threadpoolctl import ThreadpoolController
-
-from fenchel._sparse import SPARSE, dense, is_sparse
 
 __all__ = [
     "Array",
+    "Frame",
     "Index",
+    "Inputs",
     "Namespace",
     "Outputs",
     "as_index",
     "as_like",
     "as_objects",
+    "as_rows",
     "cholesky_solver",
+    "dense",
     "device",
     "eps",
     "few_threads",
@@ -33,9 +42,11 @@ __all__ = [
     "host",
     "in_threads",
     "indicator",
+    "is_array",
     "is_host",
     "is_numpy",
     "is_single",
+    "is_sparse",
     "is_torch",
     "joined",
     "namespace",
@@ -51,8 +62,64 @@ _SMALL_PRODUCT = 10_000_000  # multiplications of a matrix product that take one
 # Type aliases for objects of other libraries, which cannot be typed more precisely.
 Array = Any  # an array of any library that follows the array API standard
 Namespace = Any  # the functions of that library
+Inputs = Any  # raw inputs: an array of any library, a sparse matrix, a table, functions, or a sequence of any objects
 Outputs = Any  # raw outputs: an array of any library, curves, or a sequence of any objects
 Index = int | slice | Array  # positions along the first axis
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A table of pandas or polars."""
+
+    columns: Iterable[str]
+    dtypes: Iterable[object]
+
+
+def is_sparse(array: object) -> bool:
+    """Whether the array is a SciPy sparse array or matrix."""
+    return bool(issparse(array))
+
+
+def as_rows(array: Array) -> Array:
+    """Return a sparse or dense matrix as a CSR array, without a copy if it is one already."""
+    return csr_array(array)
+
+
+def dense(array: Array) -> Array:
+    """Return the array, converted to dense if it is sparse."""
+    return array.toarray() if issparse(array) else array
+
+
+class _SparseNamespace:
+    """NumPy's functions, except those that differ for a sparse sample. Dense arguments use NumPy's."""
+
+    __name__ = "fenchel._array"
+
+    def __getattr__(self, name: str) -> Callable[..., Array]:
+        return getattr(numpy_namespace, name)
+
+    def take(self, array: Array, index: np.ndarray, axis: int = 0) -> Array:
+        if not issparse(array):
+            return np.take(array, index, axis=axis)
+        return array[index] if axis == 0 else array[:, index]
+
+    def astype(self, array: Array, dtype: object, copy: bool = True) -> Array:
+        return array.astype(dtype, copy=copy)
+
+    def asarray(self, values: Array, dtype: type | str | None = None, device: object = None) -> Array:
+        return csr_array(values, dtype=dtype) if issparse(values) else np.asarray(values, dtype=dtype)
+
+    def concat(self, arrays: Array, axis: int = 0) -> Array:
+        return vstack(arrays, format="csr") if issparse(arrays[0]) else np.concatenate(arrays, axis=axis)
+
+    def isfinite(self, array: Array) -> Array:
+        return np.isfinite(array.data if issparse(array) else array)
+
+    def min(self, array: Array) -> Array:
+        return array.min()
+
+
+_SPARSE = _SparseNamespace()
 
 
 def namespace(*arrays: Array) -> Namespace:
@@ -60,7 +127,7 @@ def namespace(*arrays: Array) -> Namespace:
     if type(arrays[0]) is np.ndarray and len(arrays) == 1:  # fast path: called many times in each iteration
         return numpy_namespace
     if any(is_sparse(a) for a in arrays):
-        return SPARSE
+        return _SPARSE
     return array_namespace(*[a for a in arrays if a is not None])
 
 
@@ -82,6 +149,11 @@ def is_torch(array: Array) -> bool:
 def has_shape(value: object) -> TypeGuard[Array]:
     """Whether a value is an array of any library, not a list of objects, a state or ``None``."""
     return hasattr(value, "shape")
+
+
+def is_array(value: object) -> TypeGuard[Array]:
+    """Whether a value is an array of any library, not a table either."""
+    return has_shape(value) and hasattr(value, "dtype")
 
 
 def is_host(X: object) -> bool:
@@ -122,16 +194,10 @@ def as_index(index: np.ndarray, like: Array) -> Array:
 
 
 def host(array: Array) -> np.ndarray:
-    """Return a NumPy copy of the array (one transfer if it is on an accelerator)."""
-    if is_sparse(array):
-        return np.asarray(dense(array))
-    if is_numpy(array):
-        return np.asarray(array)
-    if hasattr(array, "detach"):  # torch
-        return np.asarray(array.detach().cpu().numpy())
-    if hasattr(array, "get"):  # CuPy
-        return np.asarray(array.get())
-    return np.asarray(array)
+    """Return an array of any library, or a list, as a NumPy array (one transfer if it is on an accelerator)."""
+    if is_torch_array(array):
+        array = array.detach().cpu()
+    return np.asarray(array.get() if is_cupy_array(array) else dense(array))
 
 
 def free_device_memory(array: Array) -> int | None:
@@ -144,7 +210,7 @@ def free_device_memory(array: Array) -> int | None:
             return None
         held = library.cuda.memory_reserved(array.device) - library.cuda.memory_allocated(array.device)
         return int(library.cuda.mem_get_info(array.device)[0] + held)  # memory cached by torch can be reused
-    if hasattr(library, "cuda"):  # CuPy
+    if is_cupy_array(array):
         return int(library.cuda.runtime.memGetInfo()[0] + library.get_default_memory_pool().free_bytes())
     return None
 

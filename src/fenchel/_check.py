@@ -6,13 +6,22 @@ from dataclasses import dataclass
 from datetime import date, time, timedelta
 from importlib import import_module
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, Outputs, as_like, free_device_memory, host, namespace
+from fenchel._array import (
+    Array,
+    Frame,
+    Outputs,
+    as_like,
+    free_device_memory,
+    has_shape,
+    host,
+    is_array,
+    is_sparse,
+    namespace,
+)
 from fenchel._optional import require
-from fenchel._sparse import is_sparse
 from fenchel.exceptions import IndefiniteError, NotFeasibleError
 
 __all__ = [
@@ -95,8 +104,8 @@ def check_parameter(owner: str, name: str, value: object, wanted: Interval | Opt
 
 def shown(value: object) -> str:
     """Return what came, for a message: the representation, shortened to one line, or the shape of an array."""
-    if getattr(value, "shape", ()):
-        return f"an array of shape {tuple(value.shape)}"  # type: ignore[attr-defined]
+    if has_shape(value) and value.shape:
+        return f"an array of shape {tuple(value.shape)}"
     try:
         text = " ".join(repr(value).split())
     except ValueError:  # Python writes no int of more than 4300 digits
@@ -120,10 +129,9 @@ def unmasked(values: Outputs, name: str) -> Outputs:
 
 def not_times(values: Outputs, name: str) -> Outputs:
     """Return the values; raise if they are dates, times or durations."""
-    frame: Any = getattr(values, "dtypes", None)
-    dtypes = list(frame) if hasattr(frame, "__iter__") else [getattr(values, "dtype", None)]
-    is_time = any(getattr(dtype, "kind", "") in ("m", "M") for dtype in dtypes)
-    if any(getattr(dtype, "kind", "") == "O" for dtype in dtypes) or isinstance(values, list):
+    kinds = _kinds(values)
+    is_time = not kinds.isdisjoint("mM")
+    if "O" in kinds or isinstance(values, list):
         entries = np.asarray(values, dtype=object).ravel() if not isinstance(values, list) else values
         is_time = is_time or any(isinstance(entry, date | time | timedelta | np.datetime64) for entry in entries)
     if is_time:
@@ -132,6 +140,12 @@ def not_times(values: Outputs, name: str) -> Outputs:
             f"choice, such as days: ({name} - {name}.min()) / np.timedelta64(1, 'D')."
         )
     return values
+
+
+def _kinds(values: Outputs) -> set[str]:
+    """Return the kinds of the entries of an array, or of the columns of a table, as NumPy's letters."""
+    dtypes = [values.dtype] if is_array(values) else values.dtypes if isinstance(values, Frame) else []
+    return {getattr(dtype, "kind", "") for dtype in dtypes}
 
 
 def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2, takes_sparse: bool = False) -> Array:

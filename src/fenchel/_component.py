@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fenchel._array import host
+from fenchel._array import Outputs, host, is_array
 from fenchel._check import Interval, Options, check_parameter, not_times, unmasked
 
 __all__ = ["Component", "ShortReprMixin", "all_or_nothing", "from_name", "parts_of", "state_of"]
@@ -46,7 +46,7 @@ class Component(ShortReprMixin, BaseEstimator):
                     part.validate()
         return self
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters of this component, or of a nested component that is an instance."""
         own = self.get_params(deep=False) | params
         for key in params:
@@ -76,35 +76,34 @@ def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[
     def fit_whole(self: E, /, *args: P.args, **kwargs: P.kwargs) -> E:
         trial = object.__new__(type(self))
         trial.__dict__.update(self.__dict__)
-        given: Any = [_plain(value, name) for name, value in zip(names, args, strict=False)]
-        named: Any = {name: _plain(value, name) for name, value in kwargs.items()}
-        rest: Any = args[len(given) :]
-        fit(trial, *given, *rest, **named)
+        plain: Callable[..., E] = fit
+        given = [_plain(value, name) for name, value in zip(names, args, strict=False)]
+        plain(trial, *given, *args[len(given) :], **{name: _plain(value, name) for name, value in kwargs.items()})
         self.__dict__ = trial.__dict__
         return self
 
     return fit_whole
 
 
-def _plain(value: Any, name: str) -> Any:
+def _plain(value: Outputs, name: str) -> Outputs:
     """Return an argument of ``fit`` without a mask; raise if outputs are times."""
     return unmasked(not_times(value, name) if name == "y" else value, name)
 
 
-def state_of(value: Any) -> object:
+def state_of(value: object) -> object:
     """Return a component's parameters as values that can be compared, with all entries of arrays, unlike its repr."""
     if isinstance(value, BaseEstimator):
         parameters = value.get_params(deep=False).items()
         return type(value).__qualname__, tuple((name, state_of(part)) for name, part in parameters)
     if isinstance(value, list | tuple):
         return tuple(map(state_of, value))
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
-        array = np.asarray(host(value))
+    if is_array(value):
+        array = host(value)
         return array.shape, str(array.dtype), array.tobytes()
     return repr(value)
 
 
-def from_name(value: Any, room: ModuleType | tuple[ModuleType, ...], argument: str) -> Any:
+def from_name(value: object, room: ModuleType | tuple[ModuleType, ...], argument: str) -> Any:
     """Return the component with a short name (``"epsilon_svr"`` is ``EpsilonSVR()``); other values pass unchanged.
 
     ``room`` is the package whose ``__all__`` lists the family, or a tuple of several.

@@ -4,7 +4,6 @@ import sys
 import warnings
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
-from typing import Any
 
 __all__ = [
     "DataWarning",
@@ -43,7 +42,9 @@ class FenchelError(Exception):
         super().__init__(*args)
         self.add_note(see(self._entry))
 
-    def __reduce__(self) -> Any:  # tblib calls no __init__ and takes a wrong __new__ unless there is one
+    def __reduce__(
+        self,
+    ) -> str | tuple[object, ...]:  # tblib calls no __init__ and takes a wrong __new__ unless there is one
         return super().__reduce__()
 
 

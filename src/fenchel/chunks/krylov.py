@@ -9,13 +9,14 @@ import logging
 import time
 from dataclasses import dataclass
 from itertools import combinations
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 
 from fenchel._array import Array, eps
 from fenchel.chunks import tasks
-from fenchel.chunks.splitting import Client, Features, Future, Splitting, Workers, restored
+from fenchel.chunks.sample import Client, Future
+from fenchel.chunks.splitting import Features, Splitting, Workers, restored
 from fenchel.chunks.tasks import Control, State, System
 from fenchel.losses.loss import Loss, is_square
 from fenchel.operators.conjugate import STEPS
@@ -104,11 +105,11 @@ class Exact:
         for _ in range(STEPS):
             if norm <= stop:
                 break
-            products = self.product([workers.submit(_step_of, one) for one in at], self.points)
+            products = self.product([workers.submit(attrgetter("step"), one) for one in at], self.points)
             bends = workers.keep(tasks.added, workers.few(workers.each(_bends, at, products, control, system)))
             at = workers.each(_advanced, at, products, control, system, slope, bends)
             at, slope, norm = self._turned(at, control, slope)
-        self.solutions = [workers.submit(_solution_of, one) for one in at]
+        self.solutions = [workers.submit(attrgetter("x", "product"), one) for one in at]
         return workers.each(_solved, self.solutions, system)
 
     def _turned(self, at: list[Future], control: Future, last: Future | None) -> tuple[list[Future], Future, float]:
@@ -245,10 +246,6 @@ def _directed(problem: DualProblem, at: Descent, image: Array, slope: Array, las
     return Descent(at.x, at.product, at.residual, image if last is None else image + _ratio(slope, last) * at.step)
 
 
-def _step_of(at: Descent) -> Array:
-    return at.step
-
-
 def _bends(problem: DualProblem, at: Descent, product: Array, control: Control, system: System) -> Array:
     return np.sum(at.step * (_shift(problem, control) * at.step + system.weights * product), axis=0)
 
@@ -259,10 +256,6 @@ def _advanced(
     length = _ratio(slope, bends)
     image = _shift(problem, control) * at.step + system.weights * product
     return Descent(at.x + length * at.step, at.product + length * product, at.residual - length * image, at.step)
-
-
-def _solution_of(at: Descent) -> tuple[Array, Array]:
-    return at.x, at.product
 
 
 def _solved(problem: DualProblem, solution: tuple[Array, Array], system: System) -> Array:

@@ -3,7 +3,6 @@
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -11,8 +10,9 @@ import numpy as np
 from fenchel._array import Array
 from fenchel._optional import require
 from fenchel.kernels.separable import BoundTerms
+from fenchel.model.machine import KernelMachine
 from fenchel.operators import Output
-from fenchel.operators.products import kernel_product
+from fenchel.operators.products import PointKernel, kernel_product
 
 __all__ = ["ChunkedExpansion", "predict_chunks"]
 
@@ -25,8 +25,8 @@ class ChunkedExpansion:
     r"""The function :math:`\sum_i K(\cdot, x_i) c_i`, with Dask arrays of inputs and coefficients."""
 
     kernel: BoundTerms
-    X: Any  # (n, d)
-    coef: Any  # (n, p)
+    X: Array  # (n, d)
+    coef: Array  # (n, p)
 
     def coordinates(self, X: Array) -> Array:
         """Return the values at checked inputs, (m, p), computed on the workers in blocks of rows."""
@@ -34,7 +34,7 @@ class ChunkedExpansion:
         blocks = (array.from_array(X[first : first + rows], chunks=-1) for first in range(0, X.shape[0], rows))
         return np.concatenate([self.chunked_coordinates(block).compute() for block in blocks])
 
-    def chunked_coordinates(self, X: Any) -> Any:
+    def chunked_coordinates(self, X: Array) -> Array:
         """Return the values at the rows of a Dask array, as a Dask array."""
         array, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
         kernel, matrix = self.kernel.terms[0]
@@ -49,11 +49,11 @@ class ChunkedExpansion:
         return array.concatenate(rows).map_blocks(Output(matrix).times, dtype=self.coef.dtype)
 
 
-def _product(kernel: Any, X: Array, Z: Array, coef: Array) -> Array:
+def _product(kernel: PointKernel, X: Array, Z: Array, coef: Array) -> Array:
     return kernel_product(kernel, np.asarray(X), np.asarray(Z), coef)
 
 
-def predict_chunks(estimator: Any, X: Any) -> Any:
+def predict_chunks(estimator: KernelMachine, X: Array) -> Array:
     """Predict for a Dask array chunk by chunk; return a Dask array."""
     if X.ndim != 2 or X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has shape {X.shape}, but the model was fitted with {estimator.n_features_in_} features.")
@@ -75,7 +75,7 @@ def predict_chunks(estimator: Any, X: Any) -> Any:
 class _Predict:
     """The part of a model that prediction needs, without arrays that have a row for each sample."""
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: KernelMachine) -> None:
         self.model, duals = copy(estimator), estimator.model_.duals
         self.model.model_ = replace(estimator.model_, duals=replace(duals, coef=None))
 

@@ -1,17 +1,44 @@
 """Samples given as Dask arrays with the same chunks of rows."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
+from fenchel._array import Array
 from fenchel._optional import require
 from fenchel._statistics import weight_unit
 from fenchel.model.target_scale import TargetScale
 
-__all__ = ["Sample", "is_chunked", "sample_of", "target_scale_of"]
+__all__ = ["Client", "Future", "Sample", "is_chunked", "sample_of", "target_scale_of"]
+
+
+class Future(Protocol):
+    """A result that is computed, or kept, by a worker; of the distributed library."""
+
+    def result(self) -> Array:
+        """Wait for the result and return it."""
+
+
+class Client(Protocol):
+    """What fits need of a client of the distributed library."""
+
+    def submit(self, function: Callable[..., object], *args: object, pure: bool) -> Future:
+        """Submit a task."""
+
+    def compute(self, delayed: list[object]) -> list[Future]:
+        """Submit delayed computations."""
+
+    def gather(self, futures: list[Future]) -> list[Array]:
+        """Wait for results and return them."""
+
+    def scatter(self, data: object, *, direct: bool, hash: bool) -> Future:
+        """Send data to a worker."""
+
+    def nthreads(self) -> dict[str, int]:
+        """Return the number of threads of each worker."""
 
 
 def is_chunked(X: object) -> bool:
@@ -23,10 +50,10 @@ def is_chunked(X: object) -> bool:
 class Kept:
     """Which of the given rows have a positive weight."""
 
-    mask: Any  # (n,), in the chunks as they were given
+    mask: Array  # (n,), in the chunks as they were given
     counts: tuple[int, ...]  # numbers of kept rows of these chunks
 
-    def of(self, array: Any) -> Any:
+    def of(self, array: Array) -> Array:
         """Return the kept rows of a Dask array in the given chunks; chunks without any are dropped."""
         tools, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
         chunks = zip(self.mask.to_delayed().ravel(), array.to_delayed().ravel(), self.counts, strict=True)
@@ -42,9 +69,9 @@ class Kept:
 class Sample:
     """Dask arrays with the same chunks of rows; each chunk has all columns. Rows of weight zero are left out."""
 
-    X: Any  # (n, d)
-    y: Any  # (n, p)
-    weights: Any  # (n,), or None
+    X: Array  # (n, d)
+    y: Array  # (n, p)
+    weights: Array  # (n,), or None
     is_flat: bool  # outputs are numbers, not vectors
     total: float  # the sum of the weights
     kept: Kept | None = None  # None: all of the given rows
@@ -72,20 +99,18 @@ class Sample:
         root: np.ndarray = np.sqrt(self.n_outputs * np.clip(values, 0.0, None))[:, None] * vectors.T
         return root
 
-    def futures(self, client: Any, function: Callable[..., Any], shared: Any) -> list[Any]:
+    def futures(self, client: Client, function: Callable[..., object], shared: object) -> list[Future]:
         """Return futures of a function of the inputs, outputs and weights of each chunk, and of shared arguments."""
         delayed = require("dask", extra="dask").delayed
         blocks = [list(part.to_delayed().ravel()) for part in (self.X, self.y)]
         counts = [None] * len(blocks[0]) if self.weights is None else list(self.weights.to_delayed().ravel())
-        made = [delayed(function)(*parts, shared) for parts in zip(*blocks, counts, strict=True)]
-        futures: list[Any] = client.compute(made)
-        return futures
+        return client.compute([delayed(function)(*parts, shared) for parts in zip(*blocks, counts, strict=True)])
 
-    def rows_of(self, futures: list[Any], width: int) -> Any:
+    def rows_of(self, futures: Sequence[Future], width: int) -> Array:
         """Return the rows of the chunks, given as futures, as a Dask array whose chunks stay on the workers."""
         return _joined(futures, self.X.chunks[0], width, self.X.dtype)
 
-    def given_rows_of(self, client: Any, futures: list[Any], width: int) -> Any:
+    def given_rows_of(self, client: Client, futures: Sequence[Future], width: int) -> Array:
         """Return ``rows_of`` with a row for each given row, zeros for those of weight zero."""
         if self.kept is None:
             return self.rows_of(futures, width)
@@ -96,7 +121,7 @@ class Sample:
         return _joined(spread, mask.chunks[0], width, self.X.dtype)
 
 
-def sample_of(X: Any, y: Any, sample_weight: Any) -> Sample:
+def sample_of(X: Array, y: Array, sample_weight: Array) -> Sample:
     """Check Dask arrays and return them as a sample."""
     array = require("dask.array", extra="dask")
     if X.ndim != 2:
@@ -122,7 +147,7 @@ def sample_of(X: Any, y: Any, sample_weight: Any) -> Sample:
     return Sample(X, rows, weights, y.ndim == 1, float(weights.sum().compute()), kept)
 
 
-def _weights_of(weights: Any, dtype: np.dtype) -> tuple[Any, Kept | None]:
+def _weights_of(weights: Array, dtype: np.dtype) -> tuple[Array, Kept | None]:
     """Return the weights, the largest in [1, 4), and which of them count; as ``model.sample.sample_weights`` does."""
     dask = require("dask", extra="dask")
     least, most = dask.compute(weights.min(), weights.max())
@@ -140,7 +165,7 @@ def _weights_of(weights: Any, dtype: np.dtype) -> tuple[Any, Kept | None]:
     return weights, Kept(mask, tuple(int(count) for count in counts))
 
 
-def _joined(futures: list[Any], sizes: tuple[int, ...], width: int, dtype: np.dtype) -> Any:
+def _joined(futures: Sequence[Future], sizes: tuple[int, ...], width: int, dtype: np.dtype) -> Array:
     """Return rows of chunks, given as futures, as a Dask array."""
     array, delayed = require("dask.array", extra="dask"), require("dask", extra="dask").delayed
     pairs = zip(futures, sizes, strict=True)
@@ -161,7 +186,7 @@ def target_scale_of(sample: Sample, center: bool, scale: bool) -> TargetScale:
     """Return the mean and the standard deviation of the outputs, as ``standardized_targets`` does."""
     counts = 1.0 if sample.weights is None else sample.weights[:, None]
 
-    def mean(rows: Any) -> np.ndarray:
+    def mean(rows: Array) -> np.ndarray:
         return np.asarray((counts * rows).sum(axis=0).compute()) / sample.total
 
     y = sample.y.astype(np.float64)

@@ -7,12 +7,14 @@ that depends on the previous state and on D × p arrays, so the scheduler can re
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import Protocol
 
 import numpy as np
 
 from fenchel._array import Array
 from fenchel.chunks import tasks
+from fenchel.chunks.sample import Client, Future
 from fenchel.problem import DualProblem
 from fenchel.problem.dual_problem import certificate_of_sums
 from fenchel.solvers.loop import Point, Run
@@ -25,26 +27,6 @@ __all__ = ["Features", "Splitting", "Workers", "solve_chunks"]
 _GROUP = 16  # arrays added by one task
 _IDLE = 40  # consecutive certificates without progress before giving up
 _SPARSE_PATIENCE = 500  # iterations before a loss with sparse duals accepts a point without exact zeros
-
-
-class Future(Protocol):
-    """A result that is computed, or kept, by a worker; of the distributed library."""
-
-    def result(self) -> Any:
-        """Wait for the result and return it."""
-
-
-class Client(Protocol):
-    """What the solver needs of a client of the distributed library."""
-
-    def submit(self, function: Callable[..., object], *args: object, pure: bool) -> Future:
-        """Submit a task."""
-
-    def gather(self, futures: list[Future]) -> list[Any]:
-        """Wait for results and return them."""
-
-    def scatter(self, data: object, *, direct: bool, hash: bool) -> Future:
-        """Send data to a worker."""
 
 
 def solve_chunks(
@@ -212,7 +194,7 @@ class Splitting:
         theta, memory = self.solver.relaxation, self.solver.memory
         solved = self.linear.solved(self.states, self.control)
         moved = workers.each(tasks.moved, self.states, self.control, solved, theta, memory, is_rebalancing)
-        sums = workers.few([workers.submit(tasks.sums_of, state) for state in moved])
+        sums = workers.few([workers.submit(attrgetter("sums"), state) for state in moved])
         slack = self.linear.slack
         self.control = workers.keep(tasks.next_control, sums, self.control, memory, is_rebalancing, slack)
         self.states = workers.each(tasks.placed, moved, self.control)
@@ -225,7 +207,7 @@ class Splitting:
 
     def _chunks_of_z(self) -> Iterator[Array]:
         for state in self.states:
-            yield self.workers.submit(tasks.z_of, state).result()
+            yield self.workers.submit(attrgetter("z"), state).result()
 
 
 def restored(workers: Workers, file: StateFile) -> tuple[list[Future], Future] | None:

@@ -227,11 +227,6 @@ def moved(
     return replace(state, solved=solved, moves=moves, images=images, sums=sums)
 
 
-def sums_of(state: State) -> Array:
-    """Return the sums over the rows of a chunk."""
-    return state.sums
-
-
 def next_control(parts: list[Array], control: Control, memory: int, rebalance: bool, slack: float) -> Control:
     """Return the weights of the images by Anderson's least squares, or a new rho if it differs by the slack."""
     sums = added(parts)
@@ -267,11 +262,6 @@ def placed(problem: DualProblem, state: State, control: Control) -> State:
             z = z + weight * image
         state = replace(state, plain=state.images[-1])
     return replace(state, z=z, prox=problem.prox_remainder(z, 1 / control.rho), sums=None)
-
-
-def z_of(state: State) -> Array:
-    """Return z, the only part of a state that a checkpoint keeps."""
-    return state.z
 
 
 def duals_of(problem: DualProblem, state: State, ratio: Array | None) -> Array:

@@ -1,12 +1,12 @@
 """Utilities for samples in any form that a regressor takes: length, subsets, arrays of numbers."""
 
-from typing import Any
+from collections.abc import Sized
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-from fenchel._array import host
-from fenchel._sparse import as_rows, dense, is_sparse
+from fenchel._array import Inputs, Outputs, as_rows, dense, has_shape, host, is_host, is_sparse
 from fenchel.data.functional import as_curves, brings_points, is_fdata
 from fenchel.data.pairs import is_pairs
 from fenchel.exceptions import IncompatibleError
@@ -14,19 +14,19 @@ from fenchel.exceptions import IncompatibleError
 __all__: list[str] = []
 
 
-def length(sample: Any) -> int:
+def length(sample: Outputs) -> int:
     """Return the number of samples."""
-    return int(sample.shape[0]) if hasattr(sample, "shape") else len(sample)
+    return int(sample.shape[0]) if has_shape(sample) else len(sample)
 
 
-def indexable(sample: Any) -> Any:
+def indexable(sample: Outputs) -> Outputs:
     """Return a sample that can be split: sparse matrices as CSR, others unchanged if they can be indexed."""
     if is_sparse(sample):
         return as_rows(sample)
-    return sample if sample is None or hasattr(sample, "shape") or hasattr(sample, "__len__") else np.asarray(sample)
+    return sample if sample is None or has_shape(sample) or isinstance(sample, Sized) else np.asarray(sample)
 
 
-def checked_length(X: Any, y: Any, owner: str) -> int:
+def checked_length(X: Inputs, y: Outputs, owner: str) -> int:
     """Return the number of samples; raise if inputs and outputs differ in it or cannot be split."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
@@ -38,30 +38,30 @@ def checked_length(X: Any, y: Any, owner: str) -> int:
     return n
 
 
-def take(sample: Any, index: np.ndarray) -> Any:
+def take(sample: Outputs, index: np.ndarray) -> Outputs:
     """Return the selected samples, in their original form."""
     if hasattr(sample, "iloc"):
         return sample.iloc[index]
-    if hasattr(sample, "take") and not hasattr(sample, "shape"):
+    if hasattr(sample, "take") and not has_shape(sample):
         return sample.take(index)
     if isinstance(sample, list | tuple):
         return [sample[i] for i in index]
     return sample[index]
 
 
-def inputs_for(model: Any, X: Any, rows: np.ndarray, train: np.ndarray) -> Any:
+def inputs_for(model: BaseEstimator, X: Inputs, rows: np.ndarray, train: np.ndarray) -> Inputs:
     """Return the inputs of some samples for a model of others; for a Gram matrix, only the model's columns."""
     return columns_for(take(X, rows), train if get_tags(model).input_tags.pairwise else None)
 
 
-def columns_for(X: Any, columns: np.ndarray | None) -> Any:
+def columns_for(X: Inputs, columns: np.ndarray | None) -> Inputs:
     """Return the selected columns of a Gram matrix; ``None`` means all of them."""
     if columns is None:
         return X
     return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
 
 
-def on_one_grid(y: Any) -> Any:
+def on_one_grid(y: Outputs) -> Outputs:
     """Return curves with their own points on the union of all points, so that all parts of a sample share a grid.
 
     Other outputs are returned unchanged.
@@ -82,10 +82,10 @@ def of_shape(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return values.reshape(shape) if is_column else values
 
 
-def vectors(X: Any) -> np.ndarray:
+def vectors(X: Inputs) -> np.ndarray:
     """Return inputs as vectors, (n, d)."""
     try:
-        values = numbers(dense(X) if is_sparse(X) else X)
+        values = numbers(dense(X))
     except (TypeError, ValueError):
         raise IncompatibleError(
             "modulation='local' needs inputs that are numbers, since its model of the widths does not see the steps of "
@@ -95,15 +95,13 @@ def vectors(X: Any) -> np.ndarray:
     return values.reshape(len(values), -1)
 
 
-def numbers(values: Any) -> np.ndarray:
+def numbers(values: Outputs) -> np.ndarray:
     """Return an array of any library, a table or a scikit-fda object as a NumPy array of floats."""
     if hasattr(values, "data_matrix"):  # an FDataGrid; the ends of a band may be infinite
         values = of_shape(values.data_matrix, values.data_matrix.shape[:2])
     elif brings_points(values) and not isinstance(values, list | tuple):
         values = as_curves(values).values
-    if hasattr(values, "__array_namespace__") or type(values).__module__.split(".")[0] == "torch":
-        values = host(values)
-    return np.asarray(values, dtype=float)
+    return np.asarray(values if is_host(values) else host(values), dtype=float)
 
 
 def at_points(values: np.ndarray, grid: np.ndarray, points: np.ndarray) -> np.ndarray:

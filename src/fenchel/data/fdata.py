@@ -1,7 +1,5 @@
 """Curves from scikit-fda objects, without importing scikit-fda."""
 
-from typing import Any
-
 import numpy as np
 
 from fenchel._array import Array, Outputs
@@ -36,12 +34,12 @@ def is_fdata(Y: Outputs) -> bool:
     return bool(classes_of(Y, "skfda"))
 
 
-def function_names(Y: Outputs, *kinds: str) -> dict[str, Any]:
+def function_names(Y: Outputs, *kinds: str) -> dict[str, tuple[str, ...]]:
     """Return names of a scikit-fda object, such as ``"argument_names"``; other data have none."""
     return {kind: getattr(Y, kind) for kind in kinds} if is_fdata(Y) else {}
 
 
-def at_training_points(fdata: Any, grid: np.ndarray, name: str) -> Curves:
+def at_training_points(fdata: Outputs, grid: np.ndarray, name: str) -> Curves:
     """Return functions of scikit-fda at the points of the training ones; scikit-fda interpolates those on a grid."""
     low, high = fdata.domain_range[0]
     margin = SAME_POINT * np.ptp(grid)
@@ -58,7 +56,7 @@ def at_training_points(fdata: Any, grid: np.ndarray, name: str) -> Curves:
     return from_fdata(fdata, points, name)
 
 
-def from_fdata(fdata: Any, grid: Array | None, name: str) -> Curves:
+def from_fdata(fdata: Outputs, grid: Array | None, name: str) -> Curves:
     """Return the curves of a scikit-fda object, without importing scikit-fda."""
     kinds = classes_of(fdata, "skfda") & {"FDataGrid", "FDataIrregular", "FDataBasis"}
     if not kinds:

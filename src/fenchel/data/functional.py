@@ -1,10 +1,8 @@
 """Curves, functions observed at points, and their conversion from and to other formats."""
 
-from typing import Any
-
 import numpy as np
 
-from fenchel._array import Array, Outputs, host
+from fenchel._array import Array, Inputs, Outputs, host
 from fenchel._check import require
 from fenchel.data.curves import Curves, as_floats, as_grid, checked_curves, on_own_grid
 from fenchel.data.fdata import at_training_points, classes_of, from_fdata, is_fdata
@@ -94,7 +92,7 @@ def brings_points(Y: Outputs) -> bool:
     return isinstance(Y, Curves | list | tuple) or is_fdata(Y)
 
 
-def to_fdata(curves: Outputs, **names: object) -> Any:
+def to_fdata(curves: Outputs, **names: object) -> Outputs:
     """Return the curves as a scikit-fda object.
 
     Parameters
@@ -128,7 +126,7 @@ def to_fdata(curves: Outputs, **names: object) -> Any:
     return skfda.FDataIrregular(starts, curves.grid[column], values[row, column], domain_range=ends, **names)
 
 
-def input_curves(X: Any, grid: np.ndarray | None) -> Curves:
+def input_curves(X: Inputs, grid: np.ndarray | None) -> Curves:
     """Return input functions of scikit-fda at the points of the training functions, or at their own if None."""
     curves = as_curves(X, name="X") if grid is None else at_training_points(X, grid, "X")
     if type(X).__name__ == "FDataIrregular" and np.isnan(curves.values).any():
@@ -147,7 +145,7 @@ def _numbers(labels: Array) -> np.ndarray | None:
         return None
 
 
-def _frame_values(frame: Any, name: str) -> np.ndarray:
+def _frame_values(frame: Outputs, name: str) -> np.ndarray:
     """Return the values of a DataFrame, with missing values as NaN."""
     dtype = np.float32 if all(kind == np.float32 for kind in frame.dtypes) else np.float64
     try:

@@ -1,7 +1,7 @@
 """Curves given as pairs of points and values, each observed at its own points."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def is_pairs(Y: Outputs) -> bool:
 
 
 def _has_length(part: object) -> bool:
-    return hasattr(part, "__len__") and not isinstance(part, str) and getattr(part, "ndim", 1) > 0
+    return isinstance(part, Sized) and not isinstance(part, str) and getattr(part, "ndim", 1) > 0
 
 
 def from_pairs(pairs: Sequence[tuple[Array, Array]], grid: Array | None, name: str) -> Curves:

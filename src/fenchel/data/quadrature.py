@@ -38,7 +38,7 @@ def trapezoid_weights(grid: ArrayLike) -> np.ndarray:
 
 def as_points(grid: ArrayLike) -> np.ndarray:
     """Return the grid as an increasing float64 array, or raise."""
-    points = host(grid) if hasattr(grid, "device") else np.asarray(grid)
+    points = host(grid)
     if points.ndim != 1 or points.shape[0] == 0:
         raise ValueError(f"The grid must be a vector of at least one point. Got shape {points.shape} instead.")
     if points.dtype.kind not in "iuf":

@@ -238,7 +238,7 @@ class OperatorKernelRegressor(VectorRegressor):
             The fitted model.
         """
         if is_chunked(X):
-            return self._become(fit_chunks(copy(self), self._spec(), X, y, sample_weight))
+            return self._become(fit_chunks(copy(self), self._task(), self._spec(), X, y, sample_weight))
         return self._learned(X, y, sample_weight)
 
     def _task(self, **form: Any) -> Vectors:

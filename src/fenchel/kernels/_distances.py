@@ -8,8 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.special import gammaln, kve
 
-from fenchel._array import Array, as_index, device, host, is_numpy, is_torch, namespace
-from fenchel._sparse import dense, is_sparse
+from fenchel._array import Array, as_index, dense, device, host, is_numpy, is_sparse, is_torch, namespace
 from fenchel._statistics import weighted_median
 
 __all__: list[str] = []

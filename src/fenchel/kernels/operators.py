@@ -6,7 +6,7 @@ from typing import Protocol, Self, cast
 
 import numpy as np
 
-from fenchel._array import Array, host, namespace
+from fenchel._array import Array, host, is_array, namespace
 from fenchel._check import check_array, check_psd
 from fenchel._component import from_name
 from fenchel.exceptions import IncompatibleError
@@ -288,6 +288,6 @@ def _as_array(value: object, name: str, wanted: str = "an array") -> Array:
     """Return an array as it is, or a list or tuple as a NumPy array; raise for anything else."""
     if isinstance(value, list | tuple):
         value = np.asarray(value)
-    if not hasattr(value, "ndim") or not hasattr(value, "dtype"):
+    if not is_array(value):
         raise TypeError(f"{name} must be {wanted}. Got {value!r} instead.")
     return value

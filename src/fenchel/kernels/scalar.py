@@ -6,9 +6,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_like, host, namespace
+from fenchel._array import Array, as_like, dense, host, namespace
 from fenchel._check import Interval, Options, check_array
-from fenchel._sparse import dense
 from fenchel.kernels._distances import (
     distances,
     exp,

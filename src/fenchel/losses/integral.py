@@ -5,12 +5,11 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from fenchel._array import Array, as_like, eps, namespace
 from fenchel._check import Interval, Options
 from fenchel._component import Component
-from fenchel.losses.loss import Box, Loss
+from fenchel.losses.loss import Box, Loss, bound_to
 from fenchel.losses.profile import Step
 
 __all__ = ["AsymmetricSquare", "CostSensitiveHinge", "IntegralLoss", "Pinball", "PointLoss"]
@@ -159,9 +158,7 @@ class _Integral(Loss, ABC):
                 f"The 'levels' parameter of {type(self).__name__} must be one number, or one for each of the "
                 f"{targets.shape[1]} output coordinates (or points, of curves with channels). Got {count}."
             )
-        bound = clone(self)
-        bound._targets, bound._scale = targets, point_scale
-        return bound
+        return bound_to(self, targets, point_scale)
 
     def value(self, residuals: Array) -> Array:
         """Return the integral of the loss of each row, shape (n,)."""

@@ -5,6 +5,7 @@ from copy import copy
 from typing import ClassVar, TypeVar
 
 import numpy as np
+from sklearn.base import clone
 
 from fenchel._array import Array, Index, namespace
 from fenchel._component import Component
@@ -95,15 +96,21 @@ class Loss(Component, ABC):
         return self.profile is not None and float(self.profile.slope(np.zeros(1))[0]) > 0
 
 
+def bound_to(loss: L, targets: Array | None, point_scale: Array | None) -> L:
+    """Return a copy of the loss with its row-wise targets and the scale of its points."""
+    bound: L = clone(loss)
+    bound.__dict__.update(_targets=targets, _scale=point_scale)
+    return bound
+
+
 def rows_of(loss: L, index: Index) -> L:
     """Return the loss restricted to some samples, with its row-wise targets and scale."""
-    parts = {name: getattr(loss, name) for name in ("_targets", "_scale")}
+    parts = {name: part for name, part in vars(loss).items() if name in ("_targets", "_scale")}
     parts = {name: part for name, part in parts.items() if part is not None and part.ndim == 2}
     if not parts:
         return loss
     cut = copy(loss)
-    for name, part in parts.items():
-        setattr(cut, name, take_rows(part, index))
+    cut.__dict__.update({name: take_rows(part, index) for name, part in parts.items()})
     return cut
 
 

@@ -2,10 +2,8 @@
 
 from typing import Self
 
-from sklearn.base import clone
-
 from fenchel._array import Array, eps, namespace, row_norms
-from fenchel.losses.loss import Loss
+from fenchel.losses.loss import Loss, bound_to
 from fenchel.losses.profile import Step
 
 __all__ = ["MaxMargin"]
@@ -44,9 +42,7 @@ class MaxMargin(Loss):
 
     def bind(self, targets: Array, point_scale: Array | None = None) -> Self:
         """Return the loss bound to the targets."""
-        bound = clone(self)
-        bound._targets = targets
-        return bound
+        return bound_to(self, targets, None)
 
     def value(self, residuals: Array) -> Array:
         """Return max(0, 1 - <y - r, y>), shape (n,)."""

@@ -11,7 +11,7 @@ from fenchel._array import Array, host, indicator, namespace, row_norms
 from fenchel._check import Interval, Options
 from fenchel.losses import profile as profiles
 from fenchel.losses._balls import PNorm
-from fenchel.losses.loss import Loss
+from fenchel.losses.loss import Loss, bound_to
 from fenchel.losses.profile import Step
 from fenchel.losses.relative import FORMS, RelativeSize
 
@@ -20,7 +20,7 @@ __all__ = ["EpsilonRidge", "EpsilonSVR", "Huber"]
 _ORDER = Interval(1, math.inf, "both")  # p of a norm: below 1 the loss is not convex
 
 
-class _PNormLoss(Loss, ABC):
+class PNormLoss(Loss, ABC):
     """A loss built on the norm of order ``p``; if bound to a point scale, on the norm of the point values."""
 
     p: float
@@ -74,9 +74,7 @@ class _PNormLoss(Loss, ABC):
                 f"The threshold of {self!r} is relative to the residuals of a pilot model: call "
                 "loss.resolve(residuals) first, or use an estimator that searches over losses."
             )
-        bound: Self = clone(self)
-        bound._scale = point_scale
-        return bound
+        return bound_to(self, None, point_scale)
 
     @property
     def pointwise(self) -> bool:  # type: ignore[override]
@@ -98,7 +96,7 @@ class _PNormLoss(Loss, ABC):
         return self._dual.magnitudes(duals) if self.p == 1 else self._dual.norm(duals)[:, 0]
 
 
-class Huber(_PNormLoss):
+class Huber(PNormLoss):
     r"""Huber loss: quadratic near zero, a multiple of the p-norm far away.
 
     .. math:: \ell = \tfrac12 \|\cdot\|^2 \,\square\, \kappa \|\cdot\|_p,
@@ -188,7 +186,7 @@ class Huber(_PNormLoss):
         return host(PNorm(float(self.p), point_scale).dual().norm(residuals)[:, 0]).astype(np.float64)
 
 
-class _Insensitive(_PNormLoss, ABC):
+class _Insensitive(PNormLoss, ABC):
     """A loss that vanishes on the ball of radius epsilon."""
 
     _limits: ClassVar[dict[str, Interval | Options]] = {"epsilon": Interval(0, math.inf, "left"), "p": _ORDER}

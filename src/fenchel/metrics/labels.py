@@ -105,14 +105,14 @@ def ranks_of(scores: Sequence[ArrayLike], true: ArrayLike) -> np.ndarray:
     >>> ranks_of([[0.1, 0.5, 0.3], [0.2, 0.2]], [2, 0])
     array([1, 1])
     """
-    places = _array(true)
+    places = host(true)
     if len(scores) != len(places):
         raise ValueError(f"scores and true must have the same number of samples. Got {len(scores)} and {len(places)}.")
     if places.dtype.kind not in "iu":
         raise ValueError(f"true must hold the index of a candidate for each sample, as integers. Got {places.dtype}.")
     ranks = np.zeros(len(places), dtype=np.int64)
     for i, place in enumerate(places):
-        row = _array(scores[i]).astype(np.float64)
+        row = host(scores[i]).astype(np.float64)
         if not 0 <= place < len(row):
             raise ValueError(f"true must be an index into the candidates. Sample {i} has {len(row)}, got {place}.")
         if np.isnan(row).any():
@@ -143,7 +143,7 @@ def top_k_accuracies(ranks: ArrayLike, k: int) -> np.ndarray:
     array([1., 0., 1.])
     """
     check_parameter("top_k_accuracies", "k", k, Interval(1, np.inf, "left", integer=True))
-    places = _array(ranks)
+    places = host(ranks)
     if places.ndim != 1 or places.dtype.kind not in "iu" or (places < 0).any():
         raise ValueError(
             f"ranks must be a vector of non-negative integers. Got {places.dtype} of shape {places.shape}."
@@ -201,7 +201,7 @@ def _labels(Y: Outputs, predicted: Outputs) -> tuple[np.ndarray, np.ndarray]:
     """Return two checked label matrices as booleans."""
     label_sets = []
     for name, given in (("Y", Y), ("predicted", predicted)):
-        labels = _array(given)
+        labels = host(given)
         if labels.ndim != 2:
             raise ValueError(f"{name} must have one row of labels for each sample. Got shape {labels.shape}.")
         if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
@@ -211,8 +211,3 @@ def _labels(Y: Outputs, predicted: Outputs) -> tuple[np.ndarray, np.ndarray]:
     if truth.shape != guess.shape:
         raise ValueError(f"predicted must have the shape of Y, {truth.shape}. Got {guess.shape} instead.")
     return truth, guess
-
-
-def _array(values: Outputs) -> np.ndarray:
-    """Return an array of any library, or a list, as a NumPy array."""
-    return host(values) if hasattr(values, "dtype") else np.asarray(values)

@@ -206,7 +206,7 @@ def _losses(y: Outputs, predicted: Outputs, levels: float | Array) -> np.ndarray
 
 
 def _values(array: Outputs, name: str) -> np.ndarray:
-    values = np.asarray(host(array) if hasattr(array, "device") else array)
+    values = host(array)
     values = values if values.dtype.kind == "f" else values.astype(np.float64)
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} must be finite. It contains NaN or infinity.")

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from fenchel._array import Array, Outputs, as_like, is_host, namespace
+from fenchel._array import Array, Outputs, as_like, as_rows, dense, is_host, is_sparse, namespace
 from fenchel._check import check_array, check_finite, not_times, outputs_like, unmasked
-from fenchel._sparse import as_rows, dense, is_sparse
 from fenchel.data.functional import Curves, input_curves, is_fdata, to_fdata
 from fenchel.data.pairs import is_pairs
 

@@ -2,8 +2,7 @@
 
 from typing import cast
 
-from fenchel._array import Array, as_like, device, joined, namespace
-from fenchel._sparse import is_sparse
+from fenchel._array import Array, as_like, device, is_sparse, joined, namespace
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel
 from fenchel.kernels._distances import row_blocks

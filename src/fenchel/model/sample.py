@@ -7,9 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, is_single, namespace
+from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, is_single, is_sparse, namespace
 from fenchel._check import unmasked
-from fenchel._sparse import is_sparse
 from fenchel._statistics import weight_unit
 from fenchel.data.functional import Curves
 from fenchel.model.forms import InputForm, OutputForm

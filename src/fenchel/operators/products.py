@@ -3,7 +3,7 @@
 from functools import singledispatch
 from typing import Protocol
 
-from fenchel._array import Array, device, in_threads, is_numpy, namespace
+from fenchel._array import Array, device, in_threads, is_array, is_numpy, namespace
 
 __all__ = ["PointKernel", "fused_product", "kernel_product", "kernel_products", "tiles"]
 
@@ -40,7 +40,7 @@ def kernel_product(kernel: PointKernel, X: Array, Z: Array | None, A: Array, til
     xp, size = namespace(A), tile or (_TILE if is_numpy(X) else _TILE_OF_DEVICE)
     rows = tiles(X.shape[0], size)
     columns = rows if Z is None else tiles(Z.shape[0], size)
-    is_number = hasattr(X, "dtype") and namespace(A).isdtype(X.dtype, "real floating")  # points may be any objects
+    is_number = is_array(X) and namespace(A).isdtype(X.dtype, "real floating")  # points may be any objects
     short = xp.astype(A, X.dtype, copy=False) if is_number else A
 
     def add_strip(out: Array, k: int) -> None:

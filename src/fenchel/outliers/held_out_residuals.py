@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import as_like, host
-from fenchel._sparse import as_rows, is_sparse
+from fenchel._array import as_like, as_rows, host, is_sparse
 from fenchel.conformal.folds import Trainer
 from fenchel.data.containers import inputs_for, length, numbers, on_one_grid, take
 from fenchel.losses import Square

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clon
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._array import as_rows, is_sparse
 from fenchel._check import Interval, check_parameter
-from fenchel._sparse import as_rows, is_sparse
 from fenchel.data.containers import columns_for, inputs_for, length, numbers, on_one_grid, take
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata
 from fenchel.data.pairs import is_pairs

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._array import as_like, host
-from fenchel._sparse import is_sparse
+from fenchel._array import as_like, host, is_sparse
 from fenchel._statistics import repeats_of
 from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError

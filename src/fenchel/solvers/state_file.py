@@ -10,8 +10,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 
-from fenchel._array import host
-from fenchel._sparse import is_sparse
+from fenchel._array import host, is_sparse
 from fenchel.data.files import DAMAGE, replaced
 from fenchel.exceptions import IncompatibleError
 
