@@ -20,13 +20,14 @@ from itertools import product
 from math import prod
 
 import numpy as np
+from outlying_curves import make_functional_outliers
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import matthews_corrcoef, roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.utils import Bunch
 
 from fenchel import FunctionalRegressorCV, OutlierReport, RobustRefit
-from fenchel.datasets import contaminate, load_dti, load_speech, make_functional, make_functional_outliers
+from fenchel.datasets import contaminate, load_dti, load_speech, make_functional
 
 SHARE, FDR = 0.1, 0.05
 KINDS = ("label", "global", "local")

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from fenchel.datasets import make_functional_outliers
+from benchmarks.outlying_curves import make_functional_outliers
 
 
 def parts(model, n=4000, m=11):
@@ -40,8 +39,3 @@ def test_circles_lie_in_different_planes():
     assert all(one[1] > 2 * one[2] for one in values)
     axes = [np.linalg.svd(rows - rows.mean(axis=0))[2][:2] for rows in (correct[:300], outliers[:300])]
     assert np.linalg.svd(axes[0] @ axes[1].T)[1].min() < 0.9
-
-
-def test_an_unknown_model_is_named():
-    with pytest.raises(ValueError, match="'model' parameter"):
-        make_functional_outliers(20)

@@ -3,6 +3,7 @@
 import matplotlib.figure
 import numpy as np
 import pytest
+from benchmarks.outlying_curves import make_functional_outliers
 from scipy import sparse
 from scipy.stats import false_discovery_control, median_abs_deviation, rankdata
 from sklearn.base import clone
@@ -21,7 +22,7 @@ from fenchel import (
     load,
     save,
 )
-from fenchel.datasets import make_functional, make_functional_outliers, make_multioutput
+from fenchel.datasets import make_functional, make_multioutput
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber
 from fenchel.outliers.held_out_residuals import held_out_residuals

@@ -14,7 +14,6 @@ from fenchel.datasets import (
     files,
     molecules,
     operators,
-    outlying_curves,
     spectra,
     synthetic,
     tables,
@@ -25,7 +24,6 @@ from fenchel.datasets.darcy import *  # noqa: F403
 from fenchel.datasets.files import *  # noqa: F403
 from fenchel.datasets.molecules import *  # noqa: F403
 from fenchel.datasets.operators import *  # noqa: F403
-from fenchel.datasets.outlying_curves import *  # noqa: F403
 from fenchel.datasets.spectra import *  # noqa: F403
 from fenchel.datasets.store import check_files, data_folder, fetch, known_files
 from fenchel.datasets.synthetic import *  # noqa: F403
@@ -39,7 +37,6 @@ __all__ = [
     *functional.__all__,
     *molecules.__all__,
     *operators.__all__,
-    *outlying_curves.__all__,
     *spectra.__all__,
     *synthetic.__all__,
     *tables.__all__,

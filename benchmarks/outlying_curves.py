@@ -7,11 +7,7 @@ import numpy as np
 from scipy.interpolate import BSpline
 from sklearn.utils import Bunch, check_random_state
 
-from fenchel._check import Interval, Options, check_parameter
-
 __all__ = ["make_functional_outliers"]
-
-_COUNT = Interval(2, math.inf, "left", integer=True)  # samples or points: the grid of a curve has both ends of [0, 1]
 
 
 def make_functional_outliers(
@@ -75,25 +71,14 @@ def make_functional_outliers(
 
     Notes
     -----
-    Models 17 and 18 follow their formulas. In the public code of [Pulido2025]_ the mean of their outliers, a vector
+    Models 17 and 18 follow their formulas. In the public code of [Pulido2025] the mean of their outliers, a vector
     over the points, is added to a matrix of curves by columns, so that it runs along the samples: these outliers jump
     at every point, and are easy to find.
 
     References
     ----------
-    [Ojo2023]_ for models 1 to 9, with the defaults of the package, and 10; [Pulido2025]_ collected all nineteen.
-
-    Examples
-    --------
-    >>> from fenchel.datasets import make_functional_outliers
-    >>> data = make_functional_outliers(7, 50, 30, random_state=0)
-    >>> data.Y.shape, int(data.is_outlier.sum())
-    ((50, 30), 5)
+    [Ojo2023] for models 1 to 9, with the defaults of the package, and 10; [Pulido2025] collected all nineteen.
     """
-    check_parameter("make_functional_outliers", "model", model, Options(tuple(_MODELS)))
-    check_parameter("make_functional_outliers", "n_samples", n_samples, _COUNT)
-    check_parameter("make_functional_outliers", "n_points", n_points, _COUNT)
-    check_parameter("make_functional_outliers", "share", share, Interval(0, 1, "left"))
     rng, t = check_random_state(random_state), np.linspace(0, 1, n_points)
     n_outliers = math.floor(share * n_samples + 0.5)
     Y = np.concatenate(_MODELS[model](t, n_samples - n_outliers, n_outliers, rng))
