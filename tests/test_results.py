@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fenchel.papers.catalogue import EXPERIMENTS
-from fenchel.papers.page import KINDS
+from fenchel.papers.comparison import KINDS
 
 ROOT = Path(__file__).parents[1]
 

@@ -195,9 +195,11 @@ def as_index(index: np.ndarray, like: Array) -> Array:
 
 def host(array: Array) -> np.ndarray:
     """Return an array of any library, or a list, as a NumPy array (one transfer if it is on an accelerator)."""
+    if is_host(array):
+        return np.asarray(dense(array))
     if is_torch_array(array):
         array = array.detach().cpu()
-    return np.asarray(array.get() if is_cupy_array(array) else dense(array))
+    return np.asarray(array.get() if hasattr(array, "get") else array)  # CuPy has ``get``
 
 
 def free_device_memory(array: Array) -> int | None:

@@ -4,6 +4,7 @@ import shlex
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -76,10 +77,11 @@ def test_every_command_has_examples_that_parse(fenchel):
 
 
 def test_the_names_of_reproduce_are_those_of_the_experiments():
-    from fenchel.app.cli.reproduce import _NAMES
-    from fenchel.papers.catalogue import EXPERIMENTS
+    from fenchel import papers
+    from fenchel.app.cli.reproduce import EXPERIMENT_NAMES
 
-    assert list(_NAMES) == sorted(EXPERIMENTS)
+    files = [file for file in Path(papers.__path__[0]).glob("*.py") if "def units(" in file.read_text(encoding="utf-8")]
+    assert list(EXPERIMENT_NAMES) == sorted(file.stem.replace("_", "-") for file in files)
 
 
 def test_fit_without_a_target_names_the_columns(fenchel, csv_file):

@@ -1,41 +1,16 @@
 """Experiments that reproduce published results, one module each."""
 
-from typing import Any
+from importlib import import_module
 
-from fenchel.papers import (
-    bibtex,
-    dti,
-    fp490,
-    kae,
-    lip,
-    metabolites,
-    missing,
-    movielens,
-    operators,
-    robust_sine,
-    speech,
-    synthetic,
-    usps,
-    yeast_curves,
-    yeast_hamming,
-)
+from fenchel.app.cli.reproduce import EXPERIMENT_NAMES
+from fenchel.papers.experiment import Experiment
 
 __all__ = ["EXPERIMENTS"]
 
-EXPERIMENTS: dict[str, Any] = {
-    "bibtex": bibtex,
-    "dti": dti,
-    "fp490": fp490,
-    "kae": kae,
-    "lip": lip,
-    "metabolites": metabolites,
-    "missing": missing,
-    "robust-sine": robust_sine,
-    "movielens": movielens,
-    "operators": operators,
-    "speech": speech,
-    "synthetic": synthetic,
-    "usps": usps,
-    "yeast-curves": yeast_curves,
-    "yeast-hamming": yeast_hamming,
-}
+
+def _experiment(name: str) -> Experiment:
+    module: Experiment = import_module(f"fenchel.papers.{name.replace('-', '_')}")
+    return module
+
+
+EXPERIMENTS = {name: _experiment(name) for name in EXPERIMENT_NAMES}

@@ -1,27 +1,34 @@
 """Comparison of our result with a published number, a bar or a competing method, and its verdict."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fenchel.papers.page import KINDS
-
 __all__ = [
     "FROM_PAPER",
+    "KINDS",
     "MISS",
     "OWN_BAR",
     "OWN_REFERENCE",
     "PASS",
     "REFERENCE",
     "TIE",
+    "VERDICTS",
     "Comparison",
     "paired",
     "ratio_error",
     "standard_error",
 ]
 
-PASS, TIE, MISS, REFERENCE = "PASS", "TIE", "MISS", "reference"
+PASS, TIE, MISS, REFERENCE = VERDICTS = ("PASS", "TIE", "MISS", "reference")
+KINDS = {  # of rows; the first is the headline of a reproduction
+    "published": "published target, nothing chosen on test data",
+    "published †": "published target, chosen after a look at test data (†)",
+    "own reference": "own reference: a result computed for this project, such as that of a competing method",
+    "own bar": "own bar: a limit set for this project",
+}
 FROM_PAPER, _AFTER_A_LOOK, OWN_REFERENCE, OWN_BAR = KINDS
 _WIDTH = 2  # standard errors on either side of the limit that count as a tie
 
@@ -69,6 +76,14 @@ class Comparison:
     looked_at_test: str = ""
     target: str = OWN_BAR
     counted: bool = True
+
+    @classmethod
+    def of_mean(
+        cls, name: str, published: float, values: ArrayLike, tolerance: float, note: str = "", **more: Any
+    ) -> Self:
+        """Compare the mean of our values over trials or test samples; its standard error is theirs."""
+        ours = float(np.asarray(values, dtype=float).mean())
+        return cls(name, published, ours, tolerance, note, standard_error=standard_error(values), **more)
 
     @property
     def kind(self) -> str:

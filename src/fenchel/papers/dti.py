@@ -19,8 +19,7 @@ Choice made after seeing test errors: the three candidate numbers of eigenfuncti
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.model_selection import KFold
@@ -30,7 +29,7 @@ from fenchel.datasets import load_dti
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
-from fenchel.papers.comparison import FROM_PAPER, Comparison, paired, standard_error
+from fenchel.papers.comparison import FROM_PAPER, Comparison, paired
 from fenchel.papers.experiment import Result, Unit
 from fenchel.report import figures as plots
 from fenchel.representations import CurveRepresentation, Eigen, Spline
@@ -44,6 +43,7 @@ KAPPAS = np.logspace(-4, -1, 13)
 EPSILONS = np.logspace(-3, -1, 9)
 SUP_EPSILONS = np.logspace(-3, -0.5, 11)
 LAMS = [1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2]  # candidates; the table has the first and the fourth
+Cell = tuple[str | float, ...]  # what was fitted, and for most the lam and the loss
 COMPONENTS = (5, 10, 25)
 TOL = 1e-5
 BEST = 2.10
@@ -95,7 +95,7 @@ def units(quick: bool = False) -> list[Unit]:
     return [Unit(f"dti-{k}", _split, (k,)) for k in range(2 if quick else 10)]
 
 
-def summary(results: Result) -> tuple[list[Comparison], dict[tuple[Any, ...], np.ndarray]]:
+def summary(results: Result) -> tuple[list[Comparison], dict[Cell, np.ndarray]]:
     """Compare with the published numbers; also return the error and the share of null duals of every split."""
     found = [{tuple(cell): pair for cell, pair in one} for one in results.values()]
     cells = {cell: np.array([one[cell] for one in found]) for cell in found[0]}
@@ -106,20 +106,17 @@ def summary(results: Result) -> tuple[list[Comparison], dict[tuple[Any, ...], np
             note = f"deviation {errors.std():.2f}; {cells['gaps', lam, name][:, 0].mean():.2f} without interpolation"
             if (lam, name) in PUBLISHED_ZEROS:
                 note += f"; {zeros.mean():.0%} null duals (published {PUBLISHED_ZEROS[lam, name]:.0%})"
-            row = Comparison(
-                f"{name}, lam {lam:g}", mean, float(errors.mean()), deviation, note, at_most=True, target=FROM_PAPER
-            )
-            looked = "" if _has_points(name) else LOOKED
-            rows.append(replace(row, standard_error=standard_error(errors), trivial=constant, looked_at_test=looked))
+            more = {"looked_at_test": "" if _has_points(name) else LOOKED, "trivial": constant, "target": FROM_PAPER}
+            title = f"{name}, lam {lam:g}"
+            rows.append(Comparison.of_mean(title, mean, errors, deviation, note, at_most=True, **more))
     best = cells["best",][:, 0]
     note = f"deviation {best.std():.2f}; loss, parameter and lam chosen on the training part"
-    row = Comparison("best selected", BEST, float(best.mean()), 0.0, note, at_most=True)
-    rows.append(replace(row, standard_error=standard_error(best), trivial=constant))
+    rows.append(Comparison.of_mean("best selected", BEST, best, 0.0, note, at_most=True, trivial=constant))
     rows.append(paired("best selected vs mean curve", cells["constant",][:, 0], best))
     return rows, cells
 
 
-def _split(k: int) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
+def _split(k: int) -> list[tuple[Cell, tuple[float, float]]]:
     """Return pairs of a model's key and its (test error, share of null duals), for one split."""
     data, (train, test) = load_dti(), splits()[k]
     X, filled, raw, spline = data.X[train], data.Y_interpolated[train], data.Y[train], Spline("monte_carlo")
@@ -129,7 +126,7 @@ def _split(k: int) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
         eigen = Eigen(components, "monte_carlo")
         table += _candidates(X, filled, data.t_out, [name for name in names if not _has_points(name)], lams, eigen)
     gaps = _candidates(X, raw, data.t_out, names, LAMS, spline)
-    out: dict[tuple[Any, ...], tuple[float, float]] = {}
+    out: dict[Cell, tuple[float, float]] = {}
     for lam in lams:
         for name in names:
             for kind, candidates, Y in (("table", table, filled), ("gaps", gaps, raw)):
@@ -145,7 +142,12 @@ def _has_points(name: str) -> bool:
 
 
 def _candidates(
-    X: np.ndarray, Y: np.ndarray, t: np.ndarray, names: list[str], lams: list[float], representation: Any
+    X: np.ndarray,
+    Y: np.ndarray,
+    t: np.ndarray,
+    names: list[str],
+    lams: list[float],
+    representation: CurveRepresentation,
 ) -> list[_Candidate]:
     """Return every loss and lam with its cross-validated error, including the error of the representation."""
     named = [(name, loss) for name in names for loss in LOSSES[name]]
@@ -183,7 +185,7 @@ def _error(truth: np.ndarray, predicted: np.ndarray) -> float:
     return 10 * float(np.mean(np.nansum((truth - predicted) ** 2, axis=1)))
 
 
-def draw(cells: dict[tuple[Any, ...], np.ndarray]) -> plots.Figure:
+def draw(cells: dict[Cell, np.ndarray]) -> plots.Figure:
     """Draw the errors of all splits, and the published means."""
     fig, axes = plots.figure(len(PUBLISHED), width=5.0)
     for ax, (lam, columns) in zip(axes, PUBLISHED.items(), strict=True):

@@ -6,7 +6,7 @@ import inspect
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -17,14 +17,16 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import fenchel
+from fenchel._array import Array
 from fenchel._check import require
 from fenchel.app.persistence import versions
 from fenchel.data.files import DAMAGE, write_whole
 from fenchel.datasets.store import data_folder, digests, known_files
 from fenchel.exceptions import ScaleWarning
 from fenchel.papers.comparison import Comparison
+from fenchel.report.figures import COLOURS, Axes, Figure
 
-__all__ = ["Experiment", "Outcome", "Progress", "Unit", "absent_files", "on_device", "run"]
+__all__ = ["Experiment", "Outcome", "Progress", "Unit", "absent_files", "bars", "best_of", "on_device", "run"]
 
 Result = dict[str, Any]  # of a unit: numbers, lists and arrays by name
 
@@ -54,11 +56,11 @@ class Experiment(Protocol):
     def units(self, quick: bool = False) -> list[Unit]:
         """Return the units of the experiment, or of a reduced version if ``quick=True``."""
 
-    def summary(self, results: Result, /) -> tuple[list[Comparison], Any]:
+    def summary(self, results: Result, /) -> tuple[list[Comparison], object]:
         """Compare the results of the units with the published numbers; also return the data of the figure."""
 
-    def draw(self, found: Any, /) -> Any:
-        """Draw the figure."""
+    def draw(self, found: Any, /) -> Figure:
+        """Draw the figure of what ``summary`` returns, which each experiment knows."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Outcome:
     """A finished experiment."""
 
     rows: list[Comparison]
-    found: Any
+    found: object  # what the figure shows
     results: Result  # of the units, by name
     seconds: float  # sum over all units
     reused: dict[str, str]  # units read from an earlier run, with the time at which they were computed
@@ -113,8 +115,8 @@ def run(
         if progress is not None:
             progress(title, len(kept), len(units))
     results = {unit.name: kept[unit.name]["result"] for unit in units}
-    rows, found = experiment.summary(results)
-    return Outcome(rows, found, results, sum(kept[unit.name]["seconds"] for unit in units), reused)
+    rows, shown = experiment.summary(results)
+    return Outcome(rows, shown, results, sum(kept[unit.name]["seconds"] for unit in units), reused)
 
 
 def absent_files(experiment: Experiment) -> list[str]:
@@ -154,7 +156,7 @@ def _compute(unit: Unit) -> tuple[str, str]:
     return unit.name, json.dumps(found, default=_plain)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise TypeError(f"A unit's result must be made of numbers, strings, lists and arrays. Got {type(value).__name__}.")
@@ -190,13 +192,13 @@ def _syntax_digest(source: str) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
-def _read(folder: Path | None, unit: Unit) -> Any:
+def _read(folder: Path | None, unit: Unit) -> Result | None:
     """Return the stored result of a unit, or ``None`` if it is absent, damaged or of other code."""
     file = None if folder is None else folder / f"{unit.name}.json"
     if file is None or not file.exists():
         return None
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found: Result = json.loads(file.read_text(encoding="utf-8"))
         is_ours = {"seconds", "result"} <= found.keys() and found["code"] == _code(unit)
     except DAMAGE:  # truncated or written by something else: compute again
         return None
@@ -210,7 +212,27 @@ def _write(folder: Path | None, name: str, text: str) -> None:
     write_whole(folder / f"{name}.json", text.encode())
 
 
-def on_device(device: str | None, array: np.ndarray) -> Any:
+class Searched(Protocol):
+    """A fitted search over loss and lam."""
+
+    cv_errors_: np.ndarray
+
+
+def best_of(searches: Sequence[Searched]) -> int:
+    """Return the place of the search with the lowest cross-validated error."""
+    return int(np.argmin([search.cv_errors_.min() for search in searches]))
+
+
+def bars(ax: Axes, values: Mapping[str, np.ndarray], ticks: Sequence[str], rotation: float = 0.0) -> None:
+    """Draw three groups of repetitions (rows) as bars beside each other, with their deviations."""
+    place = np.arange(len(ticks))
+    for shift, ((name, rows), colour) in enumerate(zip(values.items(), COLOURS, strict=False)):
+        height, spread = rows.mean(axis=0), rows.std(axis=0)
+        ax.bar(place + 0.25 * (shift - 1), height, 0.25, yerr=spread, color=colour, label=name)
+    ax.set_xticks(place, ticks, rotation=rotation)
+
+
+def on_device(device: str | None, array: np.ndarray) -> Array:
     """Return the array in double precision, as a torch tensor if a device is given."""
     array = np.ascontiguousarray(array, dtype=np.float64)
     return array if device is None else require("torch", extra="torch").as_tensor(array, device=device)

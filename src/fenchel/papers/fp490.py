@@ -5,8 +5,6 @@ lam and the parameter of the loss are chosen by an inner cross-validation of the
 results of kernel ridge regression with a threshold, computed once for this project.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from sklearn.model_selection import KFold
 
@@ -14,7 +12,7 @@ from fenchel.datasets import load_metabolite_fp490
 from fenchel.estimators import StructuredPredictorCV
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.metrics import hamming_losses
-from fenchel.papers.comparison import OWN_REFERENCE, Comparison, standard_error
+from fenchel.papers.comparison import OWN_REFERENCE, Comparison
 from fenchel.papers.experiment import Result, Unit
 from fenchel.report import figures as plots
 
@@ -75,15 +73,11 @@ def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
         name = found["loss"]
         wrong[name] = np.array(found["wrong"])
         note = f"lam {', '.join(found['chosen'])}; largest gap {max(found['gap'], 0.0):.0e}"
-        row = Comparison(
-            f"{name}, share of correct bits", WANTED_ACCURACY, 1 - float(np.mean(wrong[name])), TOLERANCE, note
-        )
-        constant = found["constant"]
-        rows.append(
-            replace(row, standard_error=standard_error(wrong[name]), trivial=constant["right"], target=OWN_REFERENCE)
-        )
-        row = Comparison(f"{name}, micro F1", WANTED_F1, found["f1"], TOLERANCE, note, target=OWN_REFERENCE)
-        rows.append(replace(row, trivial=constant["f1"]))
+        title, right, constant = f"{name}, share of correct bits", 1 - wrong[name], found["constant"]
+        more = {"trivial": constant["right"], "target": OWN_REFERENCE}
+        rows.append(Comparison.of_mean(title, WANTED_ACCURACY, right, TOLERANCE, note, **more))
+        more["trivial"] = constant["f1"]
+        rows.append(Comparison(f"{name}, micro F1", WANTED_F1, found["f1"], TOLERANCE, note, **more))
     return rows, wrong
 
 

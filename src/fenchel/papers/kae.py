@@ -76,50 +76,50 @@ def summary(results: Result) -> tuple[list[Comparison], Result]:
 def _shape(found: dict[str, Result]) -> list[Comparison]:
     """Return the comparisons of the error curves over epsilon and kappa."""
     curve, robust = _values(found, "epsilon"), _values(found, "kappa")
-    tests = {epsilon: one["test"] for epsilon, one in curve.items()}
-    best = min((epsilon for epsilon in tests if epsilon > 0), key=lambda epsilon: tests[epsilon])
-    nulls = [one["null"] for one in curve.values()]
-    by_kappa = {kappa: one["test"] for kappa, one in robust.items()}
-    least = min(by_kappa, key=lambda kappa: by_kappa[kappa])
+    zero, one, nulls = curve[0.0], curve[1.0], [fit["null"] for fit in curve.values()]
     theirs = ", ".join(f"{error:g} ({epsilon:g})" for epsilon, error in PUBLISHED.items())
-    ours = ", ".join(f"{error:.4f} ({epsilon:g})" for epsilon, error in tests.items())
-    kappas = ", ".join(f"{error:.4f} ({kappa:g})" for kappa, error in by_kappa.items())
-    gap = max(one["gap"] for name, one in found.items() if "gap" in one)
+    gap = max(fit["gap"] for fit in found.values() if "gap" in fit)
+    falls = float(np.sum(np.diff(nulls) < 0))
+    note = f"null rows {', '.join(map(str, nulls))} of {one['size']}; published 0 to 57 of 1844 at 0.4, all at 1"
     return [
-        Comparison(
+        _lowest(
             "lowest test error with epsilon > 0, divided by that with epsilon = 0",
             0.95,
-            tests[best] / tests[0.0],
-            0.0,
-            f"at epsilon {best:g}; test error (epsilon): ours {ours}; published, with other layers, {theirs}",
-            at_most=True,
-            standard_error=ratio_error(curve[best]["squares"], curve[0.0]["squares"]),
-            trivial=1 / tests[0.0],
-            looked_at_test=LEAST,
+            curve,
+            zero,
+            f"test error (epsilon): ours {_told(curve)}; published, with other layers, {theirs}",
         ),
-        Comparison("test error with epsilon = 1", 1.0, tests[1.0], 1e-9, f"largest gap of all fits {gap:.0e}"),
-        Comparison("share of null rows with epsilon = 1", 1.0, nulls[-1] / curve[1.0]["size"], 0.0, "published: all"),
-        Comparison(
-            "steps of increasing epsilon at which the number of null rows falls",
-            0.0,
-            float(np.sum(np.diff(nulls) < 0)),
-            0.0,
-            f"null rows {', '.join(map(str, nulls))} of {curve[1.0]['size']}; "
-            "published 0 to 57 of 1844 at 0.4, all at 1",
-            at_most=True,
-        ),
-        Comparison(
+        Comparison("test error with epsilon = 1", 1.0, one["test"], 1e-9, f"largest gap of all fits {gap:.0e}"),
+        Comparison("share of null rows with epsilon = 1", 1.0, nulls[-1] / one["size"], 0.0, "published: all"),
+        Comparison("steps of increasing epsilon at which the number of null rows falls", 0.0, falls, 0.0, note, True),
+        _lowest(
             "lowest test error over kappa, divided by that of the square loss",
             1.0,
-            by_kappa[least] / tests[0.0],
-            0.0,
-            f"at kappa {least:g}; test error (kappa): {kappas}",
-            at_most=True,
-            standard_error=ratio_error(robust[least]["squares"], curve[0.0]["squares"]),
-            trivial=1 / tests[0.0],
-            looked_at_test=LEAST,
+            robust,
+            zero,
+            f"test error (kappa): {_told(robust)}",
         ),
     ]
+
+
+def _lowest(name: str, bar: float, curve: dict[float, Result], zero: Result, note: str) -> Comparison:
+    """Compare the lowest test error at a positive parameter, divided by that of the square loss, with a bar."""
+    best = min((value for value in curve if value > 0), key=lambda value: float(curve[value]["test"]))
+    return Comparison(
+        name,
+        bar,
+        curve[best]["test"] / zero["test"],
+        0.0,
+        f"at {best:g}; {note}",
+        at_most=True,
+        standard_error=ratio_error(curve[best]["squares"], zero["squares"]),
+        trivial=1 / zero["test"],
+        looked_at_test=LEAST,
+    )
+
+
+def _told(curve: dict[float, Result]) -> str:
+    return ", ".join(f"{fit['test']:.4f} ({value:g})" for value, fit in curve.items())
 
 
 def _values(found: dict[str, Result], kind: str) -> dict[float, Result]:

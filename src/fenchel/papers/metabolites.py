@@ -13,7 +13,6 @@ training output.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from time import perf_counter
 
@@ -29,8 +28,8 @@ from fenchel.estimators import StructuredPredictor
 from fenchel.kernels import GaussianTanimoto
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
 from fenchel.metrics import ranks_of, top_k_accuracies
-from fenchel.papers.comparison import Comparison, standard_error
-from fenchel.papers.experiment import Result, Unit, on_device
+from fenchel.papers.comparison import Comparison
+from fenchel.papers.experiment import Result, Unit, bars, on_device
 from fenchel.report import figures as plots
 from fenchel.representations import KernelOutputs
 
@@ -83,8 +82,7 @@ def summary(results: Result) -> tuple[list[Comparison], list[Result]]:
             f"top-1/10/20 {PUBLISHED[name]}"
         )
         missed = 100 * (1 - tuned[:, 0])
-        row = Comparison(f"{name}, top-1 error (%)", BAR, float(missed.mean()), 0.0, note, at_most=True)
-        rows.append(replace(row, standard_error=standard_error(missed), trivial=blind))
+        rows.append(Comparison.of_mean(f"{name}, top-1 error (%)", BAR, missed, 0.0, note, at_most=True, trivial=blind))
     slowest = max(one["seconds"] for part in parts for one in part["small"].values())
     note = f"to a gap of 1e-6, on {parts[0]['device'] or 'this computer'}"
     rows.append(Comparison("slowest fit with lam 1e-6 (s)", SECONDS, slowest, 0.0, note, at_most=True))
@@ -218,11 +216,8 @@ def draw(parts: list[Result]) -> plots.Figure:
     for ax, which, title in zip(
         axes, ("small", "tuned"), ("lam 1e-6", "lam chosen on the training folds"), strict=True
     ):
-        for shift, (name, colour) in enumerate(zip(LOSSES, plots.COLOURS, strict=False)):
-            tops = 100 * np.array([part[which][name]["top"] for part in parts])
-            place = np.arange(len(TOPS)) + 0.25 * (shift - 1)
-            ax.bar(place, tops.mean(axis=0), 0.25, yerr=tops.std(axis=0), color=colour, label=name)
-        ax.set_xticks(np.arange(len(TOPS)), [f"top-{k}" for k in TOPS])
+        tops = {name: 100 * np.array([part[which][name]["top"] for part in parts]) for name in LOSSES}
+        bars(ax, tops, [f"top-{k}" for k in TOPS])
         ax.set_ylim(50, 100)
         ax.set_ylabel("share of molecules (%)")
         ax.set_title(f"{title} (bars: deviation over folds)")

@@ -15,9 +15,8 @@ Choice made after seeing test errors: the grid of every third point of the lip r
 been tried on the same folds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold
@@ -28,7 +27,7 @@ from fenchel.kernels import Gaussian, IntegralGaussian, Laplacian, ScalarKernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.papers import dti
 from fenchel.papers.comparison import Comparison, paired, ratio_error
-from fenchel.papers.experiment import Result, Unit
+from fenchel.papers.experiment import Result, Unit, best_of
 from fenchel.report import figures as plots
 
 __all__ = ["draw", "summary", "units"]
@@ -50,7 +49,7 @@ class _Task:
     X: np.ndarray
     Y: np.ndarray
     t: np.ndarray
-    kernels: list[tuple[ScalarKernel, ScalarKernel]]
+    kernels: Sequence[tuple[ScalarKernel, ScalarKernel]]
     lams: list[float]
     splits: list[tuple[np.ndarray, np.ndarray]]
 
@@ -58,8 +57,8 @@ class _Task:
 def tasks() -> Iterator[_Task]:
     """Yield the two data sets."""
     data = load_dti()
-    kernels: list[Any] = [(Gaussian(gamma), Laplacian(10.0)) for gamma in (0.08, 0.32, 1.25)]
-    yield _Task("DTI", data.X, data.Y, data.t_out, kernels, np.logspace(-4, -1, 7).tolist(), dti.splits())
+    pairs = [(Gaussian(gamma), Laplacian(10.0)) for gamma in (0.08, 0.32, 1.25)]
+    yield _Task("DTI", data.X, data.Y, data.t_out, pairs, np.logspace(-4, -1, 7).tolist(), dti.splits())
     data = load_lip_emg()
     outputs = (Gaussian(300.0), Laplacian(10.0))
     kernels = [(IntegralGaussian(gamma), output) for gamma in (1.0, 3.0) for output in outputs]
@@ -98,11 +97,8 @@ def summary(results: Result) -> tuple[list[Comparison], dict[str, np.ndarray]]:
             ratio, error = float(ours.mean() / full.mean()), ratio_error(ours, full)
             title = f"{name}, {kind}, ratio to full curves"
             rows.append(Comparison(title, bar, ratio, 0.0, note, True, error, constant, looked_at_test=looked))
-            title, note = (
-                f"{name}, {kind}, vs interpolation",
-                f"interpolation has ratio {joined.mean() / full.mean():.3f}",
-            )
-            rows.append(paired(title, joined, ours, note, looked))
+            note = f"interpolation has ratio {joined.mean() / full.mean():.3f}"
+            rows.append(paired(f"{name}, {kind}, vs interpolation", joined, ours, note, looked))
     return rows, found
 
 
@@ -126,7 +122,7 @@ def _selected(task: _Task, X: np.ndarray, Y: np.ndarray) -> FunctionalRegressorC
         return FunctionalRegressorCV(*kernels, lams, losses, cv=folds, tol=TOL).fit(X, Y, grid=task.t)
 
     fits = [fit(kernels, [Square()], task.lams) for kernels in task.kernels]
-    best = min(range(len(fits)), key=lambda k: float(fits[k].cv_errors_.min()))
+    best = best_of(fits)
     size = float(np.sqrt(fits[best].cv_errors_.min()))
     losses = [Square(), *(Huber(kappa * size, p) for kappa in KAPPAS for p in (1, 2))]
     place = task.lams.index(fits[best].best_lam_)

@@ -3,17 +3,16 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 from fenchel.app.pages import page as pages
 from fenchel.app.pages.assets import STYLE
+from fenchel.papers.comparison import KINDS, VERDICTS, Comparison
 
 __all__ = [
     "HEADER",
-    "KINDS",
     "Finished",
     "by_kind",
     "footnotes",
@@ -27,12 +26,6 @@ __all__ = [
 ]
 
 HEADER = ["quantity", "target", "ours", "tolerance", "", "kind", "note"]
-KINDS = {  # of rows; the first is the headline of a reproduction
-    "published": "published target, nothing chosen on test data",
-    "published †": "published target, chosen after a look at test data (†)",
-    "own reference": "own reference: a result computed for this project, such as that of a competing method",
-    "own bar": "own bar: a limit set for this project",
-}
 _KIND_HEADER = ["target", "PASS", "TIE", "MISS", "for reference"]
 _STYLE = """
 td.note { white-space: normal; text-align: left; font-size: .85rem; min-width: 16rem; overflow-wrap: anywhere; }
@@ -71,35 +64,35 @@ class Finished:
 
     name: str
     about: str
-    rows: Sequence[Any]
+    rows: Sequence[Comparison]
     svg: str
-    results: dict[str, Any]
+    results: Mapping[str, object]
     seconds: float
     reused: dict[str, str] = field(default_factory=dict)  # parts of earlier runs, and when they ran
 
 
-def tally(rows: Sequence[Any]) -> dict[str, int]:
+def tally(rows: Sequence[Comparison]) -> dict[str, int]:
     """Count the rows by verdict."""
-    return {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("PASS", "TIE", "MISS", "reference")}
+    return {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICTS}
 
 
-def by_kind(rows: Sequence[Any]) -> dict[str, dict[str, int]]:
+def by_kind(rows: Sequence[Comparison]) -> dict[str, dict[str, int]]:
     """Count the rows of each kind by verdict; the kinds that no row has are left out, but for the first."""
     kept = {kind: [row for row in rows if row.kind == kind] for kind in KINDS}
     return {kind: tally(some) for kind, some in kept.items() if some or kind == next(iter(KINDS))}
 
 
-def told(rows: Sequence[Any]) -> str:
+def told(rows: Sequence[Comparison]) -> str:
     """Return the counts of verdicts as text, for each kind of row on its own."""
     return "; ".join(f"{kind}: {_counted(counts)}" for kind, counts in by_kind(rows).items())
 
 
 def _counted(counts: dict[str, int]) -> str:
-    text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("PASS", "TIE", "MISS"))
+    text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS[:3])
     return text + (f", {counts['reference']} for reference" if counts["reference"] else "")
 
 
-def headline(rows: Sequence[Any]) -> str:
+def headline(rows: Sequence[Comparison]) -> str:
     """Return what the rows of the first kind say."""
     (kind, counts), *_ = by_kind(rows).items()
     return f"{_counted(counts)} ({KINDS[kind]})"
@@ -119,13 +112,13 @@ def origin(done: Sequence[Finished]) -> str:
     )
 
 
-def footnotes(rows: Sequence[Any]) -> dict[str, str]:
+def footnotes(rows: Sequence[Comparison]) -> dict[str, str]:
     """Return the footnote mark of each choice made after seeing test data."""
     choices = dict.fromkeys(row.looked_at_test for row in rows if row.looked_at_test)
     return {choice: f"†{k}" for k, choice in enumerate(choices, 1)}
 
 
-def row_cells(row: Any, marks: dict[str, str]) -> list[str]:
+def row_cells(row: Comparison, marks: dict[str, str]) -> list[str]:
     """Format a comparison, one string for each column of the header."""
     error = "" if row.standard_error is None else f" ± {row.standard_error:.2g}"
     blind = "" if row.trivial is None else f"baseline without inputs {row.trivial:.4g}"
@@ -171,7 +164,7 @@ def reproduction_page(done: Sequence[Finished], facts: dict[str, str]) -> str:
     )
 
 
-def _kind_rows(rows: Sequence[Any]) -> list[list[str]]:
+def _kind_rows(rows: Sequence[Comparison]) -> list[list[str]]:
     """Return the counts of each kind of row as cells."""
     return [[KINDS[kind], *map(str, counts.values())] for kind, counts in by_kind(rows).items()]
 

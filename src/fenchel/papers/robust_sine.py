@@ -16,7 +16,6 @@ n = 100.
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold
@@ -25,7 +24,7 @@ from fenchel.decoders import ScalarMinimum
 from fenchel.estimators import LossTrickPredictor, OperatorKernelRegressorCV
 from fenchel.kernels import Gaussian
 from fenchel.papers.comparison import OWN_REFERENCE, Comparison, paired, standard_error
-from fenchel.papers.experiment import Result, Unit
+from fenchel.papers.experiment import Result, Unit, best_of
 from fenchel.report import figures as plots
 from fenchel.task_losses import Cauchy, TaskSpace
 
@@ -61,13 +60,12 @@ def summary(results: Result) -> tuple[list[Comparison], Result]:
     parts = [found for found in results.values() if "distances" in found]
     sizes = sorted({part["n"] for part in parts})
     distances = {n: np.vstack([part["distances"] for part in parts if part["n"] == n]) for n in sizes}
-    rows = []
-    for n, found in distances.items():
-        if n >= 100:
-            for k in (1, 2):
-                rows.append(
-                    paired(f"n = {n}, loss trick vs {METHODS[k]}", found[:, k], found[:, 0], looked_at_test=LOOKED)
-                )
+    rows = [
+        paired(f"n = {n}, loss trick vs {METHODS[k]}", found[:, k], found[:, 0], looked_at_test=LOOKED)
+        for n, found in distances.items()
+        if n >= 100
+        for k in (1, 2)
+    ]
     for small, large in pairwise(sizes):
         before, after = (distances[n][:, 0] for n in (small, large))
         errors = [standard_error(one) or 0.0 for one in (before, after)]
@@ -106,12 +104,8 @@ def _predictions(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> list[np.ndarr
     X, new = x[:, None], new[:, None]
     tricks = [LossTrickPredictor(Gaussian(g), WIDE, lams=LAMS, cv=FOLDS).fit(X, y) for g in GAMMAS]
     ridges = [OperatorKernelRegressorCV(Gaussian(g), lams=LAMS, cv=FOLDS).fit(X, y) for g in GAMMAS]
-    trick, ridge = min(tricks, key=_cv_error), min(ridges, key=_cv_error)
+    trick, ridge = tricks[best_of(tricks)], ridges[best_of(ridges)]
     return [trick.predict(new), _nadaraya_watson(X, y, new), ridge.predict(new)]
-
-
-def _cv_error(model: Any) -> float:
-    return float(model.cv_errors_.min())
 
 
 def _nadaraya_watson(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:

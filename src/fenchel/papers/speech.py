@@ -48,8 +48,8 @@ from fenchel.datasets import contaminate, load_speech
 from fenchel.estimators import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.kernels import IntegralGaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
-from fenchel.papers.comparison import FROM_PAPER, Comparison, standard_error
-from fenchel.papers.experiment import Result, Unit
+from fenchel.papers.comparison import FROM_PAPER, Comparison
+from fenchel.papers.experiment import Result, Unit, bars, best_of
 from fenchel.report import figures as plots
 from fenchel.representations import Spline
 
@@ -129,18 +129,16 @@ def summary(results: Result) -> tuple[list[Comparison], dict[tuple[str, str], np
     for (kind, loss), numbers in PUBLISHED.items():
         for k, (curve, (mean, deviation)) in enumerate(zip(CURVES, numbers, strict=True)):
             errors = columns[kind, loss][:, k]
-            if not np.isnan(errors).all():
-                ours = float(errors.mean())
-                note = f"{(ours - mean) / deviation:+.1f} published deviations; {splits} splits; largest gap {gap:.0e}"
-                is_as_stated = kind == "type 3"  # the rows of EVERYWHERE, which count, have the same targets
-                note += "; published errors of type 3 agree with outliers in every word" if is_as_stated else ""
-                row = Comparison(
-                    f"{curve}, {kind}, {loss}", mean, ours, deviation, note, at_most=True, target=FROM_PAPER
-                )
-                looked = " ".join([LOOKED] * (kind != "clean") + [LOOKED_SHARE] * (kind == EVERYWHERE))
-                constant = float(np.mean(blind[kind, curve]))
-                row = replace(row, standard_error=standard_error(errors), trivial=constant, looked_at_test=looked)
-                rows.append(replace(row, counted=not is_as_stated))
+            if np.isnan(errors).all():
+                continue
+            far = (errors.mean() - mean) / deviation
+            note = f"{far:+.1f} published deviations; {splits} splits; largest gap {gap:.0e}"
+            is_as_stated = kind == "type 3"  # the rows of EVERYWHERE, which count, have the same targets
+            note += "; published errors of type 3 agree with outliers in every word" if is_as_stated else ""
+            looked = " ".join([LOOKED] * (kind != "clean") + [LOOKED_SHARE] * (kind == EVERYWHERE))
+            more = {"looked_at_test": looked, "trivial": float(np.mean(blind[kind, curve])), "target": FROM_PAPER}
+            row = Comparison.of_mean(f"{curve}, {kind}, {loss}", mean, errors, deviation, note, at_most=True, **more)
+            rows.append(replace(row, counted=not is_as_stated))
     return rows, columns
 
 
@@ -160,14 +158,12 @@ def _errors(split: int, kind: str, curve: str) -> Result:
     }
 
     def chosen(K: np.ndarray, losses: list[Loss], lams: list[float], robust: str) -> FunctionalRegressorCV:
-        aggregate = "mean" if kind == "clean" else robust
-        model = FunctionalRegressorCV(
-            **settings, lams=lams, losses=losses, aggregate=aggregate, cv=KFold(FOLDS), tol=1e-3
-        )
+        search = {"aggregate": "mean" if kind == "clean" else robust, "cv": KFold(FOLDS), "tol": 1e-3}
+        model = FunctionalRegressorCV(**settings, lams=lams, losses=losses, **search)
         return model.fit(K[np.ix_(train, train)], fitted[:, ::EVERY], grid=data.t[::EVERY])
 
     ridges = [chosen(K, LOSSES["square"], LAMS, "fold_median") for K in grams]
-    best = int(np.argmin([ridge.cv_errors_.min() for ridge in ridges]))
+    best = best_of(ridges)
     K = grams[best]
     errors, parameters, gap = {}, {}, 0.0
     for name, losses in LOSSES.items():
@@ -179,16 +175,9 @@ def _errors(split: int, kind: str, curve: str) -> Result:
         errors[name] = _error(model.predict(K[np.ix_(test, train)]), Y[test], inside)
         parameters[name] = f"{picked.best_loss_!r}, lam {picked.best_lam_:.0e}, rho {RHOS[best]:.3g}"
         gap = max(gap, model.duality_gap_)
-    flat = (middle(fitted, axis=0) for middle in (np.mean, np.median))
-    return {
-        "split": split,
-        "kind": kind,
-        "curve": curve,
-        "errors": errors,
-        "constant": min(_error(one, Y[test], inside) for one in flat),
-        "parameters": parameters,
-        "gap": gap,
-    }
+    constant = min(_error(middle(fitted, axis=0), Y[test], inside) for middle in (np.mean, np.median))
+    place = {"split": split, "kind": kind, "curve": curve}
+    return {**place, "errors": errors, "constant": constant, "parameters": parameters, "gap": gap}
 
 
 def _error(predicted: np.ndarray, truth: np.ndarray, inside: np.ndarray) -> float:
@@ -210,12 +199,8 @@ def draw(columns: dict[tuple[str, str], np.ndarray]) -> plots.Figure:
     """Draw the errors of the square loss and of both Huber losses for each curve, one panel for each kind."""
     fig, axes = plots.figure(len(KINDS), width=4.5)
     for ax, kind in zip(axes, KINDS, strict=True):
-        for shift, (name, colour) in enumerate(zip(("square", "H2", "H1"), plots.COLOURS, strict=False)):
-            errors = columns[kind, name]
-            place = np.arange(len(CURVES)) + 0.25 * (shift - 1)
-            ax.bar(place, errors.mean(axis=0), 0.25, yerr=errors.std(axis=0), color=colour, label=name)
+        bars(ax, {name: columns[kind, name] for name in ("square", "H2", "H1")}, CURVES, rotation=60)
         ax.scatter(np.arange(len(CURVES)), PUBLISHED[kind, "square"][:, 0], marker="_", s=200, color="black", zorder=3)
-        ax.set_xticks(np.arange(len(CURVES)), CURVES, rotation=60)
         ax.set_title(f"{kind} (black: published, square)")
         ax.set_ylabel("error")
         ax.legend(fontsize="small")

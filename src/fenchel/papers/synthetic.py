@@ -17,9 +17,8 @@ Choice made on test data: lam and kappa are those of the lowest test error, as f
 competing methods.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
@@ -29,7 +28,7 @@ from fenchel.datasets import contaminate, make_functional
 from fenchel.estimators import FunctionalRegressor, path
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber, Loss, Square
-from fenchel.papers.comparison import FROM_PAPER, OWN_REFERENCE, Comparison, paired, standard_error
+from fenchel.papers.comparison import FROM_PAPER, OWN_REFERENCE, Comparison, paired
 from fenchel.papers.experiment import Result, Unit
 from fenchel.report import figures as plots
 from fenchel.representations import Eigen, Spline
@@ -65,9 +64,11 @@ REFERENCE = {  # computed by this project in 3 draws: the paper has figures only
     EVERYWHERE: (0.081, 0.078, 0.013),
 }
 
+N = TypeVar("N", str, float)
 Sample = tuple[np.ndarray, np.ndarray]
-Table = dict[tuple[str, Any], float]  # by setting and loss
-Tables = dict[tuple[str, Any], np.ndarray]  # the same, with all draws
+Name = str | float  # of a loss, or the order of its norm
+Table = dict[tuple[str, Name], float]  # by setting and loss
+Tables = dict[tuple[str, Name], np.ndarray]  # the same, with all draws
 
 
 def units(quick: bool = False) -> list[Unit]:
@@ -120,14 +121,13 @@ def _drawn(results: Result) -> Result:
 def _reference_rows(ours: Tables, linear: Table) -> Iterator[Comparison]:
     for setting, references in REFERENCE.items():
         for name, reference in zip(LOSSES, references, strict=True):
-            error = float(ours[setting, name].mean())
+            errors, title = ours[setting, name], f"{setting}, {name}"
             note = (
-                f"{error / ours[CLEAN, name].mean():.2f} times the clean error; linear regression has "
+                f"{errors.mean() / ours[CLEAN, name].mean():.2f} times the clean error; linear regression has "
                 f"{linear[setting, 'ridge']:.4f}, robust linear regression {linear[setting, 'Huber']:.4f}"
             )
-            row = Comparison(f"{setting}, {name}", reference, error, TOLERANCE, note, looked_at_test=LOOKED)
-            error_of_mean = standard_error(ours[setting, name])
-            yield replace(row, standard_error=error_of_mean, target=OWN_REFERENCE)
+            more = {"looked_at_test": LOOKED, "target": OWN_REFERENCE}
+            yield Comparison.of_mean(title, reference, errors, TOLERANCE, note, **more)
 
 
 def _figure_rows(orders: Table, ratios: dict[str, np.ndarray]) -> Iterator[Comparison]:
@@ -196,7 +196,7 @@ def _globally(Y: np.ndarray, seed: int, intensity: float) -> np.ndarray:
     return out
 
 
-def _errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample, losses: dict[Any, list[Loss]]) -> Table:
+def _errors(X: np.ndarray, settings: dict[str, np.ndarray], test: Sample, losses: Mapping[N, list[Loss]]) -> Table:
     """Return the lowest test error of every setting and family of losses."""
     return {
         (setting, name): float(_surface(X, Y, test, family)[0].min())

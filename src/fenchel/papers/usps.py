@@ -37,9 +37,7 @@ Choices made after seeing test images of the first split, which therefore explai
   win on its own loss.
 """
 
-from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold, cross_val_predict
@@ -47,10 +45,11 @@ from sklearn.svm import SVC
 
 from fenchel.datasets import load_usps
 from fenchel.decoders import Preimage
+from fenchel.decoders.decoder import Decoder
 from fenchel.estimators import LossTrickPredictor
 from fenchel.kernels import Gaussian
-from fenchel.papers.comparison import FROM_PAPER, Comparison, paired, standard_error
-from fenchel.papers.experiment import Result, Unit
+from fenchel.papers.comparison import FROM_PAPER, Comparison, paired
+from fenchel.papers.experiment import Result, Unit, best_of
 from fenchel.report import figures as plots
 from fenchel.task_losses import Hellinger, KernelInduced, TaskLoss
 
@@ -137,10 +136,17 @@ def _published(kind: str, method: str, loss: str, means: _Means) -> Comparison:
         note += f"other views: {', '.join(others)}; true images {true:.3f}"
     name, ours = f"{kind}: {method}, Delta_{key}", means.values(method, key)
     is_bar = kind == SETS[0] or loss == "R"
-    row = Comparison(name, published, float(ours.mean()), deviation if is_bar else NEAR, note, at_most=is_bar)
-    looked = _looked(kind, loss, has_preimage=method == KDE)
-    blind = float(np.mean([part["constants"][key] for part in means.parts]))
-    return replace(row, standard_error=standard_error(ours), trivial=blind, looked_at_test=looked, target=FROM_PAPER)
+    return Comparison.of_mean(
+        name,
+        published,
+        ours,
+        deviation if is_bar else NEAR,
+        note,
+        at_most=is_bar,
+        trivial=float(np.mean([part["constants"][key] for part in means.parts])),
+        looked_at_test=_looked(kind, loss, has_preimage=method == KDE),
+        target=FROM_PAPER,
+    )
 
 
 def _looked(kind: str, loss: str, has_preimage: bool) -> str:
@@ -249,19 +255,19 @@ def _models(
     gamma = Gaussian("median").resolve(upper).get_params()["gamma"]
     preimage = Preimage(n_starts=1, tol=1e-6)
 
-    def chosen(task_loss: TaskLoss, decoder: Any) -> tuple[float, LossTrickPredictor]:
+    def chosen(task_loss: TaskLoss, decoder: Decoder | str) -> tuple[float, LossTrickPredictor]:
         fits = [
             LossTrickPredictor(Gaussian(w * gamma), task_loss, decoder=decoder, lams=LAMS, cv=folds).fit(upper, outputs)
             for w in WIDTHS
         ]
-        best = min(range(len(fits)), key=lambda k: float(fits[k].cv_errors_.min()))
+        best = best_of(fits)
         return WIDTHS[best], fits[best]
 
     found = {KDE: chosen(gaussian, preimage), HELLINGER: chosen(Hellinger(), "auto")}
     models = {name: model for name, (_, model) in found.items()}
     kde = models[KDE]
 
-    def other(task_loss: TaskLoss, decoder: Any) -> LossTrickPredictor:
+    def other(task_loss: TaskLoss, decoder: Decoder | str) -> LossTrickPredictor:
         return LossTrickPredictor(kde.kernel, task_loss, kde.lam_, decoder=decoder)
 
     models["training set"] = other(gaussian, "training_set").fit(upper, outputs)

@@ -8,8 +8,6 @@ networks (20.0 %), which are quoted from memory. These methods and our losses di
 over the test genes, so none of them wins.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from sklearn.model_selection import KFold
 
@@ -18,8 +16,8 @@ from fenchel.estimators import StructuredPredictorCV
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Loss, Square
 from fenchel.metrics import hamming_losses
-from fenchel.papers.comparison import Comparison, standard_error
-from fenchel.papers.experiment import Result, Unit
+from fenchel.papers.comparison import Comparison
+from fenchel.papers.experiment import Result, Unit, best_of
 from fenchel.report import figures as plots
 
 __all__ = ["draw", "summary", "units"]
@@ -58,7 +56,7 @@ def _losses(quick: bool) -> Result:
         return model.fit(data.X_train, data.Y_train)
 
     ridges = [chosen(gamma, LOSSES["ridge"]) for gamma in GAMMAS]
-    best = int(np.argmin([ridge.cv_errors_.min() for ridge in ridges]))
+    best = best_of(ridges)
     constant = np.broadcast_to(data.Y_train.mean(axis=0) > 0.5, data.Y_test.shape)
     found = {}
     for name, losses in LOSSES.items():
@@ -80,8 +78,8 @@ def summary(results: Result) -> tuple[list[Comparison], dict[str, Result]]:
     for name, one in found.items():
         missed, cv = one["missed"], np.array(one["cv"])
         note = f"{one['picked']}; cross-validated loss {cv.min():.2f}; gap {one['gap']:.0e}"
-        row = Comparison(f"{name}, Hamming loss (%)", BAR, float(np.mean(missed)), 0.0, note, at_most=True)
-        rows.append(replace(row, standard_error=standard_error(missed), trivial=one["constant"]))
+        more = {"at_most": True, "trivial": one["constant"]}
+        rows.append(Comparison.of_mean(f"{name}, Hamming loss (%)", BAR, missed, 0.0, note, **more))
     return rows, found
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from fenchel.app.cli.groups import click, command
 
-__all__ = ["reproduce_command"]
+__all__ = ["EXPERIMENT_NAMES", "reproduce_command"]
 
-_NAMES = (
+EXPERIMENT_NAMES = (
     "bibtex",
     "dti",
     "fp490",
@@ -27,7 +27,7 @@ _NAMES = (
 
 
 @command("reproduce")
-@click.argument("names", nargs=-1, type=click.Choice(_NAMES))
+@click.argument("names", nargs=-1, type=click.Choice(EXPERIMENT_NAMES))
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduce"),
               show_default=True, help="Folder for the report, the figures and the finished parts.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="A reduced version of each, labelled as such: minutes for all of them.")
