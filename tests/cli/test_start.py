@@ -80,7 +80,9 @@ def test_the_names_of_reproduce_are_those_of_the_experiments():
     from fenchel import papers
     from fenchel.app.cli.reproduce import EXPERIMENT_NAMES
 
-    files = [file for file in Path(papers.__path__[0]).glob("*.py") if "def units(" in file.read_text(encoding="utf-8")]
+    files = [
+        file for file in Path(papers.__path__[0]).glob("*.py") if "\ndef units(" in file.read_text(encoding="utf-8")
+    ]
     assert list(EXPERIMENT_NAMES) == sorted(file.stem.replace("_", "-") for file in files)
 
 

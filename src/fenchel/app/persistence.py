@@ -2,14 +2,11 @@
 
 import io
 import json
-import pkgutil
 import platform
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
-from functools import cache
-from importlib import import_module
-from inspect import isclass, signature
+from inspect import isclass
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
@@ -17,37 +14,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import sklearn
-from scipy.sparse import csr_array
-from sklearn import feature_selection, gaussian_process, model_selection
-from sklearn import metrics as sklearn_metrics
 from sklearn.base import BaseEstimator
-from sklearn.compose import make_column_selector
-from sklearn.metrics.pairwise import kernel_metrics
-from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 import fenchel
-from fenchel import (
-    approximations,
-    chunks,
-    conformal,
-    decoders,
-    estimators,
-    kernels,
-    losses,
-    metrics,
-    outliers,
-    representations,
-    resample,
-    search,
-    solvers,
-    task_losses,
-)
-from fenchel import (
-    model as model_room,
-)
 from fenchel._check import Interval, check_parameter, require
-from fenchel.app import tables
+from fenchel.app.trusted import name_of, trusted_names
 from fenchel.data.files import DAMAGE, MeteredBytes, SizeError, unpacked, write_whole
 from fenchel.exceptions import ModelFileError, warn_user
 
@@ -63,34 +35,6 @@ _HEADER_SIZE = 2**16  # maximum number of bytes of a description that are read
 _DIGITS = 9  # maximum number of digits of each part of a version
 _END = 2**10  # bytes at the end of an archive, which are read more than once
 _MAGIC = b"PK\x03\x04"
-_ROOMS = (
-    approximations,
-    conformal,
-    decoders,
-    estimators,
-    kernels,
-    losses,
-    model_room,
-    outliers,
-    representations,
-    solvers,
-    task_losses,
-    chunks,
-    resample,
-    search,
-    tables,
-)
-_SCORE_ENDINGS = ("_score", "_error", "_loss", "_deviance", "_corrcoef")
-_FEATURE_SCORES = tuple(
-    getattr(feature_selection, name)
-    for name in ("chi2", "f_classif", "f_regression", "mutual_info_classif", "mutual_info_regression", "r_regression")
-)
-_HELPERS = {
-    "fenchel.data.containers.vectors",
-    "fenchel.operators.eigenbasis.KroneckerBasis",
-    "fenchel.representations.kernel_outputs._Pivots",
-    "fenchel.task_losses.task_loss.TaskSpace",
-}
 
 
 def save(model: object, path: str | PathLike[str], trusted: Sequence[type | Callable[..., object]] = ()) -> None:
@@ -139,7 +83,7 @@ def save(model: object, path: str | PathLike[str], trusted: Sequence[type | Call
     if not isinstance(model, BaseEstimator) or isclass(model):
         raise TypeError(f"save takes a fitted estimator of fenchel or scikit-learn. Got {model!r} instead.")
     check_is_fitted(model)
-    known = _trusted_names() | {_name_of(one) for one in trusted}
+    known = trusted_names() | {name_of(one) for one in trusted}
     content = _dumped(model, known)
     header = {"format": FORMAT, "estimator": type(model).__name__, **versions()}
     buffer = io.BytesIO()
@@ -203,7 +147,7 @@ def load(
     """
     check_parameter("load", "max_size", max_size, Interval(0, float("inf"), "right"))
     skops = _skops()
-    names = _trusted_names() | {_name_of(one) for one in trusted}
+    names = trusted_names() | {name_of(one) for one in trusted}
     with _opened(path) as stream:
         _check_versions(path, _header(path, stream))
         try:
@@ -403,56 +347,3 @@ def _damaged(path: str | PathLike[str], reason: object) -> ModelFileError:
 def _one_line(text: str, most: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[:most]}..."
-
-
-@cache
-def _trusted_names() -> frozenset[str]:
-    """Return the full names of the objects that a model may contain besides those that skops trusts.
-
-    These are single names of classes that hold parameters and numbers and of functions of two samples: trusting a whole
-    module would let a file call any function that the module imports.
-    """
-    names = set(_HELPERS)
-    for room in (*_ROOMS, metrics):
-        for module in _modules(room):
-            own = [value for value in vars(module).values() if getattr(value, "__module__", None) == module.__name__]
-            classes = [value for value in own if isclass(value)]
-            names |= {_name_of(one) for one in classes if issubclass(one, BaseEstimator) or is_dataclass(one)}
-    names |= {_name_of(getattr(metrics, name)) for name in metrics.__all__}
-    names |= {_name_of(function) for function in kernel_metrics().values()}
-    names |= {_name_of(type(scorer)) for scorer in _sklearn_scorers()}
-    names |= {_name_of(function) for function in (*_sklearn_scores(), *_FEATURE_SCORES)}
-    names.add(_name_of(csr_array))  # for sparse inputs
-    names.add(_name_of(np.dtype))  # stored by SimpleImputer
-    names.add(_name_of(Bunch))  # named estimators of a stack
-    names |= {_name_of(one) for one in (make_column_selector, object, np.number)}  # columns by their dtype
-    for module in (gaussian_process.kernels, model_selection):
-        names |= {_name_of(one) for one in vars(module).values() if isclass(one) and _is_sklearn(one)}
-    return frozenset(names)
-
-
-def _sklearn_scorers() -> list[object]:
-    """Return the scorer that a search makes from a name, and the one for the estimator's own score."""
-    return [sklearn_metrics.get_scorer("r2"), sklearn_metrics.check_scoring(estimators.OperatorKernelRegressor())]
-
-
-def _sklearn_scores() -> list[Callable[..., object]]:
-    """Return scikit-learn's metrics of true and predicted outputs that return one number."""
-    functions = [getattr(sklearn_metrics, name) for name in sklearn_metrics.__all__ if name.endswith(_SCORE_ENDINGS)]
-    return [function for function in functions if next(iter(signature(function).parameters)) == "y_true"]
-
-
-def _modules(room: ModuleType) -> Iterator[ModuleType]:
-    """Yield a module and, if it is a package, its submodules."""
-    yield room
-    for info in pkgutil.walk_packages(getattr(room, "__path__", []), f"{room.__name__}."):
-        if not info.name.endswith("._triton"):  # is imported on machines with CUDA only
-            yield import_module(info.name)
-
-
-def _is_sklearn(kind: type) -> bool:
-    return kind.__module__.split(".")[0] == "sklearn"
-
-
-def _name_of(value: type | Callable[..., object]) -> str:
-    return f"{value.__module__}.{value.__name__}"

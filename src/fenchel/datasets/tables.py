@@ -9,12 +9,12 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from numbers import Real
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from fenchel._array import Outputs
+from fenchel._array import Inputs, Outputs
 from fenchel._check import require
+from fenchel.data.fdata import classes_of
 
 __all__ = ["Table", "as_table", "read_table"]
 
@@ -172,7 +172,7 @@ def as_table(value: Outputs, name: str = "the table") -> Table:
     """
     if isinstance(value, Table):
         return value
-    if hasattr(value, "columns") and hasattr(value, "itertuples"):
+    if "DataFrame" in classes_of(value, "pandas"):
         return _from_frame(value, name)
     arrays = {str(key): np.asarray(column) for key, column in dict(value).items()}
     columns = {key: _plain(array, key, name) for key, array in arrays.items()}
@@ -268,7 +268,7 @@ def _read_npz(file: Path) -> Table:
     return Table(columns, str(file), grid, notes)
 
 
-def _from_frame(frame: Any, name: str, notes: Sequence[str] = ()) -> Table:
+def _from_frame(frame: Inputs, name: str, notes: Sequence[str] = ()) -> Table:
     """Return the columns of a DataFrame: numbers with NaN, dates with NaT, or text with None."""
     columns = {str(key).strip(): frame[key] for key in frame.columns}
     truth = [key for key, column in columns.items() if _is_truth(column)]
@@ -276,7 +276,7 @@ def _from_frame(frame: Any, name: str, notes: Sequence[str] = ()) -> Table:
     return Table(plain, name, None, [*notes, *_truth_notes(truth)])
 
 
-def _from_series(column: Any) -> np.ndarray:
+def _from_series(column: Inputs) -> np.ndarray:
     kind = getattr(column.dtype, "kind", "O")
     if kind in "biuf":
         single = column.dtype == np.float32
@@ -287,7 +287,7 @@ def _from_series(column: Any) -> np.ndarray:
     return _objects(column.to_numpy(dtype=object), column.isna().to_numpy())
 
 
-def _is_truth(column: Any) -> bool:
+def _is_truth(column: Inputs) -> bool:
     """Whether a Series holds booleans, possibly with missing values."""
     values = column.dropna()
     return len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values)

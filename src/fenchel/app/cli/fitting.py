@@ -36,6 +36,9 @@ from fenchel.solvers import watched
 
 __all__ = ["run"]
 
+Options = dict[str, Any]  # of the command, by name
+Facts = dict[str, Any]  # what is printed, by name: numbers and text
+
 _POOR = 0.1  # R² below which a loss that clips most rows is taken for one in the wrong units
 _JACKKNIFE = 2000  # most rows for which intervals leave out one row at a time: the model holds a square of them
 _SEARCHES = (OperatorKernelRegressorCV, FunctionalRegressorCV)
@@ -49,7 +52,7 @@ def run(
     model_file: Path | None,
     report_file: Path | None,
     as_json: bool,
-    options: dict[str, Any],
+    options: Options,
 ) -> None:
     """Fit the model that the options describe, and exit with its status."""
     if model_file is not None:
@@ -71,7 +74,7 @@ def run(
         seconds = time.perf_counter() - start
         folds = getattr(getattr(regressor.conformal_, "_models", None), "models", [])
         for one in (estimator, regressor.estimator_, getattr(regressor.conformal_, "estimator", estimator), *folds):
-            if hasattr(one, "progress"):
+            if "progress" in one.get_params(deep=False):
                 one.set_params(progress=None)  # the progress bar is not part of the model
         found = _result(regressor, train, test, seconds)
     found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
@@ -96,7 +99,7 @@ def _written(
     return names
 
 
-def _regressor(options: dict[str, Any]) -> TableRegressor:
+def _regressor(options: Options) -> TableRegressor:
     """Return the model that the options describe."""
     lams, losses, lam, max_iter = options["lams"], list(options["losses"]), options["lam"], options["max_iter"]
     is_one_fit = lam is not None or max_iter is not None
@@ -106,7 +109,7 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
         raise click.UsageError("--lams chooses lam by cross-validation; leave out --lam and --max-iter.")
     curves, center = options["curves"], options["center"]
     is_robust = is_one_fit and bool(losses) and not is_square(losses[0])  # a search centres by itself
-    settings: dict[str, Any] = {"tol": options["tol"]}
+    settings: Facts = {"tol": options["tol"]}
     if options["kernel"] is not None:
         settings["kernel"] = options["kernel"]
     if curves and center != "auto":
@@ -136,7 +139,7 @@ def _regressor(options: dict[str, Any]) -> TableRegressor:
     )
 
 
-def _conformal(estimator: BaseEstimator, options: dict[str, Any], n_rows: int) -> ConformalRegressor:
+def _conformal(estimator: BaseEstimator, options: Options, n_rows: int) -> ConformalRegressor:
     """Return a model with intervals: one for each target, or one band for all points of a curve."""
     method = "jackknife+" if n_rows <= _JACKKNIFE else "cv+"
     return ConformalRegressor(estimator, options["coverage"], method=method, joint=options["curves"])
@@ -188,11 +191,11 @@ def _progress(estimator: BaseEstimator) -> Iterator[None]:
             yield
 
 
-def _result(model: TableRegressor, train: Table, test: Table | None, seconds: float) -> dict[str, Any]:
+def _result(model: TableRegressor, train: Table, test: Table | None, seconds: float) -> Facts:
     """Return what is printed, as plain numbers and text."""
     fitted = model.estimator_
     is_chosen = isinstance(fitted, _SEARCHES)
-    found: dict[str, Any] = {
+    found: Facts = {
         "estimator": type(fitted).__name__,
         "rows": len(model.rows_),
         "inputs": model.input_names_,
@@ -224,7 +227,7 @@ def _result(model: TableRegressor, train: Table, test: Table | None, seconds: fl
     return found | {name: None for name in numbers if not math.isfinite(found[name])}  # JSON has no NaN
 
 
-def _note_clipped(found: dict[str, Any], clipped: int, n_rows: int) -> None:
+def _note_clipped(found: Facts, clipped: int, n_rows: int) -> None:
     """Add the number of rows that the loss clips as outliers, and what it means for the scores."""
     found["clipped"] = clipped
     if clipped:
@@ -258,7 +261,7 @@ def _test_notes(model: TableRegressor, test: Table) -> list[str]:
     return [f"test rows, {note}" for note in model.comparison_notes(test)]
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(found: Facts) -> None:
     """Print the result as text."""
     found = dict(found)
     for part, score in product(("train", "test"), ("rmse", "median_error")):
@@ -268,7 +271,7 @@ def _show(found: dict[str, Any]) -> None:
             found[key] = None  # it would mix the units of the targets
         elif found[key] is not None:
             found[key] = f"{found[key]:.4g} (of the mean: {mean:.4g}, of a linear model: {linear:.4g})"
-    formats: dict[str, Callable[[Any], str]] = {
+    formats: dict[str, Callable[..., str]] = {
         "inputs": _names, "targets": _names, "lam": lambda v: f"{v:.4g}", "gap": lambda v: f"{max(v, 0):.1e}",
         "primal": lambda v: f"{v:.8g}", "dual": lambda v: f"{v:.8g}", "null_duals": lambda v: f"{v:.0%}",
         "cv_error": lambda v: f"{v:.4g}", "train_r2": lambda v: f"{v:.4f}", "test_r2": lambda v: f"{v:.4f}",

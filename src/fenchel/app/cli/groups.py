@@ -43,7 +43,7 @@ class OneLineGroup(click.Group):
         if not standalone_mode:
             return run()
         try:
-            found: Any = run()
+            found: object = run()
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(error.exit_code)
@@ -55,7 +55,7 @@ class OneLineGroup(click.Group):
             sys.exit(1)
         sys.exit(found if isinstance(found, int) else 0)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Run a command, and turn any error into one line."""
         try:
             return super().invoke(ctx)
@@ -104,18 +104,19 @@ class LazyType(ParamType):
         completions: list[shell_completion.CompletionItem] = self._loaded().shell_complete(ctx, param, incomplete)
         return completions
 
-    def _loaded(self) -> Any:
-        return getattr(import_module("fenchel.app.cli.parts"), f"{self.name}_type")
+    def _loaded(self) -> "ParamType":
+        loaded: ParamType = getattr(import_module("fenchel.app.cli.parts"), f"{self.name}_type")
+        return loaded
 
 
-def command(name: str, **options: Any) -> Callable[[Callable[..., Any]], click.Command]:
+def command(name: str, **options: Any) -> Callable[[Callable[..., None]], click.Command]:
     """Return a decorator that turns a function into a command with the option ``--debug``."""
-    make: Any = click.command(name, **options)
+    make: Callable[..., click.Command] = click.command(name, **options)
     debug = click.option(
         "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the traceback of an error."
     )
 
-    def decorate(function: Callable[..., Any]) -> click.Command:
+    def decorate(function: Callable[..., None]) -> click.Command:
         return make(debug(function))
 
     return decorate

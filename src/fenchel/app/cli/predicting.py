@@ -6,7 +6,6 @@ import math
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ def run(model: Path, data: Path, output: Path | None, keep: tuple[str, ...], as_
     table = read_table(data)
     predicted = {"": regressor.predict(table)}
     notes = [*regressor.input_notes(table), *regressor.range_notes(table)]
-    found: dict[str, Any] = {"rows": len(table), "targets": regressor.target_names_, "notes": notes}
+    found: dict[str, object] = {"rows": len(table), "targets": regressor.target_names_, "notes": notes}
     if regressor.conformal_ is not None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -112,7 +111,7 @@ def _csv(columns: Columns) -> bytes:
     return ("\n".join(csv_line(row) for row in rows) + "\n").encode()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """Return the text of a cell, from which the same number is read again; a missing one is empty."""
     return "" if value is None or value != value else str(value)
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -146,7 +145,12 @@ class Chart:
 
 
 def heatmap(
-    title: str, values: np.ndarray, columns: Sequence[str], rows: Sequence[str], labels: tuple[str, str], best: Any
+    title: str,
+    values: np.ndarray,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    labels: tuple[str, str],
+    best: tuple[int, int],
 ) -> str:
     """Return a heatmap in which smaller numbers stand out more from the page; ``best`` is framed."""
     wide = max((len(name) for name in rows), default=0)

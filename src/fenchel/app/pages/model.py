@@ -5,14 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import host
 from fenchel.app.tables import TableRegressor
 from fenchel.app.tables.outliers import outliers_of_table
+from fenchel.datasets.tables import Table
+from fenchel.estimators.search_machine import SearchMachine
 from fenchel.metrics import Scores
 from fenchel.metrics.scores import mean_of_columns
+from fenchel.model.machine import DualEstimator
 from fenchel.model.model import Model
 from fenchel.outliers.report import OutlierReport
 from fenchel.report.figures import CLIPPED
@@ -59,12 +62,12 @@ class ModelFacts:
     training: Pairs | None  # samples of the support
 
     @classmethod
-    def of(cls, model: Any) -> "ModelFacts":
+    def of(cls, model: BaseEstimator) -> "ModelFacts":
         """Return the facts about a fitted estimator or a fitted ``TableRegressor``."""
         check_is_fitted(model)
         table = model if isinstance(model, TableRegressor) else None
         estimator = model if table is None else table.estimator_
-        if not hasattr(estimator, "duality_gap_"):
+        if not isinstance(estimator, DualEstimator):
             raise TypeError(
                 f"A report needs an estimator with a certificate. Got {type(model).__name__}, which has no "
                 "duality_gap_; for a search take its best_estimator_."
@@ -72,15 +75,14 @@ class ModelFacts:
         duals = host(estimator.dual_coef_)
         rows = np.arange(len(duals)) if table is None else table.rows_
         scores = getattr(estimator, "outlier_score_", None)
-        has_surface = getattr(estimator, "cv_errors_", None) is not None
         return cls(
             estimator,
             table,
             rows,
             None if scores is None else host(scores),
             duals.reshape(len(duals), -1),
-            Surface.of(estimator, "errors") if has_surface else None,
-            Surface.of(estimator, "gaps") if has_surface else None,
+            Surface.of(estimator, "errors") if _is_search(estimator) else None,
+            Surface.of(estimator, "gaps") if _is_search(estimator) else None,
             _training_pairs(estimator, table, rows),
         )
 
@@ -88,6 +90,11 @@ class ModelFacts:
     def is_certified(self) -> bool:
         """Whether the gap is within tol."""
         return bool(self.estimator.duality_gap_ <= self.estimator.tol)
+
+    @property
+    def is_search(self) -> bool:
+        """Whether loss and lam were chosen by a search."""
+        return _is_search(self.estimator)
 
     def kinds(self) -> dict[str, int]:
         """Return the number of samples whose dual variable is zero, inside its bound, or on its bound."""
@@ -106,7 +113,7 @@ class ModelFacts:
             errors[np.asarray(self.estimator.support_)] = self.training.errors
         return np.lexsort((-errors, -scores))
 
-    def outliers(self, data: Any) -> tuple[OutlierReport, np.ndarray] | None:
+    def outliers(self, data: object) -> tuple[OutlierReport, np.ndarray] | None:
         """Return the report on the rows of the training table, and their numbers; ``None`` for any other table."""
         return None if self.table is None or data is None else outliers_of_table(self.table, data)
 
@@ -134,16 +141,20 @@ class ModelFacts:
             quality.append((pairs.text, pairs.scores(mean)))
         return quality
 
-    def compared(self, data: Any) -> Pairs:
+    def compared(self, data: Table) -> Pairs:
         """Return the observed and predicted targets of the rows of a table."""
         if self.table is None:
             raise TypeError("data can only be compared with a model of a table. This model has no columns.")
         X, observed, rows = self.table.sample(data)
         predicted = host(self.estimator.predict(X)).reshape(len(X), -1) + self.table.offset_
-        grid = _grid(getattr(self.estimator, "grid_", None), observed.shape[1])
+        grid = _grid(self.estimator.grid_ if self.table.curves else None, observed.shape[1])
         about = f"{len(rows)} rows of {Path(data.name).name}"  # pages are shared: do not reveal folders
         linear = self.table.predict_linear(X)
         return Pairs(rows, observed, predicted, self.table.target_names_, grid, about, linear)
+
+
+def _is_search(estimator: DualEstimator) -> bool:
+    return isinstance(estimator, SearchMachine) and vars(estimator).get("found_") is not None
 
 
 def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarray) -> Pairs | None:
@@ -151,7 +162,7 @@ def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarr
 
     A model keeps only the inputs of its support, which includes every sample with a positive outlier score.
     """
-    model = getattr(estimator, "model_", None)
+    model = estimator.model_
     if not is_regressor(estimator) or not isinstance(model, Model) or model.targets.n_samples != len(rows):
         return None
     support = model.duals.support

@@ -1,32 +1,42 @@
 """One page about a fitted model: certificate, convergence, outliers, sparsity, grid of the selection, predictions."""
 
-from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from fenchel._array import has_shape
 from fenchel.app.pages import page as pages
 from fenchel.app.pages.assets import SCRIPT, STYLE
 from fenchel.app.pages.charts import Axis, Chart, bar, heatmap, number
+from fenchel.app.pages.drawings import (
+    CURVE_KEYS,
+    DOTS,
+    POINT_KEYS,
+    WORST,
+    figure,
+    figures,
+    pairs_csv,
+    predictions,
+    sample_chart,
+    thinned,
+    viewer,
+)
 from fenchel.app.pages.model import ModelFacts, Pairs
-from fenchel.data.files import csv_line
-from fenchel.datasets.tables import as_table
+from fenchel.datasets.tables import Table, as_table
 from fenchel.metrics.scores import Scores
 from fenchel.report.figures import CLIPPED
 from fenchel.report.surface import Surface
 
 __all__ = ["kernel_text", "model_page"]
 
-_WORST = 12  # number of samples that can be shown, one at a time
-_DOTS = 1500  # maximum number of dots in a chart; its data have all of them
-_CURVE_KEYS = '<span class="key">observed</span><span class="key dashed">predicted</span>'
-_POINT_KEYS = '<span class="key spot">observed</span><span class="key short">predicted</span>'
 _FLOOR = 1e-17  # a gap below this is round-off, and may be negative
 
 
-def model_page(model: Any, data: Any = None, source: str = "", versions: dict[str, Any] | None = None) -> str:
+def model_page(
+    model: BaseEstimator, data: object = None, source: str = "", versions: Mapping[str, object] | None = None
+) -> str:
     """Return a self-contained HTML page about a fitted model.
 
     Parameters
@@ -76,13 +86,13 @@ def model_page(model: Any, data: Any = None, source: str = "", versions: dict[st
         _section("Clipped samples", _outliers(facts)),
         _section("Sparsity", _sparsity(facts)),
         _section("Regularisation surface", _surfaces(facts)),
-        _section("Predictions against observations", _predictions(pairs)),
+        _section("Predictions against observations", predictions(pairs)),
         _section("Settings", _settings(facts, versions, notes)),
     ]
     return pages.page(f"fenchel: {name}", intro, *blocks, style=STYLE, script=SCRIPT)
 
 
-def kernel_text(kernel: Any) -> str:
+def kernel_text(kernel: object) -> str:
     """Return a kernel in one line, with four digits and without its arrays.
 
     Parameters
@@ -95,12 +105,12 @@ def kernel_text(kernel: Any) -> str:
     text : str
         The line.
     """
-    if not hasattr(kernel, "get_params"):
+    if not isinstance(kernel, BaseEstimator):
         return f"{kernel:.4g}" if isinstance(kernel, float) else repr(kernel)
     parts = [
-        kernel_text(value) if hasattr(value, "get_params") else f"{name}={kernel_text(value)}"
+        kernel_text(value) if isinstance(value, BaseEstimator) else f"{name}={kernel_text(value)}"
         for name, value in kernel.get_params(deep=False).items()
-        if value is not None and not hasattr(value, "shape")
+        if value is not None and not has_shape(value)
     ]
     return f"{type(kernel).__name__}({', '.join(parts)})"
 
@@ -112,8 +122,7 @@ def _section(title: str, content: str) -> str:
 def _verdict(facts: ModelFacts) -> str:
     gap, tol = max(facts.estimator.duality_gap_, 0.0), facts.estimator.tol
     if facts.is_certified:
-        kind = getattr(facts.estimator, "certificate_", "exact")
-        approximation = getattr(facts.estimator, "approximation", None)
+        kind, approximation = facts.estimator.certificate_, facts.estimator.get_params(deep=False).get("approximation")
         of = {
             "approximate": f" It is that of the approximate kernel, {approximation!r}.",
             "sampled": " It is estimated from some rows of the kernel.",
@@ -160,7 +169,7 @@ def _fit_by_target(quality: Sequence[tuple[str, Scores]], names: Sequence[str]) 
 
 def _certificate(facts: ModelFacts) -> str:
     fitted = facts.estimator
-    is_chosen = hasattr(fitted, "best_lam_")
+    is_chosen = facts.is_search
     parameters = fitted.get_params(deep=False)  # the loss of LossTrickPredictor is called surrogate
     loss = fitted.best_loss_ if is_chosen else parameters.get("loss", parameters.get("surrogate", "built in"))
     rows = [
@@ -191,7 +200,7 @@ def _convergence(facts: ModelFacts) -> str:
     chart.dots(steps, gaps, [f"iteration {step:.0f}: gap {gap:.2e}" for step, gap in zip(steps, gaps, strict=True)])
     table = [["iteration", "gap"], *([f"{s:.0f}", repr(float(g))] for s, g in zip(steps, gaps, strict=True))]
     caption = "The gap each time it was checked. Below the dotted line the fit is within its tolerance of the optimum."
-    return _figures(_figure(chart.svg("Convergence"), caption, "convergence", table))
+    return figures(figure(chart.svg("Convergence"), caption, "convergence", table))
 
 
 def _outliers(facts: ModelFacts) -> str:
@@ -203,7 +212,7 @@ def _outliers(facts: ModelFacts) -> str:
         )
     order = facts.suspects()
     clipped = int(np.sum(scores >= CLIPPED))
-    drawn = _thinned(len(order), _DOTS)
+    drawn = thinned(len(order), DOTS)
     place, shown = np.arange(1, len(order) + 1)[drawn], order[drawn]
     chart = Chart(Axis.of(place, "samples, the most suspicious first"), Axis(-0.03, 1.12, "outlier score"))
     chart.level(1.0, "clipped", at_end=True)
@@ -219,12 +228,12 @@ def _outliers(facts: ModelFacts) -> str:
     if len(drawn) < len(order):
         caption += f" {len(drawn)} of {len(order)} dots are drawn."
     table = [["sample", "score"], *([str(facts.rows[i]), repr(float(scores[i]))] for i in order)]
-    figures = [_figure(chart.svg("Outlier scores"), caption, "outlier_scores", table)]
-    viewer = _worst_viewer(facts, drawable)
-    return _figures(*figures, *([viewer] if viewer else [])) + _worst_table(facts, order[:_WORST], drawable)
+    drawn_scores = figure(chart.svg("Outlier scores"), caption, "outlier_scores", table)
+    worst = _worst_viewer(facts, drawable)
+    return figures(drawn_scores, *([worst] if worst else [])) + _worst_table(facts, order[:WORST], drawable)
 
 
-def _held_out(facts: ModelFacts, table: Any) -> str:
+def _held_out(facts: ModelFacts, table: Table | None) -> str:
     """Return the rows that a model of the other rows predicts badly, if the table is the training table."""
     found = facts.outliers(table)
     if found is None:
@@ -239,7 +248,7 @@ def _held_out(facts: ModelFacts, table: Any) -> str:
             f"{row['p_value']:.1e}",
             "yes" if row["flagged"] else "no",
         ]
-        for row in ranked[: max(_WORST, int(ranked["flagged"].sum()))]
+        for row in ranked[: max(WORST, int(ranked["flagged"].sum()))]
     ]
     text = (
         f"{int(ranked['flagged'].sum())} of {len(rows)} rows are flagged at a false discovery rate of 0.1. Each row is "
@@ -254,20 +263,20 @@ def _drawable(facts: ModelFacts, order: np.ndarray) -> dict[int, int]:
     if facts.training is None or facts.training.observed.shape[1] < 2:
         return {}
     place = {row: k for k, row in enumerate(facts.training.rows.tolist())}
-    return {int(i): place[facts.rows[i]] for i in order[:_WORST] if facts.rows[i] in place}
+    return {int(i): place[facts.rows[i]] for i in order[:WORST] if facts.rows[i] in place}
 
 
 def _worst_viewer(facts: ModelFacts, drawable: dict[int, int]) -> str:
     if not drawable or facts.training is None or facts.scores is None:
         return ""
     panels = [
-        (str(facts.rows[i]), f"{facts.rows[i]}, score {facts.scores[i]:.3f}", _sample_chart(facts.training, k))
+        (str(facts.rows[i]), f"{facts.rows[i]}, score {facts.scores[i]:.3f}", sample_chart(facts.training, k))
         for i, k in drawable.items()
     ]
-    table = _pairs_csv(facts.training, list(drawable.values()))
-    keys = _POINT_KEYS if facts.training.grid is None else _CURVE_KEYS
+    table = pairs_csv(facts.training, list(drawable.values()))
+    keys = POINT_KEYS if facts.training.grid is None else CURVE_KEYS
     text = "The samples with the highest scores, one at a time."
-    return _viewer("worst", "sample", keys, panels, text, "worst", table)
+    return viewer("worst", "sample", keys, panels, text, "worst", table)
 
 
 def _worst_table(facts: ModelFacts, worst: np.ndarray, drawable: dict[int, int]) -> str:
@@ -294,14 +303,14 @@ def _sparsity(facts: ModelFacts) -> str:
     )
     norms = np.linalg.norm(facts.duals, axis=1)
     table = [["sample", "dual norm"], *([str(r), repr(float(v))] for r, v in zip(facts.rows, norms, strict=True))]
-    return _figures(_figure(drawn, caption, "dual_norms", table))
+    return figures(figure(drawn, caption, "dual_norms", table))
 
 
 def _surfaces(facts: ModelFacts) -> str:
     if facts.errors is None or facts.gaps is None:
         return ""
     best = np.unravel_index(int(np.nanargmin(facts.errors.values)), facts.errors.values.shape)
-    return _figures(*(_surface(surface, (int(best[0]), int(best[1]))) for surface in (facts.errors, facts.gaps)))
+    return figures(*(_surface(surface, (int(best[0]), int(best[1]))) for surface in (facts.errors, facts.gaps)))
 
 
 def _surface(surface: Surface, best: tuple[int, int]) -> str:
@@ -315,78 +324,10 @@ def _surface(surface: Surface, best: tuple[int, int]) -> str:
     caption = (
         f"{surface.text[0].upper()}{surface.text[1:]}, {low:.3g} (strong colour) to {high:.3g}. Framed: the choice."
     )
-    return _figure(drawn, caption, surface.text.replace(" ", "_"), table)
+    return figure(drawn, caption, surface.text.replace(" ", "_"), table)
 
 
-def _predictions(pairs: Pairs | None) -> str:
-    if pairs is None:
-        return "<p>The outputs of this model are not plain numbers, or it keeps no training sample to compare with.</p>"
-    if pairs.grid is None:
-        chosen = list(range(min(pairs.observed.shape[1], _WORST)))
-        panels = [(str(k), pairs.names[k], _scatter(pairs, k)) for k in chosen]
-        text = f"Predicted against observed, for {pairs.text}; on the grey line both are equal."
-        if len(chosen) < pairs.observed.shape[1]:
-            text += f" {len(chosen)} of {pairs.observed.shape[1]} outputs are drawn."
-    else:
-        order = np.argsort(-pairs.errors, kind="stable")
-        ranks = np.unique(np.linspace(0, len(order) - 1, min(len(order), _WORST)).astype(int))
-        panels = [
-            (str(pairs.rows[order[rank]]), f"{pairs.rows[order[rank]]}, error {pairs.errors[order[rank]]:.3g}",
-             _sample_chart(pairs, int(order[rank])))
-            for rank in ranks
-        ]  # fmt: skip
-        text = f"Curves of {pairs.text}, from the largest root mean squared error to the least."
-        chosen = [int(order[rank]) for rank in ranks]
-    table = _pairs_csv(pairs, list(range(len(pairs.rows))) if pairs.grid is None else chosen)
-    what, keys = ("output", "") if pairs.grid is None else ("curve", _CURVE_KEYS)
-    return _figures(_viewer("pairs", what, keys, panels, text, "predictions", table), _error_figure(pairs))
-
-
-def _error_figure(pairs: Pairs) -> str:
-    """Return a chart of the sorted errors of the samples."""
-    errors = np.sort(pairs.errors)[::-1]
-    names = pairs.rows[np.argsort(-pairs.errors, kind="stable")]
-    drawn = _thinned(len(errors), _DOTS)
-    chart = Chart(Axis.of(drawn + 1, "samples, the worst first"), Axis.of([0.0, *errors], "root mean squared error"))
-    chart.dots(drawn + 1, errors[drawn], [f"sample {names[k]}: {errors[k]:.4g}" for k in drawn])
-    table = [["sample", "error"], *([str(r), repr(float(e))] for r, e in zip(names, errors, strict=True))]
-    caption = f"Errors of {pairs.text}: median {np.median(errors):.3g}, largest {errors[0]:.3g}."
-    return _figure(chart.svg("Errors"), caption, "errors", table)
-
-
-def _scatter(pairs: Pairs, k: int) -> str:
-    observed, predicted = pairs.observed[:, k], pairs.predicted[:, k]
-    drawn = _thinned(len(observed), _DOTS)
-    both = [*observed, *predicted]
-    x, y = Axis.of(both, f"observed {pairs.names[k]}"), Axis.of(both, "predicted")
-    chart = Chart(x, y)
-    chart.line([x.low, x.high], [y.low, y.high], "diagonal")
-    tips = [f"sample {pairs.rows[i]}: observed {observed[i]:.4g}, predicted {predicted[i]:.4g}" for i in drawn]
-    chart.dots(observed[drawn], predicted[drawn], tips)
-    return chart.svg(f"Predicted against observed {pairs.names[k]}")
-
-
-def _sample_chart(pairs: Pairs, k: int) -> str:
-    """Return a chart of the observed and predicted outputs of a sample, over the grid or side by side."""
-    observed, predicted = pairs.observed[k], pairs.predicted[k]
-    y = Axis.of([*observed, *predicted], "value")
-    if pairs.grid is None:  # separate outputs are not joined by a line
-        places, names = np.arange(1, len(observed) + 1), pairs.names
-        chart = Chart(Axis.of_names(names, "output"), y)
-        chart.strokes(places, predicted)
-    else:
-        places, names = pairs.grid, [f"t = {t:.4g}" for t in pairs.grid]
-        chart = Chart(Axis.of(places, "t"), y)
-        chart.line(places, observed)
-        chart.line(places, predicted, "dash")
-    chart.dots(places, observed, [
-        f"{name}: observed {value:.4g}, predicted {guess:.4g}"
-        for name, value, guess in zip(names, observed, predicted, strict=True)
-    ])  # fmt: skip
-    return chart.svg(f"Sample {pairs.rows[k]}")
-
-
-def _settings(facts: ModelFacts, versions: dict[str, Any] | None, notes: Sequence[str]) -> str:
+def _settings(facts: ModelFacts, versions: Mapping[str, object] | None, notes: Sequence[str]) -> str:
     rows = list(facts.settings()) or [("parameters", "all at their defaults")]
     if facts.table is not None:
         rows.append(("inputs", ", ".join(facts.table.input_names_)))
@@ -401,56 +342,3 @@ def _settings(facts: ModelFacts, versions: dict[str, Any] | None, notes: Sequenc
 def _facts(rows: Sequence[tuple[str, str]]) -> str:
     body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
     return f'<table class="facts"><tbody>{body}</tbody></table>'
-
-
-def _figures(*figures: str) -> str:
-    return f'<div class="figures">{"".join(figures)}</div>'
-
-
-def _figure(drawing: str, caption: str, name: str, table: Sequence[Sequence[str]], controls: str = "") -> str:
-    """Return a chart with its caption and a link to save its data."""
-    text = "\n".join(csv_line(row) for row in table) + "\n"
-    link = f"data:text/csv;base64,{b64encode(text.encode()).decode('ascii')}"
-    save = f'<a download="{escape(name)}.csv" href="{link}">data (CSV)</a>'
-    return f"<figure>{controls}{drawing}<figcaption>{escape(caption)} {save}</figcaption></figure>"
-
-
-def _viewer(
-    name: str,
-    what: str,
-    keys: str,
-    panels: Sequence[tuple[str, str, str]],
-    caption: str,
-    file: str,
-    table: Sequence[Sequence[str]],
-) -> str:
-    """Return a viewer of several charts (key, title, chart) that shows one at a time."""
-    options = "".join(f'<option value="{escape(key)}">{escape(title)}</option>' for key, title, _ in panels)
-    controls = (
-        f'<div class="controls"><label>{escape(what)} <select aria-label="{escape(what)}">{options}</select></label>'
-        '<button type="button" class="back" aria-label="previous">◀</button>'
-        f'<button type="button" class="next" aria-label="next">▶</button></div>{keys}'
-    )
-    shown = "".join(
-        f'<div class="panel" data-key="{escape(key)}"{"" if k == 0 else " hidden"}>{drawing}</div>'
-        for k, (key, _, drawing) in enumerate(panels)
-    )
-    return f'<div class="viewer" id="{name}">{_figure(shown, caption, file, table, controls)}</div>'
-
-
-def _pairs_csv(pairs: Pairs, chosen: Sequence[int]) -> list[list[str]]:
-    """Return observed and predicted outputs of some samples, one row for each output."""
-    names = pairs.names if pairs.grid is None else [repr(float(t)) for t in pairs.grid]
-    rows = [["sample", "output" if pairs.grid is None else "t", "observed", "predicted"]]
-    for k in chosen:
-        numbers = zip(names, pairs.observed[k].tolist(), pairs.predicted[k].tolist(), strict=True)
-        rows += [[str(pairs.rows[k]), name, repr(seen), repr(guess)] for name, seen, guess in numbers]
-    return rows
-
-
-def _thinned(count: int, most: int) -> np.ndarray:
-    """Return the indices to draw: the first half of the maximum number, and evenly spaced ones of the rest."""
-    if count <= most:
-        return np.arange(count)
-    head = most // 2
-    return np.concatenate([np.arange(head), np.linspace(head, count - 1, most - head).astype(int)])

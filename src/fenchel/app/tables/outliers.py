@@ -1,7 +1,6 @@
 """Outliers among the rows of a table."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from fenchel.outliers.report import FEWEST, OutlierReport
 __all__ = ["outliers_of_table"]
 
 
-def outliers_of_table(regressor: TableRegressor, table: Any) -> tuple[OutlierReport, np.ndarray] | None:
+def outliers_of_table(regressor: TableRegressor, table: object) -> tuple[OutlierReport, np.ndarray] | None:
     """Return the report on the rows of a table, and the row numbers; ``None`` if the model was not fitted to the table.
 
     Rows that the model was not fitted to, such as those of a test part, are ranked together with the others.

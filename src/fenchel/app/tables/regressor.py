@@ -1,27 +1,24 @@
 """Regression on the columns of a table."""
 
-import re
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import GroupKFold, PredefinedSplit
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fenchel._array import host
 from fenchel._check import Options, check_parameter
 from fenchel._component import all_or_nothing
-from fenchel.app.tables.cells import is_missing
 from fenchel.app.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
 from fenchel.app.tables.linear_model import linear_model
+from fenchel.app.tables.rows import LeftOut, check_folds, grid_of, group_folds, labels_of
+from fenchel.conformal import ConformalRegressor
 from fenchel.datasets.tables import Table, as_table
 from fenchel.metrics.scores import Scores, mean_of_columns
 
 __all__ = ["TableRegressor"]
-
-_FOLDS = 5  # of groups, for intervals; as many as ConformalRegressor has by default
-_POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
 
 
 class TableRegressor(BaseEstimator):
@@ -89,11 +86,11 @@ class TableRegressor(BaseEstimator):
     (1, 1)
     """
 
-    conformal_: Any = None  # for models saved by earlier releases
+    conformal_: ConformalRegressor | None = None  # for models saved by earlier releases
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         targets: Sequence[str],
         inputs: Sequence[str] | None = None,
         drop: Sequence[str] = (),
@@ -112,7 +109,7 @@ class TableRegressor(BaseEstimator):
         self.drop_missing = drop_missing
 
     @all_or_nothing
-    def fit(self, table: Any, y: Any = None, groups: Any = None) -> Self:
+    def fit(self, table: object, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Learn the encoding of the columns, then fit the estimator.
 
         Parameters
@@ -135,27 +132,33 @@ class TableRegressor(BaseEstimator):
         table = as_table(table)
         self.notes_ = list(table.notes)
         self.target_names_ = table.select(self.targets, "targets")
-        labels = None if groups is None else self._labels(table, groups)
+        labels = None if groups is None else labels_of(table, groups, self.target_names_)
         inputs = [name for name in self._inputs(table) if groups is None or not np.array_equal(name, groups)]
         Y = self._targets(table)
-        kept = self._kept(table, inputs, Y)
+        left_out = self._left_out(table, inputs, Y)
+        self.notes_ += left_out.notes()
+        missing = np.isnan(Y[~np.isnan(Y).all(axis=1)])
+        if self.curves and missing.any():
+            self.notes_.append(f"{np.mean(missing):.0%} of the points of the curves are not observed")
+        kept = left_out.kept
         self.rows_ = table.numbers[kept]
         if len(self.rows_) < 2:
             raise ValueError(f"{table.name} has {len(self.rows_)} usable rows; at least 2 are needed.")
-        self._check_folds(table, self.rows_ if labels is None else np.unique(labels[kept]), labels is not None)
+        check_folds(self.estimator, table.name, self.rows_, None if labels is None else labels[kept])
         used, Y = table.take(np.flatnonzero(kept)), Y[kept]
         self._learn(used, inputs)
         X = self.encode(used)
         Y = Y.astype(X.dtype)
         self.target_mean_ = mean_of_columns(Y)
-        self.grid_ = self._grid(table) if self.curves else None
+        self.grid_, notes = grid_of(table, self.target_names_) if self.curves else (None, [])
+        self.notes_ += notes
         self.offset_ = self._offset(Y)
         self.estimator_, self.conformal_ = self._fitted(X, Y, None if labels is None else labels[kept])
         self._linear = linear_model(X, Y, self.target_mean_)
         self.train_scores_ = self._scores(X, Y)
         return self
 
-    def predict(self, table: Any) -> np.ndarray:
+    def predict(self, table: object) -> np.ndarray:
         """Predict the targets of the rows of a table.
 
         Parameters
@@ -171,7 +174,7 @@ class TableRegressor(BaseEstimator):
         check_is_fitted(self)
         return self._predict(self.encode(as_table(table)))
 
-    def predict_interval(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
+    def predict_interval(self, table: object) -> tuple[np.ndarray, np.ndarray]:
         """Return prediction intervals for the rows of a table.
 
         Parameters
@@ -192,7 +195,7 @@ class TableRegressor(BaseEstimator):
         lower, upper = (host(end).reshape(len(X), -1) + self.offset_ for end in (band.lower, band.upper))
         return lower, upper
 
-    def score(self, table: Any, y: Any = None) -> float:
+    def score(self, table: object, y: object = None) -> float:
         """Return the coefficient of determination on the rows whose targets are known.
 
         Parameters
@@ -209,7 +212,7 @@ class TableRegressor(BaseEstimator):
         """
         return self.evaluate(table).r2
 
-    def evaluate(self, table: Any) -> Scores:
+    def evaluate(self, table: object) -> Scores:
         """Return the scores on the rows whose targets are known, compared with those of the mean.
 
         Parameters
@@ -241,7 +244,7 @@ class TableRegressor(BaseEstimator):
         coef, intercept = self._linear
         return np.asarray(X @ coef + intercept)
 
-    def sample(self, table: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def sample(self, table: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the encoded inputs, the targets and the row numbers of the rows of a table that can be scored.
 
         Parameters
@@ -261,12 +264,12 @@ class TableRegressor(BaseEstimator):
         check_is_fitted(self)
         table = as_table(table)
         Y = self._targets(table)
-        kept = np.flatnonzero(_usable(self._left_out(table, self.input_names_, Y)))
+        kept = np.flatnonzero(self._left_out(table, self.input_names_, Y).kept)
         if not len(kept):
             raise ValueError(f"{table.name} has no row with known targets.")
         return self.encode(table.take(kept)), Y[kept], table.numbers[kept]
 
-    def encode(self, table: Any) -> np.ndarray:
+    def encode(self, table: object) -> np.ndarray:
         """Return the encoded inputs, (m, d).
 
         Parameters
@@ -283,7 +286,7 @@ class TableRegressor(BaseEstimator):
         X = np.hstack([column.encode(table) for column in self.columns_])
         return X if X.dtype.kind == "f" else X.astype(np.float64)
 
-    def input_notes(self, table: Any) -> list[str]:
+    def input_notes(self, table: object) -> list[str]:
         """Return what ``encode`` assumes about a table: missing values, and text that no training row has.
 
         Parameters
@@ -299,7 +302,7 @@ class TableRegressor(BaseEstimator):
         table = as_table(table)
         return [note for column in self.columns_ for note in column.notes(table)]
 
-    def range_notes(self, table: Any) -> list[str]:
+    def range_notes(self, table: object) -> list[str]:
         """Return which numbers and dates of a table lie outside the range of the training rows.
 
         Parameters
@@ -314,7 +317,7 @@ class TableRegressor(BaseEstimator):
         """
         return range_notes(self.columns_, as_table(table))
 
-    def comparison_notes(self, table: Any) -> list[str]:
+    def comparison_notes(self, table: object) -> list[str]:
         """Return the rows that ``sample`` leaves out, and what ``encode`` assumes about the others.
 
         Parameters
@@ -329,17 +332,19 @@ class TableRegressor(BaseEstimator):
         """
         table = as_table(table)
         left_out = self._left_out(table, self.input_names_, self._targets(table))
-        return [*_left_out_notes(left_out), *self.input_notes(table.take(np.flatnonzero(_usable(left_out))))]
+        return [*left_out.notes(), *self.input_notes(table.take(np.flatnonzero(left_out.kept)))]
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimator_")
+        return "estimator_" in vars(self)
 
-    def _fitted(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None) -> tuple[Any, Any]:
+    def _fitted(
+        self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None
+    ) -> tuple[BaseEstimator, ConformalRegressor | None]:
         """Return the fitted estimator and, if there is one, the fitted model of the intervals."""
         Y = Y if self.curves else Y - self.offset_
         targets = Y[:, 0] if Y.shape[1] == 1 and not self.curves else Y
         arguments = {"grid": self.grid_} if self.curves else {}
-        is_conformal = hasattr(self.estimator, "conformalize")
+        is_conformal = isinstance(self.estimator, ConformalRegressor)
         if labels is None:
             fitted = clone(self.estimator).fit(X, targets, **arguments)
             return (fitted.estimator_, fitted) if is_conformal else (fitted, None)
@@ -348,36 +353,9 @@ class TableRegressor(BaseEstimator):
         estimator.fit(X, targets, **arguments, **by_group)
         if not is_conformal:
             return estimator, None
-        conformal = clone(self.estimator).set_params(
-            estimator=getattr(estimator, "best_estimator_", estimator), method="cv+", cv=_group_folds(labels)
-        )
+        best = getattr(estimator, "best_estimator_", estimator)
+        conformal = clone(self.estimator).set_params(estimator=best, method="cv+", cv=group_folds(labels))
         return estimator, conformal.fit(X, targets, **arguments)
-
-    def _check_folds(self, table: Table, units: np.ndarray, is_grouped: bool) -> None:
-        """Raise if a search has more folds than there are rows, or groups, to hold out."""
-        n_folds = getattr(getattr(self.estimator, "estimator", self.estimator), "cv", None)
-        if isinstance(n_folds, int | np.integer) and n_folds > len(units):
-            what = "groups" if is_grouped else "usable rows"
-            raise ValueError(
-                f"cv={n_folds} needs at least {n_folds} {what}. {table.name} has {len(units)}. Use a smaller cv "
-                "(--cv on the command line)."
-            )
-
-    def _labels(self, table: Table, groups: Any) -> np.ndarray:
-        """Return the group of each row as an integer."""
-        is_column = np.ndim(groups) == 0
-        if is_column and table.known(groups, "groups") in self.target_names_:
-            raise ValueError(f"The column {groups!r} is a target and cannot hold the groups.")
-        given = as_table({"groups": table.columns[groups] if is_column else groups}).columns["groups"]
-        if len(given) != len(table):
-            raise ValueError(f"groups must have one label for each of the {len(table)} rows. Got {len(given)}.")
-        missing = np.flatnonzero(is_missing(given))
-        if len(missing):
-            raise ValueError(f"Each row needs a group. That of row {table.numbers[missing[0]]} is missing.")
-        labels: np.ndarray = np.unique(given, return_inverse=True)[1]
-        if labels.max() == 0:
-            raise ValueError(f"All rows of {table.name} are in one group; at least 2 groups are needed.")
-        return labels
 
     def _targets(self, table: Table) -> np.ndarray:
         return np.column_stack([numbers_of(table, table.known(name, "targets")) for name in self.target_names_])
@@ -399,24 +377,8 @@ class TableRegressor(BaseEstimator):
             raise ValueError(f"The column {both[0]!r} is an input and a target.")
         return [name for name in named if name not in away]
 
-    def _kept(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> np.ndarray:
-        """Return a mask of the rows to fit, and note how many are left out."""
-        left_out, missing = self._left_out(table, inputs, Y), np.isnan(Y)
-        self.notes_ += _left_out_notes(left_out)
-        seen = ~missing.all(axis=1)
-        if self.curves and missing[seen].any():
-            self.notes_.append(f"{np.mean(missing[seen]):.0%} of the points of the curves are not observed")
-        return _usable(left_out)
-
-    def _left_out(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> dict[str, np.ndarray]:
-        """Return masks of the rows that are neither fitted nor scored, by reason."""
-        missing = np.isnan(Y)
-        without = missing.all(axis=1) if self.curves else missing.any(axis=1)
-        is_lacking = lacking(table, inputs) if self.drop_missing else np.zeros_like(without)
-        return {
-            "no point of the curve" if self.curves else "a missing target": without,
-            "a missing input": is_lacking & ~without,
-        }
+    def _left_out(self, table: Table, inputs: Sequence[str], Y: np.ndarray) -> LeftOut:
+        return LeftOut.of(Y, self.curves, lacking(table, inputs) if self.drop_missing else None)
 
     def _learn(self, table: Table, inputs: Sequence[str]) -> None:
         """Learn the encoding of the columns that are not constant."""
@@ -436,46 +398,3 @@ class TableRegressor(BaseEstimator):
         if self.curves or self.center == "none":
             return np.zeros(Y.shape[1], dtype=Y.dtype)
         return np.mean(Y, axis=0) if self.center == "mean" else np.median(Y, axis=0)
-
-    def _grid(self, table: Table) -> np.ndarray | None:
-        """Return the points of the curves, ``None`` for equal steps."""
-        names = self.target_names_
-        if table.grid is not None and len(table.grid) == len(names):
-            return table.grid
-        points = _points_in(names)
-        if points is None:
-            self.notes_.append("the points of the curves are taken to be equally spaced in [0, 1]")
-        else:
-            self.notes_.append(f"the points of the curves are those in the names, {points[0]:g} to {points[-1]:g}")
-        return points
-
-
-def _group_folds(labels: np.ndarray) -> PredefinedSplit:
-    """Return shuffled folds of whole groups: five, or each group if there are fewer."""
-    n_folds = min(_FOLDS, len(np.unique(labels)))
-    places = np.empty(len(labels), dtype=int)
-    splitter = GroupKFold(n_folds, shuffle=True, random_state=0)
-    for fold, (_, outside) in enumerate(splitter.split(labels, groups=labels)):
-        places[outside] = fold
-    return PredefinedSplit(places)
-
-
-def _usable(left_out: dict[str, np.ndarray]) -> np.ndarray:
-    """Return a mask of the rows that are not left out."""
-    usable: np.ndarray = ~np.any(list(left_out.values()), axis=0)
-    return usable
-
-
-def _left_out_notes(left_out: dict[str, np.ndarray]) -> list[str]:
-    counts = {what: (rows.sum(), len(rows)) for what, rows in left_out.items() if rows.any()}
-    return [f"{count} of {total} rows have {what} and are left out" for what, (count, total) in counts.items()]
-
-
-def _points_in(names: Sequence[str]) -> np.ndarray | None:
-    """Return the numbers at the end of names with a common prefix, ``None`` unless they increase."""
-    found = [_POINT.fullmatch(name) for name in names]
-    beginnings = {match[1] for match in found if match is not None}
-    if None in found or len(beginnings) != 1 or len(names) < 2:
-        return None
-    points = np.array([float(match[2]) for match in found if match is not None])
-    return points if np.all(np.diff(points) > 0) else None

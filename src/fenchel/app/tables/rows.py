@@ -1,0 +1,94 @@
+"""Rows of a table: those left out of a fit, groups of rows, and the points of curves that are rows."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import GroupKFold, PredefinedSplit
+
+from fenchel.app.tables.cells import is_missing
+from fenchel.datasets.tables import Table, as_table
+
+__all__ = ["LeftOut", "check_folds", "grid_of", "group_folds", "labels_of"]
+
+_FOLDS = 5  # of groups, for intervals; as many as ConformalRegressor has by default
+_POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows that are neither fitted nor scored, by reason."""
+
+    masks: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, Y: np.ndarray, curves: bool, is_lacking: np.ndarray | None) -> "LeftOut":
+        """Return the rows without targets, and those that lack an input unless such rows are kept."""
+        missing = np.isnan(Y)
+        without = missing.all(axis=1) if curves else missing.any(axis=1)
+        lacking = np.zeros_like(without) if is_lacking is None else is_lacking & ~without
+        return cls({"no point of the curve" if curves else "a missing target": without, "a missing input": lacking})
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Mask of the other rows."""
+        return np.asarray(~np.any(list(self.masks.values()), axis=0))
+
+    def notes(self) -> list[str]:
+        """Return how many rows are left out, and why."""
+        counts = {what: (rows.sum(), len(rows)) for what, rows in self.masks.items() if rows.any()}
+        return [f"{count} of {total} rows have {what} and are left out" for what, (count, total) in counts.items()]
+
+
+def labels_of(table: Table, groups: ArrayLike, targets: Sequence[str]) -> np.ndarray:
+    """Return the group of each row as an integer; the groups are labels, or the column that holds them."""
+    is_column = np.ndim(groups) == 0
+    if is_column and table.known(str(groups), "groups") in targets:
+        raise ValueError(f"The column {groups!r} is a target and cannot hold the groups.")
+    given = as_table({"groups": table.columns[str(groups)] if is_column else groups}).columns["groups"]
+    if len(given) != len(table):
+        raise ValueError(f"groups must have one label for each of the {len(table)} rows. Got {len(given)}.")
+    missing = np.flatnonzero(is_missing(given))
+    if len(missing):
+        raise ValueError(f"Each row needs a group. That of row {table.numbers[missing[0]]} is missing.")
+    labels: np.ndarray = np.unique(given, return_inverse=True)[1]
+    if labels.max() == 0:
+        raise ValueError(f"All rows of {table.name} are in one group; at least 2 groups are needed.")
+    return labels
+
+
+def check_folds(estimator: BaseEstimator, table: str, rows: np.ndarray, labels: np.ndarray | None) -> None:
+    """Raise if a search has more folds than there are rows, or groups, to hold out."""
+    search = estimator.get_params(deep=False).get("estimator", estimator)
+    n_folds = search.get_params(deep=False).get("cv")
+    count, what = (len(rows), "usable rows") if labels is None else (len(np.unique(labels)), "groups")
+    if isinstance(n_folds, int | np.integer) and n_folds > count:
+        raise ValueError(
+            f"cv={n_folds} needs at least {n_folds} {what}. {table} has {count}. Use a smaller cv (--cv on the command "
+            "line)."
+        )
+
+
+def group_folds(labels: np.ndarray) -> PredefinedSplit:
+    """Return shuffled folds of whole groups: five, or each group if there are fewer."""
+    n_folds = min(_FOLDS, len(np.unique(labels)))
+    places = np.empty(len(labels), dtype=int)
+    splitter = GroupKFold(n_folds, shuffle=True, random_state=0)
+    for fold, (_, outside) in enumerate(splitter.split(labels, groups=labels)):
+        places[outside] = fold
+    return PredefinedSplit(places)
+
+
+def grid_of(table: Table, names: Sequence[str]) -> tuple[np.ndarray | None, list[str]]:
+    """Return the points of the curves in these columns, ``None`` for equal steps, and where they come from."""
+    if table.grid is not None and len(table.grid) == len(names):
+        return table.grid, []
+    found = [match for match in map(_POINT.fullmatch, names) if match is not None]
+    if len(found) == len(names) > 1 and len({match[1] for match in found}) == 1:
+        points = np.array([float(match[2]) for match in found])
+        if np.all(np.diff(points) > 0):
+            return points, [f"the points of the curves are those in the names, {points[0]:g} to {points[-1]:g}"]
+    return None, ["the points of the curves are taken to be equally spaced in [0, 1]"]
