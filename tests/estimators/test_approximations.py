@@ -10,6 +10,7 @@ from fenchel import (
     CostSensitiveClassifier,
     FunctionalRegressor,
     FunctionalRegressorCV,
+    KernelAutoencoder,
     LossTrickPredictor,
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
@@ -370,3 +371,60 @@ def test_a_search_that_does_not_fit_says_so_before_it_begins(sample, monkeypatch
     monkeypatch.setattr(_check, "_free_memory", lambda: 60_000)
     with pytest.raises(NotFeasibleError, match=r"A fit of 40 samples.*approximation=Nystrom"):
         OperatorKernelRegressorCV().fit(X, Y)
+
+
+class TestLossTrick:
+    """Weights and codes with few features: against their formulas, and against all samples as landmarks."""
+
+    @staticmethod
+    def model(**settings):
+        return LossTrickPredictor(Gaussian(0.3), lam=1e-2, output_kernel=Gaussian(1.0), tol=1e-10, **settings)
+
+    def test_weights_are_those_of_the_approximate_kernel(self, sample):
+        X, Y = sample
+        approximation = Nystrom(12)
+        K = approximation.approximate(Gaussian(0.3), X)(X)
+        weights = self.model(approximation=approximation).fit(X, Y).weights(X)
+        assert_allclose(weights, np.linalg.solve(K + N * 1e-2 * np.eye(N), K).T, rtol=0, atol=1e-10)
+
+    @pytest.mark.parametrize("surrogate", [Huber(0.3), EpsilonSVR(0.1)], ids=repr)
+    def test_all_outputs_as_landmarks_give_the_exact_weights(self, sample, surrogate):
+        X, Y = sample
+        exact = self.model(surrogate=surrogate).fit(X, Y, np.arange(N) % 3)
+        near = self.model(surrogate=surrogate, approximation=Nystrom(N), output_approximation=Nystrom(N))
+        assert_allclose(near.fit(X, Y, np.arange(N) % 3).weights(X), exact.weights(X), rtol=0, atol=1e-6)
+
+    def test_few_output_features_are_those_of_the_structured_predictor(self, sample):
+        """The expansion of the duals in the outputs gives back the predictions in the space of the features."""
+        X, Y = sample
+        settings = {"approximation": Nystrom(20), "output_approximation": Nystrom(8)}
+        weights = self.model(surrogate=Huber(0.3), **settings).fit(X, Y).weights(X)
+        other = StructuredPredictor(Gaussian(0.3), Gaussian(1.0), Huber(0.3), 1e-2, tol=1e-10, **settings).fit(X, Y)
+        assert_allclose(weights @ other.representation_.targets_, other.embed(X), rtol=0, atol=1e-6)
+
+    def test_a_choice_of_kernel_lam_and_a_relative_threshold(self, rng):
+        X = rng.standard_normal((60, 2))
+        y = np.sin(X[:, 0])
+        for approximation in (None, Nystrom(25)):
+            model = LossTrickPredictor(surrogate=Huber("auto"), output_approximation=approximation).fit(X, y)
+            assert model.score(X, y) > -1e-3
+
+    def test_the_square_loss_has_no_kernel_of_outputs(self, sample):
+        with pytest.raises(IncompatibleError, match="surrogate='square' uses none"):
+            self.model(output_approximation=Nystrom(5)).fit(*sample)
+
+
+def test_autoencoder_on_features(sample):
+    """All samples as landmarks give the exact network; few give that of a linear kernel on their features."""
+    settings = {"loss": EpsilonRidge(0.1), "lam": 1e-2, "max_inner_iter": 5}
+    X = sample[0]
+    exact = KernelAutoencoder(2, Gaussian(0.3), **settings).fit(X)
+    near = KernelAutoencoder(2, Gaussian(0.3), **settings, approximation=Nystrom(N)).fit(X)
+    assert_allclose(near.reconstruct(X), exact.reconstruct(X), rtol=0, atol=1e-6)
+    few = KernelAutoencoder(2, Gaussian(0.3), **settings, approximation=Nystrom(10)).fit(X)
+    features = Nystrom(10).approximate(Gaussian(0.3), X).features(X)
+    linear = KernelAutoencoder(2, "linear", **settings).fit(features)
+    assert few.embed(X).shape == (N, 10) and few.representation_.representation_error_ > 0
+    assert few.objective_ == pytest.approx(linear.objective_, rel=1e-6)
+    missed = 1 - np.sum(features**2, axis=1)
+    assert_allclose(few.reconstruct(X) ** 2, linear.reconstruct(features) ** 2 + missed, rtol=0, atol=1e-6)

@@ -26,6 +26,7 @@ from fenchel._array import (
 )
 from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
 from fenchel._component import all_or_nothing
+from fenchel.approximations import Approximation
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
 from fenchel.decoders.products import decoding_space
@@ -119,6 +120,10 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         Whether to start from the layers of the previous fit, if it had the same number of samples.
     random_state : int, RandomState or None, default=None
         Seed of the random projections.
+    approximation : Approximation or None, default=None
+        ``Nystrom(500)`` takes 500 features of ``kernel`` as coordinates of the data, which are inputs and outputs of
+        the network: no Gram matrix of the data is formed. Norms remain those of the kernel, so distances of
+        reconstructions are exact; the certified objective is that of the features.
 
     Attributes
     ----------
@@ -194,6 +199,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         max_inner_iter: int = 30,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -211,6 +217,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         self.max_inner_iter = max_inner_iter
         self.warm_start = warm_start
         self.random_state = random_state
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Array, y: Outputs = None) -> Self:
@@ -243,7 +250,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
             X = _double(X)
             kernel = kernel if inputs.names is None else kernel.named(inputs.names)
         check_memory(48 * X.shape[0] ** 2, f"A fit of {X.shape[0]} samples", "Fit on a part of the sample")
-        representation = KernelOutputs(kernel, center=self.center)
+        representation = KernelOutputs(kernel, center=self.center, approximation=spec.approximation)
         # norms carry the round-off of the factor: duals must be exactly zero if the insensitive zone equals the norm
         V = representation.learn(X).rows
         V = V * (1 - V.shape[0] * eps(V))

@@ -1,5 +1,6 @@
 """The loss trick: consistent structured prediction for any task loss."""
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -9,12 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 
+from fenchel import approximations as approximation_room
 from fenchel import decoders as decoder_room
 from fenchel import task_losses as task_loss_room
 from fenchel._array import Array, Outputs, as_index, as_like, device, host, is_host, is_numpy, namespace
 from fenchel._check import check_memory
 from fenchel._component import from_name
 from fenchel._statistics import distinct_rows
+from fenchel.approximations import Approximation
 from fenchel.decoders import Decoder
 from fenchel.estimators.search_machine import Found, SearchMachine
 from fenchel.exceptions import IncompatibleError
@@ -48,6 +51,7 @@ from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 __all__ = ["LossTrickPredictor"]
 
 _LAM = 1e-3  # default for a given kernel
+_LESS = "Use output_approximation=Nystrom(500), or fit on a part of the sample"
 _PROFILE = 100  # number of training outputs whose costs are predicted in the kernel search
 
 
@@ -80,6 +84,7 @@ class Weights(Task):
     task_loss: TaskLoss
     spec: Spec
     output_kernel: KernelLike | None = None
+    output_approximation: Approximation | str | None = None
 
     @property
     def is_expanded(self) -> bool:
@@ -91,6 +96,11 @@ class Weights(Task):
         if y is None:
             raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
         kernel = as_operator_kernel(self.kernel, None).validate()
+        if self.output_approximation is not None and not self.is_expanded:
+            raise IncompatibleError(
+                "output_approximation is of the kernel with which another surrogate than the square loss learns; "
+                "surrogate='square' uses none. Remove it, or use surrogate='huber'."
+            )
         X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(self.kernel))
         y = plain(y, "y")
         outputs = self.task_loss.check(y if is_host(y) else host(y))
@@ -108,13 +118,20 @@ class Weights(Task):
             representation = Euclidean()
             units = namespace(X).eye(n, dtype=X.dtype, device=device(X))
             return WeightCodec(representation, *place), representation.learn(units)
-        # the Gram matrix of the outputs, its factor and a copy
-        check_memory(24 * n**2, f"A fit of {n} samples", "Fit on a part of the sample")
         task_loss = self.task_loss.resolve(sample.y)
         kernel = as_scalar_kernel(task_loss.output_kernel() if self.output_kernel is None else self.output_kernel)
-        features = KernelOutputs("precomputed")
-        gram = as_like(_gram(kernel.validate(), sample.y), X)
-        return WeightCodec(features, *place), features.learn(gram, sample.weights)
+        features, rows = self._features(kernel.validate(), sample)
+        return WeightCodec(features, *place), features.learn(as_like(rows, X), sample.weights)
+
+    def _features(self, kernel: ScalarKernel, sample: Sample) -> tuple[KernelOutputs, np.ndarray]:
+        """Return the feature space of the outputs, and what it is learned from."""
+        if self.output_approximation is None:
+            # the Gram matrix of the outputs, its factor and a copy
+            check_memory(24 * sample.n_samples**2, f"A fit of {sample.n_samples} samples", _LESS)
+            return KernelOutputs("precomputed"), _on_outputs(kernel, sample.y, kernel)
+        part = part_of(self.output_approximation, approximation_room, "output_approximation", Approximation)
+        approximate = KernelOutputs(kernel, approximation=part).validate()
+        return KernelOutputs(), _on_outputs(kernel, sample.y, lambda points: approximate.learn(points).rows)
 
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
         """Return the kernel of the inputs."""
@@ -152,7 +169,12 @@ class LossTrickPredictor(SearchMachine):
         Regularisation weights to choose from by cross-validation on the task loss; all share one factorisation.
     cv, aggregate
         As for ``OperatorKernelRegressorCV``, for the choice among ``lams``.
-    solver, tol, max_iter
+    solver, tol, max_iter, approximation
+        As for ``OperatorKernelRegressor``.
+    output_approximation : Approximation or None, default=None
+        For a surrogate other than the square loss, ``Nystrom(500)`` projects the outputs onto 500 features of
+        ``output_kernel``: no n × n Gram matrix of outputs is formed.
+    certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
 
     Attributes
@@ -212,6 +234,9 @@ class LossTrickPredictor(SearchMachine):
         solver: Solver | str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        approximation: Approximation | None = None,
+        output_approximation: Approximation | None = None,
+        certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.task_loss = task_loss
@@ -225,6 +250,9 @@ class LossTrickPredictor(SearchMachine):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
+        self.output_approximation = output_approximation
+        self.certificate = certificate
 
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None) -> Self:
         """Learn the weights, after a search for the kernel and lam if these are not given.
@@ -243,18 +271,19 @@ class LossTrickPredictor(SearchMachine):
         self : LossTrickPredictor
             The fitted model.
         """
-        trial, spec, task_loss = copy(self), self._spec(), as_task_loss(self.task_loss).validate()
+        trial = copy(self)
         for name in ("found_", "best_estimator_"):
             trial.__dict__.pop(name, None)  # from an earlier fit, perhaps with other settings
-        task = Weights("gaussian" if is_auto(self.kernel) else self.kernel, task_loss, spec, self.output_kernel)
-        self._own_decoder(task_loss)  # raises if it is invalid
+        task = self._task()
+        task = replace(task, kernel="gaussian") if is_auto(self.kernel) else task
+        self._own_decoder(task.task_loss)  # raises if it is invalid
         sample, choice = task.sample(trial, X, y, sample_weight), None
         if is_auto(self.kernel):
             choice = _kernel_choice(task, sample)
             task = replace(task, kernel=choice.search.kernel)
         if self.lams is not None or (choice is not None and is_auto(self.lam)):
             return self._become(trial._searched(task, sample.double(), choice))
-        trial._kept(learn(task, sample, spec))
+        trial._kept(learn(task, sample, task.spec))
         if choice is not None:
             trial.found_ = Found(None, choice.search.kernel, choice.trials)
         return self._become(trial)
@@ -329,7 +358,8 @@ class LossTrickPredictor(SearchMachine):
         return Spec.of(self, self.surrogate, "surrogate", lam=_LAM if is_auto(self.lam) else self.lam)
 
     def _task(self, **form: Any) -> Weights:
-        return Weights(self.kernel, as_task_loss(self.task_loss).validate(), self._spec(), self.output_kernel)
+        task_loss = as_task_loss(self.task_loss).validate()
+        return Weights(self.kernel, task_loss, self._spec(), self.output_kernel, self.output_approximation)
 
     def _own_decoder(self, task_loss: TaskLoss) -> Decoder:
         decoder = task_loss.decoder() if is_auto(self.decoder) else self.decoder
@@ -394,7 +424,7 @@ def _kernel_choice(task: Weights, sample: Sample) -> KernelChoice:
     costs = task.task_loss.resolve(sample.y).matrix(sample.y[some], sample.y).T
     sample = sample.double()
     search = search_kernel(sample.X, costs, sample.weights)
-    training_set = TrainingSet.learn(replace(task, kernel=Constant()), sample, task.spec)
+    training_set = TrainingSet.learn(replace(task, kernel=Constant()), sample, task.spec.exactly())
     return KernelChoice.of(training_set, [task.spec.loss], False, {False: search})
 
 
@@ -424,13 +454,13 @@ def as_task_loss(value: object) -> TaskLoss:
     )
 
 
-def _gram(kernel: ScalarKernel, outputs: Outputs) -> np.ndarray:
-    """Return the Gram matrix of outputs."""
+def _on_outputs(kernel: ScalarKernel, outputs: Outputs, function: Callable[[Outputs], Array]) -> np.ndarray:
+    """Return a function of outputs, in the form that their kernel takes, as an array."""
     if kernel.tags.is_pairwise:
         raise IncompatibleError("The output kernel of the loss trick needs the outputs, not their Gram matrix.")
     points = outputs[:, None] if outputs.ndim == 1 and outputs.dtype.kind in "biuf" else outputs
     try:
-        return np.asarray(kernel.resolve(points)(points))
+        return np.asarray(function(points))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"The kernel {kernel!r} does not accept these outputs: {error} Set output_kernel to one that does; "

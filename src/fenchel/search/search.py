@@ -229,7 +229,8 @@ class Search:
         for loss in self.losses:
             check_loss(loss, training_set.codec.representation)
         if any(loss.is_relative for loss in self.losses):
-            return self._resolved(training_set, folds, measure)(training_set, folds, measure, is_expanded, settings)
+            resolved = self._resolved(training_set, folds, measure, is_expanded)
+            return resolved(training_set, folds, measure, is_expanded, settings)
 
         def errors(losses: list[Loss]) -> Iterator[PairErrors]:
             for pair in self._held_out(training_set, losses, self.lams, folds, is_expanded):
@@ -267,9 +268,11 @@ class Search:
         """Return the search over other losses, on a grid that may be extended."""
         return replace(self, losses=list(losses), lams=as_lams(lams), is_open=True, checkpoint=None, progress=None)
 
-    def _resolved(self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure) -> "Search":
+    def _resolved(
+        self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure, is_expanded: bool
+    ) -> "Search":
         """Return the search with relative thresholds resolved by the residuals of the square loss at its best lam."""
-        result = self.pilot([Square()], self.lams)(training_set, folds, measure)
+        result = self.pilot([Square()], self.lams)(training_set, folds, measure, is_expanded)
         lam = result.lam
         pilot = solve(training_set, Spec(self.owner, Square(), lam, Auto(), self.tol))
         return replace(self, losses=[training_set.resolved(loss, pilot.residuals) for loss in self.losses])
