@@ -81,7 +81,7 @@ def claim(model, X, y, sample_weight):
     if found is None:
         return None
     found.is_exact = getattr(model, "approximation", None) is None
-    found = _cut(found, weights > 0)
+    found = _cut(found, found.weights > 0)
     if str(getattr(X, "dtype", "")) == "float32" and _is_far_from_zero(X):
         found.gram = found.gram if found.is_exact else None
         found.is_exact = False  # distances in float32 hold no digit of those in float64
@@ -143,15 +143,18 @@ def _vectors(model, X, y, weights):
     if model.center_ is not None:
         origin, size = (origin + np.abs(model.center_)) / model.scale_, size / model.scale_
         Y, H = (Y - model.center_) / model.scale_, (H - model.center_) / model.scale_
-    operator = None
+    seen = ~np.isnan(Y)
+    weights = np.where(seen.any(axis=1), weights, 0.0)  # samples without any output are left out
+    operator, gram = None, _gram(model, X, weights)
     if isinstance(model.operator, str) and model.operator == "covariance":
         s = weights / weights.sum()
-        operator = (Y * s[:, None]).T @ Y
+        operator = (np.nan_to_num(Y) * s[:, None]).T @ np.nan_to_num(Y)
+        gram = gram if seen.all() else None  # the covariance of pairs that were observed together is not told
     elif model.operator is not None:
         operator = numbers(model.operator.matrix)
-    gram = _gram(model, X, weights)
-    rows = (Y, H, A, np.ones_like(Y))
-    return Claim(*rows, weights, _lam(model), model.loss_, origin + size, gram, operator, origin=origin)
+    rows = (np.nan_to_num(Y), H, A, seen.astype(np.float64))
+    spread = np.nan_to_num(origin) + size
+    return Claim(*rows, weights, _lam(model), model.loss_, spread, gram, operator, origin=np.nan_to_num(origin))
 
 
 def _curves(model, X, y, weights):
