@@ -11,7 +11,7 @@ from fenchel.operators import Dense
 from fenchel.problem import DualProblem
 from fenchel.solvers import APGD, BCD, PGD, Auto, BoxNewton, ClosedForm, DouglasRachford, RowNewton, Status
 from fenchel.solvers.costs import Cost, Known, Shares, trace
-from fenchel.solvers.splitting import _shortening
+from fenchel.solvers.splitting import shortening
 
 N = 80
 
@@ -209,7 +209,7 @@ class TestStart:
         problem = build(zone(share), 1e-4, weights=weights)
         ridge = np.linalg.solve(problem.gram.matrix * problem.scale + np.eye(N), problem.targets)
         fitted = problem.predictions(ridge)
-        found = _shortening(problem, ridge, fitted)
+        found = shortening(problem, ridge, fitted)
         ray = np.linspace(0, 1, 2001)
         values = [problem.certificate(t * ridge, t * fitted).dual for t in ray]
         assert abs(found - ray[np.argmax(values)]) <= 1e-3
@@ -218,7 +218,7 @@ class TestStart:
         problem = build(lambda norms: EpsilonSVR(0.05), 1e-4)
         ridge = np.linalg.solve(problem.gram.matrix * problem.scale + np.eye(N), problem.targets)
         assert np.linalg.norm(ridge, axis=1).max() > 1
-        found = _shortening(problem, ridge, problem.predictions(ridge))
+        found = shortening(problem, ridge, problem.predictions(ridge))
         assert 0 < found * np.linalg.norm(ridge, axis=1).max() <= 1 + 1e-12
 
     def test_other_losses_start_from_the_ridge_solution(self):
@@ -229,7 +229,7 @@ class TestStart:
         """Half the iterations that the ridge solution takes."""
         problem = build(zone(0.1), 1e-8)
         ridge = np.linalg.solve(problem.gram.matrix * problem.scale + np.eye(N), problem.targets)
-        assert _shortening(problem, ridge, problem.predictions(ridge)) == 0
+        assert shortening(problem, ridge, problem.predictions(ridge)) == 0
         cold, warm = DouglasRachford().solve(problem), DouglasRachford().solve(problem, start=ridge)
         assert cold.status is Status.CONVERGED
         assert cold.n_iter <= 0.75 * warm.n_iter

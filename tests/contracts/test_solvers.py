@@ -199,9 +199,28 @@ class TestDescent:
         assert duals[-1] > duals[0]
         assert np.all(np.diff(duals) >= -NOT_NEGATIVE * np.max(np.abs(duals)))
 
+    @pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, N)], ids=["equal", "weighted"])
+    def test_accelerated_descent_starts_at_the_closed_form(self, case, weights):
+        """Where the linear zone of the loss is never reached, that is the solution."""
+        problem = case.problem(Huber(1e6), weights=weights).with_(lam=1e-6)
+        solution = APGD().solve(problem, tol=1e-9)
+        roots = np.ones(N) if weights is None else np.sqrt(weights)
+        scaled = np.kron(np.outer(roots, roots), np.ones((3, 3))) * case.full
+        system = np.eye(3 * N) + scaled / (1e-6 * np.sum(roots**2))
+        wanted = np.linalg.solve(system, (roots[:, None] * case.targets).ravel()).reshape(N, 3)
+        assert solution.n_iter <= 1
+        assert_allclose(solution.duals, wanted, rtol=0, atol=1e6 * EPS * np.max(np.abs(wanted)))
+
+    def test_accelerated_descent_starts_at_zero_where_a_factorisation_costs_more(self):
+        X = np.random.default_rng(0).standard_normal((1000, 2))
+        problem = DualProblem.build(Dense(Gaussian(1.0)(X)), np.sin(X[:, :1]), Huber(1e6), lam=10.0)
+        step = 1 / problem.lipschitz
+        wanted = problem.prox(step * problem.targets, step)
+        assert_array_equal(APGD().first_state(problem, None).current.duals, wanted)
+
     def test_extrapolated_predictions_are_those_of_the_extrapolated_duals(self):
         problem, solver = Case("euclidean").problem(Huber(0.3)), APGD()
-        state = solver.first_state(problem, None)
+        state = solver.first_state(problem, np.zeros((N, 3)))
         for _ in range(5):
             state = solver.next_state(problem, state)
             assert_allclose(state.ahead.predictions, problem.predictions(state.ahead.duals), rtol=0, atol=AGREEMENT)

@@ -47,9 +47,10 @@ class ClosedForm(Solver):
         return problem.gram.why_not_factorize
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return the cost of one factorisation."""
-        n, _, width = (known or Known(Shares(problem), 0.0)).sizes
-        return Cost(0.0, n * width**2 / 3 / FLOPS + 50 * CALL, 1)
+        """Return the cost of a Cholesky factorisation, or of an eigendecomposition if the operator needs one."""
+        known = known or Known(Shares(problem), 0.0)
+        n, _, width = known.sizes
+        return Cost(0.0, (1 / 3 if problem.gram.n_outputs is None else 9) * n * width**2 / FLOPS + 50 * CALL, 1)
 
     def solve(
         self, problem: DualProblem, tol: float = 1e-6, start: object = None, callback: Callback | None = None

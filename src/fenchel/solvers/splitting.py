@@ -191,7 +191,7 @@ class DouglasRachford(IterativeSolver[State]):
             begin: Array = ridge(problem.scale) if is_cold else start
             fitted = problem.predictions(begin)
             if is_cold:
-                factor = _shortening(problem, begin, fitted)
+                factor = shortening(problem, begin, fitted)
                 begin, fitted = factor * begin, factor * fitted
             columns.append(begin + (targets - fitted - sigma * begin) / float(rhos[k]))
         is_guess = all(isinstance(start, Warm) and start.prox is None for start in starts)
@@ -344,7 +344,7 @@ def _scaled_inside(problem: DualProblem, solved: Array) -> Point:
     return (*pair, problem.certificate(*pair))
 
 
-def _shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
+def shortening(problem: DualProblem, ridge: Array, fitted: Array) -> float:
     """Return the multiple of the square-loss solution that is the best start for a loss with sparse duals.
 
     The conjugate minus its quadratic part, g, is convex with g(0) = 0, so t g(a) bounds g(ta), and the bound on the
