@@ -35,6 +35,8 @@ def weights_of(representation, grid=GRID):
     """Quadrature weights, one at a time."""
     if representation.quadrature == "monte_carlo":
         return np.full(len(grid), (grid[-1] - grid[0]) / len(grid))
+    if representation.quadrature == "average":
+        return np.full(len(grid), 1 / len(grid))
     weights = np.array([np.trapezoid(row, grid) for row in np.eye(len(grid))])
     return weights / (grid[-1] - grid[0]) if representation.quadrature == "mean" else weights
 
@@ -249,7 +251,7 @@ class TestContract:
         assert type(operator.matrix(other)) is kind
 
     @every_representation
-    def test_quadrature_is_one_of_two(self, representation):
+    def test_quadrature_is_one_of_the_names(self, representation):
         with pytest.raises(ValueError, match=f"'quadrature' parameter of {label(representation)} must be one of 'trap"):
             clone(representation).set_params(quadrature="simpson").validate()
 
@@ -273,7 +275,42 @@ class TestQuadrature:
         bound = space(Spline("monte_carlo"), Curves(GRID, f[None]))
         assert np.sum(bound.targets**2) == pytest.approx(1.4 * np.mean(f**2), rel=1e-13)
 
-    @pytest.mark.parametrize("quadrature", ["trapezoid", "monte_carlo"])
+    @pytest.mark.parametrize("grid", [GRID, np.linspace(-3, 9, M)], ids=["uneven", "even"])
+    def test_average_is_the_mean_over_the_points_wherever_they_lie(self, grid):
+        f = values(1)[0]
+        assert np.sum(Spline("average").learn(Curves(grid, f[None])).rows ** 2) == pytest.approx(
+            np.mean(f**2), rel=1e-13
+        )
+
+    def test_average_of_a_curve_with_gaps_is_over_its_own_points(self):
+        Y = np.array([[1.0, np.nan, 3.0, np.nan], [1.0, 2.0, 3.0, 4.0]])
+        rows = Spline("average").learn(Curves(np.array([0.0, 1.0, 7.0, 9.0]), Y)).rows
+        assert_allclose(np.sum(rows**2, axis=1), [10 / 2, 30 / 4], rtol=1e-14)
+
+    def test_ridge_with_the_average_is_the_linear_system_of_the_paper(self):
+        """(K x G/m + lam n) a = y at uneven points, and h(x)(t) = 1/(lam n m) sum k(x, x_i) g(t, t_j) a_ij."""
+        X, Y, points = np.random.default_rng(1).standard_normal((7, 2)), values(), np.array([-0.1, 0.33, 1.4])
+        model = FunctionalRegressor(
+            Gaussian(0.5), Gaussian(8.0), lam=0.1, representation=Spline("average"), center=False
+        ).fit(X, Y, grid=GRID)
+        K = np.exp(-0.5 * np.sum((X[:, None] - X[None]) ** 2, axis=2))
+        a = np.linalg.solve(np.kron(K, gaussian(GRID, GRID) / M) + 0.7 * np.eye(7 * M), 0.7 * Y.ravel()).reshape(7, M)
+        assert_allclose(model.predict(X, points), K @ a @ gaussian(GRID, points) / (0.7 * M), rtol=0, atol=1e-8)
+
+    @every_representation
+    def test_weights_as_an_array_are_those_of_the_rule(self, representation):
+        by_name, by_array = (
+            fitted(representation),
+            clone(representation).set_params(quadrature=weights_of(representation)),
+        )
+        found = fitted(by_array)
+        assert_allclose(found.targets, by_name.targets, rtol=0, atol=ROUNDING * np.max(np.abs(by_name.targets)))
+        with pytest.raises(ValueError, match=r"one weight for each of the 15 points of the grid. Got 3\."):
+            fitted(clone(representation).set_params(quadrature=[1.0, 2.0, 1.0]))
+        with pytest.raises(ValueError, match="or a vector of positive weights"):
+            clone(representation).set_params(quadrature=np.array([1.0, -1.0])).validate()
+
+    @pytest.mark.parametrize("quadrature", ["trapezoid", "monte_carlo", "average"])
     def test_a_single_point_has_weight_one(self, quadrature):
         bound = space(Spline(quadrature), Curves(np.array([3.0]), np.array([[2.0], [5.0]])))
         assert_array_equal(bound.targets, [[2.0], [5.0]])
@@ -471,6 +508,7 @@ class TestOwnOperator:
         (Basis(lambda t: np.stack([np.ones_like(t), t, t**2], axis=1), [1.0, 0.5, 0.25]), [1.0, 0.5, 0.25]),
         (Basis(lambda t: np.stack([np.exp(t), np.ones_like(t)], axis=1), [0.0, 2.0], "monte_carlo"), [0.0, 2.0]),
         (Fourier(4, decay=1.0), [1, 1 / 2, 1 / 2, 1 / 3]),
+        (Fourier(4, decay=1.0, quadrature="average"), [1, 1 / 2, 1 / 2, 1 / 3]),
     ]
 
     @staticmethod
@@ -479,7 +517,7 @@ class TestOwnOperator:
             return representation.functions(t)
         u = (t - GRID[0]) / 1.4
         waves = [np.ones_like(u), *(np.sqrt(2) * part(2 * np.pi * u) for part in (np.cos, np.sin))]
-        return np.stack([*waves, np.sqrt(2) * np.cos(4 * np.pi * u)], axis=1) / np.sqrt(1.4)
+        return np.stack([*waves, np.sqrt(2) * np.cos(4 * np.pi * u)], axis=1) / np.sqrt(sum(weights_of(representation)))
 
     def image(self, representation, mu, f, points):
         """The operator at a curve, by its formula."""

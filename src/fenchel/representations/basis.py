@@ -86,7 +86,8 @@ class Fourier(_OnBasis):
     .. math:: 1, \; \sqrt2 \cos 2\pi k t, \; \sqrt2 \sin 2\pi k t, \qquad
         \mu_k = (1 + k)^{-s}, \qquad t = \frac{\theta - \theta_1}{\theta_m - \theta_1},
 
-    divided by the square root of the length of the domain.
+    divided by the square root of the total weight of the grid points, which is the length of the domain for the rules
+    of integration and 1 for means.
 
     Parameters
     ----------
@@ -94,8 +95,8 @@ class Fourier(_OnBasis):
         Number of functions: the constant, then pairs of a cosine and a sine.
     decay : float, default=2.0
         The exponent :math:`s` of the eigenvalues, used if there is no output kernel.
-    quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
-        Quadrature weights of the grid points.
+    quadrature : {"trapezoid", "mean", "average", "monte_carlo"} or array of shape (m,), default="trapezoid"
+        Quadrature weights of the grid points, as for ``Spline``.
 
     Attributes
     ----------
@@ -119,10 +120,9 @@ class Fourier(_OnBasis):
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "n_components": Interval(1, math.inf, "left", integer=True),
         "decay": Interval(0, math.inf, "left"),
-        "quadrature": Options(("trapezoid", "monte_carlo")),  # the functions are orthonormal on the domain itself
     }
 
-    def __init__(self, n_components: int = 11, decay: float = 2.0, quadrature: str = "trapezoid") -> None:
+    def __init__(self, n_components: int = 11, decay: float = 2.0, quadrature: str | ArrayLike = "trapezoid") -> None:
         self.n_components = n_components
         self.decay = decay
         self.quadrature = quadrature
@@ -130,14 +130,14 @@ class Fourier(_OnBasis):
     @classmethod
     def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
-        return [cls(), cls(4, decay=1.0, quadrature="monte_carlo")]
+        return [cls(), cls(4, decay=1.0, quadrature="monte_carlo"), cls(3, quadrature="average")]
 
     def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
         length = float(self.grid_[-1] - self.grid_[0]) if len(self.grid_) > 1 else 1.0
         order = (np.arange(self.n_components) + 1) // 2
         is_sine = np.arange(self.n_components) % 2 == 0  # the first function is the constant
         phase = 2 * np.pi * np.outer((grid - self.grid_[0]) / length, order)
-        size = np.where(order == 0, 1.0, math.sqrt(2)) / math.sqrt(length)
+        size = np.where(order == 0, 1.0, math.sqrt(2)) / math.sqrt(float(np.sum(self._quadrature_weights())))
         if derivative:
             rate = 2 * np.pi * order / length
             return size * rate * np.where(is_sine & (order > 0), np.cos(phase), -np.sin(phase))
@@ -158,8 +158,8 @@ class Basis(_OnBasis):
         Takes points (m,) and returns the values of the functions, (m, k). They need not be orthonormal.
     eigenvalues : array of shape (k,)
         Non-negative numbers :math:`\mu_k`, used if there is no output kernel.
-    quadrature : {"trapezoid", "monte_carlo"}, default="trapezoid"
-        Quadrature weights of the grid points.
+    quadrature : {"trapezoid", "mean", "average", "monte_carlo"} or array of shape (m,), default="trapezoid"
+        Quadrature weights of the grid points, as for ``Spline``.
     derivatives : callable or None, default=None
         Derivatives of the functions, in the same form.
 
@@ -184,7 +184,7 @@ class Basis(_OnBasis):
         self,
         functions: Callable[[np.ndarray], np.ndarray],
         eigenvalues: ArrayLike,
-        quadrature: str = "trapezoid",
+        quadrature: str | ArrayLike = "trapezoid",
         derivatives: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> None:
         self.functions = functions

@@ -17,7 +17,7 @@ from fenchel.representations.representation import Representation
 
 __all__ = ["CurveRepresentation"]
 
-QUADRATURES = Options(("trapezoid", "mean", "monte_carlo"))
+QUADRATURES = Options(("trapezoid", "mean", "average", "monte_carlo"))
 
 
 class CurveRepresentation(Representation, ABC):
@@ -119,4 +119,5 @@ class CurveRepresentation(Representation, ABC):
             weights = trapezoid_weights(self.grid_)
             return weights / np.sum(weights) if self.quadrature == "mean" else weights
         length = float(self.grid_[-1] - self.grid_[0]) if len(self.grid_) > 1 else 1.0
-        return np.full(len(self.grid_), length / len(self.grid_))
+        total = 1.0 if self.quadrature == "average" else length
+        return np.full(len(self.grid_), total / len(self.grid_))

@@ -3,6 +3,7 @@
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Array, as_like, host, namespace, symmetric_eigh
 from fenchel._check import Interval, Options
@@ -10,7 +11,7 @@ from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import IntegralOperator
 from fenchel.representations.coordinates import Coordinates
-from fenchel.representations.curves import QUADRATURES, CurveRepresentation
+from fenchel.representations.curves import CurveRepresentation
 
 __all__ = ["Eigen"]
 
@@ -27,8 +28,8 @@ class Eigen(CurveRepresentation):
     n_components : int, float or None, default=None
         Number of eigenfunctions; a number in (0, 1) is the share of the operator's trace to explain; ``None`` keeps all
         whose eigenvalue is above round-off.
-    quadrature : {"trapezoid", "mean", "monte_carlo"}, default="trapezoid"
-        Quadrature weights of the grid points.
+    quadrature : {"trapezoid", "mean", "average", "monte_carlo"} or array of shape (m,), default="trapezoid"
+        Quadrature weights of the grid points, as for ``Spline``.
 
     Attributes
     ----------
@@ -58,17 +59,16 @@ class Eigen(CurveRepresentation):
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "n_components": Interval(0, float("inf"), also=(None,)),
-        "quadrature": QUADRATURES,
     }
 
-    def __init__(self, n_components: float | None = None, quadrature: str = "trapezoid") -> None:
+    def __init__(self, n_components: float | None = None, quadrature: str | ArrayLike = "trapezoid") -> None:
         self.n_components = n_components
         self.quadrature = quadrature
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
-        return [cls(), cls(3), cls(0.9, "monte_carlo")]
+        return [cls(), cls(3), cls(0.9, "monte_carlo"), cls(4, "average")]
 
     def _learn(self, operator: IntegralOperator | None) -> None:
         if operator is None:

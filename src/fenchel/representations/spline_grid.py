@@ -23,10 +23,11 @@ class Spline(CurveRepresentation):
 
     Parameters
     ----------
-    quadrature : {"trapezoid", "mean", "monte_carlo"} or array of shape (m,), default="trapezoid"
+    quadrature : {"trapezoid", "mean", "average", "monte_carlo"} or array of shape (m,), default="trapezoid"
         Weights :math:`w_j`: those of the trapezoid rule; the same divided by the length of the domain, so that
-        integrals are means and the unit of the grid does not matter; equal weights, for points drawn at random; or
-        explicit weights, for the points of a quadrature rule.
+        integrals are means and the unit of the grid does not matter; ``"average"``, :math:`1/m` for each of the m
+        points, wherever they lie, as in [Lambert2022]_; equal weights with the length of the domain as their sum, for
+        points drawn at random; or explicit weights, for the points of a quadrature rule.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Spline(CurveRepresentation):
     Notes
     -----
     A curve observed at some of the points has the weights of those points, times the factor that makes their sum the
-    length of the domain: an average over its observed points. Nothing is interpolated; there are no dual variables for
+    sum of all weights: an average over its observed points. Nothing is interpolated; there are no dual variables for
     the other points.
 
     References
@@ -62,7 +63,7 @@ class Spline(CurveRepresentation):
     @classmethod
     def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
-        return [cls(), cls("mean"), cls("monte_carlo")]
+        return [cls(), cls("mean"), cls("monte_carlo"), cls("average")]
 
     def encode(self, Y: Curves) -> Coordinates:
         """Return the values times the square roots of the weights, zero where a curve was not observed."""
