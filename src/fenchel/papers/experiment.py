@@ -24,7 +24,7 @@ from fenchel.data.files import DAMAGE, write_whole
 from fenchel.datasets.store import data_folder, digests, known_files
 from fenchel.exceptions import ScaleWarning
 from fenchel.papers.comparison import Comparison
-from fenchel.report.figures import COLOURS, Axes, Figure
+from fenchel.report.axes import COLOURS, Axes, Figure
 
 __all__ = ["Experiment", "Outcome", "Progress", "Unit", "absent_files", "bars", "best_of", "on_device", "run"]
 

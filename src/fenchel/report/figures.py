@@ -1,16 +1,18 @@
 """Figures with matplotlib; each function draws on the given Axes, or on new ones, and returns them."""
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from fenchel._array import Array, host, is_host
+from fenchel._array import Array
 from fenchel._check import require
-from fenchel._optional import new_axes
-from fenchel.data.functional import as_curves, is_fdata
-from fenchel.data.quadrature import trapezoid_weights
+from fenchel.data.functional import as_curves
+from fenchel.report.axes import COLOURS as COLOURS
+from fenchel.report.axes import MARKERS, axes_of, figure, legend_above, svg, title_above
+from fenchel.report.axes import Axes as Axes
+from fenchel.report.axes import Figure as Figure
+from fenchel.report.drawn_data import attribute, cell_edges, on_host, one_channel, rows_of
 from fenchel.report.surface import Surface
 
 __all__ = [
@@ -29,38 +31,7 @@ __all__ = [
     "title_above",
 ]
 
-Axes = Any  # of matplotlib, which is imported when a figure is drawn
-Figure = Any
-
-# Okabe and Ito's palette, safe for colour-blind readers
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-LEGEND_COLUMNS = 3  # that fit the width of a figure
 CLIPPED = 1 - 1e-6  # outlier score above which a dual variable is on its bound
-
-
-def figure(columns: int = 1, width: float = 6.0, height: float = 4.0, rows: int = 1) -> tuple[Figure, np.ndarray]:
-    """Return a figure and its Axes, row by row.
-
-    Parameters
-    ----------
-    columns : int, default=1
-        Number of columns of Axes.
-    width, height : float, default=6.0 and 4.0
-        Size of one Axes in inches.
-    rows : int, default=1
-        Number of rows of Axes.
-
-    Returns
-    -------
-    fig : Figure
-        The figure.
-    axes : ndarray of Axes
-        Its Axes in one dimension.
-    """
-    matplotlib = require("matplotlib.figure", extra="plot")
-    fig = matplotlib.Figure(figsize=(width * columns, height * rows), layout="constrained")
-    return fig, np.atleast_1d(fig.subplots(rows, columns)).ravel()
 
 
 def plot_errors(
@@ -84,7 +55,7 @@ def plot_errors(
     ax : Axes
         The Axes with the plot.
     """
-    ax, places = _axes(ax), np.arange(len(names))
+    ax, places = axes_of(ax), np.arange(len(names))
     ax.hlines(places, 0, 1, transform=ax.get_yaxis_transform(), colors="0.85", linewidths=0.8, zorder=0)
     for k, (group, values) in enumerate(groups.items()):
         style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
@@ -114,7 +85,7 @@ def plot_outlier_scores(scores: Any, ax: Axes | None = None, *, is_outlier: Any 
     ax : Axes
         The Axes with the plot.
     """
-    ax, scores = _axes(ax), _numbers(_attribute(scores, "outlier_score_"))
+    ax, scores = axes_of(ax), on_host(attribute(scores, "outlier_score_"))
     order = np.argsort(scores, kind="stable")
     known = np.zeros(len(scores), dtype=bool) if is_outlier is None else np.asarray(is_outlier)
     place = np.arange(len(scores))
@@ -147,7 +118,7 @@ def plot_lines(lines: Mapping[str, Any], ax: Axes | None = None, *, x: Any, x_la
     ax : Axes
         The Axes with the plot.
     """
-    ax = _axes(ax)
+    ax = axes_of(ax)
     colours = require("matplotlib", extra="plot").colormaps["viridis"](np.linspace(0, 0.9, max(2, len(lines))))
     for colour, (name, y) in zip(colours, lines.items(), strict=False):
         ax.plot(x, y, label=name, color=colour)
@@ -193,13 +164,13 @@ def plot_curves(
     ax : Axes
         The Axes with the plot.
     """
-    ax = _axes(ax, "Predictions are given by name: plot_curves(Y, predicted=P)")
-    curves = as_curves(_rows(values), grid, "values")
-    observed = _one_channel(curves.values, "values")
+    ax = axes_of(ax, "Predictions are given by name: plot_curves(Y, predicted=P)")
+    curves = as_curves(rows_of(values), grid, "values")
+    observed = one_channel(curves.values, "values")
     points, found = curves.grid, None
     if predicted is not None:
-        guesses = as_curves(_rows(predicted), curves.grid if predicted_grid is None else predicted_grid, "predicted")
-        points, found = guesses.grid, _one_channel(guesses.values, "predicted")
+        guesses = as_curves(rows_of(predicted), curves.grid if predicted_grid is None else predicted_grid, "predicted")
+        points, found = guesses.grid, one_channel(guesses.values, "predicted")
         if len(found) != len(observed):
             raise ValueError(f"predicted must hold as many curves as values, {len(observed)}. Got {len(found)}.")
     for i, row in enumerate(observed):
@@ -244,7 +215,7 @@ def plot_surface(surface: Any, ax: Axes | None = None, *, values: Any = None, la
     -----
     Losses of one class that differ in one parameter are named by that parameter, others by their ``repr``.
     """
-    found, ax = Surface.of(surface, values), _axes(ax)
+    found, ax = Surface.of(surface, values), axes_of(ax)
     colours = require("matplotlib.colors", extra="plot")
     low, high = np.nanmin(found.values), np.nanmax(found.values)
     norm = colours.LogNorm if 0 < 10 * low < high else colours.Normalize
@@ -286,14 +257,14 @@ def plot_point_scores(
         The Axes with the plot.
     """
     grid = getattr(scores, "grid_", None) if grid is None else grid
-    ax, scores = _axes(ax), _one_channel(_numbers(_attribute(scores, "point_outlier_score_")), "scores")
+    ax, scores = axes_of(ax), one_channel(on_host(attribute(scores, "point_outlier_score_")), "scores")
     points = np.linspace(0, 1, scores.shape[1]) if grid is None else np.asarray(grid, dtype=np.float64)
     if points.shape != scores.shape[1:]:
         raise ValueError(
             f"grid must have {scores.shape[1]} points, as the scores do. Got shape {points.shape} instead."
         )
     ax.set_facecolor("0.6")
-    mesh = ax.pcolormesh(_edges(points), np.arange(len(scores) + 1), scores, cmap="Blues", vmin=0, vmax=1)
+    mesh = ax.pcolormesh(cell_edges(points), np.arange(len(scores) + 1), scores, cmap="Blues", vmin=0, vmax=1)
     mesh.set_rasterized(True)
     if is_outlier is not None:
         row, column = np.nonzero(np.asarray(is_outlier))
@@ -322,17 +293,17 @@ def plot_sparsity(estimator: Any, ax: Axes | None = None) -> Axes:
     ax : Axes
         The Axes with the plot; the legend gives the share of each kind.
     """
-    ax, duals = _axes(ax), _numbers(_attribute(estimator, "dual_coef_"))
+    ax, duals = axes_of(ax), on_host(attribute(estimator, "dual_coef_"))
     duals = duals.reshape(len(duals), -1)
     kinds = (duals != 0).astype(int)
     by_point = getattr(estimator, "point_outlier_score_", None)
     by_row = getattr(estimator, "outlier_score_", None)
     if by_point is not None:
-        ratios = _numbers(by_point).reshape(kinds.shape)
+        ratios = on_host(by_point).reshape(kinds.shape)
         kinds[ratios >= CLIPPED] = 2
         kinds[np.isnan(ratios)] = 3
     elif by_row is not None:
-        kinds[(_numbers(by_row) >= CLIPPED)[:, None] & (kinds == 1)] = 2
+        kinds[(on_host(by_row) >= CLIPPED)[:, None] & (kinds == 1)] = 2
     colours = require("matplotlib.colors", extra="plot").ListedColormap(["#F0F0F0", COLOURS[0], COLOURS[5], "#999999"])
     ax.pcolormesh(kinds, cmap=colours, vmin=-0.5, vmax=3.5, rasterized=True)
     names = ("null", "not null", "on the bound", "not observed")
@@ -366,12 +337,10 @@ def plot_relevances(model: Any, ax: Axes | None = None, *, names: Sequence[str] 
     ax : Axes
         The Axes with the plot.
     """
-    ax, shares = _axes(ax), _numbers(_attribute(model, "relevances_"))
+    shares = on_host(attribute(model, "relevances_"))
     if names is None:
         names = getattr(model, "feature_names_in_", [f"column {k}" for k in range(len(shares))])
-    if len(names) != len(shares):
-        raise ValueError(f"names must hold one name for each of the {len(shares)} inputs. Got {len(names)}.")
-    return _bars(ax, shares, names, most, "relevance")
+    return _bars(axes_of(ax), shares, names, most, "relevance", "inputs")
 
 
 def plot_kernel_weights(
@@ -395,16 +364,16 @@ def plot_kernel_weights(
     ax : Axes
         The Axes with the plot.
     """
-    ax, shares = _axes(ax), _numbers(_attribute(found, "weights_"))
+    shares = on_host(attribute(found, "weights_"))
     if names is None:
         names = getattr(found, "names", [f"kernel {k}" for k in range(len(shares))])
+    return _bars(axes_of(ax), shares, names, most, "weight", "kernels")
+
+
+def _bars(ax: Axes, shares: np.ndarray, names: Sequence[str], most: int, label: str, of: str) -> Axes:
+    """Draw shares of inputs or kernels as bars, largest first; those after the first ``most`` are added up in one."""
     if len(names) != len(shares):
-        raise ValueError(f"names must hold one name for each of the {len(shares)} kernels. Got {len(names)}.")
-    return _bars(ax, shares, names, most, "weight")
-
-
-def _bars(ax: Axes, shares: np.ndarray, names: Sequence[str], most: int, label: str) -> Axes:
-    """Draw shares as bars, largest first; those after the first ``most`` are added up in one bar."""
+        raise ValueError(f"names must hold one name for each of the {len(shares)} {of}. Got {len(names)}.")
     order = np.argsort(-shares, kind="stable")
     bars = [(str(names[k]), float(shares[k])) for k in order[:most]]
     if len(order) > most:
@@ -415,96 +384,3 @@ def _bars(ax: Axes, shares: np.ndarray, names: Sequence[str], most: int, label: 
     ax.invert_yaxis()
     ax.set_xlabel(label)
     return ax
-
-
-def svg(fig: Figure) -> str:
-    """Return a figure as SVG text, which is reproducible.
-
-    Parameters
-    ----------
-    fig : Figure
-        The figure.
-
-    Returns
-    -------
-    text : str
-        The SVG file.
-    """
-    buffer = io.StringIO()
-    with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "fenchel"}):
-        fig.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
-
-
-def _attribute(model: Any, name: str) -> Any:
-    """Return an attribute of a fitted model; data are returned unchanged."""
-    if hasattr(model, name) or not hasattr(model, "get_params"):
-        return getattr(model, name, model)
-    raise ValueError(
-        f"{type(model).__name__} has no {name}. Fit it first; only losses that bound the dual variables, such as "
-        "Huber, give outlier scores, and those of order 1 give them for points."
-    )
-
-
-def _axes(ax: Axes, advice: str = "All but the first argument and ax are given by name") -> Any:
-    """Return the Axes, or new ones for ``None``; raise for anything else."""
-    if ax is not None and not hasattr(ax, "set_xlabel"):
-        raise TypeError(f"ax must be Axes of matplotlib or None. Got a {type(ax).__name__}. {advice}.")
-    return new_axes() if ax is None else ax
-
-
-def legend_above(ax: Axes) -> None:
-    """Put the legend above the Axes, where it does not cover the plot.
-
-    Parameters
-    ----------
-    ax : Axes
-        Axes with labelled artists.
-    """
-    columns = len(ax.get_legend_handles_labels()[0])
-    style = {"ncols": min(columns, LEGEND_COLUMNS), "frameon": False, "fontsize": "small"}
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), **style)
-
-
-def title_above(ax: Axes, title: str) -> None:
-    """Put a title above the Axes and above a legend placed by ``legend_above``.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The Axes, with all labelled artists already drawn.
-    title : str
-        The title.
-    """
-    rows = -(-len(ax.get_legend_handles_labels()[0]) // LEGEND_COLUMNS)
-    ax.set_title(title, pad=12 + 13 * rows)
-
-
-def _numbers(values: Any) -> np.ndarray:
-    """Return an array of any library as a NumPy array."""
-    return np.asarray(values) if is_host(values) else host(values)
-
-
-def _rows(values: Any) -> Any:
-    """Return curves as rows; a single curve becomes one row."""
-    return values[None, :] if getattr(values, "ndim", 2) == 1 and not is_fdata(values) else values
-
-
-def _one_channel(values: Array, name: str) -> np.ndarray:
-    rows = host(values)
-    if rows.ndim == 3 and rows.shape[2] == 1:
-        rows = rows[:, :, 0]
-    if rows.ndim != 2:
-        raise ValueError(
-            f"{name} must hold curves of one channel, shape (n, m). Got {rows.shape}; take one, as in {name}[:, :, 0]."
-        )
-    return rows
-
-
-def _edges(points: np.ndarray) -> np.ndarray:
-    """Return the edges of the cells around increasing points."""
-    trapezoid_weights(points)  # checks them
-    if len(points) == 1:
-        return np.array([points[0] - 0.5, points[0] + 0.5])
-    middles = (points[1:] + points[:-1]) / 2
-    return np.concatenate([[2 * points[0] - middles[0]], middles, [2 * points[-1] - middles[-1]]])
