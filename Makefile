@@ -26,7 +26,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all fuzz lint bench docs dist-check clean distclean
+.PHONY: help demo test test-all fuzz lint bench docs dist-check check-publish release clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,12 @@ docs: $(STAMPS)/docs ## build the pages in docs/_build/html; a warning or a brok
 
 dist-check: ## build sdist and wheel, install the wheel in a new environment and try it
 	.ci/try-dist $(PYTHON)
+
+check-publish: ## list what is open before the project can be published: places, versions, changelog
+	$(PYTHON) .ci/release.py check
+
+release: ## build, check and tag a release; nothing is signed or sent
+	$(PYTHON) .ci/release.py build
 
 clean: ## remove what the other targets wrote, but for the virtual environment
 	rm -rf demo reproduce build dist docs/_build docs/auto_examples docs/api docs/sg_execution_times.rst

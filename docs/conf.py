@@ -2,15 +2,19 @@
 
 import importlib
 import inspect
+import os
 import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from pybtex.plugin import register_plugin
 from pybtex.style.formatting.unsrt import Style as UnsrtStyle
 from pybtex.style.labels import BaseLabelStyle
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
 
 import fenchel
@@ -18,6 +22,7 @@ import fenchel
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # for gallery_style
 EXAMPLES = HERE.parent / "examples"
+PLACES = tomllib.loads((HERE.parent / "places.toml").read_text(encoding="utf-8"))
 ROOMS = {
     "fenchel": "Estimators",
     "fenchel.losses": "Losses",
@@ -81,10 +86,22 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
+    "sphinx_copybutton",
     "numpydoc",
     "sphinxcontrib.bibtex",
+    *(["sphinx.ext.linkcode"] if PLACES["repository"] else []),
 ]
+if os.environ.get("FENCHEL_DOCS_ONLINE"):  # the inventories of others are read from the network
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 exclude_patterns = ["_build", "_templates", "sg_execution_times.rst", "**/sg_execution_times.rst"]
 templates_path = ["_templates"]
 myst_heading_anchors = 3
@@ -95,15 +112,23 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"fenchel {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
+html_baseurl = f"{PLACES['documentation'].rstrip('/')}/stable/" if PLACES["documentation"] else ""
 html_css_files = ["site.css"]
 html_sidebars = {"index": []}
 html_theme_options = {
     "header_links_before_dropdown": 5,
     "navbar_align": "left",
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
-    "show_prev_next": False,
+    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo-dark.svg", "alt_text": "fenchel"},
+    "show_prev_next": True,
     "show_toc_level": 2,
 }
+if PLACES["repository"]:
+    html_theme_options["icon_links"] = [{"name": "Source", "url": PLACES["repository"], "icon": "fa-brands fa-git-alt"}]
+if PLACES["documentation"]:  # each release has a folder; the list of them lies beside the folders
+    html_theme_options["switcher"] = {"json_url": f"{PLACES['documentation']}/versions.json", "version_match": release}
+    html_theme_options["navbar_end"] = ["version-switcher", "theme-switcher", "navbar-icon-links"]
 
 autosummary_generate = True
 autosummary_ignore_module_all = False
@@ -228,6 +253,57 @@ def resolve_citation(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     return None
 
 
+def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
+    """Return where the source of a name stands in the repository."""
+    if domain != "py" or not info["module"]:
+        return None
+    value: Any = importlib.import_module(info["module"])
+    for part in info["fullname"].split("."):
+        value = getattr(value, part, None)
+    value = inspect.unwrap(value.fget if isinstance(value, property) else value) if value is not None else None
+    if not (inspect.isclass(value) or inspect.isroutine(value)) or not value.__module__.startswith("fenchel"):
+        return None
+    lines, first = inspect.getsourcelines(value)
+    file = Path(inspect.getsourcefile(value) or "").relative_to(HERE.parent)
+    return f"{PLACES['repository']}/blob/{PLACES['branch']}/{file}#L{first}-L{first + len(lines) - 1}"
+
+
+class LinkNames(SphinxPostTransform):
+    """Lead a public name that a page writes as code, ``OperatorKernelRegressor(...)``, to its page.
+
+    A name in two rooms is left as it is, and so are the pages of the API, which link what they name already.
+    """
+
+    default_priority = 5
+    NAME = re.compile(r"(?:fenchel\.)?((?:[a-z_]+\.)*[A-Za-z]\w+)(?:\(.*\))?$", flags=re.DOTALL)
+
+    def run(self, **kwargs: Any) -> None:
+        """Wrap each literal that is one public name in a link."""
+        if self.env.docname.startswith("api/"):
+            return
+        pages = self.pages()
+        for literal in list(self.document.findall(nodes.literal)):
+            match = self.NAME.match(literal.astext())
+            entry = pages.get(match[1].rpartition(".")[2]) if match else None
+            inside = literal.parent
+            while inside is not None and not isinstance(inside, nodes.reference | nodes.title):
+                inside = inside.parent
+            if entry is None or inside is not None:
+                continue
+            full, target = entry
+            here, inner = self.env.docname, literal.deepcopy()
+            literal.replace_self(make_refnode(self.app.builder, here, target.docname, target.node_id, inner, full))
+
+    def pages(self) -> dict[str, tuple[str, Any]]:
+        """Return the classes and functions with a page of their own, by a name that stands for one of them."""
+        found: dict[str, list[tuple[str, Any]]] = {}
+        kinds = {"class", "exception", "function"}
+        for full, entry in self.env.get_domain("py").objects.items():
+            if entry.objtype in kinds and full.startswith("fenchel.") and not entry.aliased:
+                found.setdefault(full.rpartition(".")[2], []).append((full, entry))
+        return {name: entries[0] for name, entries in found.items() if len(entries) == 1}
+
+
 class ByKey(BaseLabelStyle):
     """Label each entry of the bibliography with its key."""
 
@@ -248,6 +324,7 @@ def setup(app: Any) -> None:
     register_plugin("pybtex.style.formatting", "by_key", ByKeyStyle)
     write_api_pages()
     write_empty_gallery()
+    app.add_post_transform(LinkNames)
     app.connect("builder-inited", write_thumbnails, priority=900)  # after the gallery has run
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-bases", hide_private_bases)
