@@ -21,7 +21,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, GaussianTanimoto, Laplacian, Linear, Matern, Polynomial, Precomputed
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Norm, Square
 from fenchel.representations import KernelOutputs
-from fenchel.solvers import APGD, Auto
+from fenchel.solvers import APGD, PGD, Auto
 
 ROUND_OFF = 1e-10
 GAMMA = 0.2
@@ -445,7 +445,7 @@ class TestConventions:
 
     def test_not_converged_says_so(self, X):
         with pytest.warns(match="stopped after"):
-            fitted = model(loss=Huber(0.1), lam=1e-6, solver=APGD(), max_iter=2, max_inner_iter=1).fit(X)
+            fitted = model(loss=Huber(0.1), lam=1e-6, solver=PGD(), max_iter=2, max_inner_iter=1).fit(X)
         assert fitted.status_.startswith("not converged")
 
 

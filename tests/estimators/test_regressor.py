@@ -25,7 +25,7 @@ from fenchel.exceptions import IncompatibleError, NotFeasibleError
 from fenchel.kernels import Gaussian, IntegralOperator, Matrix, Precomputed, Separable
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, InfimalConvolution, Norm, Square
 from fenchel.representations import GramFactor
-from fenchel.solvers import APGD
+from fenchel.solvers import PGD
 from tests.parts import LOSSES
 
 LIMIT = 1e-8
@@ -307,9 +307,9 @@ def test_grid_search_over_nested_parameters(sample):
 
 def test_not_converged_says_so(sample):
     X, Y = sample
-    model = OperatorKernelRegressor(loss=Huber(0.1), lam=1e-6, solver=APGD(max_iter=30))
+    model = OperatorKernelRegressor(loss=Huber(0.1), lam=1e-6, solver=PGD(max_iter=30))
     with pytest.warns(
-        ConvergenceWarning, match=r"APGD stopped after 30 iterations with gap .* > tol 1e-06. Raise max_iter"
+        ConvergenceWarning, match=r"PGD stopped after 30 iterations with gap .* > tol 1e-06. Raise max_iter"
     ):
         model.fit(X, Y)
     assert model.status_.startswith("not converged")
@@ -323,7 +323,7 @@ def test_not_converged_says_so(sample):
 
 def test_max_iter_overrides_the_solver(sample):
     X, Y = sample
-    model = OperatorKernelRegressor(loss=Huber(0.1), lam=1e-6, solver="apgd", max_iter=7)
+    model = OperatorKernelRegressor(loss=Huber(0.1), lam=1e-6, solver="pgd", max_iter=7)
     with pytest.warns(ConvergenceWarning, match="after 7 iterations"):
         model.fit(X, Y)
     assert model.n_iter_ == 7
@@ -455,7 +455,7 @@ NYSTROM, KRYLOV_NAME, APGD_NAME = "approximation=Nystrom(500)", "solver='krylov'
         (OperatorKernelRegressor("precomputed"), 3, [APGD_NAME]),
         (OperatorKernelRegressorCV(lams=[1.0]), 3, [NYSTROM]),
         (LossTrickPredictor("gaussian", "zero_one", surrogate="huber"), 1.5, []),
-        (LossTrickPredictor("gaussian", "zero_one", surrogate="huber"), 3, [APGD_NAME]),
+        (LossTrickPredictor("gaussian", "zero_one", surrogate="huber"), 3, []),
     ],
 )
 def test_a_fit_that_does_not_fit_in_memory_names_the_ways_that_do(model, free, ways, monkeypatch):

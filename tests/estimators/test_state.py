@@ -144,7 +144,7 @@ def test_a_fit_keeps_its_signature(name):
 
 @pytest.mark.parametrize("name", ["OperatorKernelRegressor", "KernelAutoencoder"])
 def test_a_warning_points_at_the_call(name, rng):
-    model = clone(MODELS[name][0]).set_params(solver="apgd", max_iter=1, tol=1e-14)
+    model = clone(MODELS[name][0]).set_params(solver="pgd", max_iter=1, tol=1e-14)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(*arguments(name, rng)[0])

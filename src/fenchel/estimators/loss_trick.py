@@ -51,7 +51,6 @@ from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
 __all__ = ["LossTrickPredictor"]
 
 _LAM = 1e-3  # default for a given kernel
-_LESS = "Use output_approximation=Nystrom(500), or fit on a part of the sample"
 _PROFILE = 100  # number of training outputs whose costs are predicted in the kernel search
 
 
@@ -107,6 +106,8 @@ class Weights(Task):
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")
         check_fits(X, kernel, self.spec, 1 if self.is_expanded else X.shape[0])
+        if self.is_expanded:  # double_expansion inverts the Gram matrix of the samples with a dual, perhaps of all
+            check_memory(32 * len(outputs) ** 2, f"A fit of {len(outputs)} samples", "Fit on a part of the sample")
         is_single = str(getattr(y, "dtype", "")).endswith("float32")
         form = OutputForm((), empty=np.zeros(0, dtype=np.float32) if is_single else None)
         return Sample.of(X, outputs, inputs, form, sample_weight)
@@ -126,8 +127,6 @@ class Weights(Task):
     def _features(self, kernel: ScalarKernel, sample: Sample) -> tuple[KernelOutputs, np.ndarray]:
         """Return the feature space of the outputs, and what it is learned from."""
         if self.output_approximation is None:
-            # the Gram matrix of the outputs, its factor and a copy
-            check_memory(24 * sample.n_samples**2, f"A fit of {sample.n_samples} samples", _LESS)
             return KernelOutputs("precomputed"), _on_outputs(kernel, sample.y, kernel)
         part = part_of(self.output_approximation, approximation_room, "output_approximation", Approximation)
         approximate = KernelOutputs(kernel, approximation=part).validate()
