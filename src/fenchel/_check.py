@@ -32,6 +32,7 @@ __all__ = [
     "check_memory",
     "check_no_overflow",
     "check_parameter",
+    "check_parameters",
     "check_psd",
     "free_memory",
     "not_times",
@@ -100,6 +101,12 @@ def check_parameter(owner: str, name: str, value: object, wanted: Interval | Opt
     is_bad_value = isinstance(wanted, Options) or isinstance(value, Real | str)
     error = ValueError if is_bad_value else TypeError
     raise error(f"The {name!r} parameter of {owner} must be {wanted}. Got {shown(value)} instead.")
+
+
+def check_parameters(owner: object, limits: Mapping[str, Interval | Options]) -> None:
+    """Raise the standard message if a parameter of an estimator or a component does not meet its requirement."""
+    for name, wanted in limits.items():
+        check_parameter(type(owner).__name__, name, getattr(owner, name), wanted)
 
 
 def shown(value: object) -> str:

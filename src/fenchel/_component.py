@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from fenchel._array import Outputs, host, is_array
-from fenchel._check import Interval, Options, check_parameter, not_times, unmasked
+from fenchel._check import Interval, Options, check_parameters, not_times, unmasked
 
 __all__ = ["Component", "ShortReprMixin", "all_or_nothing", "from_name", "parts_of", "state_of"]
 
@@ -38,8 +38,7 @@ class Component(ShortReprMixin, BaseEstimator):
 
     def validate(self) -> Self:
         """Raise if a parameter of this component, or of a nested one, is invalid."""
-        for name, wanted in self._limits.items():
-            check_parameter(type(self).__name__, name, getattr(self, name), wanted)
+        check_parameters(self, self._limits)
         for value in self.get_params(deep=False).values():
             for part in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(part, Component):

@@ -9,7 +9,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import host
-from fenchel._check import Interval, Options, check_parameter
+from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
 from fenchel.data.containers import checked_length, columns_for, indexable, inputs_for, length, numbers, take
@@ -249,8 +249,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         return StructuredPredictor() if self.estimator is None else self.estimator
 
     def _validate(self) -> None:
-        for name, limit in self._limits.items():
-            check_parameter("ConformalPredictor", name, getattr(self, name), limit)
+        check_parameters(self, self._limits)
 
     def _calibrated(self, X: Any, y: Any, groups: Any, weights: Any, candidates: Any, replicates: Any) -> Self:
         self._candidates = candidates

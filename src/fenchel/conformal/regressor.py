@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._check import Interval, Options, check_parameter
+from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
@@ -299,8 +299,7 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
         return PredictionBand(ends[0], ends[1], coverage, grid, is_joint, ellipsoid, prediction, near)
 
     def _validate(self) -> None:
-        for name, limit in self._limits.items():
-            check_parameter("ConformalRegressor", name, getattr(self, name), limit)
+        check_parameters(self, self._limits)
         if self._is_ellipsoid and (self.method != "split" or self.modulation == "constant"):
             raise ValueError("joint='ellipsoid' requires method='split', and modulation='std' or 'local'.")
         if isinstance(self.modulation, str):

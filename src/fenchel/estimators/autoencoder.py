@@ -11,43 +11,28 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import decoders as decoder_room
-from fenchel._array import (
-    Array,
-    Outputs,
-    as_index,
-    as_like,
-    as_objects,
-    eps,
-    host,
-    is_host,
-    joined,
-    namespace,
-    row_norms,
-)
-from fenchel._check import Interval, Options, check_array, check_memory, check_parameter
+from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, namespace, row_norms
+from fenchel._check import Interval, Options, check_array, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel.approximations import Approximation
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
 from fenchel.decoders.products import decoding_space
-from fenchel.estimators.layers import INTERRUPTED, Layers, Network, Reduced, descend, first_layers
-from fenchel.exceptions import IncompatibleError, warn_user
+from fenchel.estimators.autoencoder_data import DataSpace, doubled, like
+from fenchel.estimators.layers import INTERRUPTED, Layers, Network, Reduced, descend, first_layers, layer_sizes
+from fenchel.exceptions import warn_user
 from fenchel.kernels import KernelLike, ScalarKernel, as_scalar_kernel, is_pairwise
 from fenchel.losses import Loss
 from fenchel.model.fit import duals_of, warn_unless_converged
-from fenchel.model.forms import InputForm, is_regular
+from fenchel.model.forms import InputForm
 from fenchel.model.machine import DualEstimator
 from fenchel.model.model import Duals, Record
 from fenchel.model.spec import Spec, part_of
-from fenchel.representations import KernelOutputs
 from fenchel.solvers import Solver
 from fenchel.solvers.solver import keeping_best
 
 __all__ = ["KernelAutoencoder"]
 
-_LARGEST = 1e70  # largest coordinate whose fourth power, in products of products, does not overflow
-
-_BLOCK_BYTES = 2**28  # blocks of kernel values of new points stay below 256 MiB
 _LIMITS: dict[str, Interval | Options] = {
     "inner_lam": Interval(0, math.inf, "left", also=(None,)),
     "inner_tol": Interval(0, math.inf, "left"),
@@ -237,30 +222,13 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
             The fitted model.
         """
         spec = Spec.of(self, self.loss)
-        loss, inputs = spec.loss, None
+        loss = spec.loss
         if loss.is_relative:
             raise ValueError(f"KernelAutoencoder needs a threshold as a number, such as Huber(0.5). Got {loss!r}.")
         sizes, hidden = self._checked()
         decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         kernel = as_scalar_kernel(self.kernel).validate()
-        if _are_objects(X, kernel):
-            X = as_objects(X)
-        else:
-            X, _, inputs = InputForm.learn(self, X, is_pairwise=is_pairwise(self.kernel))
-            X = _double(X)
-            kernel = kernel if inputs.names is None else kernel.named(inputs.names)
-        check_memory(48 * X.shape[0] ** 2, f"A fit of {X.shape[0]} samples", "Fit on a part of the sample")
-        representation = KernelOutputs(kernel, center=self.center, approximation=spec.approximation)
-        # norms carry the round-off of the factor: duals must be exactly zero if the insensitive zone equals the norm
-        V = representation.learn(X).rows
-        V = V * (1 - V.shape[0] * eps(V))
-        largest = float(namespace(V).max(namespace(V).abs(V)))
-        if largest > _LARGEST:
-            raise ValueError(
-                f"X must be below {_LARGEST:.0e} in the space of the kernel. Got {largest:.1e}: scale the inputs."
-            )
-        if loss.pointwise and not representation.has_points:
-            raise IncompatibleError(f"{loss!r} needs point values, which this kernel does not provide. Use p=2.")
+        space, V = DataSpace.learn(self, X, kernel, loss, self.center, spec.approximation)
         is_warm = self.warm_start and "model_" in vars(self)
         layers = self.model_.network.restarted(V, sizes, hidden) if is_warm else None
         if layers is None:
@@ -275,7 +243,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         if self.inner_status_ == INTERRUPTED:
             text = f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for these."
             warn_user(text, ConvergenceWarning, "not-converged")
-        self._fit_outer_layer(objective, layers, representation, decoder, replace(spec, tol=self.tol), inputs)
+        self._fit_outer_layer(objective, layers, space, decoder, replace(spec, tol=self.tol))
         return self
 
     def transform(self, X: Array) -> Array:
@@ -291,13 +259,13 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         codes : array of shape (m, d)
             Codes, in the dtype of X.
         """
-        X = self._inputs(X)
-        return _like(self.model_.network.codes(self._coordinates(X) - self.representation_.mean_), X)
+        X, V = self._coordinates(X)
+        return like(self.model_.network.codes(V - self.representation_.mean_), X)
 
     def embed(self, X: Array) -> Array:
         """Return the reconstructions as coordinates in the feature space, shape (m, p)."""
-        X = self._inputs(X)
-        return _like(self._reconstructed(self._coordinates(X)), X)
+        X, V = self._coordinates(X)
+        return like(self._reconstructed(V), X)
 
     def reconstruct(self, X: Array, squared_norms: Array | None = None) -> Array:
         r"""Return the distances :math:`\|\phi(x) - h(f(x))\|` between data and their reconstructions.
@@ -314,12 +282,11 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         distances : array of shape (m,)
             Distances in the feature space.
         """
-        X = self._inputs(X)
-        V = self._coordinates(X)
-        xp, norms = namespace(V), self.representation_.known_norms(_double(X), squared_norms)
+        X, V = self._coordinates(X)
+        xp, norms = namespace(V), self.representation_.known_norms(doubled(X), squared_norms)
         # the component outside the span of the training data is orthogonal to both
         outside = xp.clip(norms - row_norms(V)[:, 0] ** 2, min=0.0)
-        return _like(xp.sqrt(row_norms(V - self._reconstructed(V))[:, 0] ** 2 + outside), X)
+        return like(xp.sqrt(row_norms(V - self._reconstructed(V))[:, 0] ** 2 + outside), X)
 
     def inverse_transform(self, X: Array, candidates: Outputs = None) -> Outputs:
         """Decode codes: return data whose images are nearest to the reconstructions.
@@ -371,27 +338,19 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
 
     def _checked(self) -> tuple[tuple[int, ...], ScalarKernel]:
         """Return the layer sizes and the kernel of the codes; raise if a parameter is invalid."""
-        name = type(self).__name__
-        for parameter, limits in _LIMITS.items():
-            check_parameter(name, parameter, getattr(self, parameter), limits)
-        sizes = self.n_components if isinstance(self.n_components, tuple | list) else (self.n_components,)
-        if not sizes:
-            raise ValueError(f"The 'n_components' parameter of {name} must hold at least one size. Got none.")
-        for size in sizes:
-            check_parameter(name, "n_components", size, Interval(1, math.inf, "left", integer=True))
+        check_parameters(self, _LIMITS)
         hidden = as_scalar_kernel(self.hidden_kernel).validate()
         if hidden.tags.is_pairwise:
             raise ValueError("The 'hidden_kernel' parameter must be a kernel of vectors. Got a precomputed one.")
-        return tuple(int(size) for size in sizes), hidden
+        return layer_sizes(type(self).__name__, self.n_components), hidden
 
     def _fit_outer_layer(
         self,
         objective: Reduced,
         layers: Layers,
-        representation: KernelOutputs,
+        space: DataSpace,
         decoder: Decoder | None,
         spec: Spec,
-        inputs: InputForm | None,
     ) -> None:
         """Solve the outer layer to ``tol``, and store what predictions need."""
         V = objective.V
@@ -405,27 +364,21 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         support = as_index(np.asarray(duals.support), V)
         outer = namespace(V).take(duals.coef, support, axis=0) / (self.lam * V.shape[0])
         network = Network(layers, codes, support, outer)
-        self.model_ = Autoencoder(network, inputs, duals, Record.of(solution, "exact"))
+        self.model_ = Autoencoder(network, space.inputs, duals, Record.of(solution, "exact"))
         self.codes_ = codes[network.narrow]
         self._n_features_out = int(self.codes_.shape[1])
         self.inner_coef_ = list(layers.coefs)
         self.hidden_kernel_ = layers.kernels[-1]
         self.objective_ = solution.certificate.primal + objective.inner_lam * float(layers.penalty(codes))
-        self.representation_ = representation
-        self.decoder_ = fitted_decoder(decoder, decoding_space(objective.loss, representation))
+        self.representation_ = space.representation
+        self.decoder_ = fitted_decoder(decoder, decoding_space(objective.loss, space.representation))
 
-    def _inputs(self, X: Array) -> Array:
-        """Return checked data in their own dtype."""
+    def _coordinates(self, X: Array) -> tuple[Array, Array]:
+        """Return checked data in their own dtype, and their coordinates in the feature space."""
         check_is_fitted(self)
-        inputs = self.model_.inputs
-        return as_objects(X) if inputs is None else inputs.read(self, X)
-
-    def _coordinates(self, X: Array) -> Array:
-        """Return the coordinates of checked data projected onto the span of the training data."""
-        rows = max(1, _BLOCK_BYTES // (8 * max(self.representation_.targets_.shape)))
-        starts = range(0, X.shape[0], rows)
-        parts = [self.representation_.encode(_double(X[first : first + rows, ...])).rows for first in starts]
-        return joined(parts)
+        space = DataSpace(self.representation_, self.model_.inputs)
+        X = space.read(self, X)
+        return X, space.coordinates(X)
 
     def _reconstructed(self, V: Array) -> Array:
         mean = self.representation_.mean_
@@ -436,22 +389,3 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.pairwise = is_pairwise(self.kernel)
         return tags
-
-
-def _are_objects(X: Array, kernel: ScalarKernel) -> bool:
-    """Whether the data are objects other than numbers, which only a callable kernel accepts."""
-    return kernel.tags.takes_objects and is_host(X) and not is_regular(X)
-
-
-def _double(X: Array) -> Array:
-    """Return numbers in float64, other objects unchanged."""
-    return X if _holds_objects(X) else namespace(X).astype(X, namespace(X).float64, copy=False)
-
-
-def _like(numbers: Array, X: Array) -> Array:
-    """Return numbers in the dtype of X, unchanged if X holds objects."""
-    return numbers if _holds_objects(X) else namespace(numbers).astype(numbers, X.dtype, copy=False)
-
-
-def _holds_objects(X: Array) -> bool:
-    return getattr(X.dtype, "kind", "f") == "O"

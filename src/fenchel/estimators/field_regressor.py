@@ -12,7 +12,7 @@ from sklearn.utils import check_array as check_host_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._array import Array, as_index, as_like, host, is_host, namespace
-from fenchel._check import Interval, Options, check_array, check_parameter, not_times, outputs_like, unmasked
+from fenchel._check import Interval, Options, check_array, check_parameters, not_times, outputs_like, unmasked
 from fenchel._component import all_or_nothing
 from fenchel._statistics import distinct_rows
 from fenchel.estimators.field_bases import (
@@ -215,8 +215,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "interpolation": Options((*INTERPOLATIONS, None)),
             "scale": Options((True, False)),
         }
-        for name, limit in limits.items():
-            check_parameter(type(self).__name__, name, getattr(self, name), limit)
+        check_parameters(self, limits)
 
     def _checked_inputs(self, X: Any, reset: bool) -> Array:
         """Return checked inputs, resampled to the shape of the training inputs."""

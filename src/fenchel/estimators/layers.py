@@ -1,12 +1,14 @@
 """Inner layers of an autoencoder: codes, their derivatives, and the objective that they minimise."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from fenchel._array import Array, as_like, cholesky_solver, device, eps, host, namespace, row_norms
+from fenchel._check import Interval, check_parameter
 from fenchel.kernels import ScalarKernel
 from fenchel.kernels.derivatives import weighted_gradient
 from fenchel.losses import Loss
@@ -15,7 +17,7 @@ from fenchel.problem import DualProblem
 from fenchel.problem.dual_problem import arithmetic
 from fenchel.solvers import ClosedForm, RowNewton, Solution, Solver, Status
 
-__all__ = ["INTERRUPTED", "Layers", "Network", "Reduced", "descend", "first_layers"]
+__all__ = ["INTERRUPTED", "Layers", "Network", "Reduced", "descend", "first_layers", "layer_sizes"]
 
 _NEAR = 12  # Newton steps from the duals of nearby codes, before falling back to the solver
 _ENDS = {
@@ -121,6 +123,16 @@ class Network:
         for k in range(first, last):
             codes = self.layers.kernels[k](codes, self.anchors[k]) @ self.layers.coefs[k + 1]
         return codes
+
+
+def layer_sizes(name: str, n_components: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of the hidden layers of an estimator; raise if they are invalid."""
+    sizes = n_components if isinstance(n_components, tuple | list) else (n_components,)
+    if not sizes:
+        raise ValueError(f"The 'n_components' parameter of {name} must hold at least one size. Got none.")
+    for size in sizes:
+        check_parameter(name, "n_components", size, Interval(1, math.inf, "left", integer=True))
+    return tuple(int(size) for size in sizes)
 
 
 def first_layers(

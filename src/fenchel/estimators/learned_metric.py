@@ -10,7 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, host
-from fenchel._check import Interval, Options, check_parameter
+from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
@@ -116,8 +116,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self : LearnedMetricRegressor
             The fitted model.
         """
-        for name, limits in self._limits.items():
-            check_parameter(type(self).__name__, name, getattr(self, name), limits)
+        check_parameters(self, self._limits)
         given = OperatorKernelRegressorCV() if self.estimator is None else clone(self.estimator)
         if not is_auto(getattr(given, "kernel", None)):
             raise IncompatibleError(

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 
 from fenchel._array import Array, Outputs, as_like, eps, host, is_host, namespace
-from fenchel._check import Interval, Options, check_parameter
+from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel.approximations import Approximation
 from fenchel.estimators.quantile_pilot import QuantilePilot, fit_pilot, pinball
 from fenchel.kernels import KernelLike, Laplacian, as_operator_kernel, is_pairwise
@@ -373,8 +373,7 @@ class QuantileFunctionRegressor(QuantileRegressor):
         return {"lam": lam}  # there is one loss
 
     def _task(self, **form: Any) -> Quantiles:
-        for parameter in ("non_crossing", "pilot"):
-            check_parameter(type(self).__name__, parameter, getattr(self, parameter), Options((True, False)))
+        check_parameters(self, dict.fromkeys(("non_crossing", "pilot"), Options((True, False))))
         return Quantiles(
             type(self).__name__,
             self.kernel,

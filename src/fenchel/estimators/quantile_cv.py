@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, as_index, as_like, host, namespace
-from fenchel._check import Interval, Options, check_parameter
+from fenchel._check import Interval, Options, check_parameters
 from fenchel.approximations import Approximation
 from fenchel.estimators.quantile import QuantileFunctionRegressor, QuantileRegressor, Quantiles
 from fenchel.estimators.quantile_pilot import QuantilePilot, pilot_targets, pinball
@@ -34,6 +34,11 @@ from fenchel.search.search import PairErrors, Search, SearchResult
 __all__ = ["QuantileFunctionRegressorCV"]
 
 _LAMS = [1e15, *np.logspace(1, -3, 9).tolist()]  # for the residuals of a pilot; the first leaves the pilot unchanged
+_LIMITS: dict[str, Interval | Options] = {
+    "cv_tol": Interval(0, float("inf")),
+    "pilot": Options((True, False, "auto")),
+    "non_crossing": Options((True, False, "auto")),
+}
 
 
 class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
@@ -178,10 +183,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         self : QuantileFunctionRegressorCV
             The fitted model.
         """
-        name = type(self).__name__
-        check_parameter(name, "cv_tol", self.cv_tol, Interval(0, float("inf")))
-        for parameter in ("pilot", "non_crossing"):
-            check_parameter(name, parameter, getattr(self, parameter), Options((True, False, "auto")))
+        check_parameters(self, _LIMITS)
         trial, errors, best = copy(self), list[np.ndarray](), None
         for kernel, level_kernel in self._kernels():
             machine, trials = self._machine(kernel, level_kernel), None

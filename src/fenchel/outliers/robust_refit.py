@@ -10,7 +10,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import as_rows, is_sparse
-from fenchel._check import Interval, check_parameter
+from fenchel._check import Interval, check_parameters
 from fenchel.data.containers import columns_for, inputs_for, length, numbers, on_one_grid, take
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata
 from fenchel.data.pairs import is_pairs
@@ -101,7 +101,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     _limits: ClassVar[dict[str, Interval]] = {
         "fdr": Interval(0, 1),
         "max_rounds": Interval(1, np.inf, "left", integer=True),
-        "trim": Interval(0, 0.5),
+        "trim": Interval(0, 0.5, also=(None,)),
     }
 
     def __init__(
@@ -137,9 +137,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self : RobustRefit
             The fitted model.
         """
-        for name, limits in self._limits.items():
-            if name != "trim" or self.trim is not None:
-                check_parameter(type(self).__name__, name, getattr(self, name), limits)
+        check_parameters(self, self._limits)
         if y is None:
             raise ValueError("RobustRefit requires y to be passed, but the target y is None.")
         first = OperatorKernelRegressorCV() if self.estimator is None else self.estimator

@@ -1,0 +1,88 @@
+"""Data of an autoencoder: vectors or objects, and their coordinates in the feature space of a kernel."""
+
+from dataclasses import dataclass
+
+from sklearn.base import BaseEstimator
+
+from fenchel._array import Array, as_objects, eps, is_host, joined, namespace
+from fenchel._check import check_memory
+from fenchel.approximations import Approximation
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import ScalarKernel, is_pairwise
+from fenchel.losses import Loss
+from fenchel.model.forms import InputForm, is_regular
+from fenchel.representations import KernelOutputs
+
+__all__ = ["DataSpace", "doubled", "like"]
+
+_LARGEST = 1e70  # largest coordinate whose fourth power, in products of products, does not overflow
+_BLOCK_BYTES = 2**28  # blocks of kernel values of new points stay below 256 MiB
+
+
+@dataclass(frozen=True)
+class DataSpace:
+    """The feature space of the data, and the form in which data come."""
+
+    representation: KernelOutputs
+    inputs: InputForm | None  # None for objects
+
+    @classmethod
+    def learn(
+        cls,
+        owner: BaseEstimator,
+        X: Array,
+        kernel: ScalarKernel,
+        loss: Loss,
+        center: bool,
+        approximation: Approximation | None,
+    ) -> tuple["DataSpace", Array]:
+        """Return the space of checked training data, and their coordinates."""
+        inputs = None
+        if _are_objects(X, kernel):
+            X = as_objects(X)
+        else:
+            X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(kernel))
+            X = doubled(X)
+            kernel = kernel if inputs.names is None else kernel.named(inputs.names)
+        check_memory(48 * X.shape[0] ** 2, f"A fit of {X.shape[0]} samples", "Fit on a part of the sample")
+        representation = KernelOutputs(kernel, center=center, approximation=approximation)
+        # norms carry the round-off of the factor: duals must be exactly zero if the insensitive zone equals the norm
+        V = representation.learn(X).rows
+        V = V * (1 - V.shape[0] * eps(V))
+        largest = float(namespace(V).max(namespace(V).abs(V)))
+        if largest > _LARGEST:
+            raise ValueError(
+                f"X must be below {_LARGEST:.0e} in the space of the kernel. Got {largest:.1e}: scale the inputs."
+            )
+        if loss.pointwise and not representation.has_points:
+            raise IncompatibleError(f"{loss!r} needs point values, which this kernel does not provide. Use p=2.")
+        return cls(representation, inputs), V
+
+    def read(self, owner: BaseEstimator, X: Array) -> Array:
+        """Return checked new data in their own dtype."""
+        return as_objects(X) if self.inputs is None else self.inputs.read(owner, X)
+
+    def coordinates(self, X: Array) -> Array:
+        """Return the coordinates of checked data projected onto the span of the training data."""
+        rows = max(1, _BLOCK_BYTES // (8 * max(self.representation.targets_.shape)))
+        starts = range(0, X.shape[0], rows)
+        return joined([self.representation.encode(doubled(X[first : first + rows, ...])).rows for first in starts])
+
+
+def doubled(X: Array) -> Array:
+    """Return numbers in float64, other objects unchanged."""
+    return X if _holds_objects(X) else namespace(X).astype(X, namespace(X).float64, copy=False)
+
+
+def like(numbers: Array, X: Array) -> Array:
+    """Return numbers in the dtype of X, unchanged if X holds objects."""
+    return numbers if _holds_objects(X) else namespace(numbers).astype(numbers, X.dtype, copy=False)
+
+
+def _are_objects(X: Array, kernel: ScalarKernel) -> bool:
+    """Whether the data are objects other than numbers, which only a callable kernel accepts."""
+    return kernel.tags.takes_objects and is_host(X) and not is_regular(X)
+
+
+def _holds_objects(X: Array) -> bool:
+    return is_host(X) and X.dtype.kind == "O"
