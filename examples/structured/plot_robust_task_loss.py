@@ -39,7 +39,7 @@ y[wrong] = rng.uniform(1.5, 3.5, 50)
 
 grid = np.linspace(-1, 1, 300)
 models = {}
-for loss in (LeastSquares(), Absolute(), Cauchy(0.1)):
+for loss in (LeastSquares("nearest"), Absolute(), Cauchy(0.1)):
     model = LossTrickPredictor(Gaussian(10.0), loss, lams=np.logspace(-5, -1, 9)).fit(x[:, None], y)
     models[repr(loss)] = model
     error = np.sqrt(np.mean((model.predict(grid[:, None]) - np.sin(6 * grid)) ** 2))

@@ -52,7 +52,7 @@ Y[stuck] = unit(np.array([0.57, 0.24, -0.78]) + 0.1 * rng.standard_normal((stuck
 
 grid = np.linspace(0.02, 0.98, 120)
 losses = {
-    "ridge, normalised": LeastSquares(),
+    "ridge, normalised": LeastSquares("nearest"),
     "squared angle": SphereGeodesic(),
     "angle": SphereGeodesic(power=1.0),
     "diffusion": SphereDiffusion(time=0.05),

@@ -48,7 +48,7 @@ Y[failed] = 4.0 * np.eye(2) * rng.uniform(0.8, 1.2, (failed.sum(), 1, 1))
 
 grid = np.linspace(0.03, 0.97, 15)
 losses = {
-    "ridge of the entries": LeastSquares(),
+    "ridge of the entries": LeastSquares("nearest"),
     "log-Euclidean": LogEuclidean(),
     "affine-invariant": AffineInvariant(),
     "affine-invariant, power 1": AffineInvariant(power=1.0),

@@ -315,7 +315,24 @@ class TestMatrices:
     def test_log_euclidean_closed_form(self):
         Z, weights = matrices(5), weights_of_sign("any", 3, 5)
         wanted = [expm(sum(w * logm(z) for w, z in zip(row, Z, strict=True))) for row in weights]
-        assert_allclose(decoded(LogEuclidean(), weights, Z), wanted, rtol=1e-8)
+        assert_allclose(decoded(LogEuclidean("nearest"), weights, Z), wanted, rtol=1e-8)
+
+    def test_log_euclidean_with_the_smallest_weighted_loss(self):
+        """No matrix whose eigenvalues are in the range of the outputs' is better; the mean for weights of one sign."""
+        rng, Z = np.random.default_rng(0), matrices(5)
+        weights = np.vstack([rng.standard_normal((6, 5)), rng.random((1, 5)), -rng.random((1, 5))])
+        assert min(weights[:6].sum(axis=1)) < 0 < max(weights[:6].sum(axis=1))
+        loss, found = LogEuclidean(), decoded(LogEuclidean(), weights, Z)
+        spectrum = np.log(np.linalg.eigvalsh(Z))
+        low, high = spectrum.min(), spectrum.max()
+        assert np.all(np.abs(np.log(np.linalg.eigvalsh(found)) - (low + high) / 2) <= (high - low) / 2 * (1 + 1e-9))
+        turns = np.linalg.qr(rng.standard_normal((4000, *Z.shape[1:])))[0]
+        levels = np.clip(rng.uniform(1.5 * low, 1.5 * high, (4000, Z.shape[1])), low, high)
+        others = turns @ (np.exp(levels)[:, :, None] * np.swapaxes(turns, 1, 2))
+        reached = np.array([row @ loss.matrix(one[None], Z)[0] for row, one in zip(weights, found, strict=True)])
+        assert np.all(reached <= np.min(weights @ loss.matrix(others, Z).T, axis=1) + 1e-9)
+        mean = expm(sum(w * logm(z) for w, z in zip(weights[6] / weights[6].sum(), Z, strict=True)))
+        assert_allclose(found[6], mean, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -508,6 +525,7 @@ class TestEndToEnd:
     def test_losses_of_a_kernel_are_input_output_kernel_regression(self, loss):
         X, Y = made(loss)
         kernel = loss.output_kernel()
+        loss = LogEuclidean("nearest") if isinstance(loss, LogEuclidean) else loss
         trick = LossTrickPredictor(Gaussian(20.0), loss, lam=1e-3, decoder="training_set").fit(X[::2], Y[::2])
         points = Y[:, None] if Y.ndim == 1 else Y
         if Y.ndim < 3:
@@ -521,8 +539,8 @@ class TestEndToEnd:
     def test_log_euclidean_is_ridge_regression_of_logarithms(self):
         X, Y = made(LogEuclidean())
         logs = np.stack([logm(y) for y in Y]).reshape(len(Y), -1)
-        ridge = LossTrickPredictor(Gaussian(20.0), LeastSquares(), lam=1e-3).fit(X, logs).predict(X)
-        found = LossTrickPredictor(Gaussian(20.0), LogEuclidean(), lam=1e-3).fit(X, Y).predict(X)
+        ridge = LossTrickPredictor(Gaussian(20.0), LeastSquares("nearest"), lam=1e-3).fit(X, logs).predict(X)
+        found = LossTrickPredictor(Gaussian(20.0), LogEuclidean("nearest"), lam=1e-3).fit(X, Y).predict(X)
         assert_allclose([logm(one).ravel() for one in found], ridge, atol=1e-8)
 
     def test_short_names(self):

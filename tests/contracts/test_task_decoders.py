@@ -433,12 +433,34 @@ class TestClosedForms:
         assert_array_equal(decoded(LabelVote(), Hamming(), Z, np.ones((1, 2))), [[0.0, 0.0]])
 
     def test_weighted_mean(self):
-        """The sum is not divided by that of the weights."""
+        """With the rule of eq. 7 the sum is not divided by that of the weights."""
         Z = np.random.default_rng(0).standard_normal((9, 2))
         weights = drawn_weights("any", (4, 9))
         wanted = [[sum(w[i] * Z[i, j] for i in range(9)) for j in range(2)] for w in weights]
-        assert_allclose(decoded(WeightedMean(), LeastSquares(), Z, weights), wanted)
-        assert_allclose(decoded(WeightedMean(), LeastSquares(), Z[:, 0], weights), np.array(wanted)[:, 0])
+        assert_allclose(decoded(WeightedMean(), LeastSquares("nearest"), Z, weights), wanted)
+        assert_allclose(decoded(WeightedMean(), LeastSquares("nearest"), Z[:, 0], weights), np.array(wanted)[:, 0])
+
+    def test_least_weighted_squares(self):
+        """The best point of a fine grid of the box, for weights of any sign, and for a sum of zero."""
+        rng = np.random.default_rng(0)
+        Z = 100 + rng.standard_normal((9, 2))
+        weights = np.vstack([drawn_weights("any", (12, 9)), np.ones((1, 9)), -np.ones((1, 9)), np.zeros((1, 9))])
+        weights[4] -= weights[4].mean()
+        assert {-1.0, 1.0} <= set(np.sign(weights.sum(axis=1).round(9)))
+        found = decoded(WeightedMean(), LeastSquares(), Z, weights)
+        for j, column in enumerate(Z.T):
+            line = np.linspace(column.min(), column.max(), 4001)
+            losses = weights @ (column[:, None] - line) ** 2
+            reached = np.sum(weights * (column - found[:, j, None]) ** 2, axis=1)
+            assert np.all(reached <= losses.min(axis=1) + 1e-12)
+            assert np.all((found[:, j] >= column.min()) & (found[:, j] <= column.max()))
+        assert_allclose(decoded(WeightedMean(), LeastSquares(), Z[:, 0], weights), found[:, 0])
+        assert_allclose(found[-3], Z.mean(axis=0), rtol=1e-14)
+
+    def test_the_box_is_of_outputs_that_were_seen(self):
+        Z = np.array([0.0, 1.0, 9.0])
+        decoder = WeightedMean().fit(Z[:2], TaskSpace(LeastSquares(), Z))
+        assert_array_equal(decoder.decode(np.array([[-1.0, -2.0, 0.0], [-1.0, 2.0, 0.0]])), [0.0, 1.0])
 
     @pytest.mark.parametrize("flat", [False, True])
     def test_preimage(self, flat):
@@ -468,6 +490,7 @@ class TestFiniteSets:
     CASES = (
         (Cauchy(0.3), lambda rng, n: rng.standard_normal(n)),
         (LeastSquares(), lambda rng, n: rng.standard_normal((n, 2))),
+        (LeastSquares("nearest"), lambda rng, n: rng.standard_normal((n, 2))),
         (F1(), lambda rng, n: (rng.random((n, 4)) > 0.5).astype(float)),
         (ZeroOne(), lambda rng, n: np.array(["tree", "root", "leaf"])[rng.integers(3, size=n)]),
         (Hellinger(), lambda rng, n: rng.dirichlet(np.ones(4), size=n)),
@@ -483,7 +506,7 @@ class TestFiniteSets:
         rng = np.random.default_rng(0)
         Z, C, weights = draw(rng, 10), draw(rng, C), rng.standard_normal((5, 10))
         scores = plain_scores(loss, weights, C, Z)
-        if isinstance(loss, LeastSquares):
+        if getattr(loss, "rule", None) == "nearest":
             scores = np.array([[c @ c - 2 * c @ (w @ Z) + w @ np.sum(Z**2, axis=1) for c in C] for w in weights])
         return Z, C, weights, scores
 

@@ -118,6 +118,8 @@ FORMULAS = [
     (F1(), f1_loss, label_sets, None),
     (LeastSquares(), lambda y, z: (y - z) ** 2, numbers, None),
     (LeastSquares(), lambda y, z: sum((y - z) ** 2), lambda rng, n: rng.standard_normal((n, 3)), None),
+    (LeastSquares("nearest"), lambda y, z: (y - z) ** 2, numbers, None),
+    (LeastSquares("nearest"), lambda y, z: sum((y - z) ** 2), lambda rng, n: rng.standard_normal((n, 3)), None),
     (
         KernelInduced(Gaussian(0.7)),
         lambda y, z: 2 - 2 * math.exp(-0.7 * sum((y - z) ** 2)),
@@ -126,6 +128,12 @@ FORMULAS = [
     ),
     (
         KernelInduced(Polynomial(degree=2, gamma=1.0, coef0=1.0)),
+        lambda y, z: (1 + y * y) ** 2 - 2 * (1 + y * z) ** 2 + (1 + z * z) ** 2,
+        numbers,
+        None,
+    ),
+    (
+        KernelInduced(Polynomial(degree=2, gamma=1.0, coef0=1.0), "nearest"),
         lambda y, z: (1 + y * y) ** 2 - 2 * (1 + y * z) ** 2 + (1 + z * z) ** 2,
         numbers,
         None,
@@ -188,7 +196,7 @@ class TestEvery:
         weights = np.random.default_rng(1).standard_normal((3, 20))
         matrix = np.array([[formula(y, z) for z in Z] for y in Y])
         found, wanted = loss.scores(weights, Y, Z), weights @ matrix.T
-        if hasattr(loss, "norms"):  # the part of the prediction alone counts once
+        if getattr(loss, "rule", None) == "nearest":  # the part of the prediction alone counts once
             own = [formula(y, 0 * y) for y in Y] if isinstance(loss, LeastSquares) else np.diag(loss.products(Y, Y))
             wanted = wanted + (1 - weights.sum(axis=1))[:, None] * own
         assert_allclose(found, wanted, rtol=0, atol=1e3 * EPS * max(1.0, np.abs(matrix).max()) * 20)

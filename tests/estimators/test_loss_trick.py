@@ -87,7 +87,19 @@ class TestTheory:
         X, new = inputs
         for Y in (rng.standard_normal(30), rng.standard_normal((30, 3))):
             ridge = KernelRidge(alpha=30 * LAM, kernel="rbf", gamma=GAMMA).fit(X, Y)
-            assert_allclose(model().fit(X, Y).predict(new), ridge.predict(new), rtol=0, atol=CLOSE)
+            found = model(LeastSquares("nearest")).fit(X, Y).predict(new)
+            assert_allclose(found, ridge.predict(new), rtol=0, atol=CLOSE)
+
+    def test_least_squares_minimises_the_weighted_loss(self, inputs, rng):
+        """Alg. 1 on a fine grid of the interval of the outputs; weights of new points have sums of .1 to 1.1."""
+        X, new = inputs
+        Y = 5 + rng.standard_normal(30)
+        line = np.linspace(Y.min(), Y.max(), 20_001)
+        A = alphas(X, new)
+        wanted = line[np.argmin(A @ (Y[:, None] - line) ** 2, axis=1)]
+        found = model().fit(X, Y).predict(new)
+        assert_allclose(found, wanted, rtol=0, atol=np.ptp(line) / 20_000)
+        assert np.max(np.abs(found - A @ Y)) > 0.1
 
     def test_zero_one_is_the_least_squares_classifier(self, inputs, labels):
         """The argmax of kernel ridge regression on indicators of the classes."""
@@ -104,10 +116,11 @@ class TestTheory:
 
     @pytest.mark.parametrize("kernel", [Gaussian(0.7), Polynomial(degree=2, gamma=1.0, coef0=1.0), Linear()], ids=repr)
     def test_kernel_induced_is_input_output_kernel_regression(self, inputs, rng, kernel):
-        """Of a normalised kernel, and of one that is not."""
+        """Of a normalised kernel, and of one that is not with the rule of eq. 7."""
         X, new = inputs
         Y, C = rng.standard_normal((30, 3)), rng.standard_normal((15, 3))
-        trick = model(KernelInduced(kernel), decoder=Candidates(C)).fit(X, Y)
+        rule = "weighted_loss" if isinstance(kernel, Gaussian) else "nearest"
+        trick = model(KernelInduced(kernel, rule), decoder=Candidates(C)).fit(X, Y)
         other = StructuredPredictor(Gaussian(GAMMA), kernel, "square", LAM, Candidates(C)).fit(X, Y)
         assert_array_equal(trick.predict(new), other.predict(new))
         distances = trick.decoder_.distances(trick.weights(new))
@@ -115,8 +128,17 @@ class TestTheory:
             distances - distances[:, :1], other.decision_scores(new) - other.decision_scores(new)[:, :1], atol=1e-8
         )
         assert len(np.unique(trick.predict(new), axis=0)) > 1
-        trick, other = model(KernelInduced(kernel)).fit(X, Y), other.set_params(decoder="training_set").fit(X, Y)
+        trick, other = model(KernelInduced(kernel, rule)).fit(X, Y), other.set_params(decoder="training_set").fit(X, Y)
         assert_array_equal(trick.predict(new), other.predict(new))
+
+    def test_the_rule_of_eq_7_is_not_consistent(self):
+        """Outputs 0 and 3 with weights .2 and .2: the weighted loss of 1.5 is least, .6 is nearest to the sum .6."""
+        X, Y, candidates = np.zeros((2, 1)), np.array([0.0, 3.0]), Candidates(np.array([0.0, 0.6, 1.5, 3.0]))
+        found = [
+            model(KernelInduced("linear", rule), lam=1.5, decoder=candidates).fit(X, Y).predict(X[:1])
+            for rule in ("weighted_loss", "nearest")
+        ]
+        assert_allclose(found, [[1.5], [0.6]], rtol=1e-15)
 
     def test_preimage(self, inputs, rng):
         X, new = inputs

@@ -12,11 +12,12 @@ __all__ = ["LabelVote", "WeightedMean"]
 
 
 class WeightedMean(Decoder):
-    r"""Weighted sum of the training outputs, :math:`\sum_i w_i z_i`, for numbers and vectors under least squares.
+    r"""Closed form for squared distances: :math:`\sum_i w_i z_i / \sum_i w_i` for numbers and vectors.
 
     Notes
     -----
-    The weights of kernel ridge regression need not sum to one, and are not normalised. See ``LeastSquares``.
+    The weights of kernel ridge regression need not sum to one, and their sum may be negative: the mean is clipped to
+    the box of the training outputs. With ``LeastSquares("nearest")`` the decoder returns :math:`\sum_i w_i z_i`.
 
     Examples
     --------
@@ -34,11 +35,12 @@ class WeightedMean(Decoder):
     def fit(self, Y: Outputs, representation: Space) -> Self:
         """Check that the task loss is minimised by sums."""
         self._loss = self._task_loss(representation, "combine", what="squared distances of vectors")
+        self._seen = Y
         return super().fit(Y, representation)
 
     def decode(self, coordinates: np.ndarray) -> Outputs:
-        """Return one weighted sum for each row of weights."""
-        return self._loss.combine(coordinates, self.representation_.outputs_)
+        """Return one weighted mean for each row of weights."""
+        return self._loss.combine(coordinates, self.representation_.outputs_, self._seen)
 
 
 class LabelVote(Decoder):

@@ -194,8 +194,9 @@ class LossTrickPredictor(SearchMachine):
     Weights are computed with the array library and on the device of X; decoding uses NumPy.
 
     The weights may be negative and need not sum to one. If the loss is a squared distance between features, the part
-    that depends on the prediction alone is known and enters with weight one (see ``LeastSquares`` and
-    ``KernelInduced``): the loss trick is then kernel ridge regression, or input-output kernel regression.
+    that depends on the prediction alone is known, and ``rule="nearest"`` lets it enter with weight one (see
+    ``LeastSquares`` and ``KernelInduced``): the loss trick is then kernel ridge regression, or input-output kernel
+    regression.
 
     References
     ----------

@@ -8,7 +8,7 @@ from fenchel._array import Outputs
 from fenchel.decoders import Decoder, WeightedMean
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
 from fenchel.task_losses.manifold import NEAR, Manifold, PowerLoss
-from fenchel.task_losses.squared import SquaredDistance
+from fenchel.task_losses.squared import SquaredDistance, least_in_interval
 from fenchel.task_losses.task_loss import numbers
 
 __all__ = ["AffineInvariant", "LogEuclidean", "PositiveDefinite"]
@@ -182,7 +182,13 @@ class AffineInvariant(PowerLoss):
 class LogEuclidean(SquaredDistance):
     r"""Log-Euclidean loss of positive definite matrices, :math:`\|\log y - \log z\|_F^2`.
 
-    The prediction is :math:`\exp \sum_i \alpha_i(x) \log z_i`: kernel ridge regression of the logarithms.
+    Parameters
+    ----------
+    rule : {"weighted_loss", "nearest"}, default="weighted_loss"
+        ``"weighted_loss"`` predicts the matrix with the smallest weighted loss among those whose eigenvalues lie
+        between the extreme ones of the training outputs: :math:`\exp(\sum_i \alpha_i(x) \log z_i / s)` with the sum
+        :math:`s` of the weights, eigenvalues clipped. ``"nearest"`` predicts :math:`\exp \sum_i \alpha_i(x) \log z_i`:
+        kernel ridge regression of the logarithms.
 
     References
     ----------
@@ -195,6 +201,9 @@ class LogEuclidean(SquaredDistance):
     >>> LogEuclidean()([np.eye(2)], [np.diag([np.e, 1.0])])
     array([1.])
     """
+
+    def __init__(self, rule: str = "weighted_loss") -> None:
+        self.rule = rule
 
     def check(self, Z: Outputs) -> Outputs:
         """Check that outputs are symmetric positive definite matrices."""
@@ -212,9 +221,16 @@ class LogEuclidean(SquaredDistance):
         """Return the closed form."""
         return WeightedMean()
 
-    def combine(self, weights: np.ndarray, Z: Outputs) -> np.ndarray:
-        """Return the exponentials of the weighted sums of logarithms, which are the optimal predictions."""
-        return _of(np.tensordot(weights, _of(Z, _log), axes=1), np.exp)
+    def combine(self, weights: np.ndarray, Z: Outputs, seen: Outputs) -> np.ndarray:
+        """Return the optimal predictions; those of smallest weighted loss have eigenvalues like the outputs seen."""
+        logs = _of(Z, _log)
+        if self.rule == "nearest":
+            return _of(np.tensordot(weights, logs, axes=1), np.exp)
+        values = _log(np.linalg.eigvalsh(np.asarray(seen, dtype=np.float64)))
+        low, high = float(np.min(values)), float(np.max(values))
+        middle, total = (low + high) / 2, np.sum(weights, axis=1)[:, None]
+        pull = np.tensordot(weights, logs - middle * np.eye(logs.shape[-1]), axes=1)
+        return _of(pull, lambda pulls: np.exp(middle + least_in_interval(total, pulls, (high - low) / 2)))
 
     def output_kernel(self) -> ScalarKernel:
         """Return the kernel of the inner products of the logarithms."""

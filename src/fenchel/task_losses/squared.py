@@ -1,10 +1,12 @@
 """Squared distances in a feature space: least squares, and losses induced by a kernel."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fenchel._array import Outputs
+from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, TrainingSet, WeightedMean
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
 from fenchel.task_losses.task_loss import TaskLoss, as_outputs, columns, numbers
@@ -17,10 +19,16 @@ class SquaredDistance(TaskLoss, ABC):
 
     .. math:: \Delta(y, z) = \|\psi(y)\|^2 - 2 \langle\psi(y), \psi(z)\rangle + \|\psi(z)\|^2 .
 
-    The term that does not depend on z is known: it counts once, not :math:`\sum_i \alpha_i(x)` times. This does not
-    change the decisions for a normalised kernel, and makes the loss trick that of [Brouard2016]_ for every kernel, and
-    kernel ridge regression for the linear one.
+    With ``rule="weighted_loss"`` the loss trick minimises :math:`\sum_i \alpha_i(x) \Delta(y, y_i)`, as for every task
+    loss ([Ciliberto2016]_, Alg. 1). With ``rule="nearest"`` it minimises :math:`\|\psi(y) - \sum_i \alpha_i(x)
+    \psi(y_i)\|^2` (eq. 7): the first term counts once, not :math:`\sum_i \alpha_i(x)` times. That is input-output
+    kernel regression for every kernel ([Brouard2016]_), and kernel ridge regression for the linear one. The two agree
+    for a normalised kernel; for others only the first is consistent.
     """
+
+    _limits: ClassVar[dict[str, Interval | Options]] = {"rule": Options(("weighted_loss", "nearest"))}
+
+    rule: str = "weighted_loss"
 
     @abstractmethod
     def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
@@ -35,13 +43,27 @@ class SquaredDistance(TaskLoss, ABC):
         return np.maximum(self.norms(Y)[:, None] + self.norms(Z) - 2 * self.products(Y, Z), 0.0)
 
     def scores(self, weights: np.ndarray, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the squared distances to the weighted sum of features, up to a constant per row."""
+        """Return the weighted squared distances, or those to the weighted sum of features up to a constant per row."""
+        if self.rule == "weighted_loss":
+            return super().scores(weights, Y, Z)
         constant = weights @ self.norms(Z)
         return np.asarray(self.norms(Y) + constant[:, None] - 2 * weights @ self.products(Y, Z).T)
 
 
 class LeastSquares(SquaredDistance):
-    r"""Squared error of numbers and vectors, :math:`\|y - z\|^2`. Its loss trick is kernel ridge regression.
+    r"""Squared error of numbers and vectors, :math:`\|y - z\|^2`.
+
+    Parameters
+    ----------
+    rule : {"weighted_loss", "nearest"}, default="weighted_loss"
+        ``"weighted_loss"`` predicts the vector with the smallest weighted loss in the box of the training outputs:
+        :math:`\sum_i \alpha_i(x) y_i / \sum_i \alpha_i(x)`, clipped to the box. ``"nearest"`` predicts
+        :math:`\sum_i \alpha_i(x) y_i`, which is kernel ridge regression.
+
+    Notes
+    -----
+    Without the box, weights with a negative sum would have no best vector. The theory of [Ciliberto2016]_ is for
+    compact sets of outputs.
 
     Examples
     --------
@@ -49,6 +71,9 @@ class LeastSquares(SquaredDistance):
     >>> LeastSquares()([[0.0, 1.0]], [[3.0, 5.0]])
     array([25.])
     """
+
+    def __init__(self, rule: str = "weighted_loss") -> None:
+        self.rule = rule
 
     def check(self, Z: Outputs) -> Outputs:
         """Check that outputs are numbers."""
@@ -71,12 +96,16 @@ class LeastSquares(SquaredDistance):
         return np.sum(_vectors(Y) ** 2, axis=1)
 
     def decoder(self) -> Decoder:
-        """Return the weighted sum of the training outputs."""
+        """Return the closed form."""
         return WeightedMean()
 
-    def combine(self, weights: np.ndarray, Z: Outputs) -> np.ndarray:
-        """Return the weighted sums of outputs, which are the optimal predictions."""
-        return np.asarray(weights @ Z)
+    def combine(self, weights: np.ndarray, Z: Outputs, seen: Outputs) -> np.ndarray:
+        """Return the optimal predictions; those of smallest weighted loss lie in the box of the outputs seen."""
+        if self.rule == "nearest":
+            return np.asarray(weights @ Z)
+        low, high = np.min(seen, axis=0) / 2, np.max(seen, axis=0) / 2
+        middle, total = low + high, np.sum(weights, axis=1).reshape((-1,) + (1,) * (np.ndim(Z) - 1))
+        return np.asarray(middle + least_in_interval(total, weights @ (Z - middle), high - low))
 
     def output_kernel(self) -> ScalarKernel:
         """Return the linear kernel."""
@@ -90,6 +119,10 @@ class KernelInduced(SquaredDistance):
     ----------
     kernel : str, kernel or callable, default="gaussian"
         The kernel h.
+    rule : {"weighted_loss", "nearest"}, default="weighted_loss"
+        ``"weighted_loss"`` predicts the output with the smallest weighted loss, ``"nearest"`` the one whose features
+        are nearest to the weighted sum of the features of the training outputs, which is input-output kernel
+        regression. The two agree for a kernel with h(y, y) = 1.
 
     Notes
     -----
@@ -97,7 +130,7 @@ class KernelInduced(SquaredDistance):
 
     References
     ----------
-    [Ciliberto2016]_, eq. 3; [Weston2003]_.
+    [Ciliberto2016]_, eq. 3 and 7, and section 5; [Weston2003]_.
 
     Examples
     --------
@@ -108,12 +141,18 @@ class KernelInduced(SquaredDistance):
     array([0.7869])
     """
 
-    def __init__(self, kernel: ScalarKernel | str = "gaussian") -> None:
+    def __init__(self, kernel: ScalarKernel | str = "gaussian", rule: str = "weighted_loss") -> None:
         self.kernel = kernel
+        self.rule = rule
 
     def resolve(self, Z: Outputs) -> "KernelInduced":
         """Return the loss with a median bandwidth replaced by its value."""
-        return KernelInduced(self.output_kernel().resolve(_points(Z)))
+        return KernelInduced(self.output_kernel().resolve(_points(Z)), self.rule)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return instances for the contract tests."""
+        return [cls(), cls("linear", "nearest")]
 
     def products(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the kernel values."""
@@ -130,6 +169,14 @@ class KernelInduced(SquaredDistance):
     def output_kernel(self) -> ScalarKernel:
         """Return the kernel itself."""
         return as_scalar_kernel(self.kernel)
+
+
+def least_in_interval(total: np.ndarray, pull: np.ndarray, half: np.ndarray | float) -> np.ndarray:
+    """Return the numbers y in [-half, half] with the smallest ``total * y**2 - 2 * pull * y``, entry by entry."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        inner = np.clip(pull / total, -half, half)
+    end = np.where(pull > 0, half, np.where((pull < 0) | (total < 0), -half, 0.0))  # convexity is lost: at an end
+    return np.asarray(np.where(total > 0, inner, end))
 
 
 def _vectors(Y: Outputs) -> np.ndarray:
