@@ -1,141 +1,41 @@
 """The loss trick: consistent structured prediction for any task loss."""
 
-from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import Tags
 
-from fenchel import approximations as approximation_room
 from fenchel import decoders as decoder_room
-from fenchel import task_losses as task_loss_room
 from fenchel._array import Array, Outputs, as_index, as_like, device, host, is_host, is_numpy, namespace
-from fenchel._check import check_memory
-from fenchel._component import from_name
 from fenchel._statistics import distinct_rows
 from fenchel.approximations import Approximation
 from fenchel.decoders import Decoder
 from fenchel.estimators.search_machine import Found, SearchMachine
-from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import (
-    Constant,
-    KernelLike,
-    OperatorKernel,
-    ScalarKernel,
-    as_operator_kernel,
-    as_scalar_kernel,
-    is_pairwise,
-)
+from fenchel.kernels import Constant, KernelLike
 from fenchel.losses import Loss
 from fenchel.losses.profile import Quadratic
-from fenchel.model.codec import Codec, Task
 from fenchel.model.fit import Fit, learn
-from fenchel.model.forms import InputForm, OutputForm, plain
-from fenchel.model.memory import check_fits
+from fenchel.model.output_weights import Weights
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, part_of
 from fenchel.model.training_set import TrainingSet
-from fenchel.representations import Coordinates, Euclidean, KernelOutputs, Representation
 from fenchel.resample.ridge import double_expansion
 from fenchel.search.choice import KernelChoice, is_auto
 from fenchel.search.decoders import DecoderChoice
 from fenchel.search.race import search_kernel
 from fenchel.search.search import Search
 from fenchel.solvers import Solver
-from fenchel.task_losses import Delta, LossMatrix, TaskLoss, TaskSpace
+from fenchel.task_losses import TaskLoss, TaskSpace
+from fenchel.task_losses.parameters import as_task_loss
 
 __all__ = ["LossTrickPredictor"]
 
 _LAM = 1e-3  # default for a given kernel
 _PROFILE = 100  # number of training outputs whose costs are predicted in the kernel search
-
-
-@dataclass(frozen=True)
-class WeightCodec(Codec):
-    """Weights of the training outputs; those of samples of weight zero are zero."""
-
-    representation: Representation
-    index: np.ndarray | None = None  # places of the others among the given samples
-    n_given: int = 0
-
-    def encode(self, y: Outputs) -> Coordinates:
-        """Return the targets of the dual problem in coordinates."""
-        return self.representation.encode(y)
-
-    def decode(self, rows: Array) -> Array:
-        """Return weights (m, n) with a column for each given sample."""
-        if self.index is None:
-            return rows
-        spread = np.zeros((rows.shape[0], self.n_given))
-        spread[:, self.index] = host(rows)
-        return as_like(spread, rows)
-
-
-@dataclass(frozen=True)
-class Weights(Task):
-    """Outputs of a task loss; the targets are unit vectors, or the outputs in the feature space of a kernel."""
-
-    kernel: KernelLike
-    task_loss: TaskLoss
-    spec: Spec
-    output_kernel: KernelLike | None = None
-    output_approximation: Approximation | str | None = None
-
-    @property
-    def is_expanded(self) -> bool:
-        """Whether duals are in the feature space of the outputs, and are expanded into weights."""
-        return bool(self.spec.loss.profile != Quadratic())
-
-    def sample(self, owner: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None = None) -> Sample:
-        """Return checked data, with all given outputs."""
-        if y is None:
-            raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
-        kernel = as_operator_kernel(self.kernel, None).validate()
-        if self.output_approximation is not None and not self.is_expanded:
-            raise IncompatibleError(
-                "output_approximation is of the kernel with which another surrogate than the square loss learns; "
-                "surrogate='square' uses none. Remove it, or use surrogate='huber'."
-            )
-        X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(self.kernel))
-        y = plain(y, "y")
-        outputs = self.task_loss.check(y if is_host(y) else host(y))
-        if len(outputs) != X.shape[0]:
-            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")
-        check_fits(X, kernel, self.spec, 1 if self.is_expanded else X.shape[0])
-        if self.is_expanded:  # double_expansion inverts the Gram matrix of the samples with a dual, perhaps of all
-            check_memory(32 * len(outputs) ** 2, f"A fit of {len(outputs)} samples", "Fit on a part of the sample")
-        is_single = str(getattr(y, "dtype", "")).endswith("float32")
-        form = OutputForm((), empty=np.zeros(0, dtype=np.float32) if is_single else None)
-        return Sample.of(X, outputs, inputs, form, sample_weight)
-
-    def learn(self, sample: Sample) -> tuple[Codec, Coordinates]:
-        """Return the targets of the dual problem: unit vectors, one for each given sample, or features."""
-        X, n, place = sample.X, sample.n_samples, (sample.index, sample.n_given)
-        if not self.is_expanded:
-            representation = Euclidean()
-            units = namespace(X).eye(n, dtype=X.dtype, device=device(X))
-            return WeightCodec(representation, *place), representation.learn(units)
-        task_loss = self.task_loss.resolve(sample.y)
-        kernel = as_scalar_kernel(task_loss.output_kernel() if self.output_kernel is None else self.output_kernel)
-        features, rows = self._features(kernel.validate(), sample)
-        return WeightCodec(features, *place), features.learn(as_like(rows, X), sample.weights)
-
-    def _features(self, kernel: ScalarKernel, sample: Sample) -> tuple[KernelOutputs, np.ndarray]:
-        """Return the feature space of the outputs, and what it is learned from."""
-        if self.output_approximation is None:
-            return KernelOutputs("precomputed"), _on_outputs(kernel, sample.y, kernel)
-        part = part_of(self.output_approximation, approximation_room, "output_approximation", Approximation)
-        approximate = KernelOutputs(kernel, approximation=part).validate()
-        return KernelOutputs(), _on_outputs(kernel, sample.y, lambda points: approximate.learn(points).rows)
-
-    def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
-        """Return the kernel of the inputs."""
-        kernel = as_operator_kernel(self.kernel, None)
-        return kernel if sample.inputs.names is None else kernel.named(sample.inputs.names)
 
 
 class LossTrickPredictor(SearchMachine):
@@ -437,32 +337,3 @@ def _distinct(sample: Sample) -> Sample:
     if len(first) == len(pairs):
         return sample
     return replace(sample, X=sample.inputs_of(first), y=sample.y[first], weights=as_like(totals, sample.X))
-
-
-def as_task_loss(value: object) -> TaskLoss:
-    """Return a new task loss from an instance, a short name, a function of two outputs, or a matrix."""
-    value = from_name(value, task_loss_room, "task_loss")
-    if isinstance(value, TaskLoss):
-        return clone(value)
-    if callable(value):
-        return Delta(value)
-    if isinstance(value, list | tuple | np.ndarray):
-        return LossMatrix(value)
-    raise TypeError(
-        "The 'task_loss' parameter must be a TaskLoss, a short name, a function delta(y, z) or a matrix of losses. "
-        f"Got {value!r} instead."
-    )
-
-
-def _on_outputs(kernel: ScalarKernel, outputs: Outputs, function: Callable[[Outputs], Array]) -> np.ndarray:
-    """Return a function of outputs, in the form that their kernel takes, as an array."""
-    if kernel.tags.is_pairwise:
-        raise IncompatibleError("The output kernel of the loss trick needs the outputs, not their Gram matrix.")
-    points = outputs[:, None] if outputs.ndim == 1 and outputs.dtype.kind in "biuf" else outputs
-    try:
-        return np.asarray(function(points))
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The kernel {kernel!r} does not accept these outputs: {error} Set output_kernel to one that does; "
-            "surrogate='square' needs none."
-        ) from error
