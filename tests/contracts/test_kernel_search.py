@@ -74,6 +74,17 @@ def test_large_samples_are_cut():
     assert search.left_out.shape == (100, 2)
     assert_allclose(np.unique(search.index), np.sort(search.index))
     assert_allclose(search.kernel.mean, X.mean(axis=0))  # the units are those of all samples
+    K, part = search.kernel(X[search.index]), Y[search.index]
+    duals = np.linalg.solve(K + search.lam * 300 * np.eye(100), part)  # the ridge n lam is that of the part
+    assert_allclose(search.residuals, part - K @ duals, atol=1e-8)
+
+
+def test_search_tells_on_how_many_samples_kernels_were_compared(monkeypatch):
+    X, Y = sample(180)
+    monkeypatch.setattr(OperatorKernelRegressorCV, "most_raced", 120)
+    model = OperatorKernelRegressorCV().fit(X, Y)
+    assert max(model.search_["n_samples"]) == 120
+    assert model.dual_coef_.shape == (180, 2)
 
 
 def test_weights_count_samples():

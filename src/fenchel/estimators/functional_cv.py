@@ -162,6 +162,8 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         self.certificate = certificate
         self.metric = metric
 
+    most_raced = _MOST_SAMPLES  # the output kernel is chosen on targets that the race has cleaned
+
     def fit(
         self,
         X: Outputs,

@@ -59,7 +59,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
     ----------
     kernel : "auto", kernel, str, callable, or list of these, default="auto"
         Kernel of the inputs, or a list to choose from. ``"auto"`` searches for a kernel on the columns of X, using at
-        most 2000 samples.
+        most 1000 samples.
     level_kernel : kernel, str, callable, None, or list of these, default=None
         Kernel of the levels, or a list to choose from.
     lams : sequence of float or None, default=None

@@ -37,7 +37,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
     Parameters
     ----------
     kernel : "auto", str, kernel or callable, default="auto"
-        ``"auto"`` searches for a kernel on the columns of X, using at most 2000 samples; other values are as for
+        ``"auto"`` searches for a kernel on the columns of X, using at most 1000 samples; other values are as for
         ``OperatorKernelRegressor``.
     operator
         As for ``OperatorKernelRegressor``; if outputs are missing, ``None`` with ``kernel="auto"`` also compares
@@ -93,8 +93,10 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         The chosen kernel, loss and lam, with data-dependent parameters resolved to numbers.
     search_ : dict of lists or None
         Results of the kernel search, one entry for each trial: ``family``, ``width`` in median distances, relative
-        weight of the ``linear`` part, whether the search was ``robust``, ``n_samples``, the best ``lam`` relative to
-        the mean diagonal, the leave-one-out ``error`` and ``seconds``. If outputs are missing, the ``share`` of their
+        weight of the ``linear`` part, whether the search was ``robust``, the number of samples ``n_samples`` on which
+        it was decided, the best ``lam`` for these relative to the mean diagonal, the leave-one-out ``error`` and
+        ``seconds``. Kernel and type of loss are decided on at most 1000 samples, ``lam`` and the losses of a grid on
+        all of them. If outputs are missing, the ``share`` of their
         correlation in the operator: zero in the race of kernels, which the trials of operators follow. ``None`` for a
         given kernel.
     losses_, lams_ : list

@@ -17,6 +17,7 @@ from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
+from fenchel.search.race import MOST_SAMPLES
 from fenchel.search.scoring import Scoring, scored
 from fenchel.search.search import Search, SearchResult, squared_distance
 
@@ -105,6 +106,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
     """A search over kernel, loss and lam of one estimator, ``_machine``."""
 
     races_robust: ClassVar[bool] = True  # whether "auto" losses compare the square loss with a robust one
+    most_raced: ClassVar[int] = MOST_SAMPLES  # samples on which kernels are compared
 
     losses: Any
 
@@ -143,9 +145,8 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
             return Prepared(machines[False], TrainingSet.learn(tasks[False], sample, spec), search, None)
         losses = self.losses if self.races_robust else search.losses
         metric = self.get_params(deep=False).get("metric")
-        choice = self._coupled(
-            raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups), search.groups
-        )
+        choice = raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups, self.most_raced)
+        choice = self._coupled(choice, search.groups)
         machine = machines[choice.is_robust].set_params(**choice.parts)
         return Prepared(machine, *self._narrowed(choice, search, machine, spec, **form), choice)
 

@@ -20,7 +20,7 @@ from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_losses
 from fenchel.model.training_set import TrainingSet
-from fenchel.search.race import KernelSearch, Trial, search_kernel
+from fenchel.search.race import MOST_SAMPLES, KernelSearch, Trial, search_kernel
 from fenchel.search.race.race import Ridges
 from fenchel.solvers import Auto
 
@@ -132,26 +132,27 @@ def choose_kernel(
     grid: Any = None,
     metric: Any = None,
     groups: np.ndarray | None = None,
+    max_samples: int = MOST_SAMPLES,
 ) -> KernelChoice:
     """Choose the kernel with the smallest leave-one-out error, and the losses to fit with.
 
     ``encode(robust)`` returns the data, centred and scaled robustly or not; its kernel does not matter. ``losses`` are
-    those to choose from; ``metric`` and ``groups`` are as for ``search_kernel``. With ``"auto"`` there are two
-    searches, one for the square loss and one for Huber's loss, and the square loss is chosen if the variance of its
-    leave-one-out errors is smaller by more than 1.5 standard errors of the difference. Gross errors in the targets make
-    that difference noisy, so that the robust loss is chosen; with heavy tails that the inputs explain, the difference
-    is clear.
+    those to choose from; the other arguments are as for ``search_kernel``. With ``"auto"`` there are two searches, one
+    for the square loss and one for Huber's loss, and the square loss is chosen if the variance of its leave-one-out
+    errors is smaller by more than 1.5 standard errors of the difference. Gross errors in the targets make that
+    difference noisy, so that the robust loss is chosen; with heavy tails that the inputs explain, the difference is
+    clear.
     """
     training_set = encode(False)
     if not is_auto(losses):
         given = as_losses(losses)
         robust = any(is_robust(loss, training_set) for loss in given)
         training_set = encode(True) if robust else training_set
-        search = _searched(training_set, robust, curves, grid, metric, groups)
+        search = _searched(training_set, robust, curves, grid, metric, groups, max_samples)
         return KernelChoice.of(training_set, given, robust, {robust: search})
     candidates = {False: training_set, True: encode(True)}
-    first = _searched(training_set, False, curves, grid, metric, groups)
-    second = _searched(candidates[True], True, curves, grid, metric, groups, first.ridges)
+    first = _searched(training_set, False, curves, grid, metric, groups, max_samples)
+    second = _searched(candidates[True], True, curves, grid, metric, groups, max_samples, first.ridges)
     searches = {False: first, True: second}  # the inputs are the same, and so are the factorisations
     square, huber = (
         _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
@@ -172,10 +173,11 @@ def raced(
     losses: Any,
     metric: Any = None,
     groups: np.ndarray | None = None,
+    max_samples: int = MOST_SAMPLES,
 ) -> KernelChoice:
     """Return the choice of a kernel on points; ``task(robust)`` centres and scales the outputs robustly or not.
 
-    ``losses``, ``metric`` and ``groups`` are as for ``choose_kernel``; ``check`` raises if there are too few samples.
+    ``check`` raises if there are too few samples; the other arguments are as for ``choose_kernel``.
     """
 
     def encode(robust: bool) -> TrainingSet:
@@ -186,7 +188,7 @@ def raced(
         return training_set
 
     grid = sample.inputs.grid if sample.inputs.takes_channels else None
-    return choose_kernel(encode, losses, grid is not None, grid, metric, groups)
+    return choose_kernel(encode, losses, grid is not None, grid, metric, groups, max_samples)
 
 
 def _searched(
@@ -196,6 +198,7 @@ def _searched(
     grid: Any,
     metric: Any,
     groups: np.ndarray | None,
+    max_samples: int,
     ridges: Ridges | None = None,
 ) -> KernelSearch:
     """Return the kernel search of a training set; a sample given twice is left out as one of weight 2 is."""
@@ -215,6 +218,7 @@ def _searched(
         robust=robust,
         curves=curves,
         grid=grid,
+        max_samples=max_samples,
         observed=observed,
         metric=metric,
         groups=kept_groups,

@@ -3,10 +3,11 @@
 from fenchel.search.race.candidates import Candidate, dictionary
 from fenchel.search.race.race import Trial
 from fenchel.search.race.ridge import FLAT, GappedRidge, Ridge, best_lam
-from fenchel.search.race.search import KernelSearch, search_kernel
+from fenchel.search.race.search import MOST_SAMPLES, KernelSearch, search_kernel
 
 __all__ = [
     "FLAT",
+    "MOST_SAMPLES",
     "Candidate",
     "GappedRidge",
     "KernelSearch",
