@@ -4,7 +4,7 @@ import pytest
 
 OPTIONAL = {
     "array_api_strict", "clarabel", "click", "cvxpy", "dask", "distributed", "matplotlib", "pandas", "playwright",
-    "pyarrow", "rdkit", "rich", "skfda", "skops", "torch",
+    "polars", "pyarrow", "rdkit", "rich", "skfda", "skops", "torch",
 }  # fmt: skip
 
 

@@ -1,14 +1,17 @@
 """Prediction bands returned by ``predict_interval``."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fenchel._check import Options, check_parameter
 from fenchel._optional import new_axes
 from fenchel.data.containers import at_points, length, numbers, of_shape
 from fenchel.data.fdata import function_names
+from fenchel.data.frames import band_frame
 from fenchel.data.functional import as_curves, brings_points
 from fenchel.model.machine import Near, unchanged
 
@@ -56,6 +59,10 @@ class PredictionBand:
         The predictions that the bands surround; ``None`` for a regressor that has intervals of its own.
     near : callable
         ``near(values, others)`` returns outputs as they are closest to others: angles are compared on the circle.
+    names : sequence or None
+        Names of the outputs; ``None`` if the training outputs had none.
+    index : Index or None
+        The index of the inputs, if they were a pandas frame.
 
     Examples
     --------
@@ -74,6 +81,8 @@ class PredictionBand:
     ellipsoid: Ellipsoid | None = None
     prediction: Any = None
     near: Near = unchanged
+    names: Sequence[object] | None = None
+    index: Any = None
 
     def contains(self, Y: Any) -> np.ndarray:
         """Whether outputs lie inside.
@@ -100,6 +109,30 @@ class PredictionBand:
         """Mean width of the band of each sample, shape (n,)."""
         widths = numbers(self.upper) - numbers(self.lower)
         return np.asarray(widths.reshape(len(widths), -1).mean(axis=1))
+
+    def to_frame(self, container: str = "pandas") -> Any:
+        """Return predictions and bounds as a data frame.
+
+        Parameters
+        ----------
+        container : {"pandas", "polars"}, default="pandas"
+            The library of the frame.
+
+        Returns
+        -------
+        frame : DataFrame
+            Of each output the prediction, if there is one, and both bounds, ``"name"``, ``"name_lower"`` and
+            ``"name_upper"``. Outputs have the names that they had in ``fit``, curves those of their points. Rows have
+            the index of the inputs.
+        """
+        check_parameter("to_frame", "container", container, Options(("pandas", "polars")))
+        parts = {"_lower": numbers(self.lower), "_upper": numbers(self.upper)}
+        if self.prediction is not None:
+            parts = {"": numbers(self.prediction)} | parts
+        names = self.names
+        if names is None and self.grid is not None and parts["_lower"].ndim == 2:
+            names = np.asarray(self.grid).tolist()
+        return band_frame(parts, container, names, self.index)
 
     def plot(self, ax: Any = None, *, index: int = 0, Y: Any = None) -> Any:
         """Plot the band of one sample around its prediction or, if outputs are single numbers, all intervals.

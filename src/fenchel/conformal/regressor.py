@@ -1,6 +1,7 @@
 """Conformal prediction around any regressor."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -28,6 +29,7 @@ from fenchel.data.containers import (
     take,
 )
 from fenchel.data.fdata import function_names
+from fenchel.data.frames import FramesOutMixin, column_names, in_container, index_of, with_arrays
 from fenchel.data.functional import as_curves, is_fdata
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.estimators.scores import R2ScoreMixin
@@ -40,7 +42,7 @@ from fenchel.resample.residuals import Residuals
 __all__ = ["ConformalRegressor"]
 
 
-class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
+class ConformalRegressor(FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Conformal prediction bands around any regressor, whose coverage is guaranteed for exchangeable samples.
 
     The regressor is fitted on one part of the sample. On the other, the calibration part, each output has the score
@@ -145,6 +147,8 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
+    output_names_: Sequence[object] | None = None  # for models saved by earlier releases
+
     @all_or_nothing
     def fit(
         self,
@@ -181,6 +185,7 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
             The calibrated model.
         """
         self._validate()
+        self.output_names_ = column_names(y)
         X, y = indexable(X), indexable(y)
         n = checked_length(X, y, "ConformalRegressor")
         y, labels = on_one_grid(y), label_codes(replicates, n, "replicates")
@@ -232,6 +237,7 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
                 f"The 'estimator' parameter of ConformalRegressor must be fitted before conformalize. Got "
                 f"{type(self.estimator).__name__}. Use fit, which fits it and calibrates."
             ) from None
+        self.output_names_ = column_names(y)
         X, y = indexable(X), indexable(y)
         n = checked_length(X, y, "ConformalRegressor")
         self.estimator_, widths, rest, y = self.estimator, None, np.arange(n), on_one_grid(y)
@@ -245,6 +251,7 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
         self._keep(scores, widths, *_parts(groups, sample_weight, rest, n), _chosen(labels, rest))
         return self._remember_inputs()
 
+    @in_container
     def predict(self, X: Any) -> Any:
         """Return the predictions of the regressor."""
         check_is_fitted(self)
@@ -276,12 +283,12 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         coverage = self.coverage if coverage is None else coverage
         check_parameter("ConformalRegressor.predict_interval", "coverage", coverage, self._limits["coverage"])
-        X = indexable(X)
+        X, index = indexable(X), index_of(X)
         labels = labels_of(groups, length(X), self._calibration.is_grouped)
         new = self._calibration.relative(checked_part(sample_weight, np.arange(length(X)), length(X), "sample_weight"))
         X = columns_for(X, self._columns)
         grid: Any = getattr(self.estimator_, "grid_", None)
-        template = self.estimator_.predict(X)
+        template = with_arrays(self.estimator_).predict(X)
         center = numbers(template)
         ends: list[Any] = self._ends(X, center, grid, coverage, labels, new)
         if (shortage := self._calibration.shortage(coverage, labels)) is not None:
@@ -295,8 +302,8 @@ class ConformalRegressor(R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
             radii = self._calibration.quantiles(coverage, labels, new)[:, 0] * widths.factors(X)
             ellipsoid = Ellipsoid(center, widths.whitening, radii)
         prediction = None if self._has_intervals else template
-        is_joint, near = bool(self.joint), near_of(self.estimator_)
-        return PredictionBand(ends[0], ends[1], coverage, grid, is_joint, ellipsoid, prediction, near)
+        is_joint, near, names = bool(self.joint), near_of(self.estimator_), self.output_names_
+        return PredictionBand(ends[0], ends[1], coverage, grid, is_joint, ellipsoid, prediction, near, names, index)
 
     def _validate(self) -> None:
         check_parameters(self, self._limits)

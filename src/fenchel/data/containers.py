@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from fenchel._array import Inputs, Outputs, as_rows, dense, has_shape, host, is_host, is_sparse
+from fenchel.data.fdata import classes_of
 from fenchel.data.functional import as_curves, brings_points, is_fdata
 from fenchel.data.pairs import is_pairs
 from fenchel.exceptions import IncompatibleError
@@ -42,6 +43,8 @@ def take(sample: Outputs, index: np.ndarray) -> Outputs:
     """Return the selected samples, in their original form."""
     if hasattr(sample, "iloc"):
         return sample.iloc[index]
+    if classes_of(sample, "pyarrow"):
+        return sample.take(np.arange(len(sample))[index])
     if hasattr(sample, "take") and not has_shape(sample):
         return sample.take(index)
     if isinstance(sample, list | tuple):

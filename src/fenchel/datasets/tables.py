@@ -15,6 +15,7 @@ import numpy as np
 from fenchel._array import Inputs, Outputs
 from fenchel._check import require
 from fenchel.data.fdata import classes_of
+from fenchel.data.frames import column_names
 
 __all__ = ["Table", "as_table", "read_table"]
 
@@ -174,6 +175,8 @@ def as_table(value: Outputs, name: str = "the table") -> Table:
         return value
     if "DataFrame" in classes_of(value, "pandas"):
         return _from_frame(value, name)
+    if (names := column_names(value)) is not None:
+        value = {name: value[name] for name in names}  # polars and pyarrow
     arrays = {str(key): np.asarray(column) for key, column in dict(value).items()}
     columns = {key: _plain(array, key, name) for key, array in arrays.items()}
     return Table(columns, name, None, _truth_notes(key for key, array in arrays.items() if array.dtype == bool))

@@ -1,5 +1,6 @@
 """Cost-sensitive classification for every ratio of costs in one fit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from fenchel._array import Array, Outputs, as_like, device, host, is_host, namespace
 from fenchel.approximations import Approximation
+from fenchel.data.frames import column_names, in_container
 from fenchel.kernels import Gaussian, KernelLike, is_pairwise
 from fenchel.losses import CostSensitiveHinge, Loss
 from fenchel.model.forms import InputForm, OutputForm
@@ -32,6 +34,7 @@ class Signs(LevelTask):
         """Return checked data; the classes are set on the owner."""
         if y is None:
             raise ValueError(f"{self.owner} requires y to be passed, but the target y is None.")
+        names = column_names(y)
         if is_host(X):
             X, y, inputs = InputForm.learn(owner, X, y, is_pairwise=is_pairwise(self.kernel))
         else:
@@ -50,7 +53,7 @@ class Signs(LevelTask):
         if len(classes) < 2:
             raise ValueError(f"y must hold two classes. Got one class only, {classes.tolist()[0]!r}.")
         vars(owner)["classes_"] = classes
-        return Sample.of(X, np.where(y == classes[1], 1.0, -1.0), inputs, OutputForm(), sample_weight)
+        return Sample.of(X, np.where(y == classes[1], 1.0, -1.0), inputs, OutputForm(names=names), sample_weight)
 
     def learn(self, sample: Sample) -> tuple[LevelCodec, Coordinates]:
         """Return the labels at every cost."""
@@ -215,6 +218,7 @@ class CostSensitiveClassifier(ClassifierMixin, KernelMachine):
         values = namespace(X).astype(self.model_.read(X, costs)[:, :, 0], X.dtype, copy=False)
         return values[:, 0] if np.ndim(cost) == 0 else values
 
+    @in_container
     def predict(self, X: Array, cost: ArrayLike = 0.5) -> Array:
         """Predict labels at one or several costs.
 
@@ -234,6 +238,9 @@ class CostSensitiveClassifier(ClassifierMixin, KernelMachine):
         xp = namespace(is_positive)
         labels = xp.asarray(self.classes_, device=device(is_positive))
         return xp.where(is_positive, labels[1], labels[0])
+
+    def _output_names(self, cost: ArrayLike = 0.5) -> Sequence[object] | None:
+        return super()._output_names() if np.ndim(cost) == 0 else np.ravel(cost).tolist()
 
     def cost_curve(self, X: Array, y: Array, costs: ArrayLike | None = None) -> CostCurve:
         """Return error rates and expected costs on a sample as functions of the cost.

@@ -1,5 +1,6 @@
 """Regression whose outputs are curves."""
 
+from collections.abc import Sequence
 from typing import Self, cast
 
 import numpy as np
@@ -12,6 +13,7 @@ from fenchel._array import Array, Outputs, namespace
 from fenchel._check import Options, check_parameter
 from fenchel.approximations import Approximation
 from fenchel.data.fdata import function_names
+from fenchel.data.frames import in_container
 from fenchel.data.quadrature import as_points
 from fenchel.estimators.scores import curve_score
 from fenchel.kernels import KernelLike
@@ -35,6 +37,7 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     representation_error_ = Fitted[float]("codec.representation.representation_error_")
     _point_scores = Fitted[Array]("duals.point_outlier_score")
 
+    @in_container
     def predict(self, X: Outputs, grid: ArrayLike | None = None, derivative: bool = False) -> Outputs:
         """Predict curves at any points.
 
@@ -58,6 +61,9 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         points = self._points(grid)
         values = namespace(X).astype(self.model_.read(X, points, derivative), X.dtype, copy=False)
         return self.model_.outputs.wrap_curves(points, values, rows)
+
+    def _output_names(self, grid: ArrayLike | None = None, derivative: bool = False) -> Sequence[object]:
+        return (super()._output_names() if grid is None else None) or self._points(grid).tolist()
 
     def gradient(self, X: Array, grid: ArrayLike | None = None, almost_everywhere: bool = False) -> Array:
         """Return the derivatives of the predictions with respect to the columns of X.

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array, host
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
+from fenchel.data.frames import FramesOutMixin, in_container
 from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError
@@ -22,7 +23,7 @@ from fenchel.search.choice import is_auto
 __all__ = ["LearnedMetricRegressor"]
 
 
-class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class LearnedMetricRegressor(FramesOutMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Regression with a metric on the inputs that is learned from the gradients of the fit.
 
     Starting from the plain metric, each round fits a model, computes the average outer product of its gradients over
@@ -146,6 +147,7 @@ class LearnedMetricRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.metric_ = _in_units(data, weights)
         return self
 
+    @in_container
     def predict(self, X: Array, **params: Any) -> Any:
         """Predict with the regressor of the best round."""
         check_is_fitted(self)

@@ -13,6 +13,7 @@ from fenchel import decoders as decoder_room
 from fenchel._array import Array, Outputs, as_index, as_like, device, host, is_host, is_numpy, namespace
 from fenchel._statistics import distinct_rows
 from fenchel.approximations import Approximation
+from fenchel.data.frames import in_container
 from fenchel.decoders import Decoder
 from fenchel.estimators.search_machine import Found, SearchMachine
 from fenchel.kernels import Constant, KernelLike
@@ -204,6 +205,7 @@ class LossTrickPredictor(SearchMachine):
         X = self._read(X)
         return namespace(X).astype(self.model_.read(X), X.dtype, copy=False)
 
+    @in_container
     def predict(self, X: Array, candidates: Outputs = None) -> Outputs:
         """Predict objects.
 
@@ -242,7 +244,7 @@ class LossTrickPredictor(SearchMachine):
         score : float
             Larger is better; 0 is perfect for losses that vanish at the true output.
         """
-        truth, decoded = (part if is_host(part) else host(part) for part in (y, self.predict(X)))
+        truth, decoded = (part if is_host(part) else host(part) for part in (y, self._with_arrays().predict(X)))
         return 0.0 - float(np.mean(self.task_loss_(truth, decoded)))
 
     def _as_trained(self, decoded: Outputs, X: Array) -> Outputs:

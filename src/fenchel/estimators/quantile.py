@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from fenchel._array import Array, Outputs, as_like, eps, host, namespace
 from fenchel._check import Options, check_parameters
 from fenchel.approximations import Approximation
+from fenchel.data.frames import column_names
 from fenchel.estimators.quantile_pilot import QuantilePilot, fit_pilot
 from fenchel.estimators.quantile_predictions import QuantileRegressor
 from fenchel.kernels import KernelLike, Laplacian, as_operator_kernel, is_pairwise
@@ -39,11 +40,12 @@ class Quantiles(LevelTask):
         """Return checked data."""
         if y is None:
             raise ValueError(f"{self.owner} requires y to be passed, but the target y is None.")
+        names = column_names(y)
         X, y, inputs = InputForm.learn(
             owner, X, y, is_pairwise=is_pairwise(self.kernel), multi_output=True, y_numeric=True
         )
         y = vectors_like(y, X)
-        return Sample.of(X, y, inputs, OutputForm(tuple(y.shape[1:])), sample_weight)
+        return Sample.of(X, y, inputs, OutputForm(tuple(y.shape[1:]), names=names), sample_weight)
 
     def learn(self, sample: Sample) -> tuple[LevelCodec, Coordinates]:
         """Return the marginal quantiles or the pilot, and the outputs relative to them."""

@@ -1,5 +1,6 @@
 """Predictions of all quantiles: at any levels, as intervals and draws, and their score."""
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils import Tags, check_random_state
 
 from fenchel._array import Array, as_like, host, is_host, namespace
 from fenchel._check import Interval, check_parameter
+from fenchel.data.frames import in_container
 from fenchel.estimators.quantile_pilot import QuantilePilot, pinball
 from fenchel.model.levels import LevelCodec, as_levels, interpolation
 from fenchel.model.machine import Fitted, KernelMachine
@@ -40,6 +42,7 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         """The fitted pilot."""
         return cast(QuantilePilot | None, cast(LevelCodec, self.model_.codec).pilot)
 
+    @in_container
     def predict(self, X: Array, quantiles: ArrayLike = 0.5) -> Array:
         """Predict quantiles at any levels.
 
@@ -62,6 +65,9 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         values = values[:, :, 0] if self.model_.outputs.is_flat else values
         return values[:, 0, ...] if np.ndim(quantiles) == 0 else values
 
+    def _output_names(self, quantiles: ArrayLike = 0.5) -> Sequence[object] | None:
+        return super()._output_names() if np.ndim(quantiles) == 0 else np.ravel(quantiles).tolist()
+
     def predict_interval(self, X: Array, coverage: float = 0.9) -> Array:
         """Return central prediction intervals.
 
@@ -78,7 +84,7 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
             Lower and upper ends: the quantiles at levels (1 - coverage) / 2 and (1 + coverage) / 2.
         """
         check_parameter(f"{type(self).__name__}.predict_interval", "coverage", coverage, _COVERAGE)
-        return self.predict(X, [(1 - coverage) / 2, (1 + coverage) / 2])
+        return self._with_arrays().predict(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
     def sample(self, X: Array, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
         """Draw outputs from the predicted distributions.
@@ -121,8 +127,7 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         score : float
             One minus the ratio of the losses, integrated over the levels of the model; at most 1.
         """
-        X = self._read(X)
-        counts, losses = sample_counts(sample_weight, X), self._losses(X, y)
+        counts, losses = sample_counts(sample_weight, self._read(X)), self._losses(X, y)
         truth = _on_host(y).reshape(len(losses), -1)
         marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
         total = float(np.average(self._integrated(truth[:, None, :] - marginal), weights=counts))
@@ -133,7 +138,7 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _losses(self, X: Array, y: Array) -> np.ndarray:
         """Return the loss of each sample, integrated over the levels of the model and summed over outputs."""
-        predicted, truth = _on_host(self.predict(X, self.levels_)), _on_host(y)
+        predicted, truth = _on_host(self._with_arrays().predict(X, self.levels_)), _on_host(y)
         n = len(predicted)
         if len(truth) != n:
             raise ValueError(f"X and y must have the same number of samples. Got {n} and {len(truth)}.")

@@ -13,6 +13,7 @@ from fenchel.approximations import Approximation
 from fenchel.chunks.fit import fit_chunks
 from fenchel.chunks.predict import predict_chunks
 from fenchel.chunks.sample import is_chunked
+from fenchel.data.frames import in_container
 from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
@@ -33,6 +34,7 @@ class VectorRegressor(MultiOutputMixin, R2ScoreMixin, KernelMachine):
     takes_sparse = True
     dual_coef_ = Fitted[Array]("dual_coef")  # (n,) or (n, p)
 
+    @in_container
     def predict(self, X: Array) -> Array:
         """Predict outputs.
 

@@ -7,6 +7,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from fenchel._array import Array, Outputs, host, is_host
+from fenchel.data.frames import with_arrays
 from fenchel.data.functional import as_curves, brings_points
 from fenchel.data.quadrature import trapezoid_weights
 from fenchel.model.curve_center import CurveCenter
@@ -38,7 +39,7 @@ class R2ScoreMixin(RegressorMixin):
         values = values.astype(np.float64) if values.dtype.kind == "O" else values
         if not np.isnan(values).any():
             return float(super().score(X, y, weights))
-        return _score_of_observed(values, host(self.predict(X)), weights)
+        return _score_of_observed(values, host(with_arrays(self).predict(X)), weights)
 
 
 def _score_of_observed(values: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) -> float:
@@ -62,7 +63,7 @@ def curve_score(model: Any, X: Array, y: Outputs, sample_weight: Array | None, g
     points = model.grid_ if grid is None and not brings_points(y) else grid
     curves = as_curves(y, points, "y")
     values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
-    predicted = as_curves(model.predict(X, curves.grid)).values
+    predicted = as_curves(model._with_arrays().predict(X, curves.grid)).values
     if predicted.shape != curves.values.shape:
         what = "samples" if len(predicted) != len(curves) else "channels"
         raise ValueError(f"X and y must have the same number of {what}. Got {predicted.shape[0]} and {len(curves)} "

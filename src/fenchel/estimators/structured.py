@@ -8,6 +8,7 @@ from sklearn.utils import Tags
 from fenchel import decoders as decoder_room
 from fenchel._array import Array, Outputs, host
 from fenchel.approximations import Approximation
+from fenchel.data.frames import in_container
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.products import decoding_space
 from fenchel.exceptions import IncompatibleError
@@ -28,6 +29,7 @@ class DecodingPredictor(KernelMachine):
     takes_sparse = True
     decoder_: Decoder
 
+    @in_container
     def predict(self, X: Array, candidates: Outputs = None) -> Outputs:
         """Predict objects.
 
@@ -112,7 +114,7 @@ class DecodingPredictor(KernelMachine):
         score : float
             At most 0.
         """
-        predicted, representation = self.predict(X), self.representation_
+        predicted, representation = self._with_arrays().predict(X), self.representation_
         if representation.is_pairwise:
             raise IncompatibleError("score needs a kernel of the outputs, not their Gram matrix. Use predict.")
         predicted, y = (outputs_of(part, representation.targets_) for part in (predicted, y))

@@ -105,6 +105,7 @@ class OutputForm:
     shape: tuple[int, ...] = ()  # of one output; () for numbers
     labels: Mapping[str, object] = field(default_factory=dict)  # argument and coordinate names of scikit-fda
     empty: Array = None  # no rows, in the dtype of integer outputs; None for other outputs
+    names: tuple[object, ...] | None = None  # of the columns of a frame
 
     @property
     def is_flat(self) -> bool:

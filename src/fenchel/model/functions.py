@@ -10,6 +10,7 @@ from fenchel import representations as representation_room
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_memory, check_parameter, outputs_like
 from fenchel.data.fdata import function_names
+from fenchel.data.frames import column_names
 from fenchel.data.functional import Curves, as_curves
 from fenchel.data.quadrature import as_points
 from fenchel.exceptions import DataWarning, warn_user
@@ -141,7 +142,8 @@ class Functions(Task):
         outputs_like(curves.values, X, "y")  # raises if they overflow
         _check_operator_fits(curves)
         labels = function_names(y, "argument_names", "coordinate_names")
-        return Sample.of(X, curves, inputs, OutputForm(tuple(curves.values.shape[1:]), labels), sample_weight)
+        form = OutputForm(tuple(curves.values.shape[1:]), labels, names=column_names(y))
+        return Sample.of(X, curves, inputs, form, sample_weight)
 
     def unlearned(self) -> CurveRepresentation:
         """Return the representation of the curves, not fitted."""

@@ -10,6 +10,7 @@ from fenchel import approximations as approximation_room
 from fenchel._array import Array, Outputs, as_objects, is_host, is_numpy, namespace
 from fenchel._check import check_array, outputs_like
 from fenchel.approximations import Approximation
+from fenchel.data.frames import column_names
 from fenchel.kernels import (
     KernelLike,
     OperatorKernel,
@@ -66,13 +67,13 @@ class Objects(Task):
             takes_missing=takes_missing(self.kernel),
             is_pairwise=is_pairwise(self.kernel),
         )
-        y = plain(y, "y")
+        names, y = column_names(y), plain(y, "y")
         outputs = outputs_of(y, X)
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")
         is_gram = as_scalar_kernel(self.output_kernel).tags.is_pairwise
         is_objects = is_numpy(outputs) and outputs.dtype.kind == "O"
-        form = OutputForm(tuple(outputs.shape[1:]), empty=None if is_objects or is_gram else _no_rows(y))
+        form = OutputForm(tuple(outputs.shape[1:]), {}, None if is_objects or is_gram else _no_rows(y), names)
         sample = Sample.of(X, outputs, inputs, form, sample_weight, is_gram)
         if is_gram and sample.index is not None:
             raise ValueError(

@@ -1,7 +1,7 @@
 """What the estimators of one dual problem share: parameters, a task, and after ``fit`` one value, ``model_``."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, Outputs
 from fenchel.approximations import Approximation
+from fenchel.data.frames import FramesOutMixin
 from fenchel.data.functional import brings_points
 from fenchel.kernels import OperatorKernel, is_pairwise
 from fenchel.losses import Loss
@@ -88,7 +89,7 @@ class DualEstimator(NamedPartsMixin, BaseEstimator):
     solver_info_ = Fitted[dict[str, object]]("record.solver_info")
 
 
-class KernelMachine(DualEstimator, ABC):
+class KernelMachine(FramesOutMixin, DualEstimator, ABC):
     """An estimator that fits one dual problem."""
 
     model_: Model
@@ -138,6 +139,9 @@ class KernelMachine(DualEstimator, ABC):
         """Return new inputs in the form of the training inputs."""
         check_is_fitted(self)
         return self.model_.inputs.read(self, X)
+
+    def _output_names(self, *args: Any, **kwargs: Any) -> Sequence[object] | None:
+        return self.model_.outputs.names
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -10,6 +10,7 @@ from fenchel import approximations as approximation_room
 from fenchel._array import Array, Outputs, as_like, device, host, is_host, namespace
 from fenchel._check import check_memory
 from fenchel.approximations import Approximation
+from fenchel.data.frames import column_names
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import KernelLike, OperatorKernel, ScalarKernel, as_operator_kernel, as_scalar_kernel, is_pairwise
 from fenchel.losses.profile import Quadratic
@@ -71,7 +72,7 @@ class Weights(Task):
                 "surrogate='square' uses none. Remove it, or use surrogate='huber'."
             )
         X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(self.kernel))
-        y = plain(y, "y")
+        names, y = column_names(y), plain(y, "y")
         outputs = self.task_loss.check(y if is_host(y) else host(y))
         if len(outputs) != X.shape[0]:
             raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {len(outputs)}.")
@@ -79,7 +80,7 @@ class Weights(Task):
         if self.is_expanded:  # double_expansion inverts the Gram matrix of the samples with a dual, perhaps of all
             check_memory(32 * len(outputs) ** 2, f"A fit of {len(outputs)} samples", "Fit on a part of the sample")
         is_single = str(getattr(y, "dtype", "")).endswith("float32")
-        form = OutputForm((), empty=np.zeros(0, dtype=np.float32) if is_single else None)
+        form = OutputForm((), empty=np.zeros(0, dtype=np.float32) if is_single else None, names=names)
         return Sample.of(X, outputs, inputs, form, sample_weight)
 
     def learn(self, sample: Sample) -> tuple[Codec, Coordinates]:

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from fenchel import representations as representation_room
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_parameter
+from fenchel.data.frames import column_names
 from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
 from fenchel.kernels import (
     KernelLike,
@@ -76,6 +77,7 @@ class Vectors(Task):
     def sample(self, owner: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None = None) -> Sample:
         """Return checked data."""
         as_operator_kernel(self.kernel, self.operator).validate()
+        names = column_names(y)
         X, y, inputs = InputForm.learn(
             owner,
             X,
@@ -87,7 +89,8 @@ class Vectors(Task):
         )
         is_gram = self.unlearned().is_pairwise
         y = vectors_like(y, X, takes_gaps=not is_gram)
-        return with_values(Sample.of(X, y, inputs, OutputForm(tuple(y.shape[1:])), sample_weight, is_gram))
+        form = OutputForm(tuple(y.shape[1:]), names=names)
+        return with_values(Sample.of(X, y, inputs, form, sample_weight, is_gram))
 
     def unlearned(self) -> Representation:
         """Return the representation of the outputs before it is learned."""

@@ -10,6 +10,7 @@ from fenchel._array import host
 from fenchel._check import Interval, check_parameter
 from fenchel._optional import new_axes, require
 from fenchel.data.containers import length
+from fenchel.data.frames import column_names, index_of
 from fenchel.data.functional import as_curves
 from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
 from fenchel.outliers.scatter import Form, Outlyingness
@@ -67,6 +68,8 @@ class OutlierReport:
         Norms of the dual variables of the training samples.
     grid : ndarray of shape (m,) or None
         Points of the curves.
+    index : Index or None
+        The index of the samples, if outputs or inputs were a pandas frame.
     model : regressor or None
         The model, used for new samples.
     outlyingness, sizes : Outlyingness, Sizes or None
@@ -109,6 +112,7 @@ class OutlierReport:
     model: Any = None
     sizes: Sizes | None = None
     output_names: list[str] | None = None
+    index: Any = None
 
     @classmethod
     def of(
@@ -156,7 +160,8 @@ class OutlierReport:
         sizes = Sizes.of(model, X, residuals, codes)
         report = cls.of_residuals(residuals, False, None if sizes is None else sizes.held_out)
         names = _output_names(y, report)
-        return replace(report, **_duals(model, is_fitted), model=model, sizes=sizes, output_names=names)
+        found = _duals(model, is_fitted) | {"model": model, "sizes": sizes, "output_names": names}
+        return replace(report, **found, index=_index(X, y))
 
     @classmethod
     def of_curves(cls, Y: Any, grid: Any = None) -> "OutlierReport":
@@ -177,7 +182,8 @@ class OutlierReport:
         curves = as_curves(Y, grid)
         values = host(curves.values).astype(float)
         rows = values.reshape(len(values), -1)
-        return cls.of_residuals(Residuals(rows - np.nanmedian(rows, axis=0), curves.grid, values.shape[1:]), True)
+        residuals = Residuals(rows - np.nanmedian(rows, axis=0), curves.grid, values.shape[1:])
+        return replace(cls.of_residuals(residuals, True), index=index_of(Y))
 
     @classmethod
     def of_residuals(cls, residuals: Residuals, is_marginal: bool, sizes: np.ndarray | None = None) -> "OutlierReport":
@@ -214,6 +220,7 @@ class OutlierReport:
             saturation=None,
             dual_norms=None,
             grid=residuals.grid,
+            index=_index(X, y),
         )
 
     def __len__(self) -> int:
@@ -305,7 +312,7 @@ class OutlierReport:
         fdr : float, default=0.1
             As for ``flagged``.
         as_frame : bool, default=False
-            Whether to return a pandas DataFrame.
+            Whether to return a pandas DataFrame, with the index of the samples if they had one.
 
         Returns
         -------
@@ -331,7 +338,10 @@ class OutlierReport:
         table = np.empty(len(self), dtype=[(name, values.dtype) for name, values in known.items()])
         for name, values in known.items():
             table[name] = values
-        return require("pandas", extra="pandas").DataFrame(table) if as_frame else table
+        if not as_frame:
+            return table
+        index = None if self.index is None else self.index[self.ranking]
+        return require("pandas", extra="pandas").DataFrame(table, index)
 
     def plot(self, ax: Any = None, fdr: float = 0.1) -> Any:
         """Plot the scores of all samples, with flagged ones in colour and labelled by their index.
@@ -386,6 +396,11 @@ class OutlierReport:
         return "\n".join([*lines, "  ..."] if len(self) > _SHOWN else lines)
 
 
+def _index(X: Any, y: Any) -> Any:
+    index = index_of(y)
+    return index_of(X) if index is None else index
+
+
 def _check_count(n: int) -> None:
     if n < FEWEST:
         raise ValueError(f"Outlier detection needs at least {FEWEST} samples. Got n_samples = {n}.")
@@ -396,7 +411,7 @@ def _output_names(y: Any, report: OutlierReport) -> list[str] | None:
     if report.grid is not None or report.residuals.ndim != 2 or report.residuals.shape[1] < 2:
         return None
     n_outputs = report.residuals.shape[1]
-    columns = getattr(y, "columns", None)
+    columns = column_names(y)
     if columns is None or len(columns) != n_outputs:
         return [f"output {k}" for k in range(n_outputs)]
     return [str(name) for name in columns]

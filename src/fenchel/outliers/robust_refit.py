@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import as_rows, is_sparse
 from fenchel._check import Interval, check_parameters
 from fenchel.data.containers import columns_for, inputs_for, length, numbers, on_one_grid, take
+from fenchel.data.frames import FramesOutMixin, column_names, in_container
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata
 from fenchel.data.pairs import is_pairs
 from fenchel.estimators import OperatorKernelRegressorCV
@@ -29,7 +30,7 @@ _ERRORS = 1.5  # standard errors by which a fit must win, as in the choice of a 
 _CERTAINLY_WRONG = RelativeSize("scale", 4.0)  # norms are clipped at this size in mean squares, as in searches
 
 
-class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
+class RobustRefit(FramesOutMixin, RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     """Regressor that flags samples with outlying held-out residuals, refits without them, and keeps the better fit.
 
     A robust loss bounds the influence of a wrong sample, but does not remove it. Each fit has its own certificate if
@@ -141,6 +142,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         if y is None:
             raise ValueError("RobustRefit requires y to be passed, but the target y is None.")
         first = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
+        self.output_names_ = column_names(y)
         X, y = _as_samples(X), _as_samples(on_one_grid(y if grid is None else as_curves(y, grid)))
         final = first if self.final_estimator is None else self.final_estimator
         codes = label_codes(groups, length(y), "groups")
@@ -193,6 +195,7 @@ class RobustRefit(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         sizes = np.nanmean(self.report_.residuals.reshape(len(is_unlike), -1) ** 2, axis=1)
         return np.asarray(self.report_.flagged(self.fdr / 2) | (is_unlike & (sizes > np.median(sizes))))
 
+    @in_container
     def predict(self, X: Any, **options: Any) -> Any:
         """Predict with the fit that was kept; options are passed to its ``predict``."""
         check_is_fitted(self)

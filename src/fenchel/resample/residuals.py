@@ -7,6 +7,7 @@ import numpy as np
 
 from fenchel._array import Array, host
 from fenchel.data.containers import numbers, of_shape
+from fenchel.data.frames import with_arrays
 from fenchel.data.functional import as_curves, brings_points
 from fenchel.model.machine import near_of
 from fenchel.model.training_set import TrainingSet
@@ -46,7 +47,7 @@ class Residuals:
     @classmethod
     def of(cls, model: Any, X: Any, y: Any) -> "Residuals":
         """Return the residuals of a fitted model."""
-        grid = getattr(model, "grid_", None)
+        model, grid = with_arrays(model), getattr(model, "grid_", None)
         if grid is None:
             truth = numbers(y)
             predictions = of_shape(numbers(model.predict(X)), truth.shape)

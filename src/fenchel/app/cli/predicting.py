@@ -14,6 +14,7 @@ from fenchel.app.cli.terminal import ROWS, click, echo, names_rows
 from fenchel.app.persistence import load
 from fenchel.app.tables import TableRegressor
 from fenchel.data.files import csv_line, write_whole
+from fenchel.data.frames import with_arrays
 from fenchel.datasets.tables import Table, read_table
 
 __all__ = ["run", "table_model"]
@@ -25,7 +26,7 @@ def run(model: Path, data: Path, output: Path | None, keep: tuple[str, ...], as_
     """Predict the targets of a table, and write or print them."""
     regressor = table_model(model)
     table = read_table(data)
-    predicted = {"": regressor.predict(table)}
+    predicted = {"": with_arrays(regressor).predict(table)}
     notes = [*regressor.input_notes(table), *regressor.range_notes(table)]
     found: dict[str, object] = {"rows": len(table), "targets": regressor.target_names_, "notes": notes}
     if regressor.conformal_ is not None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from fenchel.app.cli.terminal import echo
 from fenchel.app.tables import TableRegressor
+from fenchel.data.frames import with_arrays
 from fenchel.datasets.tables import Table
 from fenchel.metrics import Scores
 
@@ -84,4 +85,4 @@ def _predictions(model: TableRegressor, table: Table) -> tuple[np.ndarray, dict[
     X, observed, numbers = model.sample(table)
     rows = table.take(np.flatnonzero(np.isin(table.numbers, numbers)))
     mean = np.broadcast_to(model.target_mean_, observed.shape)
-    return observed, {"": model.predict(rows), "_of_mean": mean, "_of_linear": model.predict_linear(X)}
+    return observed, {"": with_arrays(model).predict(rows), "_of_mean": mean, "_of_linear": model.predict_linear(X)}

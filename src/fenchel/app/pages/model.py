@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import host
 from fenchel.app.tables import TableRegressor
 from fenchel.app.tables.outliers import outliers_of_table
+from fenchel.data.frames import with_arrays
 from fenchel.datasets.tables import Table
 from fenchel.estimators.search_machine import SearchMachine
 from fenchel.metrics import Scores
@@ -146,7 +147,7 @@ class ModelFacts:
         if self.table is None:
             raise TypeError("data can only be compared with a model of a table. This model has no columns.")
         X, observed, rows = self.table.sample(data)
-        predicted = host(self.estimator.predict(X)).reshape(len(X), -1) + self.table.offset_
+        predicted = host(with_arrays(self.estimator).predict(X)).reshape(len(X), -1) + self.table.offset_
         grid = _grid(self.estimator.grid_ if self.table.curves else None, observed.shape[1])
         about = f"{len(rows)} rows of {Path(data.name).name}"  # pages are shared: do not reveal folders
         linear = self.table.predict_linear(X)

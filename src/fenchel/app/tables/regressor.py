@@ -1,7 +1,7 @@
 """Regression on the columns of a table."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +15,14 @@ from fenchel.app.tables.columns import encoding_notes, lacking, learn_column, nu
 from fenchel.app.tables.linear_model import linear_model
 from fenchel.app.tables.rows import LeftOut, check_folds, grid_of, group_folds, labels_of
 from fenchel.conformal import ConformalRegressor
+from fenchel.data.frames import FramesOutMixin, in_container, with_arrays
 from fenchel.datasets.tables import Table, as_table
 from fenchel.metrics.scores import Scores, mean_of_columns
 
 __all__ = ["TableRegressor"]
 
 
-class TableRegressor(BaseEstimator):
+class TableRegressor(FramesOutMixin, BaseEstimator):
     """Regression on the columns of a table, which are encoded as part of the model.
 
     Text is one-hot encoded, dates become days since the earliest one, numbers are scaled to mean 0 and standard
@@ -158,7 +159,8 @@ class TableRegressor(BaseEstimator):
         self.train_scores_ = self._scores(X, Y)
         return self
 
-    def predict(self, table: object) -> np.ndarray:
+    @in_container
+    def predict(self, table: object) -> Any:
         """Predict the targets of the rows of a table.
 
         Parameters
@@ -357,11 +359,14 @@ class TableRegressor(BaseEstimator):
         conformal = clone(self.estimator).set_params(estimator=best, method="cv+", cv=group_folds(labels))
         return estimator, conformal.fit(X, targets, **arguments)
 
+    def _output_names(self, *args: Any, **kwargs: Any) -> Sequence[object]:
+        return self.target_names_
+
     def _targets(self, table: Table) -> np.ndarray:
         return np.column_stack([numbers_of(table, table.known(name, "targets")) for name in self.target_names_])
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        predicted = host(self.estimator_.predict(X)).reshape(len(X), -1)
+        predicted = host(with_arrays(self.estimator_).predict(X)).reshape(len(X), -1)
         return predicted + self.offset_.astype(predicted.dtype)
 
     def _scores(self, X: np.ndarray, Y: np.ndarray) -> Scores:
