@@ -82,7 +82,8 @@ def test_every_page_with_python_is_tested():
     pages = [*(ROOT / "docs").glob("*.rst"), *(ROOT / "docs").glob("*.md")]
     shown = {page.name for page in pages if re.search("code-block:: python|^```python", page.read_text("utf-8"), re.M)}
     named = set(re.findall(r'blocks_of\("([\w.]+)"', Path(__file__).read_text(encoding="utf-8")))
-    named |= {"clusters.rst", *(f"coming_from_{library}.rst" for library in ("sklearn", "skfda", "r", "pls"))}
+    others = (f"coming_from_{library}.rst" for library in ("sklearn", "skfda", "r", "pls"))
+    named |= {"cite.rst", "clusters.rst", *others}
     assert shown - named == ({"getting_started.md", "tour.md"} if pages else set())  # those of ``printing_blocks``
 
 
@@ -102,7 +103,7 @@ def test_the_example_of_the_landing_page_runs():
     assert names["model"].duality_gap_ <= 1e-6
 
 
-@pytest.mark.parametrize(("library", "count"), [("sklearn", 6), ("skfda", 5), ("r", 3), ("pls", 6)])
+@pytest.mark.parametrize(("library", "count"), [("sklearn", 7), ("skfda", 5), ("r", 3), ("pls", 6)])
 def test_the_pages_for_users_of_other_libraries_run(library, count):
     for needed in {"skfda": ["skfda", "matplotlib"], "sklearn": ["pandas"], "pls": ["pandas"]}.get(library, []):
         pytest.importorskip(needed)

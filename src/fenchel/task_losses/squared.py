@@ -8,7 +8,7 @@ import numpy as np
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, TrainingSet, WeightedMean
-from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.kernels import Constant, Linear, ScalarKernel, as_scalar_kernel
 from fenchel.task_losses.task_loss import TaskLoss, as_outputs, columns, numbers
 
 __all__ = ["KernelInduced", "LeastSquares", "SquaredDistance"]
@@ -63,7 +63,8 @@ class LeastSquares(SquaredDistance):
     Notes
     -----
     Without the box, weights with a negative sum would have no best vector. The theory of [Ciliberto2016]_ is for
-    compact sets of outputs.
+    compact sets of outputs. With a surrogate other than the square loss, features of the outputs include a constant:
+    the sum of the weights is only known where features are not zero, and those of an output of zero would be.
 
     Examples
     --------
@@ -108,8 +109,8 @@ class LeastSquares(SquaredDistance):
         return np.asarray(middle + least_in_interval(total, weights @ (Z - middle), high - low))
 
     def output_kernel(self) -> ScalarKernel:
-        """Return the linear kernel."""
-        return as_scalar_kernel("linear")
+        """Return the linear kernel; the smallest weighted loss also needs the sum of the weights, from a constant."""
+        return Linear() if self.rule == "nearest" else Linear() + Constant()
 
 
 class KernelInduced(SquaredDistance):
