@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import host
 
-__all__ = ["as_points", "trapezoid_weights"]
+__all__ = ["as_points", "interpolation", "trapezoid_weights"]
 
 
 def trapezoid_weights(grid: ArrayLike) -> np.ndarray:
@@ -34,6 +34,38 @@ def trapezoid_weights(grid: ArrayLike) -> np.ndarray:
         return np.ones(1)
     halves = np.diff(points) / 2
     return np.concatenate([halves[:1], halves[:-1] + halves[1:], halves[-1:]])
+
+
+def interpolation(known: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return the matrix (known, points) of linear interpolation between increasing points.
+
+    Parameters
+    ----------
+    known : array of shape (m,)
+        Increasing points at which values are known; a single one means a constant.
+    points : array of shape (k,)
+        Points at which values are wanted; outside, the first and the last piece continue.
+
+    Returns
+    -------
+    matrix : NumPy array of shape (m, k)
+        ``values @ matrix`` are the interpolated values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.data.quadrature import interpolation
+    >>> np.array([0.0, 4.0]) @ interpolation(np.array([0.0, 2.0]), np.array([0.5, 3.0]))
+    array([1., 6.])
+    """
+    if len(known) == 1:
+        return np.ones((1, len(points)))
+    right = np.clip(np.searchsorted(known, points), 1, len(known) - 1)
+    share = (points - known[right - 1]) / (known[right] - known[right - 1])
+    matrix = np.zeros((len(known), len(points)))
+    places = np.arange(len(points))
+    matrix[right - 1, places], matrix[right, places] = 1 - share, share
+    return matrix
 
 
 def as_points(grid: ArrayLike) -> np.ndarray:

@@ -85,8 +85,8 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
             The derivatives, in units of the outputs per unit of the inputs.
         """
         X, model, points = self._read(X), self.model_, self._points(grid)
-        reading = self._codec.reading(points)
-        found = expansion_gradient(cast(KernelExpansion, model.expansion), X, reading.matrix, almost_everywhere)
+        reading = self._codec.reading(model.expansion.kernel, points)
+        found = expansion_gradient(cast(KernelExpansion, model.expansion), X, reading.matrices, almost_everywhere)
         n, q, d = found.shape
         rows = reading.scaled(namespace(X).reshape(namespace(X).permute_dims(found, (0, 2, 1)), (n * d, q)))
         values = self._codec.representation.shaped(namespace(X).astype(rows, X.dtype, copy=False))
@@ -159,10 +159,13 @@ class FunctionalRegressor(CurveRegressor):
     ----------
     kernel : kernel, str, callable or None, default=None
         Kernel of the inputs; ``None`` means ``FunctionalGaussian(gamma="median")``, for curves and for vectors, and
-        ``"auto"`` the same after inputs have been standardised: each column of (n, d), each channel of (n, m, c).
+        ``"auto"`` the same after inputs have been standardised: each column of (n, d), each channel of (n, m, c). An
+        operator-valued kernel, such as a sum of ``Gaussian(1.0) * IntegralOperator(g)`` or ``Aligned()``, describes the
+        outputs too.
     output_kernel : kernel, str, callable, list of these, or None, default=None
         Kernel of points of the domain; a list has one for each output channel. ``None`` means a Laplacian kernel whose
-        length is a tenth of the domain; a representation that has its own eigenvalues uses those instead.
+        length is a tenth of the domain; a representation that has its own eigenvalues uses those instead. With an
+        operator-valued kernel it must be ``None``, except for ``"eigen"``, whose basis it determines.
     loss : Loss or str, default="square"
         ``"square"``, ``"huber"``, ``"epsilon_ridge"``, ``"epsilon_svr"``, ... or an instance such as
         ``Huber(0.5, p=1)``. Losses with p other than 2 need point values: ``representation="spline"``.

@@ -11,8 +11,9 @@ from sklearn.utils import Tags, check_random_state
 from fenchel._array import Array, as_like, host, is_host, namespace
 from fenchel._check import Interval, check_parameter
 from fenchel.data.frames import in_container
+from fenchel.data.quadrature import interpolation
 from fenchel.estimators.quantile_pilot import QuantilePilot, pinball
-from fenchel.model.levels import LevelCodec, as_levels, interpolation
+from fenchel.model.levels import LevelCodec, as_levels
 from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.marginal_quantiles import MarginalQuantiles
 from fenchel.model.sample import sample_counts
@@ -159,7 +160,7 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         grid, values = self._ordered(X)
         xp, near = namespace(values), grid[np.argmin(np.abs(grid - levels[:, None]), axis=1)]
         levels = np.where(np.abs(near - levels) < 1e-12, near, levels)  # levels of the grid are met exactly
-        turned = xp.permute_dims(values, (0, 2, 1)) @ interpolation(grid, levels, values)
+        turned = xp.permute_dims(values, (0, 2, 1)) @ as_like(interpolation(grid, levels), values)
         return xp.permute_dims(turned, (0, 2, 1))
 
     def _is_sorted(self) -> bool:

@@ -170,7 +170,8 @@ class StructuredPredictor(DecodingPredictor):
     decoder : Decoder or str, default="training_set"
         ``"training_set"``, ``"candidates"``, ``"threshold"``, ``"clamp"``, ``"preimage"`` or an instance.
     operator : OutputOperator, str, array or None, default=None
-        The output operator of a scalar kernel, such as ``"covariance"``.
+        The output operator of a scalar kernel, such as ``"covariance"``; a matrix acts on the outputs themselves, and
+        needs ``output_kernel="linear"``.
     center : bool, default=False
         Whether to centre the outputs in the feature space; the mean is added back to predictions.
     solver : Solver or str, default="auto"

@@ -1,6 +1,6 @@
 """Operator-valued kernels aligned with the sample."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -75,9 +75,9 @@ class Aligned(OperatorKernel):
         self.pairs = pairs
         self.anchored = anchored
 
-    def named(self, names: Sequence[str]) -> "Aligned":
-        """Return the kernel with the column names in its scalar kernels replaced by positions."""
-        kernels = [kernel.named(names) for kernel in self._kernels]
+    def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "Aligned":
+        """Return the kernel with ``change`` applied to its scalar kernels."""
+        kernels = [change(kernel) for kernel in self._kernels]
         several = isinstance(self.kernel, list | tuple)
         return Aligned(kernels if several else kernels[0], self.weights, self.pairs, self.anchored)
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Protocol, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from fenchel._check import check_array, check_psd
 from fenchel._component import from_name
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.derivatives import slope
-from fenchel.kernels.scalar_kernel import OutputOperator, OutputSpace, ScalarKernel
+from fenchel.kernels.scalar_kernel import CurveSpace, OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.wrapped import as_scalar_kernel
 
 __all__ = ["Covariance", "Diagonal", "Identity", "IntegralOperator", "Matrix", "as_operator"]
@@ -134,13 +134,6 @@ class Covariance(OutputOperator):
         return representation.covariance()
 
 
-class _CurveSpace(OutputSpace, Protocol):
-    """A representation of curves."""
-
-    def integral(self, operator: "IntegralOperator") -> Array:
-        """Return an integral operator in these coordinates."""
-
-
 class IntegralOperator(OutputOperator):
     r"""Integral operator of a kernel on the domain of the curves, which may couple several channels.
 
@@ -182,7 +175,11 @@ class IntegralOperator(OutputOperator):
                 f"IntegralOperator acts on curves; {representation.name} does not represent curves. "
                 "Use FunctionalRegressor, or a curve representation such as Spline()."
             )
-        return cast("_CurveSpace", representation).integral(self)
+        return cast(CurveSpace, representation).integral(self)
+
+    def evaluation(self, matrix: Array | None, curves: CurveSpace, points: np.ndarray, derivative: bool) -> Array:
+        """Return the map (p, points × channels) to values of the images at points, by the operator's own formula."""
+        return curves.evaluation(self, points, derivative)
 
     def resolve(self, points: np.ndarray) -> "IntegralOperator":
         """Return the operator whose kernels are checked, their data-dependent parameters set from these points."""

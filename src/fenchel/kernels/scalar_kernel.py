@@ -1,12 +1,14 @@
 """Base classes of kernels: scalar kernels, output operators and operator-valued kernels."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
-from fenchel._array import Array
+import numpy as np
+
+from fenchel._array import Array, as_like
 from fenchel._component import Component
 from fenchel.kernels.tags import KernelTags, former_attribute, former_flags
 from fenchel.operators import Operator
@@ -122,6 +124,19 @@ class OutputSpace(Protocol):
         """Return the second moment of the training outputs in coordinates, (p, p)."""
 
 
+class CurveSpace(Protocol):
+    """The interface that operators on curves need from their representation."""
+
+    def integral(self, operator: "OutputOperator") -> Array:
+        """Return an integral operator in these coordinates."""
+
+    def evaluation(self, operator: "OutputOperator", grid: np.ndarray, derivative: bool = False) -> Array:
+        """Return the map from coordinates to values of the image of an integral operator, (p, points × channels)."""
+
+    def interpolation(self, grid: np.ndarray, derivative: bool = False) -> Array:
+        """Return the map from coordinates to values at points, (p, points × channels)."""
+
+
 class OutputOperator(Component, ABC):
     """A positive semidefinite operator on the output space; ``k * operator`` is an operator-valued kernel."""
 
@@ -137,6 +152,17 @@ class OutputOperator(Component, ABC):
 
         Shape (p, p), or (p,) when it is diagonal, or ``None`` for the identity.
         """
+
+    def evaluation(self, matrix: Array | None, curves: CurveSpace, points: np.ndarray, derivative: bool) -> Array:
+        """Return the map (p, points × channels) from coordinates of curves to values of their images at points.
+
+        ``matrix`` is that of ``matrix()``. The images lie in the span of the coordinates, unless overridden.
+        """
+        values = curves.interpolation(points, derivative)
+        if matrix is None:
+            return values
+        matrix = as_like(matrix, values)
+        return matrix @ values if matrix.ndim == 2 else matrix[:, None] * values
 
 
 class BoundKernel(Protocol):
@@ -156,9 +182,13 @@ class OperatorKernel(Component, ABC):
         Data-dependent parameters (a median bandwidth, the covariance of the outputs) are replaced by their values.
         """
 
+    def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "OperatorKernel":
+        """Return the kernel with ``change`` applied to its scalar kernels."""
+        return self
+
     def named(self, names: Sequence[str]) -> "OperatorKernel":
         """Return the kernel with every column name replaced by its position in ``names``."""
-        return self
+        return self.mapped(lambda kernel: kernel.named(names))
 
     def width(self, X: Array) -> int:
         """Return how many numbers a Gram operator stores per sample: the number of samples, or of features."""

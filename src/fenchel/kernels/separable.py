@@ -2,20 +2,23 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from fenchel._array import Array, as_like, device, namespace
 from fenchel._check import check_no_overflow, check_psd
-from fenchel.kernels.operators import as_operator
+from fenchel.kernels.operators import Identity, as_operator
 from fenchel.kernels.scalar import Gaussian
-from fenchel.kernels.scalar_kernel import OperatorKernel, OutputOperator, OutputSpace, ScalarKernel
+from fenchel.kernels.scalar_kernel import CurveSpace, OperatorKernel, OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.wrapped import as_scalar_kernel
 from fenchel.operators import Dense, Operator, ScalarOperator, Streamed, Sum, Thin, kronecker
 
 __all__ = ["Separable", "SeparableSum", "as_operator_kernel"]
+
+Source = tuple[OutputOperator, Array | None]  # an operator, and its matrix in coordinates
+Term = tuple[ScalarKernel, Array | None, tuple[Source, ...]]  # k, M, and the operators whose sum is M
 
 
 def gram_matrix(kernel: ScalarKernel, X: Array, Z: Array | None = None) -> Array:
@@ -49,6 +52,7 @@ class BoundTerms:
     """Resolved terms k_t M_t of a sum of separable kernels."""
 
     terms: tuple[tuple[ScalarKernel, Array | None], ...]
+    sources: tuple[tuple[Source, ...], ...] = ()  # of curves: the operators whose sum is that of each term
 
     def gram(self, X: Array, Z: Array | None = None) -> Operator:
         """Return the Gram operator; terms with the same operator share one matrix."""
@@ -66,11 +70,19 @@ class BoundTerms:
 
     def like(self, reference: Array) -> "BoundTerms":
         """Return the sum with operators in the dtype of an array."""
-        return BoundTerms(tuple((kernel, None if M is None else as_like(M, reference)) for kernel, M in self.terms))
+        terms = tuple((kernel, None if M is None else as_like(M, reference)) for kernel, M in self.terms)
+        return replace(self, terms=terms)
 
     def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "BoundTerms":
         """Return the sum with ``change`` applied to the scalar kernels."""
-        return BoundTerms(tuple((change(kernel), operator) for kernel, operator in self.terms))
+        return replace(self, terms=tuple((change(kernel), operator) for kernel, operator in self.terms))
+
+    def evaluations(self, curves: CurveSpace, points: np.ndarray, derivative: bool = False) -> tuple[Array, ...]:
+        """Return the map from coordinates of curves to values at points, (p, points × channels), of each term."""
+        sources = self.sources or tuple(((Identity(), M),) for _, M in self.terms)
+        return tuple(
+            sum(operator.evaluation(M, curves, points, derivative) for operator, M in parts) for parts in sources
+        )
 
 
 class Separable(OperatorKernel):
@@ -104,9 +116,9 @@ class Separable(OperatorKernel):
         """Return the kernel with its data-dependent parameters resolved."""
         return SeparableSum([self]).bind(X, representation)
 
-    def named(self, names: Sequence[str]) -> "Separable":
-        """Return the kernel with the column names of its scalar kernel replaced by positions."""
-        return Separable(as_scalar_kernel(self.kernel).named(names), self.operator)
+    def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "Separable":
+        """Return the kernel with ``change`` applied to its scalar kernel."""
+        return Separable(change(as_scalar_kernel(self.kernel)), self.operator)
 
     def width(self, X: Array) -> int:
         """Return how many numbers a Gram operator stores per sample."""
@@ -170,6 +182,17 @@ class SeparableSum(OperatorKernel):
     >>> X = np.linspace(0, 3, 20)[:, None]
     >>> OperatorKernelRegressor(kernel, lam=1e-3).fit(X, np.hstack([np.sin(X), np.cos(X)])).predict(X).shape
     (20, 2)
+
+    Of curves, with the smoothness of each term in the inputs and along the curve:
+
+    >>> from fenchel import FunctionalRegressor
+    >>> from fenchel.datasets import make_functional
+    >>> from fenchel.kernels import FunctionalGaussian, IntegralOperator, Laplacian
+    >>> data = make_functional(20, 15, random_state=0)
+    >>> smooth = FunctionalGaussian(1.0) * IntegralOperator(Gaussian(20.0))
+    >>> rough = FunctionalGaussian(0.1) * IntegralOperator(Laplacian(5.0))
+    >>> FunctionalRegressor(smooth + rough).fit(data.X, data.Y).predict(data.X[:2], grid=[0.25, 0.75]).shape
+    (2, 2)
     """
 
     def __init__(self, terms: Sequence[Separable] = ()) -> None:
@@ -179,15 +202,17 @@ class SeparableSum(OperatorKernel):
         """Return the resolved terms, merged where possible."""
         if not self.terms:
             raise ValueError("The 'terms' parameter of SeparableSum must hold at least one Separable kernel. Got none.")
-        terms: list[tuple[ScalarKernel, Array | None]] = []
+        terms: list[Term] = []
         for term in self.terms:
             kernel = as_scalar_kernel(term.kernel).resolve(X, representation.weights)
-            terms = _merge(terms, kernel, as_operator(term.operator).matrix(representation))
-        return BoundTerms(tuple(terms))
+            operator = as_operator(term.operator)
+            terms = _merge(terms, kernel, (operator, operator.matrix(representation)))
+        sources = tuple(sources for _, _, sources in terms) if representation.is_functional else ()
+        return BoundTerms(tuple((kernel, matrix) for kernel, matrix, _ in terms), sources)
 
-    def named(self, names: Sequence[str]) -> "SeparableSum":
-        """Return the sum with the column names of its terms replaced by positions."""
-        return SeparableSum([term.named(names) for term in self.terms])
+    def mapped(self, change: Callable[[ScalarKernel], ScalarKernel]) -> "SeparableSum":
+        """Return the sum with ``change`` applied to the scalar kernels of its terms."""
+        return SeparableSum([term.mapped(change) for term in self.terms])
 
     @property
     def is_pairwise(self) -> bool:
@@ -253,19 +278,18 @@ def takes_missing(kernel: object) -> bool:
     return isinstance(scalar, ScalarKernel) and scalar.tags.takes_missing
 
 
-def _merge(
-    terms: list[tuple[ScalarKernel, Array | None]], kernel: ScalarKernel, operator: Array | None
-) -> list[tuple[ScalarKernel, Array | None]]:
+def _merge(terms: list[Term], kernel: ScalarKernel, source: Source) -> list[Term]:
     """Append a term, merging it with a term that has the same kernel or the same operator."""
-    for k, (other, matrix) in enumerate(terms):
-        merged = None
+    operator = source[1]
+    for k, (other, matrix, sources) in enumerate(terms):
+        merged: Term | None = None
         if _same_operator(matrix, operator):
-            merged = ((other + kernel).ready(), matrix)
+            merged = ((other + kernel).ready(), matrix, sources)
         elif _same_kernel(other, kernel) and matrix is not None and operator is not None:
-            merged = (other, _full(matrix) + _full(operator))
+            merged = (other, _full(matrix) + _full(operator), (*sources, source))
         if merged is not None:
             return [*terms[:k], merged, *terms[k + 1 :]]
-    return [*terms, (kernel, operator)]
+    return [*terms, (kernel, operator, (source,))]
 
 
 def _full(operator: Array) -> Array:

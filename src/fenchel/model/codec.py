@@ -1,6 +1,7 @@
 """What is learned from the outputs of a sample, and the only way back from coordinates to outputs."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from fenchel._array import Array, Outputs, as_like
 from fenchel.kernels import OperatorKernel
+from fenchel.kernels.scalar_kernel import BoundKernel
 from fenchel.model.sample import Sample
 from fenchel.representations import Coordinates, Representation
 
@@ -26,21 +28,27 @@ class Expansion(Protocol):
     def coordinates(self, X: Array) -> Array:
         """Return the values at checked inputs, in coordinates (m, p)."""
 
-    def evaluate(self, X: Array, matrix: Array) -> Array:
-        """Return the values at checked inputs, times a matrix (p, q) that includes the output operator."""
+    def evaluate(self, X: Array, matrices: Sequence[Array]) -> Array:
+        """Return the values at checked inputs: sums over terms of the kernel, whose matrix (p, q) has the operator."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """An affine way from images of the kernel to values: ``images @ matrix * scale + shift``."""
+    """An affine way from images of the kernel to values: ``images @ matrix * scale + shift``, summed over its terms."""
 
-    matrix: Array  # (p, q), with the output operator
+    matrices: tuple[Array, ...]  # (p, q), with the output operator of each term of the kernel
     scale: np.ndarray | None = None  # (q,)
     shift: np.ndarray | None = None  # (q,)
+    has_operator: bool = True  # False: one matrix, of coordinates, for kernels that are no sum of separable terms
 
     def of(self, expansion: Expansion, X: Array) -> Array:
         """Return the values of an expansion at checked inputs, (n, q)."""
-        values = self.scaled(expansion.evaluate(X, self.matrix))
+        if self.has_operator:
+            values = expansion.evaluate(X, self.matrices)
+        else:
+            coordinates = expansion.coordinates(X)
+            values = coordinates @ as_like(self.matrices[0], coordinates)
+        values = self.scaled(values)
         return values if self.shift is None else values + as_like(self.shift, values)
 
     def scaled(self, values: Array) -> Array:
@@ -84,13 +92,13 @@ class Codec(ABC):
         """Return outputs minus predictions, both as ``decode`` returns them; NaN where nothing was observed."""
         return self.near(truth, predictions) - predictions
 
-    def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading | None:
-        """Return how an expansion is read at any points; ``None`` means through ``decode``."""
+    def reading(self, kernel: BoundKernel, at: ArrayLike | None = None, derivative: bool = False) -> Reading | None:
+        """Return how an expansion of a kernel is read at any points; ``None`` means through ``decode``."""
         return None
 
     def read(self, expansion: Expansion, X: Array, at: ArrayLike | None = None, derivative: bool = False) -> Array:
         """Return the values of an expansion at checked inputs."""
-        reading = self.reading(at, derivative)
+        reading = self.reading(expansion.kernel, at, derivative)
         return self.decode(expansion.coordinates(X)) if reading is None else reading.of(expansion, X)
 
 

@@ -1,7 +1,9 @@
 """The kernel expansion of a fit, which predicts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import cast
 
 import numpy as np
@@ -54,21 +56,21 @@ class KernelExpansion:
         """Return the values at checked inputs, (m, p)."""
         return self._joined(X, None)
 
-    def evaluate(self, X: Array, matrix: Array) -> Array:
-        """Return the values at checked inputs, times a matrix (p, points) that includes the output operator."""
-        return self._joined(X, matrix)
+    def evaluate(self, X: Array, matrices: Sequence[Array]) -> Array:
+        """Return the values at checked inputs: sums over the terms, whose matrix (p, points) has the operator."""
+        return self._joined(X, matrices)
 
     def on_training_inputs(self, training_set: TrainingSet) -> Array:
         """Return the values at the inputs of the training set, (n, p)."""
         return self._joined(training_set.X, None, None if self.columns is None else training_set.sample.index)
 
-    def _joined(self, X: Array, matrix: Array | None, index: np.ndarray | None = None) -> Array:
+    def _joined(self, X: Array, matrices: Sequence[Array] | None, index: np.ndarray | None = None) -> Array:
         """Return the values of all blocks; warn about inputs that are far from the sample.
 
         ``index`` are the places of the columns of a Gram matrix without samples of weight zero.
         """
         columns = self.columns if index is None or self.columns is None else np.searchsorted(index, self.columns)
-        blocks = [self._values(block, matrix) for block in self._blocks(X, columns)]
+        blocks = [self._values(block, matrices) for block in self._blocks(X, columns)]
         warn_of_distance(np.concatenate([is_far for _, is_far in blocks]))
         values = [value for value, _ in blocks]
         return values[0] if len(values) == 1 else joined(values)
@@ -86,18 +88,21 @@ class KernelExpansion:
         for first in range(0, X.shape[0], rows):
             yield X[first : min(first + rows, X.shape[0]), ...]
 
-    def _values(self, X: Array, matrix: Array | None) -> tuple[Array, np.ndarray]:
+    def _values(self, X: Array, matrices: Sequence[Array] | None) -> tuple[Array, np.ndarray]:
         """Return the values at some inputs, and a mask of those that are far from the sample."""
         is_far = np.zeros(X.shape[0], dtype=bool)
         if self.coef.shape[0] == 0:
-            width = self.coef.shape[1] if matrix is None else matrix.shape[1]
+            width = self.coef.shape[1] if matrices is None else matrices[0].shape[1]
             return namespace(X).zeros((X.shape[0], width), dtype=X.dtype, device=device(X)), is_far
         gram, coef = self._gram(X)
         if self.tells_far:
             is_far = far_inputs(_scalar(self.kernel), gram.terms[0][0], X, self.X)
-        if matrix is None:
-            return gram.matmul(as_like(coef, X)), is_far
-        return gram.terms[0][0].matmul(as_like(coef, X) @ as_like(matrix, X)), is_far
+        coef = as_like(coef, X)
+        if matrices is None:
+            return gram.matmul(coef), is_far
+        terms = zip(gram.terms, matrices, strict=True)
+        products = [scalar.matmul(coef @ as_like(matrix, X)) for (scalar, _), matrix in terms]
+        return reduce(add, products), is_far
 
     def _gram(self, X: Array) -> tuple[Operator, Array]:
         """Return the Gram operator between inputs and the model, and the coefficients that it acts on."""

@@ -1,6 +1,7 @@
 """Outputs that are curves."""
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,8 @@ from fenchel.kernels import (
     is_pairwise,
     takes_missing,
 )
+from fenchel.kernels.scalar_kernel import BoundKernel
+from fenchel.kernels.separable import BoundTerms
 from fenchel.model.codec import Codec, Reading, Task
 from fenchel.model.curve_center import CurveCenter, channel_scales
 from fenchel.model.forms import InputForm, OutputForm
@@ -42,7 +45,7 @@ class FunctionCodec(Codec):
     """Curves, centred and scaled if requested, in the coordinates of a representation."""
 
     representation: CurveRepresentation
-    operator: IntegralOperator
+    operator: IntegralOperator | None  # None: the kernel is operator-valued
     center: CurveCenter | None = None
     scale: np.ndarray | None = None  # one for each channel
     grid: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -97,13 +100,19 @@ class FunctionCodec(Codec):
         """Return the values of the curves."""
         return self.on_grid(y).values
 
-    def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
-        """Return how an expansion is read at any points."""
+    def reading(self, kernel: BoundKernel, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
+        """Return how an expansion of a kernel is read at any points."""
         points = self.grid if at is None else as_points(at)
-        matrix = self.representation.evaluation(self.operator, points, derivative)
+        is_sum, curves = isinstance(kernel, BoundTerms), self.representation
+        if self.operator is not None:
+            matrices: tuple[Array, ...] = (curves.evaluation(self.operator, points, derivative),)
+        elif is_sum:
+            matrices = cast(BoundTerms, kernel).evaluations(curves, points, derivative)
+        else:
+            matrices = (curves.interpolation(points, derivative),)
         scale = None if self.scale is None else np.tile(self.scale, len(points))  # channels of a point are adjacent
         shift = None if self.center is None else self.center(points, derivative).reshape(-1)
-        return Reading(matrix, scale, shift)
+        return Reading(matrices, scale, shift, has_operator=is_sum)
 
     def read(self, expansion, X, at=None, derivative=False):  # type: ignore[no-untyped-def]  # as in the base class
         """Return the values of an expansion as curves, (n, m) or (n, m, c)."""
@@ -162,40 +171,49 @@ class Functions(Task):
         if self.scale:
             scale = channel_scales(values, sample.counts, self.scale == "robust")
         operator = self.operator_on(curves.grid, representation)
-        codec = FunctionCodec(representation, operator.resolve(curves.grid), center, scale, curves.grid)
+        own = None if isinstance(self.kernel, OperatorKernel) else operator.resolve(curves.grid)
+        codec = FunctionCodec(representation, own, center, scale, curves.grid)
         return codec, representation.learn(codec.standardized(curves), sample.weights, operator)
 
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
-        """Return the kernel of the inputs times the operator on the curves."""
+        """Return the operator-valued kernel as given, or the kernel of the inputs times the operator on the curves."""
         assert isinstance(codec, FunctionCodec)  # what ``learn`` returns
+        if isinstance(self.kernel, OperatorKernel):
+            return self.kernel.validate().mapped(lambda kernel: _on_inputs(kernel, sample))
         return Separable(self._input_kernel(sample), codec.operator)
 
     def operator_on(self, grid: np.ndarray, representation: CurveRepresentation) -> IntegralOperator:
         """Return the output operator; by default its kernel is a Laplacian with a tenth of the domain as length."""
         kernel = self.output_kernel
+        if isinstance(self.kernel, OperatorKernel):
+            self._check_operator_kernel(representation)
         if kernel is None and not representation.has_eigenvalues:
             length = float(grid[-1] - grid[0]) if len(grid) > 1 else 1.0
             kernel = Laplacian(10 / length)
         return IntegralOperator(kernel, self.channels).validate()  # type: ignore[arg-type]  # checked by the operator
 
     def _input_kernel(self, sample: Sample) -> ScalarKernel:
-        """Return the kernel of the inputs, on the grid of the inputs if they are curves with a grid."""
-        if isinstance(self.kernel, OperatorKernel):
-            raise TypeError(
-                f"The 'kernel' parameter must be a scalar kernel of the inputs; the output operator comes from "
-                f"'output_kernel'. Got {self.kernel!r}."
-            )
-        grid = sample.inputs.grid
+        """Return the scalar kernel of the inputs."""
         kernel = FunctionalGaussian("median") if self.kernel is None else as_scalar_kernel(self.kernel)
         if isinstance(self.kernel, str) and self.kernel == "auto":
-            kernel = Standardized(FunctionalGaussian("median"), by="auto" if grid is None else "channel")
-        kernel = clone(kernel.validate())
-        if sample.inputs.names is not None:
-            kernel = kernel.named(sample.inputs.names)
-        if grid is not None:  # kernels of curves without a grid get that of the inputs
-            open_ones = [name for name, value in kernel.get_params().items() if value is None and name.endswith("grid")]
-            kernel.set_params(**dict.fromkeys(open_ones, grid))
-        return kernel
+            by = "auto" if sample.inputs.grid is None else "channel"
+            kernel = Standardized(FunctionalGaussian("median"), by=by)
+        return _on_inputs(kernel, sample)
+
+    def _check_operator_kernel(self, representation: CurveRepresentation) -> None:
+        """Raise if a parameter describes an output operator besides those of an operator-valued kernel."""
+        if self.channels is not None:
+            raise ValueError(
+                f"The 'channels' parameter must be None when 'kernel' is operator-valued: couple the channels by "
+                f"IntegralOperator(kernel, channels). Got {self.kernel!r}."
+            )
+        takes_basis = representation.takes_basis_of_operator
+        if (self.output_kernel is None) == takes_basis:
+            wanted = "be the kernel whose eigenfunctions are the basis" if takes_basis else "be None"
+            raise ValueError(
+                f"The 'output_kernel' parameter must {wanted} when 'kernel' is operator-valued and the representation "
+                f"is {type(representation).__name__}. Got {self.output_kernel!r} with {self.kernel!r}."
+            )
 
     def _representation(self) -> CurveRepresentation:
         part = part_of(self.representation, representation_room, "representation", CurveRepresentation)
@@ -209,6 +227,17 @@ class Functions(Task):
                 "unused-components",
             )
         return part.validate()
+
+
+def _on_inputs(kernel: ScalarKernel, sample: Sample) -> ScalarKernel:
+    """Return a kernel on the columns of the inputs by position, and on the grid of inputs that are curves."""
+    kernel, grid = clone(kernel.validate()), sample.inputs.grid
+    if sample.inputs.names is not None:
+        kernel = kernel.named(sample.inputs.names)
+    if grid is not None:  # kernels of curves without a grid get that of the inputs
+        open_ones = [name for name, value in kernel.get_params().items() if value is None and name.endswith("grid")]
+        kernel.set_params(**dict.fromkeys(open_ones, grid))
+    return kernel
 
 
 def _check_operator_fits(curves: Curves) -> None:

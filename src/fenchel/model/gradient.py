@@ -1,5 +1,6 @@
 """Derivatives of predictions with respect to the inputs."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from fenchel._array import Array, as_like, device, is_sparse, joined, namespace
@@ -16,11 +17,11 @@ _BLOCK_BYTES = 2**26  # size of a block of kernel gradients times the coefficien
 
 
 def expansion_gradient(
-    expansion: KernelExpansion, X: Array, matrix: Array | None = None, almost_everywhere: bool = False
+    expansion: KernelExpansion, X: Array, matrices: Sequence[Array] | None = None, almost_everywhere: bool = False
 ) -> Array:
     """Return the derivatives of an expansion at checked inputs, (n, p, d), in blocks of inputs.
 
-    ``matrix`` (p, points) includes the output operator, as for ``KernelExpansion.evaluate``.
+    ``matrices`` (p, points) include the output operators of the terms, as for ``KernelExpansion.evaluate``.
     """
     terms = expansion.kernel.terms if isinstance(expansion.kernel, BoundTerms) else None
     if terms is None or is_sparse(X) or X.ndim != 2:
@@ -34,7 +35,7 @@ def expansion_gradient(
     coef = as_like(expansion.features_coef if has_features else expansion.coef, X)
     Z = None if has_features else as_like(expansion.X, X)
     parts = []
-    for kernel, operator in terms if matrix is None else terms[:1]:
+    for (kernel, operator), matrix in zip(terms, matrices or [None] * len(terms), strict=True):
         own = _applied(operator, coef, matrix)
         if Z is not None and kernel.tags.has_features and coef.shape[0] > 0:  # there are fewer features than points
             own = cast(Array, kernel.features(Z)).T @ own

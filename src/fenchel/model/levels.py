@@ -19,12 +19,13 @@ from fenchel.kernels import (
     Separable,
     as_scalar_kernel,
 )
+from fenchel.kernels.scalar_kernel import BoundKernel
 from fenchel.model.codec import Codec, Expansion, Reading, Task
 from fenchel.model.marginal_quantiles import MarginalQuantiles
 from fenchel.model.sample import Sample
 from fenchel.representations import Coordinates, Spline
 
-__all__ = ["LevelCodec", "LevelTask", "as_levels", "interpolation", "level_quadrature"]
+__all__ = ["LevelCodec", "LevelTask", "as_levels", "level_quadrature"]
 
 _QUADRATURES = Options(("gauss_legendre", "uniform"))
 _INTERCEPT = Interval(0, float("inf"), "left")  # a constant added to the kernel, which stays positive semidefinite
@@ -67,11 +68,11 @@ class LevelCodec(Codec):
         values = namespace(values).reshape(values, (values.shape[0], len(self.levels), -1))
         return values if self.center is None else values + as_like(self.center(self.levels), values)
 
-    def reading(self, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
+    def reading(self, kernel: BoundKernel, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
         """Return how an expansion is read at any levels."""
         levels = self.levels if at is None else np.asarray(at)
         matrix = self.representation.evaluation(self.operator, levels, derivative)
-        return Reading(matrix, None, None if self.center is None else self.center(levels).reshape(-1))
+        return Reading((matrix,), None, None if self.center is None else self.center(levels).reshape(-1))
 
     def read(self, expansion: Expansion, X: Array, at: ArrayLike | None = None, derivative: bool = False) -> Array:
         """Return the functions at some levels, (n, levels, c)."""
@@ -150,13 +151,3 @@ def as_levels(levels: ArrayLike, name: str) -> np.ndarray:
     if values.ndim != 1 or values.size == 0 or not np.all((values > 0) & (values < 1)):
         raise ValueError(f"{name} must hold numbers in (0, 1). Got {levels!r} instead.")
     return values.astype(np.float64)
-
-
-def interpolation(known: np.ndarray, points: np.ndarray, like: Array) -> Array:
-    """Return the matrix (known, points) of linear interpolation between increasing points."""
-    right = np.clip(np.searchsorted(known, points), 1, len(known) - 1)
-    share = (points - known[right - 1]) / (known[right] - known[right - 1])
-    matrix = np.zeros((len(known), len(points)))
-    places = np.arange(len(points))
-    matrix[right - 1, places], matrix[right, places] = 1 - share, share
-    return as_like(matrix, like)

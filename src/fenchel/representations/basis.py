@@ -71,6 +71,10 @@ class _OnBasis(CurveRepresentation, ABC):
         part = self._scale[:, None] ** 2 * self._basis
         return part.T @ values @ part
 
+    def interpolation(self, grid: np.ndarray, derivative: bool = False) -> Array:
+        """Return the orthonormal basis at the given points."""
+        return self._with_channels((self._functions(grid, derivative) @ self._inverse_root).T)
+
     def evaluation(self, operator: IntegralOperator | None, grid: np.ndarray, derivative: bool = False) -> Array:
         """Return the images of the orthonormal basis at the given points."""
         if operator is None or operator.kernel is None:

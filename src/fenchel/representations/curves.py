@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from fenchel._array import Array, Index, Outputs, as_like, namespace
 from fenchel._check import Options, check_parameter
 from fenchel.data.functional import Curves, as_curves
-from fenchel.data.quadrature import trapezoid_weights
+from fenchel.data.quadrature import interpolation, trapezoid_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import IntegralOperator
 from fenchel.representations.coordinates import Coordinates
@@ -72,6 +72,22 @@ class CurveRepresentation(Representation, ABC):
 
         With ``derivative=True``, to values of its derivative.
         """
+
+    @abstractmethod
+    def interpolation(self, grid: np.ndarray, derivative: bool = False) -> Array:
+        """Return the matrix (p, points × channels) that maps coordinates to values at the given points.
+
+        With ``derivative=True``, to values of the derivative.
+        """
+
+    def _between_points(self, grid: np.ndarray, derivative: bool) -> Array:
+        """Return the matrix (points × channels of the grid, points × channels) of linear interpolation."""
+        if derivative:
+            raise IncompatibleError(
+                "Predictions have no derivative: curves between the points are linear. Use kernels times "
+                "IntegralOperator(Gaussian()), or representation='fourier'."
+            )
+        return as_like(np.kron(interpolation(self.grid_, grid), np.eye(self.n_channels_)), self._scale)
 
     def _learn(self, operator: IntegralOperator | None) -> None:
         """Learn what the coordinates need besides the grid."""

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fenchel._array import Array, as_like, host, namespace, symmetric_eigh
+from fenchel._array import Array, as_like, device, eps, host, namespace, symmetric_eigh
 from fenchel._check import Interval, Options
 from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
@@ -105,8 +105,17 @@ class Eigen(CurveRepresentation):
         return self.shaped(rows @ self._vectors.T / self._scale)
 
     def integral(self, operator: IntegralOperator) -> Array:
-        """Return the eigenvalues."""
-        return self.eigenvalues_
+        """Return the eigenvalues if the basis is that of the operator, else the operator restricted to the span."""
+        values = as_like(operator.values(self.grid_, self.grid_, self.n_channels_), self._scale)
+        part = self._scale[:, None] * self._vectors
+        matrix, xp = part.T @ values @ part, namespace(part)
+        diagonal = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=device(matrix)) * self.eigenvalues_
+        round_off = 64 * values.shape[0] * eps(matrix) * float(self.eigenvalues_[0])
+        return self.eigenvalues_ if float(xp.max(xp.abs(matrix - diagonal))) <= round_off else matrix
+
+    def interpolation(self, grid: np.ndarray, derivative: bool = False) -> Array:
+        """Return linear interpolation of the eigenfunctions between the points of the grid."""
+        return self._vectors.T @ (self._between_points(grid, derivative) / self._scale[:, None])
 
     def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
         """Return the images of the eigenfunctions at the given points, by the operator's own formula."""

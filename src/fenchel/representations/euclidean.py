@@ -37,9 +37,4 @@ class Euclidean(Representation):
 
     def congruence(self, matrix: Array) -> Array:
         """Return the matrix after checking its size."""
-        if matrix.shape[0] != self.n_outputs_:
-            raise ValueError(
-                f"The operator must act on the {self.n_outputs_} output columns of Y. Got one of shape "
-                f"{tuple(matrix.shape)} instead."
-            )
-        return matrix
+        return self._on_columns(matrix, self.n_outputs_)

@@ -22,7 +22,7 @@ from fenchel._array import (
 from fenchel._check import check_memory, check_no_overflow, check_psd
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import as_scalar_kernel
+from fenchel.kernels import Linear, as_scalar_kernel
 from fenchel.kernels.scalar_kernel import OutputOperator, ScalarKernel
 from fenchel.representations.coordinates import Coordinates
 from fenchel.representations.gram_factor import GramFactor
@@ -193,6 +193,16 @@ class KernelOutputs(Representation):
     def decode(self, coordinates: Array) -> Array:
         """Return the features or, for kernels without features, the inner products with the training outputs."""
         return coordinates if self._factor is None else self._factor.decode(coordinates)
+
+    def congruence(self, matrix: Array) -> Array:
+        """Return the matrix if the kernel is linear, as coordinates are then the outputs themselves; else raise."""
+        if self.approximation is None and isinstance(self.kernel_, Linear):
+            return self._on_columns(matrix, int(self.targets_.shape[1]))
+        raise IncompatibleError(
+            f"A matrix acts on outputs that are vectors with a linear kernel. The kernel of the outputs is "
+            f"{self.kernel_!r}{' with an approximation' if self.approximation else ''}. Use output_kernel='linear', or "
+            "Identity() or Covariance() as the operator."
+        )
 
     def squared_norms(self, outputs: Outputs) -> Array:
         """Return k(y, y) for each output, (C,)."""

@@ -54,6 +54,16 @@ class Representation(Component, ABC):
             "Use Identity() or Covariance() as the operator."
         )
 
+    @staticmethod
+    def _on_columns(matrix: Array, count: int) -> Array:
+        """Return a matrix, or a diagonal, that acts on columns of outputs; raise unless their number is right."""
+        if matrix.shape[0] != count:
+            raise ValueError(
+                f"The operator must act on the {count} output columns of Y. Got one of shape {tuple(matrix.shape)} "
+                "instead."
+            )
+        return matrix
+
     def congruence_diagonal(self, values: Array) -> Array:
         """Return the operator with this diagonal on the raw outputs in coordinates, (p,) or (p, p)."""
         return self.congruence(values)

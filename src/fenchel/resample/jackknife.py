@@ -1,6 +1,7 @@
 """All leave-one-out models of a kernel machine at the cost of one fit."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -121,10 +122,10 @@ class LeftOutExpansion:
         images, output = self._images(X)
         return output.times(images)
 
-    def evaluate(self, X: Array, matrix: Array) -> Array:
-        """Return the values times a matrix (p, points) that includes the output operator."""
+    def evaluate(self, X: Array, matrices: Sequence[Array]) -> Array:
+        """Return the values times the matrix (p, points) of the only term, which includes the output operator."""
         images = self._images(X)[0]
-        return images @ as_like(matrix, images)
+        return images @ as_like(matrices[0], images)
 
     def _images(self, X: Array) -> tuple[Array, Output]:
         xp = namespace(X)
