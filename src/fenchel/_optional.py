@@ -4,7 +4,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["new_axes", "require"]
+__all__ = ["Axes", "new_axes", "require"]
+
+Axes = Any  # of matplotlib, which is imported when a figure is drawn
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -17,6 +19,6 @@ def require(module: str, extra: str) -> ModuleType:
         ) from error
 
 
-def new_axes() -> Any:
+def new_axes() -> Axes:
     """Return the Axes of a new pyplot figure, known to ``plt.show()`` and ``plt.savefig``."""
     return require("matplotlib.pyplot", extra="plot").subplots(layout="constrained")[1]

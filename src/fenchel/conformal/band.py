@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel._check import Options, check_parameter
-from fenchel._optional import new_axes
+from fenchel._optional import Axes, new_axes
 from fenchel.data.containers import at_points, length, numbers, of_shape
 from fenchel.data.fdata import function_names
 from fenchel.data.frames import band_frame
@@ -84,7 +85,7 @@ class PredictionBand:
     names: Sequence[object] | None = None
     index: Any = None
 
-    def contains(self, Y: Any) -> np.ndarray:
+    def contains(self, Y: Outputs) -> np.ndarray:
         """Whether outputs lie inside.
 
         Parameters
@@ -134,7 +135,7 @@ class PredictionBand:
             names = np.asarray(self.grid).tolist()
         return band_frame(parts, container, names, self.index)
 
-    def plot(self, ax: Any = None, *, index: int = 0, Y: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None, *, index: int = 0, Y: Outputs = None) -> Axes:
         """Plot the band of one sample around its prediction or, if outputs are single numbers, all intervals.
 
         Bands of curves are drawn as areas, bands of other outputs as bars.
@@ -177,7 +178,7 @@ class PredictionBand:
         ax.legend()
         return ax
 
-    def _beside(self, Y: Any) -> tuple[np.ndarray | None, np.ndarray, np.ndarray, np.ndarray]:
+    def _beside(self, Y: Outputs) -> tuple[np.ndarray | None, np.ndarray, np.ndarray, np.ndarray]:
         """Return the points of the outputs if they are curves, and there both bounds and the outputs, (n, values)."""
         lower, upper, points = numbers(self.lower), numbers(self.upper), self.grid
         if self.grid is None:
@@ -194,7 +195,7 @@ class PredictionBand:
         return points, lower, upper, self.near(values, middle)
 
 
-def _draw(ax: Any, points: np.ndarray, values: np.ndarray, style: str, name: str) -> None:
+def _draw(ax: Axes, points: np.ndarray, values: np.ndarray, style: str, name: str) -> None:
     """Draw a line for each channel of the values; the legend leaves out names that begin with an underscore."""
     for k, column in enumerate(values.reshape(len(points), -1).T):
         colour = "k" if name == "observed" else f"C{k}"

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel import losses as loss_room
-from fenchel._array import Array, eps, host, row_norms
+from fenchel._array import Array, Inputs, Outputs, eps, host, row_norms
 from fenchel._check import Interval, check_parameter
 from fenchel._component import state_of
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor, StructuredPredictor
@@ -71,12 +72,12 @@ class GeneralizationBound:
 
 
 def generalization_bound(
-    estimator: Any,
+    estimator: BaseEstimator,
     delta: float,
     output_bound: float,
     kernel_bound: float | None = None,
-    X: Any = None,
-    y: Any = None,
+    X: Inputs = None,
+    y: Outputs = None,
 ) -> GeneralizationBound:
     r"""Bound the risk of a fitted model by the stability of its algorithm.
 
@@ -167,7 +168,7 @@ def derivative(profile: Profile, t: float) -> float:
     return high
 
 
-def _checked_profile(estimator: Any) -> Profile:
+def _checked_profile(estimator: BaseEstimator) -> Profile:
     """Return the profile of the loss; raise if an assumption of the theorems is not met."""
     loss: Loss = estimator.loss_
     if loss.profile is None or not math.isinf(loss.profile.radius):
@@ -204,7 +205,7 @@ def _checked_profile(estimator: Any) -> Profile:
     return loss.profile
 
 
-def _check_outputs(estimator: Any, output_bound: float) -> None:
+def _check_outputs(estimator: BaseEstimator, output_bound: float) -> None:
     """Raise unless the coordinates of the outputs are all of them, are fixed, and within the stated bound."""
     representation, targets = estimator.representation_, estimator.model_.targets
     if getattr(representation, "approximation", None) is not None or getattr(representation, "center", False):
@@ -238,7 +239,7 @@ def _check_outputs(estimator: Any, output_bound: float) -> None:
         )
 
 
-def _depends_on_sample(estimator: Any) -> bool:
+def _depends_on_sample(estimator: BaseEstimator) -> bool:
     """Whether the parameters of the kernel, or its operator, depend on the inputs or the outputs of the sample."""
     kernel, model = kernel_of(estimator), estimator.model_
     own = CoordinateSpace(model.codec.representation, model.targets.rows, model.weights)
@@ -260,7 +261,7 @@ def _changes(resolve: Callable[[Any], Any], sample: Array) -> bool:
     return any(state != states[0] for state in states)
 
 
-def _kernel_bound(estimator: Any, given: float | None) -> float:
+def _kernel_bound(estimator: BaseEstimator, given: float | None) -> float:
     """Return the largest operator norm of K(x, x)."""
     terms = getattr(estimator.model_.expansion.kernel, "terms", None)
     if terms is None:
@@ -292,7 +293,7 @@ def _norm(operator: Array | None) -> float:
     return float(np.max(np.abs(matrix)) if matrix.ndim == 1 else np.linalg.norm(matrix, 2))
 
 
-def _squared_norm(estimator: Any) -> float:
+def _squared_norm(estimator: BaseEstimator) -> float:
     """Return the squared norm of the model in the space of its kernel."""
     expansion = estimator.model_.expansion
     if expansion.coef.shape[0] == 0:
@@ -301,7 +302,7 @@ def _squared_norm(estimator: Any) -> float:
     return float(np.sum(host(expansion.coef) * host(images)))
 
 
-def _left_out_risk(estimator: Any, X: Any, y: Any) -> tuple[float, float]:
+def _left_out_risk(estimator: BaseEstimator, X: Inputs, y: Outputs) -> tuple[float, float]:
     """Return the mean loss of left-out samples, with its standard error."""
     training_set, spec = training_set_of(estimator, X, y), estimator.model_.spec
     folds = [np.array([i]) for i in range(training_set.n_samples)]

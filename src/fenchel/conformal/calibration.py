@@ -2,17 +2,63 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
+from fenchel._array import Inputs, Outputs
 from fenchel._check import shown
 from fenchel._statistics import weight_unit
-from fenchel.data.containers import numbers
+from fenchel.data.containers import checked_length, indexable, inputs_for, length, numbers, take
+from fenchel.resample.folds import label_codes, split_whole
 
 __all__: list[str] = []
 
 _ROUND_OFF = 1e-12  # of a sum of weights
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A sample as it was given to ``fit`` or ``conformalize``, with the labels and the weights of its rows."""
+
+    X: Inputs
+    y: Outputs
+    groups: np.ndarray | None
+    weights: np.ndarray | None
+    replicates: np.ndarray | None  # labels as numbers from 0
+
+    @classmethod
+    def of(
+        cls,
+        owner: str,
+        X: Inputs,
+        y: Outputs,
+        groups: ArrayLike | None,
+        weights: ArrayLike | None,
+        replicates: ArrayLike | None,
+    ) -> Self:
+        """Return a sample that can be split."""
+        X, y = indexable(X), indexable(y)
+        n = checked_length(X, y, owner)
+        labels = label_codes(replicates, n, "replicates")
+        return cls(X, y, checked(groups, n, "groups"), checked(weights, n, "sample_weight"), labels)
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Labels of the samples that are never separated, (n,)."""
+        return np.arange(length(self.X)) if self.replicates is None else self.replicates
+
+    def split(self, share: float, coverage: float, random_state: object) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of the samples to fit and to calibrate on."""
+        codes = self.codes
+        return split_whole(codes, calibration_number(int(codes.max()) + 1, share, coverage), random_state)
+
+    def part(self, index: np.ndarray, model: BaseEstimator, train: np.ndarray | None = None) -> Self:
+        """Return some samples, with the columns of a Gram matrix that belong to a model of others."""
+        rows = (None if one is None else one[index] for one in (self.groups, self.weights, self.replicates))
+        return type(self)(inputs_for(model, self.X, index, train), take(self.y, index), *rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,25 +74,24 @@ class Calibration:
     unit: float = 1.0  # of the weights
 
     @classmethod
-    def of(
-        cls, scores: np.ndarray, groups: Any, weights: Any, contamination: float, replicates: np.ndarray | None = None
-    ) -> "Calibration":
-        """Return the calibration from scores; groups and weights come from ``checked_part``.
+    def of(cls, scores: np.ndarray, given: Given, contamination: float) -> "Calibration":
+        """Return the calibration from the scores of samples.
 
-        Replicates (labels as numbers) share the weight of one sample: a new sample is exchangeable with the labels.
+        Replicates share the weight of one sample: a new sample is exchangeable with the labels.
         """
-        n, is_grouped, new_weight = len(scores), groups is not None, None
-        unit = 1.0 if weights is None else weight_unit(weights)
-        counts, labels = np.ones(n) if weights is None else weights / unit, labels_of(groups, n, is_grouped)
-        if replicates is not None:
+        n, is_grouped, new_weight = len(scores), given.groups is not None, None
+        weights = np.ones(n) if given.weights is None else checked_weights(given.weights)
+        unit = 1.0 if given.weights is None else weight_unit(weights)
+        counts, labels = weights / unit, labels_of(given.groups, n, is_grouped)
+        if given.replicates is not None:
             new_weight = float(counts.max())
-            counts = counts / _replicates_of_each(replicates, labels)
+            counts = counts / _replicates_of_each(given.replicates, labels)
         return cls(scores, labels, counts, contamination, is_grouped, new_weight, unit)
 
     def relative(self, weights: np.ndarray | None) -> np.ndarray | None:
         """Return weights of new samples in units of this sample; one that outweighs it all may be infinite."""
         with np.errstate(over="ignore"):
-            return None if weights is None else weights / self.unit
+            return None if weights is None else checked_weights(weights) / self.unit
 
     def quantiles(self, coverage: float, labels: np.ndarray, new: np.ndarray | None = None) -> np.ndarray:
         """Return the quantile of each new sample, (n, q); infinity if its group is too small.
@@ -137,7 +182,7 @@ def _replicates_of_each(replicates: np.ndarray, labels: np.ndarray) -> np.ndarra
     return np.asarray(counts[place.ravel()])
 
 
-def labels_of(groups: Any, n: int, is_grouped: bool) -> np.ndarray:
+def labels_of(groups: ArrayLike | None, n: int, is_grouped: bool) -> np.ndarray:
     """Return the label of each sample, the same for all if there are no groups."""
     if (groups is not None) != is_grouped:
         raise ValueError(f"groups must be {'given' if is_grouped else 'None'}, as in fit. Got {shown(groups)}.")
@@ -147,12 +192,11 @@ def labels_of(groups: Any, n: int, is_grouped: bool) -> np.ndarray:
     return labels
 
 
-def checked_part(given: Any, index: np.ndarray, n: int, name: str) -> Any:
-    """Return the entries of the selected samples, ``None`` if nothing is given."""
+def checked(given: ArrayLike | None, n: int, name: str) -> np.ndarray | None:
+    """Return groups or ``sample_weight`` as an array (n,), ``None`` if nothing is given."""
     if given is None:
         return None
-    is_weight = name == "sample_weight"
-    values = numbers(given) if is_weight else np.asarray(given)
+    values = numbers(given) if name == "sample_weight" else np.asarray(given)
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one entry for each sample. Got {values.shape}.")
-    return checked_weights(values[index]) if is_weight else values[index]
+    return values

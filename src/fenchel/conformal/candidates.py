@@ -4,18 +4,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import host
+from fenchel._array import Inputs, Outputs, host
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
-from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
-from fenchel.data.containers import checked_length, columns_for, indexable, inputs_for, length, numbers, take
+from fenchel.conformal.calibration import Calibration, Given, labels_of
+from fenchel.data.containers import indexable, inputs_for, length, numbers, take
+from fenchel.estimators.around import AroundMixin
 from fenchel.estimators.structured import StructuredPredictor
 from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
-from fenchel.resample.folds import grouped, label_codes, split_whole
+from fenchel.resample.folds import grouped
 
 __all__ = ["ConformalPredictor", "PredictionSet"]
 
@@ -51,14 +53,14 @@ class PredictionSet:
         """Number of candidates in each set, (n,)."""
         return np.array([len(places) for places in self.places])
 
-    def contains(self, Y: Any) -> np.ndarray:
+    def contains(self, Y: Outputs) -> np.ndarray:
         """Whether each output is in its set, (n,)."""
         if length(Y) != len(self.outputs):
             raise ValueError(f"Y must have one output for each of the {len(self.outputs)} sets. Got {length(Y)}.")
         return np.array([any(np.array_equal(c, y) for c in inside) for inside, y in zip(self.outputs, Y, strict=True)])
 
 
-class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
+class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Conformal prediction sets of structured outputs or classes, with the coverage of exchangeable samples.
 
     Each candidate c has a score :math:`S(x, c)`: its squared distance to the prediction in the output space, by default
@@ -103,6 +105,7 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
     (True, True)
     """
 
+    default = StructuredPredictor
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "coverage": Interval(0, 1),
         "measure": Options(("margin", "distance")),
@@ -112,12 +115,12 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         coverage: float = 0.9,
         measure: str = "margin",
         contamination: float = 0.0,
         calibration_size: float = 0.25,
-        random_state: Any = 0,
+        random_state: object = 0,
     ) -> None:
         self.estimator = estimator
         self.coverage = coverage
@@ -129,12 +132,12 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
     @all_or_nothing
     def fit(
         self,
-        X: Any,
-        y: Any,
-        groups: Any = None,
-        sample_weight: Any = None,
-        candidates: Any = None,
-        replicates: Any = None,
+        X: Inputs,
+        y: Outputs,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        candidates: Outputs = None,
+        replicates: ArrayLike | None = None,
     ) -> Self:
         """Fit the predictor on one part of the sample, and calibrate it on the other.
 
@@ -155,51 +158,40 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         self : ConformalPredictor
             The calibrated model.
         """
-        self._validate()
-        X, y = indexable(X), _objects(y)
-        n = checked_length(X, y, "ConformalPredictor")
-        replicated = label_codes(replicates, n, "replicates")
-        codes = np.arange(n) if replicated is None else replicated
-        size = calibration_number(int(codes.max()) + 1, self.calibration_size, self.coverage)
-        train, rest = split_whole(codes, size, self.random_state)
-        model = clone(self._own_estimator)
-        own = grouped(model, replicated, train)
-        self.estimator_ = model.fit(inputs_for(model, X, train, train), take(y, train), **own)
-        self._columns = train if get_tags(model).input_tags.pairwise else None
-        labels, weights = checked_part(groups, rest, n, "groups"), checked_part(sample_weight, rest, n, "sample_weight")
-        inputs, outputs = inputs_for(model, X, rest, train), take(y, rest)
-        candidates = _sets_of(candidates, rest, n, model)
-        same = None if replicated is None else replicated[rest]
-        return self._calibrated(inputs, outputs, labels, weights, candidates, same)
+        check_parameters(self, self._limits)
+        given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates)
+        model, n = clone(self._inner), length(given.X)
+        train, rest = given.split(self.calibration_size, self.coverage, self.random_state)
+        own = grouped(model, given.replicates, train)
+        self.estimator_ = model.fit(inputs_for(model, given.X, train, train), take(given.y, train), **own)
+        self._calibrate(given.part(rest, model, train), _sets_of(candidates, rest, n, model))
+        return self._with_columns(train, n)
 
     @all_or_nothing
     def conformalize(
         self,
-        X: Any,
-        y: Any,
-        groups: Any = None,
-        sample_weight: Any = None,
-        candidates: Any = None,
-        replicates: Any = None,
+        X: Inputs,
+        y: Outputs,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        candidates: Outputs = None,
+        replicates: ArrayLike | None = None,
     ) -> Self:
         """Calibrate a predictor that is already fitted, on samples that it has not seen; arguments as for ``fit``."""
-        self._validate()
+        check_parameters(self, self._limits)
         check_is_fitted(self.estimator)
-        X, y = indexable(X), _objects(y)
-        n, self.estimator_, self._columns = checked_length(X, y, "ConformalPredictor"), self.estimator, None
-        everyone = np.arange(n)
-        labels = checked_part(groups, everyone, n, "groups")
-        weights = checked_part(sample_weight, everyone, n, "sample_weight")
-        candidates = _sets_of(candidates, everyone, n, self.estimator_)
-        return self._calibrated(X, y, labels, weights, candidates, label_codes(replicates, n, "replicates"))
+        given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates)
+        self.estimator_, everyone = self.estimator, np.arange(length(given.X))
+        self._calibrate(given, _sets_of(candidates, everyone, len(everyone), self.estimator_))
+        return self._with_columns()
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Inputs) -> Outputs:
         """Return the predictions of the predictor."""
-        check_is_fitted(self)
-        return self.estimator_.predict(columns_for(X, self._columns))
+        X = self._read(X)
+        return self.estimator_.predict(X)
 
     def predict_set(
-        self, X: Any, coverage: float | None = None, groups: Any = None, candidates: Any = None
+        self, X: Inputs, coverage: float | None = None, groups: ArrayLike | None = None, candidates: Outputs = None
     ) -> PredictionSet:
         """Return sets of candidates that contain new outputs with the required probability.
 
@@ -220,10 +212,8 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
             With ``outputs``, ``size`` and ``contains(Y)``. If the calibration sample is too small for the coverage, the
             sets contain all candidates.
         """
-        check_is_fitted(self)
-        coverage = self.coverage if coverage is None else coverage
+        X, coverage = self._read(indexable(X)), self.coverage if coverage is None else coverage
         check_parameter("ConformalPredictor.predict_set", "coverage", coverage, self._limits["coverage"])
-        X = columns_for(indexable(X), self._columns)
         n, candidates = length(X), self._candidates if candidates is None else candidates
         if candidates is self._candidates and _is_list_of_sets(candidates, self.estimator_):
             raise ValueError("The samples of fit had their own candidates. Pass a list with a set for each new sample.")
@@ -244,37 +234,27 @@ class ConformalPredictor(MetaEstimatorMixin, BaseEstimator):
         outputs = [_chosen(candidate_set, place) for candidate_set, place in zip(sets, places, strict=True)]
         return PredictionSet(outputs, places, coverage)
 
-    @property
-    def _own_estimator(self) -> Any:
-        return StructuredPredictor() if self.estimator is None else self.estimator
-
-    def _validate(self) -> None:
-        check_parameters(self, self._limits)
-
-    def _calibrated(self, X: Any, y: Any, groups: Any, weights: Any, candidates: Any, replicates: Any) -> Self:
+    def _calibrate(self, part: Given, candidates: Outputs) -> None:
         self._candidates = candidates
-        scores = _own_scores(self.estimator_, X, y)
+        scores = _own_scores(self.estimator_, part.X, part.y)
         if self.measure == "margin":
-            nearest = np.array([row.min() for row in _candidate_scores(self.estimator_, X, candidates)])
+            nearest = np.array([row.min() for row in _candidate_scores(self.estimator_, part.X, candidates)])
             scores = scores - np.minimum(scores, nearest)
-        self._calibration = Calibration.of(scores[:, None], groups, weights, self.contamination, replicates)
+        self._calibration = Calibration.of(scores[:, None], part, self.contamination)
         self.scores_ = scores
-        if hasattr(self.estimator_, "n_features_in_"):
-            self.n_features_in_ = self.estimator_.n_features_in_
-        return self
 
     def __sklearn_tags__(self) -> Tags:
-        tags, inner = super().__sklearn_tags__(), get_tags(self._own_estimator)
-        tags.input_tags, tags.target_tags, tags.estimator_type = inner.input_tags, inner.target_tags, None
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = None
         return tags
 
 
-def _objects(y: Any) -> Any:
+def _objects(y: Outputs) -> Any:
     """Return outputs that can be indexed one by one, with tables as arrays."""
     return np.asarray(y) if hasattr(y, "iloc") else indexable(y)
 
 
-def _is_list_of_sets(candidates: Any, model: Any) -> bool:
+def _is_list_of_sets(candidates: Outputs, model: BaseEstimator) -> bool:
     """Whether candidates are a list with a set for each sample: arrays, lists or, for a precomputed kernel, pairs."""
     if not isinstance(candidates, list) or not candidates or not hasattr(model, "decision_scores"):
         return False
@@ -283,7 +263,7 @@ def _is_list_of_sets(candidates: Any, model: Any) -> bool:
     return is_pair or isinstance(first, list) or hasattr(first, "shape")
 
 
-def _sets_of(candidates: Any, index: np.ndarray, n: int, model: Any) -> Any:
+def _sets_of(candidates: Outputs, index: np.ndarray, n: int, model: BaseEstimator) -> Any:
     """Return the candidates of the selected samples; one set for all is returned unchanged."""
     if not _is_list_of_sets(candidates, model):
         return candidates
@@ -294,12 +274,12 @@ def _sets_of(candidates: Any, index: np.ndarray, n: int, model: Any) -> Any:
     return take(candidates, index)
 
 
-def _chosen(candidate_set: Any, place: np.ndarray) -> Any:
+def _chosen(candidate_set: Outputs, place: np.ndarray) -> Any:
     """Return the chosen candidates; those of a precomputed kernel, given as a pair, have no form but their place."""
     return place if isinstance(candidate_set, tuple) else take(candidate_set, place)
 
 
-def _candidate_scores(model: Any, X: Any, candidates: Any) -> Any:
+def _candidate_scores(model: BaseEstimator, X: Inputs, candidates: Outputs) -> Any:
     """Return the score of each candidate for each sample, (n, C) or a list of n arrays; lower is better."""
     if hasattr(model, "decision_scores"):
         scores = model.decision_scores(X, candidates)
@@ -313,7 +293,7 @@ def _candidate_scores(model: Any, X: Any, candidates: Any) -> Any:
     return -np.stack([-values, values], axis=1) if values.ndim == 1 else -values
 
 
-def _own_scores(model: Any, X: Any, y: Any) -> np.ndarray:
+def _own_scores(model: BaseEstimator, X: Inputs, y: Outputs) -> np.ndarray:
     """Return the score of the true output of each sample, (n,)."""
     if hasattr(model, "decision_scores"):
         sets = [take(y, np.array([i])) for i in range(length(y))]
@@ -324,7 +304,7 @@ def _own_scores(model: Any, X: Any, y: Any) -> np.ndarray:
     return np.where(known, scores[np.arange(len(y)), np.where(known, place, 0)], np.inf)
 
 
-def _known_candidates(model: Any, given: Any) -> Any:
+def _known_candidates(model: BaseEstimator, given: Any) -> Any:
     """Return the candidates as objects."""
     if given is not None:
         return given

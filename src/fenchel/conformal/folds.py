@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from fenchel.conformal.calibration import Calibration, checked_part
+from fenchel._array import Inputs, Outputs
+from fenchel.conformal.calibration import Calibration, checked_weights
 from fenchel.conformal.widths import Widths
 from fenchel.data.containers import inputs_for, length, numbers, take
 from fenchel.exceptions import IncompatibleError
@@ -37,7 +38,7 @@ class HeldOutModels(Protocol):
     def place(self) -> np.ndarray:
         """Index of the model of each sample, (n,)."""
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Inputs) -> np.ndarray:
         """Return the predictions of all models, (models, m, q)."""
 
 
@@ -49,7 +50,7 @@ class FoldModels:
     residuals: Residuals
     place: np.ndarray
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Inputs) -> np.ndarray:
         """Return the predictions of all models."""
         return np.stack([numbers(model.predict(X)).reshape(length(X), -1) for model in self.models])
 
@@ -58,10 +59,10 @@ class FoldModels:
 class Trainer:
     """An unfitted regressor, and the sample to fit it on."""
 
-    estimator: Any
-    X: Any
-    y: Any
-    weights: Any = None  # (n,), for a regressor that takes sample weights
+    estimator: BaseEstimator
+    X: Inputs
+    y: Outputs
+    weights: np.ndarray | None = None  # (n,), for a regressor that takes sample weights
     arguments: dict[str, Any] = field(default_factory=dict)  # passed to its fit
     replicates: np.ndarray | None = None  # (n,), labels from 0 of samples that are never separated
 
@@ -70,10 +71,10 @@ class Trainer:
         model = clone(self.estimator)
         arguments = self.arguments | grouped(model, self.replicates, index)
         if self.weights is not None and has_fit_parameter(model, "sample_weight"):
-            arguments["sample_weight"] = checked_part(self.weights, index, length(self.X), "sample_weight")
+            arguments["sample_weight"] = checked_weights(self.weights[index])
         return model.fit(inputs_for(model, self.X, index, index), take(self.y, index), **arguments)
 
-    def out_of_sample(self, model: Any, train: np.ndarray, cv: Any, random_state: Any) -> Residuals:
+    def out_of_sample(self, model: BaseEstimator, train: np.ndarray, cv: object, random_state: object) -> Residuals:
         """Return out-of-sample residuals on the training part of a model; choices made by a search are kept."""
         best = getattr(model, "best_estimator_", model)
         if has_closed_form(best) and self.weights is None and self.replicates is None:
@@ -96,7 +97,7 @@ class Trainer:
             values[outside] = residuals.values
         return FoldModels(models, Residuals(values, first.grid, first.shape), place)
 
-    def folds(self, train: np.ndarray, cv: Any, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    def folds(self, train: np.ndarray, cv: object, random_state: object) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return both parts of each fold, as places in the training part; replicates stay together."""
         codes = None if self.replicates is None else self.replicates[train]
         if isinstance(cv, int | np.integer):
@@ -125,7 +126,7 @@ def cross_ends(
     models: HeldOutModels,
     widths: Widths,
     calibration: Calibration,
-    X: Any,
+    X: Inputs,
     center: np.ndarray,
     near: Near,
     grid: np.ndarray | None,

@@ -1,48 +1,39 @@
 """Conformal prediction around any regressor."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._array import Inputs, Outputs
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel.conformal.band import Ellipsoid, PredictionBand
-from fenchel.conformal.calibration import Calibration, calibration_number, checked_part, labels_of
+from fenchel.conformal.calibration import Calibration, Given, checked, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
-from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, local, size_model, without_each
-from fenchel.data.containers import (
-    checked_length,
-    columns_for,
-    indexable,
-    inputs_for,
-    largest,
-    length,
-    numbers,
-    on_one_grid,
-    take,
-)
+from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, modulated, without_each
+from fenchel.data.containers import indexable, largest, length, numbers, on_one_grid
 from fenchel.data.fdata import function_names
 from fenchel.data.frames import FramesOutMixin, column_names, in_container, index_of, with_arrays
 from fenchel.data.functional import as_curves, is_fdata
-from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.estimators.around import AroundMixin
 from fenchel.estimators.scores import R2ScoreMixin
-from fenchel.exceptions import DataWarning, ScaleWarning, warn_user
+from fenchel.exceptions import DataWarning, warn_user
 from fenchel.model.machine import near_of
-from fenchel.resample.folds import label_codes, split_whole
+from fenchel.resample.folds import split_whole
 from fenchel.resample.jackknife import left_out_models
 from fenchel.resample.residuals import Residuals
 
 __all__ = ["ConformalRegressor"]
 
 
-class ConformalRegressor(FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
+class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Conformal prediction bands around any regressor, whose coverage is guaranteed for exchangeable samples.
 
     The regressor is fitted on one part of the sample. On the other, the calibration part, each output has the score
@@ -127,15 +118,15 @@ class ConformalRegressor(FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseE
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         coverage: float = 0.9,
         method: str = "split",
         modulation: Any = "std",
         joint: bool | str = True,
         contamination: float = 0.0,
         calibration_size: float = 0.25,
-        cv: Any = 5,
-        random_state: Any = 0,
+        cv: object = 5,
+        random_state: object = 0,
     ) -> None:
         self.estimator = estimator
         self.coverage = coverage
@@ -153,11 +144,11 @@ class ConformalRegressor(FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseE
     def fit(
         self,
         /,
-        X: Any,
-        y: Any,
-        groups: Any = None,
-        sample_weight: Any = None,
-        replicates: Any = None,
+        X: Inputs,
+        y: Outputs,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        replicates: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit the regressor on one part of the sample, and calibrate it on the other.
@@ -186,34 +177,31 @@ class ConformalRegressor(FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseE
         """
         self._validate()
         self.output_names_ = column_names(y)
-        X, y = indexable(X), indexable(y)
-        n = checked_length(X, y, "ConformalRegressor")
-        y, labels = on_one_grid(y), label_codes(replicates, n, "replicates")
-        estimator = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
-        trainer = Trainer(estimator, X, y, sample_weight, fit_params, labels)
+        given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates)
+        trainer = Trainer(self._inner, given.X, given.y, given.weights, fit_params, given.replicates)
         if self.method != "split":
-            return self._fit_held_out(trainer, groups)
-        codes = np.arange(n) if labels is None else labels
-        size = calibration_number(int(codes.max()) + 1, self.calibration_size, self.coverage)
-        train, rest = split_whole(codes, size, self.random_state)
+            return self._fit_held_out(trainer, given)
+        train, rest = given.split(self.calibration_size, self.coverage, self.random_state)
         self.estimator_, widths = trainer.fit_on(train), None
         if self._needs_widths and len(rest) > 2 * ENOUGH:
-            is_first = np.isin(codes[rest], codes[rest[:ENOUGH]])
-            part, rest = rest[is_first], rest[~is_first]
-            inputs = inputs_for(self.estimator_, X, part, train)
-            residuals = Residuals.of(self.estimator_, inputs, take(y, part))
-            widths = self._widths(residuals, inputs, _chosen(labels, part))
+            is_first = np.isin(given.codes[rest], given.codes[rest[:ENOUGH]])
+            widths = self._widths_on(given.part(rest[is_first], self.estimator_, train))
+            rest = rest[~is_first]
         elif self._needs_widths:
             residuals = trainer.out_of_sample(self.estimator_, train, self.cv, self.random_state)
-            widths = self._widths(residuals, inputs_for(self.estimator_, X, train, train), _chosen(labels, train))
-        calibration = inputs_for(self.estimator_, X, rest, train), take(y, rest)
-        scores = self._scores(self.estimator_, *calibration, widths)
-        self._keep(scores, widths, *_parts(groups, sample_weight, rest, n), _chosen(labels, rest))
-        return self._remember_inputs(train, n)
+            part = given.part(train, self.estimator_, train)
+            widths = self._widths(residuals, part.X, part.replicates)
+        self._calibrate(given.part(rest, self.estimator_, train), widths)
+        return self._with_columns(train, length(given.X))
 
     @all_or_nothing
     def conformalize(
-        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, replicates: Any = None
+        self,
+        X: Inputs,
+        y: Outputs,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        replicates: ArrayLike | None = None,
     ) -> Self:
         """Calibrate a regressor that is already fitted, on samples that it has not seen.
 
@@ -237,28 +225,27 @@ class ConformalRegressor(FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseE
                 f"The 'estimator' parameter of ConformalRegressor must be fitted before conformalize. Got "
                 f"{type(self.estimator).__name__}. Use fit, which fits it and calibrates."
             ) from None
-        self.output_names_ = column_names(y)
-        X, y = indexable(X), indexable(y)
-        n = checked_length(X, y, "ConformalRegressor")
-        self.estimator_, widths, rest, y = self.estimator, None, np.arange(n), on_one_grid(y)
-        labels = label_codes(replicates, n, "replicates")
+        self.output_names_, self.estimator_, widths = column_names(y), self.estimator, None
+        given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates)
+        rest = np.arange(length(given.X))
         if self._needs_widths:
-            part, rest = split_whole(rest if labels is None else labels, 0.5, self.random_state)
-            inputs = take(X, part)
-            residuals = Residuals.of(self.estimator_, inputs, take(y, part))
-            widths = self._widths(residuals, inputs, _chosen(labels, part))
-        scores = self._scores(self.estimator_, take(X, rest), take(y, rest), widths)
-        self._keep(scores, widths, *_parts(groups, sample_weight, rest, n), _chosen(labels, rest))
-        return self._remember_inputs()
+            first, rest = split_whole(given.codes, 0.5, self.random_state)
+            widths = self._widths_on(given.part(first, self.estimator_))
+        self._calibrate(given.part(rest, self.estimator_), widths)
+        return self._with_columns()
 
     @in_container
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Inputs) -> Outputs:
         """Return the predictions of the regressor."""
-        check_is_fitted(self)
-        return self.estimator_.predict(columns_for(X, self._columns))
+        X = self._read(X)
+        return self.estimator_.predict(X)
 
     def predict_interval(
-        self, X: Any, coverage: float | None = None, groups: Any = None, sample_weight: Any = None
+        self,
+        X: Inputs,
+        coverage: float | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> PredictionBand:
         """Return bands that contain new outputs with the required probability.
 
@@ -285,12 +272,12 @@ class ConformalRegressor(FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseE
         check_parameter("ConformalRegressor.predict_interval", "coverage", coverage, self._limits["coverage"])
         X, index = indexable(X), index_of(X)
         labels = labels_of(groups, length(X), self._calibration.is_grouped)
-        new = self._calibration.relative(checked_part(sample_weight, np.arange(length(X)), length(X), "sample_weight"))
-        X = columns_for(X, self._columns)
-        grid: Any = getattr(self.estimator_, "grid_", None)
+        new = self._calibration.relative(checked(sample_weight, length(X), "sample_weight"))
+        X = self._read(X)
+        grid: np.ndarray | None = getattr(self.estimator_, "grid_", None)
         template = with_arrays(self.estimator_).predict(X)
         center = numbers(template)
-        ends: list[Any] = self._ends(X, center, grid, coverage, labels, new)
+        ends: list[Outputs] = self._ends(X, center, grid, coverage, labels, new)
         if (shortage := self._calibration.shortage(coverage, labels)) is not None:
             warn_user(shortage, DataWarning, "few-calibration-samples")
         if is_fdata(template):
@@ -322,90 +309,70 @@ class ConformalRegressor(FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseE
 
     @property
     def _needs_widths(self) -> bool:
-        is_constant = isinstance(self.modulation, str) and self.modulation == "constant"
-        return not is_constant and not self._has_intervals
+        return not self._has_intervals and not (isinstance(self.modulation, str) and self.modulation == "constant")
 
-    def _widths(self, residuals: Residuals, X: Any, replicates: np.ndarray | None = None) -> Widths:
-        """Return the widths given by ``modulation``."""
-        shape = correlated if self._is_ellipsoid else deviations
-        if isinstance(self.modulation, str) and self.modulation == "std":
-            return shape(residuals, self.contamination)
+    def _widths_on(self, part: Given) -> Widths:
+        """Return the widths of the residuals of samples that the regressor has not seen."""
+        return self._widths(Residuals.of(self.estimator_, part.X, part.y), part.X, part.replicates)
+
+    def _widths(self, residuals: Residuals, X: Inputs, replicates: np.ndarray | None = None) -> Widths:
         is_pairwise = get_tags(self.estimator_).input_tags.pairwise
-        is_named = isinstance(self.modulation, str)
-        model = size_model(is_pairwise, replicates is not None) if is_named else self.modulation
-        with warnings.catch_warnings():
-            if is_named:
-                warnings.simplefilter("ignore", ScaleWarning)  # about a model that the user cannot set
-            return local(residuals, model, X, self.contamination, shape, replicates)
+        shape = correlated if self._is_ellipsoid else deviations
+        return modulated(self.modulation, residuals, X, self.contamination, shape, is_pairwise, replicates)
 
-    def _remember_inputs(self, train: np.ndarray | None = None, n: int | None = None) -> Self:
-        """Store the features and, for Gram matrices between new inputs and the sample, the regressor's columns."""
-        self._columns: np.ndarray | None = None
-        if train is not None and get_tags(self.estimator_).input_tags.pairwise:
-            self._columns, self.n_features_in_ = train, n
-        elif hasattr(self.estimator_, "n_features_in_"):
-            self.n_features_in_ = self.estimator_.n_features_in_
-        return self
-
-    def _scores(self, model: Any, X: Any, y: Any, widths: Widths | None) -> np.ndarray:
-        """Return the score of each sample, (m, 1) for a joint band, else (m, q)."""
-        if self._has_intervals:
-            if self._is_ellipsoid:
-                raise ValueError("joint='ellipsoid' is for predictions, not for intervals. Use joint=True.")
-            lower, upper = self._own_ends(model, X, self.coverage)
-            truth = numbers(y)
+    def _calibrate(self, part: Given, widths: Widths | None) -> None:
+        """Calibrate on samples that the regressor has not seen."""
+        if not self._has_intervals:
+            residuals = Residuals.of(self.estimator_, part.X, part.y)
+            scores = (constant(residuals) if widths is None else widths).scores(residuals, part.X, bool(self.joint))
+        elif self._is_ellipsoid:
+            raise ValueError("joint='ellipsoid' is for predictions, not for intervals. Use joint=True.")
+        else:
+            (lower, upper), truth = self._own_ends(part.X), numbers(part.y)
             excess = np.maximum(lower - truth, truth - upper).reshape(len(truth), -1)
-            return largest(excess)[:, None] if self.joint else excess
-        residuals = Residuals.of(model, X, y)
-        return (constant(residuals) if widths is None else widths).scores(residuals, X, bool(self.joint))
+            scores = largest(excess)[:, None] if self.joint else excess
+        self._keep(scores, widths, part)
 
     def _keep(
-        self,
-        scores: np.ndarray,
-        widths: Widths | None,
-        groups: Any,
-        weights: Any,
-        replicates: np.ndarray | None,
-        models: HeldOutModels | None = None,
+        self, scores: np.ndarray, widths: Widths | None, part: Given, models: HeldOutModels | None = None
     ) -> None:
-        self._calibration = Calibration.of(scores, groups, weights, self.contamination, replicates)
+        """Keep the scores of samples, (m, 1) for a joint band, else (m, q)."""
+        self._calibration = Calibration.of(scores, part, self.contamination)
         self._calibration_widths, self._models = widths, models
         self.scores_ = scores[:, 0] if self.joint else scores
 
-    def _fit_held_out(self, trainer: Trainer, groups: Any) -> Self:
+    def _fit_held_out(self, trainer: Trainer, given: Given) -> Self:
         """Calibrate each sample by a model fitted without it."""
-        X, n = trainer.X, length(trainer.X)
-        labels, weights = _parts(groups, trainer.weights, np.arange(n), n)
+        X, everyone = given.X, np.arange(length(given.X))
+        if self.method == "jackknife+" and given.replicates is not None:
+            raise ValueError(
+                "method='jackknife+' leaves out single samples, not all replicates of one. Use method='cv+', with "
+                "cv=LeaveOneGroupOut() for one fold for each label."
+            )
+        self.estimator_ = trainer.fit_on(everyone)
         models: HeldOutModels
         if self.method == "jackknife+":
-            if trainer.replicates is not None:
-                raise ValueError(
-                    "method='jackknife+' leaves out single samples, not all replicates of one. Use method='cv+', with "
-                    "cv=LeaveOneGroupOut() for one fold for each label."
-                )
-            self.estimator_ = trainer.fit_on(np.arange(n))
-            models = left_out_models(self.estimator_, X, trainer.y, trainer.weights)
+            models = left_out_models(self.estimator_, X, given.y, trainer.weights)
         else:
-            self.estimator_ = trainer.fit_on(np.arange(n))
             if self._has_intervals:
                 raise ValueError("method='cv+' is for predictions, not for intervals. Use method='split'.")
             if get_tags(self.estimator_).input_tags.pairwise:
                 raise ValueError("method='cv+' needs inputs, not their Gram matrix. Use method='split'.")
-            models = trainer.fit_folds(np.arange(n), trainer.folds(np.arange(n), self.cv, self.random_state))
+            models = trainer.fit_folds(everyone, trainer.folds(everyone, self.cv, self.random_state))
         residuals = models.residuals
         widths, ratios = constant(residuals), np.ones((1, 1))
         if self._needs_widths:
-            widths = self._widths(residuals, X, trainer.replicates)
-            ratios = without_each(widths, residuals, X, trainer.replicates)
+            widths = self._widths(residuals, X, given.replicates)
+            ratios = without_each(widths, residuals, X, given.replicates)
         even = replace(residuals, values=residuals.values / ratios)
         scores = widths.scores(even, X, bool(self.joint))
-        self._keep(scores, widths, labels, weights, trainer.replicates, models)
+        self._keep(scores, widths, given, models)
         self._calibration = replace(self._calibration, scores=scores * ratios)  # relative to the widths of all samples
-        return self._remember_inputs()
+        return self._with_columns()
 
     def _ends(
         self,
-        X: Any,
+        X: Inputs,
         center: np.ndarray,
         grid: np.ndarray | None,
         coverage: float,
@@ -413,37 +380,20 @@ class ConformalRegressor(FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseE
         new: np.ndarray | None,
     ) -> list[np.ndarray]:
         """Return the lower and upper bounds, with the shape of the predictions."""
-        if self._models is not None and self._calibration_widths is not None:
-            how = self._models, self._calibration_widths, self._calibration
-            rows, near = center.reshape(len(center), -1), near_of(self.estimator_)
-            ends = cross_ends(*how, X, rows, near, grid, coverage, labels, new)
-            return [end.reshape(center.shape) for end in ends]
+        rows, widths = center.reshape(len(center), -1), self._calibration_widths
+        if self._models is not None and widths is not None:
+            how = self._models, widths, self._calibration, X, rows, near_of(self.estimator_)
+            return [end.reshape(center.shape) for end in cross_ends(*how, grid, coverage, labels, new)]
         quantiles = self._calibration.quantiles(coverage, labels, new)
         if self._has_intervals:
-            lower, upper = self._own_ends(self.estimator_, X, self.coverage)
+            lower, upper = self._own_ends(X)
             moves = np.broadcast_to(quantiles, lower.reshape(len(lower), -1).shape).reshape(lower.shape)
             middle = (lower + upper) / 2  # bounds that would cross meet here
             return [np.minimum(lower - moves, middle), np.maximum(upper + moves, middle)]
-        flat = center.reshape(len(center), -1)
-        widths = np.ones_like(flat) if self._calibration_widths is None else self._calibration_widths.at(X, grid)
-        return [(flat + sign * quantiles * widths).reshape(center.shape) for sign in (-1, 1)]
+        half = quantiles * (np.ones_like(rows) if widths is None else widths.at(X, grid))
+        return [(rows + sign * half).reshape(center.shape) for sign in (-1, 1)]
 
-    def _own_ends(self, model: Any, X: Any, coverage: float) -> tuple[np.ndarray, np.ndarray]:
-        ends = numbers(model.predict_interval(X, coverage))
+    def _own_ends(self, X: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of the regressor's own intervals."""
+        ends = numbers(self.estimator_.predict_interval(X, self.coverage))
         return ends[:, 0], ends[:, 1]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
-        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-        return tags
-
-
-def _chosen(labels: np.ndarray | None, index: np.ndarray) -> np.ndarray | None:
-    """Return the labels of the selected samples, ``None`` if there are none."""
-    return None if labels is None else labels[index]
-
-
-def _parts(groups: Any, weights: Any, index: np.ndarray, n: int) -> tuple[Any, Any]:
-    """Return the groups and the weights of the selected samples."""
-    return checked_part(groups, index, n, "groups"), checked_part(weights, index, n, "sample_weight")

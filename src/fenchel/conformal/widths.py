@@ -1,21 +1,23 @@
 """Width of a band at each output, or at each point of a curve, and for each input."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.covariance import ledoit_wolf
 from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from fenchel._array import Inputs
 from fenchel.data.containers import at_points, columns_for, inputs_for, largest, length, numbers, vectors
 from fenchel.estimators import OperatorKernelRegressorCV
-from fenchel.exceptions import IncompatibleError
+from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.kernels import Gaussian, Standardized
 from fenchel.resample.folds import grouped
 from fenchel.resample.residuals import Residuals
@@ -40,11 +42,11 @@ class Widths:
     local: "LogFactors | None" = None
     whitening: np.ndarray | None = None  # (q, q), for an ellipsoid: makes residuals uncorrelated with size 1
 
-    def factors(self, X: Any) -> np.ndarray:
+    def factors(self, X: Inputs) -> np.ndarray:
         """Return the factor of each input, (n,)."""
         return np.ones(length(X)) if self.local is None else self.local.at(X)
 
-    def scores(self, residuals: Residuals, X: Any, is_joint: bool = True) -> np.ndarray:
+    def scores(self, residuals: Residuals, X: Inputs, is_joint: bool = True) -> np.ndarray:
         """Return the size of residuals in units of the width, (n, 1), or (n, q) for each output separately."""
         if self.whitening is not None:
             sizes = np.linalg.norm(residuals.values @ self.whitening.T, axis=1)
@@ -52,7 +54,7 @@ class Widths:
         excess = np.abs(residuals.values) / self.at(X, residuals.grid)
         return largest(excess)[:, None] if is_joint else excess
 
-    def at(self, X: Any, grid: np.ndarray | None) -> np.ndarray:
+    def at(self, X: Inputs, grid: np.ndarray | None) -> np.ndarray:
         """Return the widths for inputs at given points, (n, q)."""
         base = self.base
         if self.grid is not None and grid is not None:
@@ -63,7 +65,7 @@ class Widths:
 Shape = Callable[[Residuals, float], Widths]
 
 
-def without_each(widths: Widths, residuals: Residuals, X: Any, replicates: np.ndarray | None = None) -> np.ndarray:
+def without_each(widths: Widths, residuals: Residuals, X: Inputs, replicates: np.ndarray | None = None) -> np.ndarray:
     """Return the factors by which the widths change if each sample is excluded from their estimation, (n, q).
 
     Its replicates (labels as numbers) are excluded with it.
@@ -122,10 +124,30 @@ def size_model(is_pairwise: bool, has_replicates: bool = False) -> Any:
     return machine if is_pairwise else make_pipeline(FunctionTransformer(vectors), machine)
 
 
+def modulated(
+    modulation: str | BaseEstimator,
+    residuals: Residuals,
+    X: Inputs,
+    contamination: float,
+    shape: Shape,
+    is_pairwise: bool,
+    replicates: np.ndarray | None = None,
+) -> Widths:
+    """Return the widths of ``modulation``: "std", "local" or a model of the size of residuals."""
+    if not isinstance(modulation, str):
+        return local(residuals, modulation, X, contamination, shape, replicates)
+    if modulation == "std":
+        return shape(residuals, contamination)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScaleWarning)  # about a model that the user cannot set
+        model = size_model(is_pairwise, replicates is not None)
+        return local(residuals, model, X, contamination, shape, replicates)
+
+
 def local(
     residuals: Residuals,
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: Inputs,
     contamination: float,
     shape: Shape,
     replicates: np.ndarray | None = None,
@@ -143,8 +165,8 @@ def local(
 def _with_factors(
     widths: Widths,
     residuals: Residuals,
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: Inputs,
     contamination: float,
     replicates: np.ndarray | None,
 ) -> Widths:
@@ -226,10 +248,10 @@ def _mean_squares(values: np.ndarray, windows: np.ndarray) -> np.ndarray:
 class LogFactors:
     """A fitted model of the centred log factors, and their mean."""
 
-    model: Any
+    model: BaseEstimator
     mean: float
     columns: np.ndarray | None = None  # the columns of a Gram matrix on which the model was fitted
 
-    def at(self, X: Any) -> np.ndarray:
+    def at(self, X: Inputs) -> np.ndarray:
         """Return the factor of each input."""
         return np.asarray(np.exp(self.mean + numbers(self.model.predict(columns_for(X, self.columns))).ravel()))

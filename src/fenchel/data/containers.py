@@ -52,9 +52,9 @@ def take(sample: Outputs, index: np.ndarray) -> Outputs:
     return sample[index]
 
 
-def inputs_for(model: BaseEstimator, X: Inputs, rows: np.ndarray, train: np.ndarray) -> Inputs:
-    """Return the inputs of some samples for a model of others; for a Gram matrix, only the model's columns."""
-    return columns_for(take(X, rows), train if get_tags(model).input_tags.pairwise else None)
+def inputs_for(model: BaseEstimator, X: Inputs, rows: np.ndarray, train: np.ndarray | None) -> Inputs:
+    """Return the inputs of some samples for a model of others; for a Gram matrix, only the given columns."""
+    return columns_for(take(X, rows), train if train is not None and get_tags(model).input_tags.pairwise else None)
 
 
 def columns_for(X: Inputs, columns: np.ndarray | None) -> Inputs:

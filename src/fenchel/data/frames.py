@@ -6,8 +6,9 @@ from functools import wraps
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from fenchel._array import Array, Outputs, has_shape, host
+from fenchel._array import Array, Inputs, Outputs, has_shape, host
 from fenchel._check import Options, check_parameter, require
 from fenchel.data.fdata import classes_of, is_fdata
 
@@ -93,7 +94,7 @@ def in_container(predict: Predict) -> Predict:
     """Decorate ``predict`` so that it returns the container that ``set_output`` asks for."""
 
     @wraps(predict)
-    def predict_in_container(self: FramesOutMixin, X: Any, *args: Any, **kwargs: Any) -> Any:
+    def predict_in_container(self: FramesOutMixin, X: Inputs, *args: Any, **kwargs: Any) -> Any:
         values = predict(self, X, *args, **kwargs)
         container = vars(self).get("_sklearn_output_config", {}).get("predict", "default")
         if container == "default" or is_lazy(values):
@@ -103,7 +104,7 @@ def in_container(predict: Predict) -> Predict:
     return cast(Predict, predict_in_container)
 
 
-def with_arrays(model: Any) -> Any:
+def with_arrays(model: BaseEstimator) -> Any:
     """Return a model whose predictions are arrays: itself, or a copy of one that predicts frames."""
     return model._with_arrays() if isinstance(model, FramesOutMixin) else model
 

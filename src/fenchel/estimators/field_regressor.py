@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils import check_array as check_host_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._array import Array, as_index, as_like, host, is_host, namespace
+from fenchel._array import Array, Inputs, Outputs, as_index, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameters, not_times, outputs_like, unmasked
 from fenchel._component import all_or_nothing
 from fenchel._statistics import distinct_rows
@@ -100,7 +100,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         input_basis: str = "pca",
         input_components: float | None = None,
         output_basis: str = "pca",
@@ -217,7 +217,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         }
         check_parameters(self, limits)
 
-    def _checked_inputs(self, X: Any, reset: bool) -> Array:
+    def _checked_inputs(self, X: Inputs, reset: bool) -> Array:
         """Return checked inputs, resampled to the shape of the training inputs."""
         X = unmasked(not_times(X, "X"), "X")
         if is_host(X):
@@ -241,7 +241,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         fields = self._resampled(xp.reshape(X, (X.shape[0], *_grid(shape))), self.input_shape_[:axes])
         return xp.reshape(fields, (X.shape[0], *self.input_shape_))
 
-    def _checked_outputs(self, y: Any, X: Array) -> Array:
+    def _checked_outputs(self, y: Outputs, X: Array) -> Array:
         """Return outputs in the array library and dtype of the inputs."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")

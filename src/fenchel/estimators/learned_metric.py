@@ -9,12 +9,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, host
+from fenchel._array import Array, Inputs, Outputs, host
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel.data.frames import FramesOutMixin, in_container
+from fenchel.estimators.around import AroundMixin
 from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
-from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Huber
 from fenchel.model.sample import sample_counts
@@ -23,7 +23,7 @@ from fenchel.search.choice import is_auto
 __all__ = ["LearnedMetricRegressor"]
 
 
-class LearnedMetricRegressor(FramesOutMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Regression with a metric on the inputs that is learned from the gradients of the fit.
 
     Starting from the plain metric, each round fits a model, computes the average outer product of its gradients over
@@ -93,14 +93,16 @@ class LearnedMetricRegressor(FramesOutMixin, MultiOutputMixin, RegressorMixin, B
         "max_rounds": Interval(0, np.inf, "left", integer=True),
     }
 
-    def __init__(self, estimator: Any = None, metric: str = "diagonal", max_rounds: int = 5, cv: Any = 3) -> None:
+    def __init__(
+        self, estimator: BaseEstimator | None = None, metric: str = "diagonal", max_rounds: int = 5, cv: object = 3
+    ) -> None:
         self.estimator = estimator
         self.metric = metric
         self.max_rounds = max_rounds
         self.cv = cv
 
     @all_or_nothing
-    def fit(self, X: Array, y: Any, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
+    def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
         """Learn the metric, and fit the regressor with it.
 
         Parameters
@@ -118,7 +120,7 @@ class LearnedMetricRegressor(FramesOutMixin, MultiOutputMixin, RegressorMixin, B
             The fitted model.
         """
         check_parameters(self, self._limits)
-        given = OperatorKernelRegressorCV() if self.estimator is None else clone(self.estimator)
+        given = clone(self._inner)
         if not is_auto(getattr(given, "kernel", None)):
             raise IncompatibleError(
                 "The 'estimator' parameter must be a regressor that searches for its kernel, with kernel='auto'. "
@@ -148,7 +150,7 @@ class LearnedMetricRegressor(FramesOutMixin, MultiOutputMixin, RegressorMixin, B
         return self
 
     @in_container
-    def predict(self, X: Array, **params: Any) -> Any:
+    def predict(self, X: Array, **params: Any) -> Outputs:
         """Predict with the regressor of the best round."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X, **params)
@@ -158,7 +160,7 @@ class LearnedMetricRegressor(FramesOutMixin, MultiOutputMixin, RegressorMixin, B
         check_is_fitted(self)
         return self.best_estimator_.gradient(X, almost_everywhere=almost_everywhere, **params)
 
-    def score(self, X: Array, y: Any, sample_weight: Array | None = None, **params: Any) -> float:
+    def score(self, X: Array, y: Outputs, sample_weight: Array | None = None, **params: Any) -> float:
         """Return the score of the regressor of the best round."""
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight, **params))
@@ -175,13 +177,11 @@ class LearnedMetricRegressor(FramesOutMixin, MultiOutputMixin, RegressorMixin, B
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = (OperatorKernelRegressorCV() if self.estimator is None else self.estimator).__sklearn_tags__()
-        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         tags.input_tags.three_d_array = False
         return tags
 
 
-def _data(first: Any, kind: str, X: Any, sample_weight: Array | None) -> tuple[MetricData, np.ndarray]:
+def _data(first: BaseEstimator, kind: str, X: Inputs, sample_weight: Array | None) -> tuple[MetricData, np.ndarray]:
     """Return the data of a fitted regressor in the coordinates of its outputs, and which samples have a weight."""
     if getattr(X, "ndim", 2) != 2:
         raise IncompatibleError(f"A learned metric needs vectors, of shape (n, d). Got inputs of shape {X.shape}.")

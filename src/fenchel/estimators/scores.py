@@ -1,12 +1,11 @@
 """Scores of regressors whose weights may have any unit, and of regressors of curves."""
 
-from typing import Any
-
 import numpy as np
-from sklearn.base import RegressorMixin
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 
-from fenchel._array import Array, Outputs, host, is_host
+from fenchel._array import Array, Inputs, Outputs, host, is_host
 from fenchel.data.frames import with_arrays
 from fenchel.data.functional import as_curves, brings_points
 from fenchel.data.quadrature import trapezoid_weights
@@ -20,7 +19,7 @@ __all__ = ["R2ScoreMixin", "curve_score"]
 class R2ScoreMixin(RegressorMixin):
     """Regressor whose score takes weights of any unit."""
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Inputs, y: Outputs, sample_weight: ArrayLike | None = None) -> float:
         """Return the coefficient of determination R² of the predictions.
 
         Parameters
@@ -55,7 +54,7 @@ def _score_of_observed(values: np.ndarray, predicted: np.ndarray, weights: np.nd
     return float(np.mean(scores))
 
 
-def curve_score(model: Any, X: Array, y: Outputs, sample_weight: Array | None, grid: Array | None) -> float:
+def curve_score(model: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None, grid: Array | None) -> float:
     """Return the coefficient of determination: one minus the ratio of integrated squared errors to the total.
 
     The total is the integrated squared distance from the mean curve. Missing values are ignored.

@@ -150,13 +150,13 @@ class KernelMachine(FramesOutMixin, DualEstimator, ABC):
         return tags
 
 
-def is_machine(estimator: Any) -> bool:
+def is_machine(estimator: BaseEstimator) -> bool:
     """Whether an estimator solves a single dual problem and makes point predictions."""
     is_ours = isinstance(estimator, KernelMachine) and is_regressor(estimator)
     return is_ours and not hasattr(estimator, "predict_interval")
 
 
-def near_of(estimator: Any) -> Near:
+def near_of(estimator: BaseEstimator) -> Near:
     """Return ``Codec.near`` of a fitted estimator: of a machine, of the last step of a pipeline, of the best estimator.
 
     Outputs of other estimators have one name each.

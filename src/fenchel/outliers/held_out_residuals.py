@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from fenchel._array import as_like, as_rows, host, is_sparse
+from fenchel._array import Inputs, Outputs, as_like, as_rows, host, is_sparse
 from fenchel.conformal.folds import Trainer
 from fenchel.data.containers import inputs_for, length, numbers, on_one_grid, take
 from fenchel.losses import Square
@@ -21,7 +22,7 @@ MOST_SAMPLES = 3000  # above this, folds are fitted one by one
 _SAME = 1e-5  # relative difference of inputs that are considered equal, in float32 too
 
 
-def are_training_inputs(model: Any, X: Any, fitted: np.ndarray) -> bool:
+def are_training_inputs(model: BaseEstimator, X: Inputs, fitted: np.ndarray) -> bool:
     """Whether the samples of a mask are those that the model was fitted to, in the same order.
 
     Also true for models that have not kept their inputs, and for models of other libraries.
@@ -43,7 +44,7 @@ def are_training_inputs(model: Any, X: Any, fitted: np.ndarray) -> bool:
 
 
 def residuals_of(
-    model: Any, X: Any, y: Any, cv: int | None, fitted: np.ndarray, groups: np.ndarray | None = None
+    model: BaseEstimator, X: Inputs, y: Outputs, cv: int | None, fitted: np.ndarray, groups: np.ndarray | None = None
 ) -> Residuals:
     """Return held-out residuals of the training samples of a model, and plain residuals of other samples.
 
@@ -61,7 +62,9 @@ def residuals_of(
     return replace(held, values=values)
 
 
-def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None, groups: np.ndarray | None = None) -> Residuals:
+def held_out_residuals(
+    model: BaseEstimator, X: Inputs, y: Outputs, cv: int | None, groups: np.ndarray | None = None
+) -> Residuals:
     """Return the held-out residuals of samples; ``None`` means leave-one-out where that needs no solve.
 
     Folds consist of whole groups (labels as numbers), and leave-one-out is that of one group.
@@ -79,7 +82,9 @@ def held_out_residuals(model: Any, X: Any, y: Any, cv: int | None, groups: np.nd
     return Trainer(machine, X, y, replicates=groups).fit_folds(np.arange(n), folds).residuals
 
 
-def _on_one_factorisation(machine: Any, X: Any, y: Any, cv: int | None, groups: np.ndarray | None) -> Residuals:
+def _on_one_factorisation(
+    machine: BaseEstimator, X: Inputs, y: Outputs, cv: int | None, groups: np.ndarray | None
+) -> Residuals:
     training_set, spec = training_set_of(machine, X, y), machine.model_.spec
     n = training_set.n_samples
     count = n if cv is None and isinstance(spec.loss, Square) else _FOLDS if cv is None else cv

@@ -4,15 +4,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import host
+from fenchel._array import Inputs, Outputs, host
 from fenchel._check import Interval, check_parameter
-from fenchel._optional import new_axes, require
+from fenchel._optional import Axes, require
 from fenchel.data.containers import length
-from fenchel.data.frames import column_names, index_of
+from fenchel.data.frames import index_of
 from fenchel.data.functional import as_curves
+from fenchel.outliers.drawings import draw_curves, draw_scores
 from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
+from fenchel.outliers.sample_facts import duals_of, index_of_sample, output_names
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
@@ -109,14 +113,20 @@ class OutlierReport:
     saturation: np.ndarray | None = None
     dual_norms: np.ndarray | None = None
     grid: np.ndarray | None = None
-    model: Any = None
+    model: BaseEstimator | None = None
     sizes: Sizes | None = None
     output_names: list[str] | None = None
     index: Any = None
 
     @classmethod
     def of(
-        cls, model: Any, X: Any, y: Any, cv: int | None = None, fitted: Any = None, groups: Any = None
+        cls,
+        model: BaseEstimator,
+        X: Inputs,
+        y: Outputs,
+        cv: int | None = None,
+        fitted: Any = None,
+        groups: ArrayLike | None = None,
     ) -> "OutlierReport":
         """Rank the training samples of a model, optionally together with other samples.
 
@@ -159,12 +169,13 @@ class OutlierReport:
         residuals = residuals_of(model, X, y, cv, is_fitted, codes)
         sizes = Sizes.of(model, X, residuals, codes)
         report = cls.of_residuals(residuals, False, None if sizes is None else sizes.held_out)
-        names = _output_names(y, report)
-        found = _duals(model, is_fitted) | {"model": model, "sizes": sizes, "output_names": names}
-        return replace(report, **found, index=_index(X, y))
+        names = output_names(y, report.residuals, report.grid)
+        dual_norms, saturation = duals_of(model, is_fitted)
+        about = {"model": model, "sizes": sizes, "output_names": names, "index": index_of_sample(X, y)}
+        return replace(report, dual_norms=dual_norms, saturation=saturation, **about)
 
     @classmethod
-    def of_curves(cls, Y: Any, grid: Any = None) -> "OutlierReport":
+    def of_curves(cls, Y: Outputs, grid: ArrayLike | None = None) -> "OutlierReport":
         """Rank curves by how much they differ from the others in size, shape, roughness, or at single points.
 
         Parameters
@@ -193,12 +204,12 @@ class OutlierReport:
         shape = residuals.shape or (1,)
         form = Form(shape, residuals.grid is not None, is_marginal)
         expected = np.ones(n) if sizes is None else sizes
-        outlyingness = Outlyingness.of(_complete(residuals) / expected[:, None], form)
+        outlyingness = Outlyingness.of(residuals.filled() / expected[:, None], form)
         scores = np.max(outlyingness.deviates, axis=1)
         values = residuals.values.reshape(n, *residuals.shape)
         return cls(outlyingness, conformal_p_values(scores), values, expected, grid=residuals.grid)
 
-    def of_new(self, X: Any, y: Any) -> "OutlierReport":
+    def of_new(self, X: Inputs, y: Outputs) -> "OutlierReport":
         """Rank new samples by the same model, compared with the training samples.
 
         Their conformal p-values are valid for any distribution if the training samples are not wrong.
@@ -207,7 +218,7 @@ class OutlierReport:
             raise ValueError("A report of curves alone has no model for new samples. Use OutlierReport.of.")
         residuals = Residuals.of(self.model, X, y)
         expected = np.ones(length(X)) if self.sizes is None else self.sizes.at(X)
-        outlyingness = self.outlyingness.of_new(_complete(residuals) / expected[:, None])
+        outlyingness = self.outlyingness.of_new(residuals.filled() / expected[:, None])
         scores = np.max(outlyingness.deviates, axis=1)
         values = residuals.values.reshape(len(scores), *residuals.shape)
         p_values = conformal_p_values(scores, self.scores)
@@ -220,7 +231,7 @@ class OutlierReport:
             saturation=None,
             dual_norms=None,
             grid=residuals.grid,
-            index=_index(X, y),
+            index=index_of_sample(X, y),
         )
 
     def __len__(self) -> int:
@@ -343,7 +354,7 @@ class OutlierReport:
         index = None if self.index is None else self.index[self.ranking]
         return require("pandas", extra="pandas").DataFrame(table, index)
 
-    def plot(self, ax: Any = None, fdr: float = 0.1) -> Any:
+    def plot(self, ax: Axes | None = None, fdr: float = 0.1) -> Axes:
         """Plot the scores of all samples, with flagged ones in colour and labelled by their index.
 
         Parameters
@@ -358,31 +369,14 @@ class OutlierReport:
         ax : Axes
             The axes with the plot.
         """
-        ax = _axes(ax)
-        is_flagged, samples = self.flagged(fdr), np.arange(len(self))
-        ax.plot(samples[~is_flagged], self.scores[~is_flagged], ".", color="0.6", label="not flagged")
-        ax.plot(samples[is_flagged], self.scores[is_flagged], "o", color="C3", label=f"flagged, FDR {fdr:g}")
-        for i in self.ranking[: min(10, int(is_flagged.sum()))]:
-            ax.annotate(str(i), (i, self.scores[i]), xytext=(4, 2), textcoords="offset points", fontsize="small")
-        ax.set_xlabel("sample")
-        ax.set_ylabel("score (standard deviations)")
-        ax.set_title(f"{int(is_flagged.sum())} of {len(self)} samples flagged")
-        ax.legend()
-        return ax
+        return draw_scores(self.scores, self.flagged(fdr), self.ranking, fdr, ax)
 
-    def plot_curves(self, ax: Any = None, fdr: float = 0.1) -> Any:
+    def plot_curves(self, ax: Axes | None = None, fdr: float = 0.1) -> Axes:
         """Plot the residual curves, with flagged ones in colour; parameters are as for ``plot``."""
         if self.grid is None:
             raise ValueError("These residuals are no curves. Use plot().")
-        ax = _axes(ax)
-        is_flagged = self.flagged(fdr)
         curves = self.residuals.reshape(len(self), len(self.grid), -1)[:, :, 0]
-        ax.plot(self.grid, curves[~is_flagged].T, color="0.8", lw=0.6)
-        for i in self.ranking[: int(is_flagged.sum())][::-1]:
-            ax.plot(self.grid, curves[i], lw=1.2)
-        ax.set_xlabel("t")
-        ax.set_title(f"{int(is_flagged.sum())} of {len(self)} curves flagged")
-        return ax
+        return draw_curves(self.grid, curves, self.flagged(fdr), self.ranking, ax)
 
     def __repr__(self) -> str:
         table, n_flagged = self.table(), int(self.flagged().sum())
@@ -396,64 +390,6 @@ class OutlierReport:
         return "\n".join([*lines, "  ..."] if len(self) > _SHOWN else lines)
 
 
-def _index(X: Any, y: Any) -> Any:
-    index = index_of(y)
-    return index_of(X) if index is None else index
-
-
 def _check_count(n: int) -> None:
     if n < FEWEST:
         raise ValueError(f"Outlier detection needs at least {FEWEST} samples. Got n_samples = {n}.")
-
-
-def _output_names(y: Any, report: OutlierReport) -> list[str] | None:
-    """Return the names of the columns of y, or numbers; ``None`` where a sample is a number or a curve."""
-    if report.grid is not None or report.residuals.ndim != 2 or report.residuals.shape[1] < 2:
-        return None
-    n_outputs = report.residuals.shape[1]
-    columns = column_names(y)
-    if columns is None or len(columns) != n_outputs:
-        return [f"output {k}" for k in range(n_outputs)]
-    return [str(name) for name in columns]
-
-
-def _duals(model: Any, is_fitted: np.ndarray) -> dict[str, Any]:
-    """Return the saturation and norms of the dual variables of the training samples of a model, NaN for others."""
-    duals, found = getattr(model, "dual_coef_", None), dict[str, Any]()
-    if duals is not None and len(duals) == is_fitted.sum():
-        norms = np.linalg.norm(host(duals).reshape(len(duals), -1), axis=1)
-        known = {"dual_norms": norms, "saturation": getattr(model, "outlier_score_", None)}
-        for name, values in known.items():
-            if values is not None:
-                found[name] = np.full(len(is_fitted), np.nan)
-                found[name][is_fitted] = host(values)
-    return found
-
-
-def _axes(ax: Any) -> Any:
-    return new_axes() if ax is None else ax
-
-
-def _complete(residuals: Residuals) -> np.ndarray:
-    """Fill missing values: by interpolation along a curve, otherwise by the median."""
-    rows = residuals.values.astype(float)
-    missing = np.isnan(rows)
-    if missing.any():
-        middle = np.nan_to_num(np.nanmedian(rows, axis=0))
-        filled = np.where(missing, middle, rows)
-        if residuals.grid is not None:
-            filled = _interpolated(rows, filled, residuals)
-        rows = filled
-    return rows
-
-
-def _interpolated(rows: np.ndarray, filled: np.ndarray, residuals: Residuals) -> np.ndarray:
-    """Interpolate missing values of curves; curves without observations become the median."""
-    grid = residuals.grid
-    assert grid is not None
-    shaped, out = rows.reshape(len(rows), len(grid), -1), filled.reshape(len(rows), len(grid), -1).copy()
-    for i, c in np.ndindex(len(rows), shaped.shape[2]):
-        seen = ~np.isnan(shaped[i, :, c])
-        if seen.any() and not seen.all():
-            out[i, :, c] = np.interp(grid, grid[seen], shaped[i, seen, c])
-    return out.reshape(rows.shape)

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import get_tags
 
-from fenchel._array import as_rows, is_sparse
+from fenchel._array import Inputs, Outputs, as_rows, is_sparse
 from fenchel._check import Interval, check_parameters
-from fenchel.data.containers import columns_for, inputs_for, length, numbers, on_one_grid, take
+from fenchel.data.containers import inputs_for, length, numbers, on_one_grid, take
 from fenchel.data.frames import FramesOutMixin, column_names, in_container
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata
 from fenchel.data.pairs import is_pairs
-from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.estimators.around import AroundMixin
 from fenchel.losses.relative import RelativeSize
 from fenchel.outliers.held_out_residuals import residuals_of
 from fenchel.outliers.report import OutlierReport
@@ -30,7 +30,7 @@ _ERRORS = 1.5  # standard errors by which a fit must win, as in the choice of a 
 _CERTAINLY_WRONG = RelativeSize("scale", 4.0)  # norms are clipped at this size in mean squares, as in searches
 
 
-class RobustRefit(FramesOutMixin, RegressorMixin, MetaEstimatorMixin, BaseEstimator):
+class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     """Regressor that flags samples with outlying held-out residuals, refits without them, and keeps the better fit.
 
     A robust loss bounds the influence of a wrong sample, but does not remove it. Each fit has its own certificate if
@@ -107,8 +107,8 @@ class RobustRefit(FramesOutMixin, RegressorMixin, MetaEstimatorMixin, BaseEstima
 
     def __init__(
         self,
-        estimator: Any = None,
-        final_estimator: Any = None,
+        estimator: BaseEstimator | None = None,
+        final_estimator: BaseEstimator | None = None,
         fdr: float = 0.1,
         max_rounds: int = 1,
         cv: int | None = None,
@@ -121,7 +121,7 @@ class RobustRefit(FramesOutMixin, RegressorMixin, MetaEstimatorMixin, BaseEstima
         self.cv = cv
         self.trim = trim
 
-    def fit(self, X: Any, y: Any, grid: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Inputs, y: Outputs, grid: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Fit to all samples and then without outliers, and keep the better fit.
 
         Parameters
@@ -141,8 +141,7 @@ class RobustRefit(FramesOutMixin, RegressorMixin, MetaEstimatorMixin, BaseEstima
         check_parameters(self, self._limits)
         if y is None:
             raise ValueError("RobustRefit requires y to be passed, but the target y is None.")
-        first = OperatorKernelRegressorCV() if self.estimator is None else self.estimator
-        self.output_names_ = column_names(y)
+        first, self.output_names_ = self._inner, column_names(y)
         X, y = _as_samples(X), _as_samples(on_one_grid(y if grid is None else as_curves(y, grid)))
         final = first if self.final_estimator is None else self.final_estimator
         codes = label_codes(groups, length(y), "groups")
@@ -151,7 +150,7 @@ class RobustRefit(FramesOutMixin, RegressorMixin, MetaEstimatorMixin, BaseEstima
             index = np.flatnonzero(kept)
             return clone(final).fit(inputs_for(final, X, index, index), take(y, index), **grouped(final, codes, index))
 
-        def fitted(kept: np.ndarray, estimator: Any = None) -> _Fit:
+        def fitted(kept: np.ndarray, estimator: BaseEstimator | None = None) -> _Fit:
             return _Fit.of(refit(kept) if estimator is None else estimator, X, y, self.cv, kept, codes)
 
         self.first_estimator_ = clone(first).fit(X, y, **grouped(first, codes, np.arange(length(y))))
@@ -168,7 +167,9 @@ class RobustRefit(FramesOutMixin, RegressorMixin, MetaEstimatorMixin, BaseEstima
         self.n_features_in_ = self.first_estimator_.n_features_in_
         return self
 
-    def _without_flagged(self, refit: Callable[[np.ndarray], Any], X: Any, y: Any, groups: Any) -> Any:
+    def _without_flagged(
+        self, refit: Callable[[np.ndarray], Any], X: Inputs, y: Outputs, groups: ArrayLike | None
+    ) -> Any:
         """Return the fit without the flagged samples, ``None`` if there are none; set the report and the flags."""
         self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv, groups=groups)
         is_unlike = _unlike_others(y, self.report_, self.fdr / 2)
@@ -196,34 +197,34 @@ class RobustRefit(FramesOutMixin, RegressorMixin, MetaEstimatorMixin, BaseEstima
         return np.asarray(self.report_.flagged(self.fdr / 2) | (is_unlike & (sizes > np.median(sizes))))
 
     @in_container
-    def predict(self, X: Any, **options: Any) -> Any:
+    def predict(self, X: Inputs, **options: Any) -> Outputs:
         """Predict with the fit that was kept; options are passed to its ``predict``."""
-        check_is_fitted(self)
-        return self.estimator_.predict(columns_for(X, self._columns), **options)
+        X = self._read(X)
+        return self.estimator_.predict(X, **options)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Inputs, y: Outputs, sample_weight: ArrayLike | None = None) -> float:
         """Return the score of the fit that was kept."""
-        check_is_fitted(self)
-        return float(self.estimator_.score(columns_for(X, self._columns), y, sample_weight))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(OperatorKernelRegressorCV() if self.estimator is None else self.estimator)
-        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-        return tags
+        X = self._read(X)
+        return float(self.estimator_.score(X, y, sample_weight))
 
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
     """A fitted regressor, the samples that it was fitted to, and its residual norms at all samples."""
 
-    estimator: Any
+    estimator: BaseEstimator
     kept: np.ndarray  # (n,), bool
     sizes: np.ndarray  # (n,): root mean squares of residuals at samples that were held out
 
     @classmethod
     def of(
-        cls, estimator: Any, X: Any, y: Any, cv: int | None, kept: np.ndarray, groups: np.ndarray | None = None
+        cls,
+        estimator: BaseEstimator,
+        X: Inputs,
+        y: Outputs,
+        cv: int | None,
+        kept: np.ndarray,
+        groups: np.ndarray | None = None,
     ) -> "_Fit":
         """Return a fit with held-out residuals at its samples, and plain residuals at the samples that it left out."""
         residuals = residuals_of(estimator, X, y, _FOLDS if cv is None else cv, kept, groups).values
@@ -255,7 +256,7 @@ def _as_samples(sample: Any) -> Any:
     return sample if is_usual else np.asarray(sample)
 
 
-def _unlike_others(y: Any, report: OutlierReport, fdr: float) -> np.ndarray:
+def _unlike_others(y: Outputs, report: OutlierReport, fdr: float) -> np.ndarray:
     """Return which curves are unlike the others; none if outputs are not curves or have no clear bulk."""
     if report.grid is None:
         return np.zeros(len(report), dtype=bool)

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import LeaveOneGroupOut
 
-from fenchel._array import host, namespace
+from fenchel._array import Inputs, host, namespace
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.model.machine import is_machine
 from fenchel.outliers.held_out_residuals import MOST_SAMPLES, held_out_residuals
@@ -25,13 +26,15 @@ class Sizes:
     where it is accurate would be missed.
     """
 
-    machine: Any
-    X: Any
-    model: Any
+    machine: BaseEstimator
+    X: Inputs
+    model: BaseEstimator
     held_out: np.ndarray  # (n,): expected size of the residuals of each sample, predicted without it
 
     @classmethod
-    def of(cls, model: Any, X: Any, residuals: Residuals, groups: np.ndarray | None = None) -> "Sizes | None":
+    def of(
+        cls, model: BaseEstimator, X: Inputs, residuals: Residuals, groups: np.ndarray | None = None
+    ) -> "Sizes | None":
         """Fit the model of the sizes of residuals; ``None`` for a regressor whose kernel is not known.
 
         Groups are left out together: otherwise wrong replicates would make each other's large residuals expected.
@@ -50,18 +53,18 @@ class Sizes:
         held_out = logs - held_out_residuals(fitted, gram, logs, None, groups).values[:, 0]
         return cls(machine, X, fitted, _size(held_out))
 
-    def at(self, X: Any) -> np.ndarray:
+    def at(self, X: Inputs) -> np.ndarray:
         """Return the expected sizes at new inputs."""
         gram = _gram(self.machine, _read(self.machine, X), self.X)
         return _size(host(self.model.predict(gram)))
 
 
-def _read(machine: Any, X: Any) -> Any:
+def _read(machine: BaseEstimator, X: Inputs) -> Any:
     """Return checked inputs; a Gram matrix is that of all samples, of which a model may know a part."""
     return X if machine.model_.inputs.is_pairwise else machine.model_.inputs.read(machine, X)
 
 
-def _gram(machine: Any, X: Any, Z: Any) -> np.ndarray | None:
+def _gram(machine: BaseEstimator, X: Inputs, Z: Inputs) -> np.ndarray | None:
     """Return the Gram matrix of the first kernel of a model, in float64."""
     model = machine.model_
     if model.inputs.is_pairwise:
@@ -70,7 +73,7 @@ def _gram(machine: Any, X: Any, Z: Any) -> np.ndarray | None:
     return None if terms is None else host(terms[0][0](_double(X), _double(Z)))
 
 
-def _double(X: Any) -> Any:
+def _double(X: Inputs) -> Any:
     """Return inputs in float64: a matrix from float32 inputs is indefinite by more than the round-off of float64."""
     return namespace(X).astype(X, namespace(X).float64, copy=False)
 

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from fenchel._check import require
-from fenchel._optional import new_axes
+from fenchel._optional import Axes, new_axes
 
 __all__ = ["COLOURS", "MARKERS", "Axes", "Figure", "axes_of", "figure", "legend_above", "svg", "title_above"]
 
-Axes = Any  # of matplotlib, which is imported when a figure is drawn
-Figure = Any
+Figure = Any  # of matplotlib
 
 # Okabe and Ito's palette, safe for colour-blind readers
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")

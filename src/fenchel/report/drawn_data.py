@@ -3,15 +3,16 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from fenchel._array import Array, host, is_host
+from fenchel._array import Array, Outputs, host, is_host
 from fenchel.data.functional import is_fdata
 from fenchel.data.quadrature import trapezoid_weights
 
 __all__ = ["attribute", "cell_edges", "on_host", "one_channel", "rows_of"]
 
 
-def attribute(model: Any, name: str) -> Any:
+def attribute(model: BaseEstimator, name: str) -> Any:
     """Return an attribute of a fitted model; data are returned unchanged."""
     if hasattr(model, name) or not hasattr(model, "get_params"):
         return getattr(model, name, model)
@@ -21,12 +22,12 @@ def attribute(model: Any, name: str) -> Any:
     )
 
 
-def on_host(values: Any) -> np.ndarray:
+def on_host(values: Outputs) -> np.ndarray:
     """Return an array of any library as a NumPy array."""
     return np.asarray(values) if is_host(values) else host(values)
 
 
-def rows_of(values: Any) -> Any:
+def rows_of(values: Outputs) -> Any:
     """Return curves as rows; a single curve becomes one row."""
     return values[None, :] if getattr(values, "ndim", 2) == 1 and not is_fdata(values) else values
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from fenchel._array import Array
+from fenchel._array import Array, Outputs
 from fenchel._check import require
 from fenchel.data.functional import as_curves
 from fenchel.report.axes import COLOURS as COLOURS
@@ -130,10 +131,10 @@ def plot_lines(lines: Mapping[str, Any], ax: Axes | None = None, *, x: Any, x_la
 
 
 def plot_curves(
-    values: Any,
+    values: Outputs,
     ax: Axes | None = None,
     *,
-    predicted: Any = None,
+    predicted: Outputs = None,
     grid: Array | None = None,
     predicted_grid: Array | None = None,
     label: str = "observed",
@@ -189,7 +190,7 @@ def plot_curves(
     return ax
 
 
-def plot_surface(surface: Any, ax: Axes | None = None, *, values: Any = None, label: str | None = None) -> Axes:
+def plot_surface(surface: Any, ax: Axes | None = None, *, values: Outputs = None, label: str | None = None) -> Axes:
     """Draw a quantity over the (loss, lam) grid of a regularisation path or of a model selection.
 
     Parameters
@@ -277,7 +278,7 @@ def plot_point_scores(
     return ax
 
 
-def plot_sparsity(estimator: Any, ax: Axes | None = None) -> Axes:
+def plot_sparsity(estimator: BaseEstimator, ax: Axes | None = None) -> Axes:
     """Draw which dual variables of a fitted model are zero, non-zero, or on their bound.
 
     Parameters
@@ -318,7 +319,9 @@ def plot_sparsity(estimator: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_relevances(model: Any, ax: Axes | None = None, *, names: Sequence[str] | None = None, most: int = 20) -> Axes:
+def plot_relevances(
+    model: BaseEstimator, ax: Axes | None = None, *, names: Sequence[str] | None = None, most: int = 20
+) -> Axes:
     """Draw the relevance of each input as a bar, the largest first.
 
     Parameters

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._array import Outputs
 from fenchel.losses import Loss
 from fenchel.search.path import RegularizationPath
 
@@ -25,7 +26,7 @@ class Surface:
     is_error: bool
 
     @classmethod
-    def of(cls, source: Any, values: Any = None) -> "Surface":
+    def of(cls, source: Any, values: Outputs = None) -> "Surface":
         """Return a surface of a path or of a fitted model selection, by name or from given numbers."""
         if isinstance(source, RegularizationPath):
             losses, lams = source.losses, source.lams

@@ -3,6 +3,8 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -10,7 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 __all__: list[str] = []
 
 
-def label_codes(labels: Any, n: int, name: str) -> np.ndarray | None:
+def label_codes(labels: ArrayLike | None, n: int, name: str) -> np.ndarray | None:
     """Return the labels as numbers from 0, in the order in which they appear; ``None`` if no labels are given."""
     if labels is None:
         return None
@@ -43,7 +45,7 @@ def whole_folds(
     return [(rows_with(labels, inside), rows_with(labels, outside)) for inside, outside in splits]
 
 
-def split_whole(codes: np.ndarray, size: float, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+def split_whole(codes: np.ndarray, size: float, random_state: object) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of two parts, the second with a number or a share of the labels."""
     first, second = train_test_split(np.arange(codes.max() + 1), test_size=size, random_state=random_state)
     return rows_with(codes, first), rows_with(codes, second)
@@ -57,7 +59,7 @@ def rows_with(codes: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.asarray(rows[np.argsort(place[codes[rows]], kind="stable")])
 
 
-def groups_argument(estimator: Any) -> str | None:
+def groups_argument(estimator: BaseEstimator) -> str | None:
     """Return the argument of ``fit`` that makes the search of an estimator hold out groups, ``None`` if there is none.
 
     Folds given to a grid search as a number do not take groups.
@@ -71,7 +73,7 @@ def groups_argument(estimator: Any) -> str | None:
     return "groups" if takes_groups else None
 
 
-def grouped(estimator: Any, codes: np.ndarray | None, index: np.ndarray) -> dict[str, np.ndarray]:
+def grouped(estimator: BaseEstimator, codes: np.ndarray | None, index: np.ndarray) -> dict[str, np.ndarray]:
     """Return the labels of the selected samples as arguments of ``fit``, if the estimator takes groups."""
     name = None if codes is None else groups_argument(estimator)
     return {} if codes is None or name is None else {name: codes[index]}

@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from fenchel._array import Array, as_index, as_like, host, namespace
+from fenchel._array import Array, Inputs, Outputs, as_index, as_like, host, namespace
 from fenchel._check import check_memory
 from fenchel.data.containers import length
 from fenchel.exceptions import IncompatibleError
@@ -144,7 +146,7 @@ class LeftOutModels:
     residuals: Residuals  # of each sample, under the model without it; NaN for samples of weight zero
     place: np.ndarray  # the index of the model of each sample
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Inputs) -> np.ndarray:
         """Return the predictions of all models, (n, m, q)."""
         model, n = self.machine.model_, self.expansion.X.shape[0]
         values = host(model.codec.read(self.expansion, model.inputs.read(self.machine, X)))
@@ -152,7 +154,7 @@ class LeftOutModels:
 
 
 def left_out_models(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, only_closed: bool = False
+    estimator: BaseEstimator, X: Inputs, y: Outputs, sample_weight: ArrayLike | None = None, only_closed: bool = False
 ) -> LeftOutModels:
     """Return the leave-one-out models of a fitted estimator from its training data.
 
@@ -198,6 +200,6 @@ def left_out_models(
     return LeftOutModels(machine, expansion, residuals, place)
 
 
-def has_closed_form(estimator: Any) -> bool:
+def has_closed_form(estimator: BaseEstimator) -> bool:
     """Whether leave-one-out of a fitted estimator can have a closed form: a kernel machine with the square loss."""
     return is_machine(estimator) and is_square(estimator.model_.spec.loss)

@@ -1,11 +1,11 @@
 """Residuals of samples in any form, as arrays."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from fenchel._array import Array, host
+from fenchel._array import Array, Inputs, Outputs, host
 from fenchel.data.containers import numbers, of_shape
 from fenchel.data.frames import with_arrays
 from fenchel.data.functional import as_curves, brings_points
@@ -44,8 +44,23 @@ class Residuals:
         values[:, np.searchsorted(grid, self.grid)] = self.values.reshape(-1, *self.shape)
         return Residuals(values.reshape(len(values), -1), grid, values.shape[1:])
 
+    def filled(self) -> np.ndarray:
+        """Return the values with missing ones interpolated along a curve, otherwise replaced by the median."""
+        rows = self.values.astype(float)
+        if not np.isnan(rows).any():
+            return rows
+        filled = np.where(np.isnan(rows), np.nan_to_num(np.nanmedian(rows, axis=0)), rows)
+        if self.grid is None:
+            return filled
+        known, out = (part.reshape(len(rows), len(self.grid), -1) for part in (rows, filled))
+        for i, c in np.ndindex(len(rows), known.shape[2]):
+            seen = ~np.isnan(known[i, :, c])
+            if seen.any() and not seen.all():  # a curve without observations is the median
+                out[i, :, c] = np.interp(self.grid, self.grid[seen], known[i, seen, c])
+        return out.reshape(rows.shape)
+
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any) -> "Residuals":
+    def of(cls, model: BaseEstimator, X: Inputs, y: Outputs) -> "Residuals":
         """Return the residuals of a fitted model."""
         model, grid = with_arrays(model), getattr(model, "grid_", None)
         if grid is None:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import as_like, host, is_sparse
 from fenchel._statistics import repeats_of
@@ -129,7 +130,7 @@ def choose_kernel(
     encode: Callable[[bool], TrainingSet],
     losses: Any,
     curves: bool = False,
-    grid: Any = None,
+    grid: ArrayLike | None = None,
     metric: Any = None,
     groups: np.ndarray | None = None,
     max_samples: int = MOST_SAMPLES,
@@ -195,7 +196,7 @@ def _searched(
     training_set: TrainingSet,
     robust: bool,
     curves: bool,
-    grid: Any,
+    grid: ArrayLike | None,
     metric: Any,
     groups: np.ndarray | None,
     max_samples: int,

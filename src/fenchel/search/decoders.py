@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array, as_index, namespace
+from fenchel._array import Array, Outputs, as_index, namespace
 from fenchel.decoders import Decoder
 
 __all__ = ["DecoderChoice"]
@@ -23,7 +23,7 @@ class DecoderChoice:
 
     decoders: Sequence[Decoder]  # not fitted
     fitted: list[list[Decoder]]  # one per decoder and fold
-    outputs: Any
+    outputs: Outputs
     folds: list[np.ndarray]
     counts: np.ndarray  # sample weights
     coordinates: Callable[[np.ndarray], Array]  # maps predictions to the coordinates that are decoded
@@ -34,7 +34,7 @@ class DecoderChoice:
         cls,
         decoders: Sequence[Decoder],
         space: Any,
-        outputs: Any,
+        outputs: Outputs,
         folds: list[np.ndarray],
         counts: np.ndarray,
         coordinates: Callable[[np.ndarray], Array],
@@ -76,5 +76,5 @@ class DecoderChoice:
         return losses
 
 
-def _rows(outputs: Any, places: np.ndarray) -> Any:
+def _rows(outputs: Outputs, places: np.ndarray) -> Any:
     return namespace(outputs).take(outputs, as_index(places, outputs), axis=0)

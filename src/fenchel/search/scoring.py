@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from fenchel._array import Array, as_like, host
+from fenchel._array import Array, Inputs, Outputs, as_like, host
 from fenchel.model.training_set import TrainingSet
 
 __all__ = ["Measure", "Scoring", "scored"]
@@ -29,7 +29,7 @@ class _Known(RegressorMixin, BaseEstimator):
         """Points of predicted curves."""
         return self.grid
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Inputs) -> Outputs:
         """Return the predictions."""
         return self.predictions
 
@@ -48,7 +48,7 @@ class Scoring:
     scorer: Callable[..., float] | None  # None for a function of outputs and predictions
 
     @classmethod
-    def of(cls, estimator: Any) -> "Scoring | None":
+    def of(cls, estimator: BaseEstimator) -> "Scoring | None":
         """Return the scoring from the parameter of an estimator; ``None`` if it is ``None``."""
         given, owner = estimator.get_params(deep=False).get("scoring"), type(estimator).__name__
         if given is None:
@@ -66,7 +66,7 @@ class Scoring:
         return self.given if isinstance(self.given, str) else getattr(self.given, "__qualname__", repr(self.given))
 
     def errors(
-        self, truth: Any, predicted: Any, weights: np.ndarray | None = None, grid: np.ndarray | None = None
+        self, truth: Outputs, predicted: Outputs, weights: np.ndarray | None = None, grid: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the error of each sample, or for each sample the negative score of all of them."""
         if self.scorer is None:
@@ -85,7 +85,7 @@ class Scoring:
 
     def measure(
         self,
-        truth: Any,
+        truth: Outputs,
         decode: Callable[[np.ndarray], Any],
         folds: list[np.ndarray],
         weights: np.ndarray | None = None,
@@ -111,7 +111,7 @@ class Scoring:
 
         return errors
 
-    def _rows(self, outputs: Any) -> np.ndarray:
+    def _rows(self, outputs: Outputs) -> np.ndarray:
         """Return outputs in the format of scikit-learn's scores: one row or one number for each sample."""
         values = outputs if isinstance(outputs, np.ndarray) else host(outputs)
         if values.dtype.kind == "f" and np.isnan(values).any():

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 
@@ -54,7 +56,7 @@ class PairErrors:
     gap: float  # largest relative gap of the folds
 
 
-def _checked_groups(groups: Any) -> np.ndarray:
+def _checked_groups(groups: ArrayLike | None) -> np.ndarray:
     """Return the labels of groups as an array; raise if one is missing."""
     labels = np.asarray(groups)
     missing = [place for place, label in enumerate(labels.ravel().tolist()) if label is None or label != label]
@@ -140,7 +142,7 @@ class Search:
     owner: str  # the estimator, for messages
     losses: list[Loss]
     lams: list[float]
-    cv: Any
+    cv: object
     aggregate: str
     tol: float  # relative gap to which the folds are solved
     is_open: bool = False  # whether the grid of lam may be extended
@@ -151,7 +153,7 @@ class Search:
     groups: np.ndarray | None = None  # of samples that are held out together
 
     @classmethod
-    def of(cls, estimator: Any, losses: Sequence[Loss | str], groups: Any = None) -> "Search":
+    def of(cls, estimator: BaseEstimator, losses: Sequence[Loss | str], groups: ArrayLike | None = None) -> "Search":
         """Return the search defined by the parameters of an estimator."""
         name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
         check_parameter(name, "aggregate", estimator.aggregate, Options((*_AGGREGATES, "auto")))
@@ -163,7 +165,7 @@ class Search:
             name, checked, as_lams(lams), estimator.cv, aggregate, estimator.tol, estimator.lams is None, **optional
         )
 
-    def chosen(self, choice: KernelChoice, losses: list[Loss], estimator: Any) -> "Search":
+    def chosen(self, choice: KernelChoice, losses: list[Loss], estimator: BaseEstimator) -> "Search":
         """Return the search with the losses and the lams of a choice; those given by the user are kept."""
         lams = choice.lams if estimator.lams is None else self.lams
         is_capped = choice.is_robust and estimator.aggregate == "auto"

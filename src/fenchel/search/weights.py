@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from fenchel._array import Array, as_index, as_like, host, namespace
+from fenchel._array import Array, Inputs, as_index, as_like, host, namespace
 from fenchel._check import check_array
 from fenchel.kernels import MultipleKernel, Precomputed, ScalarKernel
 from fenchel.kernels.multiple import observed_scale
@@ -247,10 +247,10 @@ class _Groups:
     names: list[str]
     scales: np.ndarray
     kernel: MultipleKernel | None
-    X: Any  # inputs, or a mapping of names to matrices
+    X: Inputs  # inputs, or a mapping of names to matrices
 
     @classmethod
-    def of(cls, kernel: MultipleKernel | str, X: Any, n: int) -> "_Groups":
+    def of(cls, kernel: MultipleKernel | str, X: Inputs, n: int) -> "_Groups":
         if isinstance(kernel, MultipleKernel):
             if X.shape[0] != n:
                 raise ValueError(f"X and Y must have the same number of samples. Got {X.shape[0]} and {n}.")

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
@@ -53,7 +52,7 @@ class Pairs:
 class ModelFacts:
     """Facts about a fitted model; ``None`` for those that it does not have."""
 
-    estimator: Any  # with the certificate
+    estimator: BaseEstimator  # with the certificate
     table: TableRegressor | None
     rows: np.ndarray  # labels of the training samples, (n,)
     scores: np.ndarray | None  # outlier scores, (n,)
@@ -158,7 +157,7 @@ def _is_search(estimator: DualEstimator) -> bool:
     return isinstance(estimator, SearchMachine) and vars(estimator).get("found_") is not None
 
 
-def _training_pairs(estimator: Any, table: TableRegressor | None, rows: np.ndarray) -> Pairs | None:
+def _training_pairs(estimator: BaseEstimator, table: TableRegressor | None, rows: np.ndarray) -> Pairs | None:
     """Return the training samples that the model keeps, with its predictions, if its outputs are numbers.
 
     A model keeps only the inputs of its support, which includes every sample with a positive outlier score.

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fenchel._array import host
+from fenchel._array import Outputs, host
 from fenchel._check import Options, check_parameter
 from fenchel._component import all_or_nothing
 from fenchel.app.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
@@ -160,7 +160,7 @@ class TableRegressor(FramesOutMixin, BaseEstimator):
         return self
 
     @in_container
-    def predict(self, table: object) -> Any:
+    def predict(self, table: object) -> Outputs:
         """Predict the targets of the rows of a table.
 
         Parameters

@@ -1,0 +1,38 @@
+"""What is known of the samples of a report beside their residuals: index, names of outputs, dual variables."""
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from fenchel._array import Inputs, Outputs, host
+from fenchel.data.frames import column_names, index_of
+
+__all__: list[str] = []
+
+
+def index_of_sample(X: Inputs, y: Outputs) -> object:
+    """Return the index of the outputs or of the inputs, ``None`` without a frame."""
+    index = index_of(y)
+    return index_of(X) if index is None else index
+
+
+def output_names(y: Outputs, residuals: np.ndarray, grid: np.ndarray | None) -> list[str] | None:
+    """Return the names of the columns of y, or numbers; ``None`` where a sample is a number or a curve."""
+    if grid is not None or residuals.ndim != 2 or residuals.shape[1] < 2:
+        return None
+    columns = column_names(y)
+    if columns is None or len(columns) != residuals.shape[1]:
+        return [f"output {k}" for k in range(residuals.shape[1])]
+    return [str(name) for name in columns]
+
+
+def duals_of(model: BaseEstimator, is_fitted: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the norms and the saturation of the dual variables of the training samples of a model, NaN for others."""
+    duals, scores = getattr(model, "dual_coef_", None), getattr(model, "outlier_score_", None)
+    if duals is None or len(duals) != is_fitted.sum():
+        return None, None
+    norms, saturation = np.full((2, len(is_fitted)), np.nan)
+    norms[is_fitted] = np.linalg.norm(host(duals).reshape(len(duals), -1), axis=1)
+    if scores is None:
+        return norms, None
+    saturation[is_fitted] = host(scores)
+    return norms, saturation
