@@ -17,6 +17,7 @@ from fenchel.exceptions import SlowFitWarning, warn_user
 from fenchel.kernels import KernelLike, Laplacian
 from fenchel.losses import Loss, Square
 from fenchel.model.functions import FunctionCodec, Functions
+from fenchel.model.machine import task_of
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import CurveRepresentation, Spline
@@ -148,7 +149,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         self.losses = losses
         self.representation = representation
         self.n_components = n_components
-        self.center = center
+        self.center, self.scale = center, scale  # of the outputs
         self.channels = channels
         self.cv = cv
         self.aggregate = aggregate
@@ -157,7 +158,6 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         self.checkpoint = checkpoint
         self.progress = progress
         self.approximation = approximation
-        self.scale = scale
         self.scoring = scoring
         self.certificate = certificate
         self.metric = metric
@@ -198,7 +198,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         """
         search = search.chosen(choice, choice.resolved_losses() if choice.is_robust else choice.losses, self)
         spec, raced_set = replace(spec, lam=min(search.lams)), choice.training_set
-        task: Functions = machine._task(**form)
+        task: Functions = task_of(machine, **form)
         codec = _codec(raced_set)
         lams = choice.search.lam * _DECADES if self.lams is None else search.lams
         pilot = search.pilot([Square()], lams)

@@ -1,6 +1,5 @@
 """The loss trick: consistent structured prediction for any task loss."""
 
-from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ from sklearn.utils import Tags
 
 from fenchel import decoders as decoder_room
 from fenchel._array import Array, Outputs, as_index, as_like, device, host, is_host, is_numpy, namespace
+from fenchel._component import all_or_nothing
 from fenchel._statistics import distinct_rows
 from fenchel.approximations import Approximation
 from fenchel.data.frames import in_container
@@ -20,6 +20,7 @@ from fenchel.kernels import Constant, KernelLike
 from fenchel.losses import Loss
 from fenchel.losses.profile import Quadratic
 from fenchel.model.fit import Fit, learn
+from fenchel.model.machine import spec_of
 from fenchel.model.output_weights import Weights
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, part_of
@@ -155,6 +156,7 @@ class LossTrickPredictor(SearchMachine):
         self.output_approximation = output_approximation
         self.certificate = certificate
 
+    @all_or_nothing
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None) -> Self:
         """Learn the weights, after a search for the kernel and lam if these are not given.
 
@@ -172,22 +174,20 @@ class LossTrickPredictor(SearchMachine):
         self : LossTrickPredictor
             The fitted model.
         """
-        trial = copy(self)
         for name in ("found_", "best_estimator_"):
-            trial.__dict__.pop(name, None)  # from an earlier fit, perhaps with other settings
+            self.__dict__.pop(name, None)  # from an earlier fit, perhaps with other settings
         task = self._task()
         task = replace(task, kernel="gaussian") if is_auto(self.kernel) else task
         self._own_decoder(task.task_loss)  # raises if it is invalid
-        sample, choice = task.sample(trial, X, y, sample_weight), None
+        sample, choice = task.sample(self, X, y, sample_weight), None
         if is_auto(self.kernel):
             choice = _kernel_choice(task, sample)
             task = replace(task, kernel=choice.search.kernel)
         if self.lams is not None or (choice is not None and is_auto(self.lam)):
-            return self._become(trial._searched(task, sample.double(), choice))
-        trial._kept(learn(task, sample, task.spec))
+            return self._searched(task, sample.double(), choice)
         if choice is not None:
-            trial.found_ = Found(None, choice.search.kernel, choice.trials)
-        return self._become(trial)
+            self.found_ = Found(None, choice.search.kernel, choice.trials)
+        return self._kept(learn(task, sample, task.spec))
 
     def weights(self, X: Array) -> Array:
         r"""Return the weights :math:`\alpha_i(x)` of the training outputs.
@@ -271,7 +271,7 @@ class LossTrickPredictor(SearchMachine):
         """Choose lam by the task loss, and keep the best model."""
         search = Search.of(self, [self.surrogate])
         machine = clone(self).set_params(lams=None, kernel=task.kernel, lam=search.lams[0])
-        training_set = TrainingSet.learn(task, sample, replace(machine._spec(), loss=search.losses[0]).for_search())
+        training_set = TrainingSet.learn(task, sample, replace(spec_of(machine), loss=search.losses[0]).for_search())
         space, folds = TaskSpace(task.task_loss.resolve(sample.y), sample.y), search.folds(training_set)
 
         measure = DecoderChoice.of(

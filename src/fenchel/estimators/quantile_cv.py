@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import replace
 from itertools import product
 from typing import Any, Self
@@ -15,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import Interval, Options, check_parameters
+from fenchel._component import all_or_nothing
 from fenchel.approximations import Approximation
 from fenchel.estimators.quantile import QuantileFunctionRegressor, QuantileRegressor, Quantiles
 from fenchel.estimators.quantile_pilot import QuantilePilot, pilot_targets, pinball
@@ -22,7 +22,7 @@ from fenchel.estimators.search_machine import SearchMachine
 from fenchel.kernels import KernelLike, ScalarKernel
 from fenchel.losses import Loss
 from fenchel.model.levels import LevelCodec
-from fenchel.model.machine import Fitted
+from fenchel.model.machine import Fitted, spec_of, task_of
 from fenchel.model.sample import Sample
 from fenchel.model.training_set import TrainingSet
 from fenchel.resample.held_out import held_out
@@ -165,6 +165,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         self.pilot = pilot
         self.certificate = certificate
 
+    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose lam and the kernel, then fit on the whole sample.
 
@@ -184,16 +185,16 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
             The fitted model.
         """
         check_parameters(self, _LIMITS)
-        trial, errors, best = copy(self), list[np.ndarray](), None
+        errors, best = list[np.ndarray](), None
         for kernel, level_kernel in self._kernels():
             machine, trials = self._machine(kernel, level_kernel), None
             search = self._search(machine, groups)
-            sample = machine._task().sample(trial, X, y, sample_weight).double()
+            sample = task_of(machine).sample(self, X, y, sample_weight).double()
             if is_auto(kernel):
                 kernel, trials = _found_kernel(search, sample)
                 machine.set_params(kernel=kernel)
             machine.set_params(lam=min(search.lams))  # the smallest lam needs the most features
-            training_set = TrainingSet.learn(machine._task(), sample, machine._spec().for_search())
+            training_set = TrainingSet.learn(task_of(machine), sample, spec_of(machine).for_search())
             if _codec(training_set).pilot is None:
                 result = self._searched(search, machine, training_set)
             else:
@@ -202,10 +203,10 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
             if best is None or result.cv_errors.min() < best[2].cv_errors.min():
                 best = machine, training_set, result, trials
         assert best is not None  # _kernels returns at least one pair
-        trial.kernel_errors_ = np.stack(errors)
-        trial._fit_best(*best[:3])
-        trial.found_ = replace(trial.found_, trials=best[3])
-        return self._become(trial)
+        self.kernel_errors_ = np.stack(errors)
+        self._fit_best(*best[:3])
+        self.found_ = replace(self.found_, trials=best[3])
+        return self
 
     def _kernels(self) -> list[tuple[KernelLike, KernelLike | None]]:
         """Return the pairs of kernels to choose from."""
@@ -219,7 +220,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
 
     def _search(self, machine: QuantileFunctionRegressor, groups: ArrayLike | None) -> Search:
         """Return the search over lam, on a grid that depends on whether there is a pilot."""
-        search = Search.of(self, [machine._spec().loss], groups)
+        search = Search.of(self, [spec_of(machine).loss], groups)
         if machine.pilot and self.lams is None:
             search = replace(search, lams=_LAMS)
         return replace(search, tol=float(max(self.tol, self.cv_tol)), n_jobs=None)  # threads are over the folds
@@ -257,7 +258,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         return kernel
 
     def _task(self, **form: Any) -> Quantiles:
-        return self._machine(*self._kernels()[0])._task()
+        return task_of(self._machine(*self._kernels()[0]))
 
     def _is_sorted(self) -> bool:
         return self.pilot_ is not None if is_auto(self.non_crossing) else bool(self.non_crossing)

@@ -1,6 +1,5 @@
 """Regression with operator-valued kernels."""
 
-from copy import copy
 from typing import Any, Self, cast
 
 import numpy as np
@@ -9,6 +8,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, namespace
+from fenchel._component import all_or_nothing
 from fenchel.approximations import Approximation
 from fenchel.chunks.fit import fit_chunks
 from fenchel.chunks.predict import predict_chunks
@@ -221,6 +221,7 @@ class OperatorKernelRegressor(VectorRegressor):
         self.scale = scale
         self.certificate = certificate
 
+    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 
@@ -240,7 +241,7 @@ class OperatorKernelRegressor(VectorRegressor):
             The fitted model.
         """
         if is_chunked(X):
-            return self._become(fit_chunks(copy(self), self._task(), self._spec(), X, y, sample_weight))
+            return fit_chunks(self, self._task(), self._spec(), X, y, sample_weight)
         return self._learned(X, y, sample_weight)
 
     def _task(self, **form: Any) -> Vectors:

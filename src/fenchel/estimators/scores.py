@@ -62,7 +62,7 @@ def curve_score(model: BaseEstimator, X: Array, y: Outputs, sample_weight: Array
     points = model.grid_ if grid is None and not brings_points(y) else grid
     curves = as_curves(y, points, "y")
     values = host(curves.values).astype(np.float64).reshape(len(curves), len(curves.grid), -1)
-    predicted = as_curves(model._with_arrays().predict(X, curves.grid)).values
+    predicted = as_curves(with_arrays(model).predict(X, curves.grid)).values
     if predicted.shape != curves.values.shape:
         what = "samples" if len(predicted) != len(curves) else "channels"
         raise ValueError(f"X and y must have the same number of {what}. Got {predicted.shape[0]} and {len(curves)} "

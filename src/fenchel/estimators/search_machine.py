@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -11,9 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from fenchel._array import Array, Outputs
+from fenchel._component import all_or_nothing
 from fenchel.losses import Loss
 from fenchel.model.fit import solve, warned
-from fenchel.model.machine import Fitted, KernelMachine
+from fenchel.model.machine import Fitted, KernelMachine, keep, set_pair, spec_of, task_of
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
@@ -81,13 +81,13 @@ class SearchMachine(KernelMachine):
     ) -> Self:
         """Fit the best pair on the whole sample, and keep the model, the errors of the search and the estimator."""
         found = Found(result, estimator.kernel, None if choice is None else choice.trials)
-        best = estimator.set_params(**estimator._pair(result.loss, result.lam))
-        fit = solve(training_set, replace(best._spec(), loss=clone(result.loss), lam=result.lam))
+        best = set_pair(estimator, result.loss, result.lam)
+        fit = solve(training_set, replace(spec_of(best), loss=clone(result.loss), lam=result.lam))
         result.warn_at_end()
         for name in ("n_features_in_", "feature_names_in_"):
             if name in vars(self):
                 setattr(best, name, getattr(self, name))
-        self.found_, self.best_estimator_ = found, best._kept(warned(fit))
+        self.found_, self.best_estimator_ = found, keep(best, warned(fit))
         self.model_ = best.model_
         return self
 
@@ -115,21 +115,27 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         """Return the estimator of one pair, with centre and scale as the losses require."""
 
     def _task(self, **form: Any) -> Any:
-        return self._machine()._task(**form)
+        return task_of(self._machine(), **form)
 
+    @all_or_nothing
     def _choose(
-        self, X: Outputs, y: Outputs, sample_weight: Array | None = None, groups: ArrayLike | None = None, **form: Any
+        self,
+        /,
+        X: Outputs,
+        y: Outputs,
+        sample_weight: Array | None = None,
+        groups: ArrayLike | None = None,
+        **form: Any,
     ) -> Self:
-        """Choose kernel, loss and lam on a copy, fit on the whole sample, and become the copy."""
-        scoring, trial = Scoring.of(self), copy(self)
-        found = trial._prepared(X, y, sample_weight, groups, **form)
+        """Choose kernel, loss and lam, and fit on the whole sample."""
+        scoring, found = Scoring.of(self), self._prepared(X, y, sample_weight, groups, **form)
         training_set, search = found.training_set, found.search
         folds = search.folds(training_set)
         measure = squared_distance(training_set, search.ceiling)
         if scoring is not None:
             measure = scored(training_set, scoring, folds)
         result = search(training_set, folds, measure, settings=f"{scoring or ''}")
-        return self._become(trial._fit_best(found.machine, training_set, result, found.choice))
+        return self._fit_best(found.machine, training_set, result, found.choice)
 
     def _prepared(
         self, X: Outputs, y: Outputs, sample_weight: Array | None, groups: ArrayLike | None, **form: Any
@@ -139,7 +145,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
         spec = replace(self._search_spec(), lam=min(search.lams))  # the smallest lam needs the most features
         machines = [self._machine(search.losses, is_robust) for is_robust in (False, True)]
-        tasks = [machine._task(**form) for machine in machines]
+        tasks = [task_of(machine, **form) for machine in machines]
         sample = tasks[False].sample(self, X, y, sample_weight).double()
         if not is_auto(self.kernel):
             return Prepared(machines[False], TrainingSet.learn(tasks[False], sample, spec), search, None)
@@ -159,5 +165,5 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
     ) -> tuple[TrainingSet, Search]:
         """Return the training set with the chosen kernel, and the remaining grid of losses and lams."""
         search, raced_set = search.chosen(choice, choice.resolved_losses(), self), choice.training_set
-        kernel = machine._task(**form).kernel_of(raced_set.sample, raced_set.codec)
+        kernel = task_of(machine, **form).kernel_of(raced_set.sample, raced_set.codec)
         return raced_set.with_kernel(kernel, replace(spec, lam=min(search.lams))), search

@@ -264,17 +264,19 @@ class StructuredPredictor(DecodingPredictor):
         self : StructuredPredictor
             The fitted model.
         """
-        self._own_decoder()  # raises if it is invalid
+        own_decoder(self)  # raises if it is invalid
         return self._learned(X, y, sample_weight)
 
     def _task(self) -> Objects:
         return Objects(self.kernel, self.operator, self.output_kernel, self.center, self.output_approximation)
 
-    def _own_decoder(self) -> Decoder:
-        return part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
-
     def _kept(self, fit: Fit) -> Self:
         super()._kept(fit)
         space = decoding_space(self.loss_, self.representation_)
-        self.decoder_ = self._own_decoder().fit(self.representation_.outputs_, space)
+        self.decoder_ = own_decoder(self).fit(self.representation_.outputs_, space)
         return self
+
+
+def own_decoder(machine: StructuredPredictor) -> Decoder:
+    """Return the decoder of a predictor; raise if it is invalid."""
+    return part_of(machine.decoder, decoder_room, "decoder", Decoder).validate()

@@ -1,7 +1,6 @@
 """``StructuredPredictor`` with kernel, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import product
 from os import PathLike
@@ -15,18 +14,19 @@ from sklearn.utils import Tags
 
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_parameter
+from fenchel._component import all_or_nothing
 from fenchel.approximations import Approximation
 from fenchel.decoders import Decoder
 from fenchel.decoders.choice import are_label_sets, suitable_decoders
 from fenchel.decoders.decoder import Space
 from fenchel.decoders.products import decoding_space
 from fenchel.estimators.search_machine import PairSearchMachine, Prepared
-from fenchel.estimators.structured import DecodingPredictor, StructuredPredictor
+from fenchel.estimators.structured import DecodingPredictor, StructuredPredictor, own_decoder
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Identity, KernelLike, OperatorLike, as_operator
 from fenchel.losses import Loss
 from fenchel.metrics import hamming_losses
-from fenchel.model.machine import Fitted
+from fenchel.model.machine import Fitted, task_of
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import KernelOutputs
 from fenchel.search.choice import is_auto
@@ -159,6 +159,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         self.output_approximation = output_approximation
         self.certificate = certificate
 
+    @all_or_nothing
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
@@ -178,11 +179,10 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         if self.task_loss is not None and self.scoring is not None:
             raise ValueError("Set either task_loss or scoring, not both: each of them selects loss, lam and decoder.")
         Scoring.of(self)  # raises if it is invalid
-        self._machine()._own_decoder()  # raises if it is invalid
-        trial = copy(self)
-        found = trial._prepared(X, y, sample_weight, groups)
+        own_decoder(self._machine())  # raises if it is invalid
+        found = self._prepared(X, y, sample_weight, groups)
         best = min(self._trials(found), key=lambda trial: float(np.min(trial.result.cv_errors)))
-        return self._become(trial._fit_best(best.machine, best.training_set, best.result, found.choice))
+        return self._fit_best(best.machine, best.training_set, best.result, found.choice)
 
     def _trials(self, found: Prepared[StructuredPredictor]) -> "Iterator[_Trial]":
         """Yield the results of the search for each output kernel, with and without centring."""
@@ -194,7 +194,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         yield self._trial(search, machine, training_set, by_task_loss)
         for k, (center, kernel) in enumerate(pairs[1:], start=1):
             other = clone(machine).set_params(center=center, output_kernel=kernel)
-            task = other._task()
+            task = task_of(other)
             if isinstance(as_operator(self.operator), Identity):
                 data = training_set.with_outputs(*task.learn(training_set.sample))
             else:
@@ -232,7 +232,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
     ) -> DecoderChoice | None:
         """Return the decoders to choose from by the task loss of held-out outputs; ``None`` if there is no choice."""
         representation = _features(training_set)
-        decoders = suitable_decoders(space) if is_auto(self.decoder) else [machine._own_decoder()]
+        decoders = suitable_decoders(space) if is_auto(self.decoder) else [own_decoder(machine)]
         if not by_task_loss and len(decoders) == len(decoders[0].options()) == 1:
             return None
         if representation.is_pairwise:

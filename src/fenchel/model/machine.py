@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from operator import attrgetter
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_regressor
@@ -12,7 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, Outputs
+from fenchel._array import Array, Inputs, Outputs
+from fenchel._component import all_or_nothing
 from fenchel.approximations import Approximation
 from fenchel.data.frames import FramesOutMixin
 from fenchel.data.functional import brings_points
@@ -33,13 +34,19 @@ __all__ = [
     "KernelMachine",
     "Near",
     "is_machine",
+    "keep",
     "kernel_of",
     "near_of",
+    "set_pair",
+    "spec_of",
+    "task_of",
     "training_set_of",
     "unchanged",
 ]
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Task, covariant=True)
+Machine = TypeVar("Machine", bound="KernelMachine")
 Near = Callable[[np.ndarray, np.ndarray], np.ndarray]  # values as they are closest to others
 
 
@@ -120,19 +127,15 @@ class KernelMachine(FramesOutMixin, DualEstimator, ABC):
         """Return the parameters of one pair of a grid."""
         return {self.loss_argument: clone(loss), "lam": lam}
 
-    def _learned(self, X: Outputs, y: Outputs, sample_weight: Array | None = None, **form: Any) -> Self:
-        """Fit a copy, on which scikit-learn writes the names of X, and become it: a fit that fails changes nothing."""
-        trial, task, spec = copy(self), self._task(**form), self._spec()
-        fit = learn(task, task.sample(trial, X, y, sample_weight), spec)
-        return self._become(trial._kept(fit))
+    @all_or_nothing
+    def _learned(self, /, X: Inputs, y: Outputs, sample_weight: Array | None = None, **form: Any) -> Self:
+        """Fit, with the names of X that scikit-learn writes on its way."""
+        task, spec = self._task(**form), self._spec()
+        return self._kept(learn(task, task.sample(self, X, y, sample_weight), spec))
 
     def _kept(self, fit: Fit) -> Self:
         """Keep what remains of a fit."""
         self.model_ = fit.model()
-        return self
-
-    def _become(self, trial: Self) -> Self:
-        self.__dict__ = trial.__dict__
         return self
 
     def _read(self, X: Outputs) -> Array:
@@ -148,6 +151,30 @@ class KernelMachine(FramesOutMixin, DualEstimator, ABC):
         tags.input_tags.sparse = self.takes_sparse
         tags.input_tags.pairwise = is_pairwise(self.kernel)
         return tags
+
+
+class _HasTask(Protocol[K]):
+    def _task(self, **form: Any) -> K: ...
+
+
+def task_of(machine: _HasTask[K], **form: Any) -> K:
+    """Return what kind of data a machine takes, with its parameters and with arguments of ``fit``."""
+    return machine._task(**form)
+
+
+def spec_of(machine: KernelMachine) -> Spec:
+    """Return the dual problem of a machine, and its solver."""
+    return machine._spec()
+
+
+def set_pair(machine: Machine, loss: Loss, lam: float) -> Machine:
+    """Set the parameters of a machine to one pair of a grid."""
+    return machine.set_params(**machine._pair(loss, lam))
+
+
+def keep(machine: Machine, fit: Fit) -> Machine:
+    """Make a fit that of a machine."""
+    return machine._kept(fit)
 
 
 def is_machine(estimator: BaseEstimator) -> bool:
@@ -179,11 +206,11 @@ def training_set_of(machine: KernelMachine, X: Outputs, y: Outputs, sample_weigh
     """Return data as a fitted machine sees them: checked as in ``fit``, in its coordinates, with its kernel."""
     check_is_fitted(machine)
     grid = machine.model_.codec.grid
-    task = machine._task(**({} if grid is None or brings_points(y) else {"grid": grid}))
+    task = task_of(machine, **({} if grid is None or brings_points(y) else {"grid": grid}))
     return machine.model_.training_set(task.sample(copy(machine), X, y, sample_weight))
 
 
 def kernel_of(machine: KernelMachine) -> OperatorKernel:
     """Return the kernel of a fitted machine as it was given, before its parameters were taken from the sample."""
     model = machine.model_
-    return machine._task().kernel_of(Sample(machine.X_fit_, None, model.inputs, model.outputs), model.codec)
+    return task_of(machine).kernel_of(Sample(machine.X_fit_, None, model.inputs, model.outputs), model.codec)

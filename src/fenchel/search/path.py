@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -14,7 +13,7 @@ from fenchel._array import Array, Outputs, host, namespace
 from fenchel.exceptions import warn_user
 from fenchel.losses import Loss
 from fenchel.model.fit import certified_fit
-from fenchel.model.machine import KernelMachine
+from fenchel.model.machine import KernelMachine, keep, set_pair, spec_of, task_of
 from fenchel.model.spec import as_lams, as_losses
 from fenchel.model.training_set import TrainingSet
 from fenchel.problem.dual_problem import arithmetic
@@ -50,7 +49,7 @@ class RegularizationPath:
     _training_set: TrainingSet = field(repr=False)
     _solutions: dict[tuple[int, int], Solution] = field(repr=False)
 
-    def model(self, loss: int, lam: int) -> Any:
+    def model(self, loss: int, lam: int) -> KernelMachine:
         """Return the fitted estimator of one pair, by its indices in the grid."""
         if (loss, lam) not in self._solutions:
             raise ValueError(
@@ -59,11 +58,10 @@ class RegularizationPath:
             )
         solution = self._solutions[loss, lam]
         solution = replace(solution, stages=(solution.stage("one pair of a path"),))
-        machine, loss_, lam_ = copy(self._machine), self.losses[loss], self.lams[lam]
-        machine.set_params(**machine._pair(loss_, lam_))
-        problem = self._training_set.problem(loss_, lam_)
-        spec = machine._spec().solving(loss_, lam_)
-        return machine._kept(certified_fit(self._training_set, problem, solution, spec))
+        loss_, lam_ = self.losses[loss], self.lams[lam]
+        machine = set_pair(copy(self._machine), loss_, lam_)
+        problem, spec = self._training_set.problem(loss_, lam_), spec_of(machine).solving(loss_, lam_)
+        return keep(machine, certified_fit(self._training_set, problem, solution, spec))
 
     def predict(self, X: Array) -> Array:
         """Return the predictions of every pair, shape (losses, lams, m) or (losses, lams, m, p)."""
@@ -121,10 +119,10 @@ def path(
     if grid is not None and "grid" not in signature(estimator.fit).parameters:
         raise TypeError(f"{type(estimator).__name__} does not take a grid. Use FunctionalRegressor for curves.")
     machine = clone(estimator)
-    spec = machine._spec()
+    spec = spec_of(machine)
     checked, lams = as_losses([spec.loss] if losses is None else losses), as_lams(lams)
     spec = replace(spec.for_search(), lam=min(lams))  # the smallest lam needs the most features
-    task = machine._task(**({} if grid is None else {"grid": grid}))
+    task = task_of(machine, **({} if grid is None else {"grid": grid}))
     training_set = TrainingSet.learn(task, task.sample(machine, X, y, sample_weight).double(), spec)
     shape = (len(checked), len(lams))
     gaps, primal, dual, sparsity = (np.full(shape, np.nan) for _ in range(4))

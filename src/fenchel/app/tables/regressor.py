@@ -12,7 +12,7 @@ from fenchel._array import Outputs, host
 from fenchel._check import Options, check_parameter
 from fenchel._component import all_or_nothing
 from fenchel.app.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
-from fenchel.app.tables.linear_model import linear_model
+from fenchel.app.tables.linear_model import linear_model, offset_of
 from fenchel.app.tables.rows import LeftOut, check_folds, grid_of, group_folds, labels_of
 from fenchel.conformal import ConformalRegressor
 from fenchel.data.frames import FramesOutMixin, in_container, with_arrays
@@ -153,7 +153,7 @@ class TableRegressor(FramesOutMixin, BaseEstimator):
         self.target_mean_ = mean_of_columns(Y)
         self.grid_, notes = grid_of(table, self.target_names_) if self.curves else (None, [])
         self.notes_ += notes
-        self.offset_ = self._offset(Y)
+        self.offset_ = offset_of(Y, "none" if self.curves else self.center)
         self.estimator_, self.conformal_ = self._fitted(X, Y, None if labels is None else labels[kept])
         self._linear = linear_model(X, Y, self.target_mean_)
         self.train_scores_ = self._scores(X, Y)
@@ -397,9 +397,3 @@ class TableRegressor(FramesOutMixin, BaseEstimator):
         self.notes_ += encoding_notes(self.columns_, table)
         if not self.columns_:
             raise ValueError(f"{table.name} has no input column that varies beside the targets.")
-
-    def _offset(self, Y: np.ndarray) -> np.ndarray:
-        """Return what is subtracted from the targets."""
-        if self.curves or self.center == "none":
-            return np.zeros(Y.shape[1], dtype=Y.dtype)
-        return np.mean(Y, axis=0) if self.center == "mean" else np.median(Y, axis=0)
