@@ -45,6 +45,7 @@ __all__ = [
     "is_array",
     "is_host",
     "is_numpy",
+    "is_on_cpu",
     "is_single",
     "is_sparse",
     "is_torch",
@@ -202,9 +203,14 @@ def host(array: Array) -> np.ndarray:
     return np.asarray(array.get() if hasattr(array, "get") else array)  # CuPy has ``get``
 
 
+def is_on_cpu(array: Array) -> bool:
+    """Whether an array is in the memory of the CPU, not on an accelerator."""
+    return is_numpy(array) or str(device(array)).startswith("cpu")
+
+
 def free_device_memory(array: Array) -> int | None:
     """Return the free memory in bytes of the accelerator that holds an array, ``None`` for host arrays."""
-    if is_numpy(array) or str(device(array)).startswith("cpu"):
+    if is_on_cpu(array):
         return None
     library = sys.modules[type(array).__module__.partition(".")[0]]
     if is_torch_namespace(namespace(array)):

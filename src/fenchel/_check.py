@@ -1,7 +1,9 @@
 """Argument checks, whose messages all state the requirement, the value received and the remedy."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from importlib import import_module
@@ -34,6 +36,7 @@ __all__ = [
     "check_parameter",
     "check_parameters",
     "check_psd",
+    "checked_before",
     "free_memory",
     "not_times",
     "outputs_like",
@@ -42,6 +45,7 @@ __all__ = [
     "unmasked",
 ]
 
+_ARE_CHECKED: ContextVar[bool] = ContextVar("_ARE_CHECKED", default=False)  # whether entries are known to be finite
 _LONGEST = 80  # characters of a value in a message
 _MOST = 1e150  # largest number whose square is finite in float64
 
@@ -173,7 +177,17 @@ def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2, takes_
         if not xp.isdtype(array.dtype, ("bool", "integral")):
             raise TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead.")
         array = xp.astype(array, xp.float64)
-    return check_finite(array, name)
+    return array if _ARE_CHECKED.get() else check_finite(array, name)
+
+
+@contextmanager
+def checked_before(are_checked: bool) -> Iterator[None]:
+    """Let ``check_array`` take the entries of arrays as finite, in this thread, if they were checked before."""
+    token = _ARE_CHECKED.set(are_checked)
+    try:
+        yield
+    finally:
+        _ARE_CHECKED.reset(token)
 
 
 def check_finite(array: Array, name: str) -> Array:

@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 
 from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Standardized
 from fenchel.kernels.fused import distance_terms
-from fenchel.operators.products import fused_product
+from fenchel.operators.products import fused_products
 
 KERNELS = [
     Gaussian(0.3),
@@ -45,20 +45,26 @@ def test_other_kernels_have_none(kernel):
 
 
 def test_arrays_of_the_host_have_no_fused_product():
-    assert fused_product(Gaussian(0.3), np.ones((3, 2)), None, np.ones((3, 1))) is None
+    assert fused_products(Gaussian(0.3), np.ones((3, 2)), None, True) == []
 
 
+@pytest.mark.parametrize("sizes", [(1000, 700, 5, 70), (130, None, 20, 3), (1, 1, 1, 1), (300, 257, 126, 20)], ids=str)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_fused_product_is_that_of_the_matrix(kernel):
+def test_fused_products_are_those_of_the_matrix(kernel, sizes):
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     generator = torch.Generator(device="cuda").manual_seed(0)
+    n, m, d, p = sizes
     X, Z, A = (
         torch.randn(shape, generator=generator, device="cuda", dtype=torch.float64)
-        for shape in ((1000, 5), (700, 5), (700, 70))
+        for shape in ((n, d), (m or n, d), (m or n, p))
     )
-    kernel = kernel.resolve(X)
-    error = fused_product(kernel, X, Z, A) - kernel(X, Z) @ A
+    Z, kernel = None if m is None else Z, kernel.resolve(torch.cat([X, X + 1]))
     size = (kernel(X, Z).abs() @ A.abs()).max()
-    assert float(error.abs().max() / size) < 1e-6
+    for is_single, digits in ((True, 1e-6), (False, 1e-14)):
+        ways = fused_products(kernel, X, Z, is_single)
+        assert len(ways) == (2 if is_single else 1)
+        for way in ways:
+            error = way(A) - kernel(X, Z) @ A
+            assert float(error.abs().max() / size) < digits

@@ -9,7 +9,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.operators.conjugate import ConjugateGradients
 from fenchel.operators.eigenbasis import KroneckerBasis
 from fenchel.operators.operator import Index, Operator, ScalarOperator, scaled, taken
-from fenchel.operators.products import PointKernel, fused_product, kernel_product
+from fenchel.operators.products import CheckedProduct, PointKernel, fused_products, kernel_product
 from fenchel.operators.thin import Thin, orthogonal_features
 
 __all__ = ["Streamed", "streamed"]
@@ -131,10 +131,14 @@ class Streamed(ScalarOperator):
         inner = scaled(self, root).solver(scale, 1.0)
         return lambda B: root * inner(root * B)
 
-    def _product(self, A: Array) -> Array:
-        """Return the product, fused on a GPU if tiles are in float32 and this is supported, otherwise tile by tile."""
-        fused = fused_product(self.kernel, self.X, self.Z, A) if self.is_single else None
-        return kernel_product(self.kernel, *self._points, A, self.tile) if fused is None else fused
+    @cached_property
+    def _product(self) -> CheckedProduct:
+        """The product, fused on a GPU if this is supported, otherwise tile by tile."""
+        ways = fused_products(self.kernel, self.X, self.Z, self.is_single)
+        return CheckedProduct([*ways, self._by_tiles], self.kernel, self.X, self.Z, self.is_single)
+
+    def _by_tiles(self, A: Array) -> Array:
+        return kernel_product(self.kernel, *self._points, A, self.tile)
 
     @cached_property
     def _points(self) -> tuple[Array, Array | None]:
