@@ -16,6 +16,7 @@ from fenchel._component import state_of
 from fenchel.estimators import FunctionalRegressor, OperatorKernelRegressor, StructuredPredictor
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import as_scalar_kernel
+from fenchel.kernels.separable import BoundTerms
 from fenchel.losses import Loss
 from fenchel.losses.profile import Profile
 from fenchel.model.machine import kernel_of, training_set_of
@@ -186,7 +187,7 @@ def _checked_profile(estimator: BaseEstimator) -> Profile:
             "The bound is for kernels that do not depend on the sample, and landmarks or random features do. "
             "Use approximation=None."
         )
-    moved = [name for name in ("center", "scale") if getattr(estimator, name, False) is not False]
+    moved = [name for name in ("center", "scale") if estimator.get_params(deep=False).get(name, False) is not False]
     if "scale" in moved and not np.any(np.asarray(estimator.model_.codec.units) != 1.0):
         moved.remove("scale")  # "auto" left the outputs as they are
     if moved:
@@ -208,7 +209,8 @@ def _checked_profile(estimator: BaseEstimator) -> Profile:
 def _check_outputs(estimator: BaseEstimator, output_bound: float) -> None:
     """Raise unless the coordinates of the outputs are all of them, are fixed, and within the stated bound."""
     representation, targets = estimator.representation_, estimator.model_.targets
-    if getattr(representation, "approximation", None) is not None or getattr(representation, "center", False):
+    parameters = representation.get_params(deep=False)
+    if parameters.get("approximation") is not None or parameters.get("center"):
         raise IncompatibleError(
             "The bound is for outputs in their own space: an approximation or the mean of the outputs depends on the "
             "sample. Use output_approximation=None and center=False."
@@ -246,7 +248,8 @@ def _depends_on_sample(estimator: BaseEstimator) -> bool:
     other = replace(own, targets=2 * own.targets + 1)
 
     def terms(X: Array, space: CoordinateSpace = own) -> Any:
-        return getattr(kernel.bind(X, space), "terms", ())
+        bound = kernel.bind(X, space)
+        return bound.terms if isinstance(bound, BoundTerms) else ()
 
     X = estimator.X_fit_
     if X.shape[0] < 2:  # any inputs will do
@@ -263,10 +266,10 @@ def _changes(resolve: Callable[[Any], Any], sample: Array) -> bool:
 
 def _kernel_bound(estimator: BaseEstimator, given: float | None) -> float:
     """Return the largest operator norm of K(x, x)."""
-    terms = getattr(estimator.model_.expansion.kernel, "terms", None)
-    if terms is None:
+    kernel = estimator.model_.expansion.kernel
+    if not isinstance(kernel, BoundTerms):
         raise IncompatibleError("The bound is for sums of separable kernels.")
-    norms = [_norm(operator) for _, operator in terms]
+    terms, norms = kernel.terms, [_norm(operator) for _, operator in kernel.terms]
     if given is not None:
         check_parameter("generalization_bound", "kernel_bound", given, Interval(0, math.inf))
         known = [host(kernel.diag(estimator.X_fit_)) for kernel, _ in terms if not kernel.tags.is_pairwise]

@@ -9,14 +9,16 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Inputs, Outputs, host
+from fenchel._array import Inputs, Outputs, has_shape, host
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel.conformal.calibration import Calibration, Given, labels_of
 from fenchel.data.containers import indexable, inputs_for, length, numbers, take
+from fenchel.data.fdata import classes_of
 from fenchel.estimators.around import AroundMixin
 from fenchel.estimators.structured import StructuredPredictor
 from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
+from fenchel.model.machine import best_of
 from fenchel.resample.folds import grouped
 
 __all__ = ["ConformalPredictor", "PredictionSet"]
@@ -251,16 +253,21 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
 
 def _objects(y: Outputs) -> Any:
     """Return outputs that can be indexed one by one, with tables as arrays."""
-    return np.asarray(y) if hasattr(y, "iloc") else indexable(y)
+    return np.asarray(y) if classes_of(y, "pandas") else indexable(y)
+
+
+def _has_scores(model: BaseEstimator) -> bool:
+    """Whether a model scores any candidates, not only the classes that it knows."""
+    return hasattr(model, "decision_scores")
 
 
 def _is_list_of_sets(candidates: Outputs, model: BaseEstimator) -> bool:
     """Whether candidates are a list with a set for each sample: arrays, lists or, for a precomputed kernel, pairs."""
-    if not isinstance(candidates, list) or not candidates or not hasattr(model, "decision_scores"):
+    if not isinstance(candidates, list) or not candidates or not _has_scores(model):
         return False
     first = candidates[0]
-    is_pair = isinstance(first, tuple) and len(first) == 2 and hasattr(first[0], "shape")
-    return is_pair or isinstance(first, list) or hasattr(first, "shape")
+    is_pair = isinstance(first, tuple) and len(first) == 2 and has_shape(first[0])
+    return is_pair or isinstance(first, list) or has_shape(first)
 
 
 def _sets_of(candidates: Outputs, index: np.ndarray, n: int, model: BaseEstimator) -> Any:
@@ -281,7 +288,7 @@ def _chosen(candidate_set: Outputs, place: np.ndarray) -> Any:
 
 def _candidate_scores(model: BaseEstimator, X: Inputs, candidates: Outputs) -> Any:
     """Return the score of each candidate for each sample, (n, C) or a list of n arrays; lower is better."""
-    if hasattr(model, "decision_scores"):
+    if _has_scores(model):
         scores = model.decision_scores(X, candidates)
         return [numbers(host(row)) for row in scores] if isinstance(scores, list) else numbers(host(scores))
     if not is_classifier(model):
@@ -295,7 +302,7 @@ def _candidate_scores(model: BaseEstimator, X: Inputs, candidates: Outputs) -> A
 
 def _own_scores(model: BaseEstimator, X: Inputs, y: Outputs) -> np.ndarray:
     """Return the score of the true output of each sample, (n,)."""
-    if hasattr(model, "decision_scores"):
+    if _has_scores(model):
         sets = [take(y, np.array([i])) for i in range(length(y))]
         return np.array([float(host(row)[0]) for row in model.decision_scores(X, sets)])
     scores, y = _candidate_scores(model, X, None), np.asarray(y)
@@ -308,7 +315,7 @@ def _known_candidates(model: BaseEstimator, given: Any) -> Any:
     """Return the candidates as objects."""
     if given is not None:
         return given
-    if not hasattr(model, "decision_scores"):
+    if not _has_scores(model):
         return model.classes_
-    decoder = getattr(model, "best_estimator_", model).decoder_
+    decoder = best_of(model).decoder_
     return getattr(decoder, "inner_", decoder).candidates

@@ -16,7 +16,7 @@ from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, Given, checked, labels_of
-from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
+from fenchel.conformal.folds import FoldModels, HeldOutModels, Trainer, cross_ends
 from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, modulated, without_each
 from fenchel.data.containers import indexable, largest, length, numbers, on_one_grid
 from fenchel.data.fdata import function_names
@@ -234,6 +234,11 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         self._calibrate(given.part(rest, self.estimator_), widths)
         return self._with_columns()
 
+    def inner_estimators(self) -> list[BaseEstimator]:
+        """Return the regressors that it holds: the one it was given and, for ``"cv+"``, those of the folds."""
+        models = self._models.models if isinstance(self._models, FoldModels) else []
+        return [self._inner, *models]
+
     @in_container
     def predict(self, X: Inputs) -> Outputs:
         """Return the predictions of the regressor."""
@@ -267,13 +272,11 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
             With ``lower``, ``upper``, ``contains(Y)`` and ``plot()``. If the calibration sample is too small for the
             coverage, bounds are infinite and a warning reports how many samples are needed.
         """
-        check_is_fitted(self)
         coverage = self.coverage if coverage is None else coverage
         check_parameter("ConformalRegressor.predict_interval", "coverage", coverage, self._limits["coverage"])
-        X, index = indexable(X), index_of(X)
+        X, index = self._read(indexable(X)), index_of(X)
         labels = labels_of(groups, length(X), self._calibration.is_grouped)
         new = self._calibration.relative(checked(sample_weight, length(X), "sample_weight"))
-        X = self._read(X)
         grid: np.ndarray | None = getattr(self.estimator_, "grid_", None)
         template = with_arrays(self.estimator_).predict(X)
         center = numbers(template)
@@ -331,11 +334,9 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
             (lower, upper), truth = self._own_ends(part.X), numbers(part.y)
             excess = np.maximum(lower - truth, truth - upper).reshape(len(truth), -1)
             scores = largest(excess)[:, None] if self.joint else excess
-        self._keep(scores, widths, part)
+        self._keep(scores, widths, part, None)
 
-    def _keep(
-        self, scores: np.ndarray, widths: Widths | None, part: Given, models: HeldOutModels | None = None
-    ) -> None:
+    def _keep(self, scores: np.ndarray, widths: Widths | None, part: Given, models: HeldOutModels | None) -> None:
         """Keep the scores of samples, (m, 1) for a joint band, else (m, q)."""
         self._calibration = Calibration.of(scores, part, self.contamination)
         self._calibration_widths, self._models = widths, models

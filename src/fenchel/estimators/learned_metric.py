@@ -121,7 +121,7 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         """
         check_parameters(self, self._limits)
         given = clone(self._inner)
-        if not is_auto(getattr(given, "kernel", None)):
+        if not is_auto(given.get_params(deep=False).get("kernel")):
             raise IncompatibleError(
                 "The 'estimator' parameter must be a regressor that searches for its kernel, with kernel='auto'. "
                 f"Got {given!r}."
@@ -130,8 +130,8 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         first = clone(given).fit(X, y, **arguments)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-            if hasattr(first, name):
-                setattr(self, name, getattr(first, name))
+            if name in vars(first):
+                self.__dict__[name] = vars(first)[name]
         data, is_used = _data(first, self.metric, X, sample_weight)
         self.history_ = held_out_rounds(data, self._folds(is_used), int(self.max_rounds))
         self.best_round_ = int(np.argmin(self.history_))

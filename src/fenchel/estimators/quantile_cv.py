@@ -210,13 +210,12 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
 
     def _kernels(self) -> list[tuple[KernelLike, KernelLike | None]]:
         """Return the pairs of kernels to choose from."""
-        lists = []
-        for name in ("kernel", "level_kernel"):
-            value = getattr(self, name)
-            lists.append(list(value) if isinstance(value, list | tuple) else [value])
-            if not lists[-1]:
+        given = {"kernel": self.kernel, "level_kernel": self.level_kernel}
+        lists = {name: list(one) if isinstance(one, list | tuple) else [one] for name, one in given.items()}
+        for name, kernels in lists.items():
+            if not kernels:
                 raise ValueError(f"The {name!r} parameter must hold at least one kernel. Got none.")
-        return list(product(*lists))
+        return list(product(lists["kernel"], lists["level_kernel"]))
 
     def _search(self, machine: QuantileFunctionRegressor, groups: ArrayLike | None) -> Search:
         """Return the search over lam, on a grid that depends on whether there is a pilot."""

@@ -86,7 +86,7 @@ class SearchMachine(KernelMachine):
         result.warn_at_end()
         for name in ("n_features_in_", "feature_names_in_"):
             if name in vars(self):
-                setattr(best, name, getattr(self, name))
+                best.__dict__[name] = vars(self)[name]
         self.found_, self.best_estimator_ = found, keep(best, warned(fit))
         self.model_ = best.model_
         return self

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from fenchel._array import Array, Outputs, as_like, as_rows, dense, is_host, is_sparse, namespace
 from fenchel._check import check_array, check_finite, not_times, outputs_like, unmasked
+from fenchel.data.fdata import classes_of
 from fenchel.data.functional import Curves, input_curves, is_fdata, to_fdata
 from fenchel.data.pairs import is_pairs
 
@@ -235,7 +236,7 @@ def _advised(text: str, data: Sequence[Outputs]) -> str | None:
 
 def _text_columns(name: str, part: Any) -> str:
     """Return a message that names the columns of a data frame that are not numbers; empty if there are none."""
-    if not (hasattr(part, "iloc") and hasattr(part, "columns")):
+    if "DataFrame" not in classes_of(part, "pandas"):
         return ""
     examples = {}
     for place, column in enumerate(part.columns):

@@ -33,6 +33,7 @@ __all__ = [
     "Fitted",
     "KernelMachine",
     "Near",
+    "best_of",
     "is_machine",
     "keep",
     "kernel_of",
@@ -183,16 +184,21 @@ def is_machine(estimator: BaseEstimator) -> bool:
     return is_ours and not hasattr(estimator, "predict_interval")
 
 
+def best_of(estimator: BaseEstimator) -> BaseEstimator:
+    """Return the best estimator of a search, and any other estimator as it is."""
+    return vars(estimator).get("best_estimator_", estimator)
+
+
 def near_of(estimator: BaseEstimator) -> Near:
     """Return ``Codec.near`` of a fitted estimator: of a machine, of the last step of a pipeline, of the best estimator.
 
     Outputs of other estimators have one name each.
     """
     while estimator is not None:
-        model = getattr(estimator, "model_", None)
-        if isinstance(model, Model):
-            return model.codec.near
-        kept = getattr(estimator, "best_estimator_", getattr(estimator, "estimator_", None))
+        held = vars(estimator)
+        if isinstance(held.get("model_"), Model):
+            return held["model_"].codec.near
+        kept = held.get("best_estimator_", held.get("estimator_"))
         estimator = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else kept
     return unchanged
 

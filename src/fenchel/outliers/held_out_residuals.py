@@ -10,7 +10,7 @@ from fenchel._array import Inputs, Outputs, as_like, as_rows, host, is_sparse
 from fenchel.conformal.folds import Trainer
 from fenchel.data.containers import inputs_for, length, numbers, on_one_grid, take
 from fenchel.losses import Square
-from fenchel.model.machine import is_machine, training_set_of
+from fenchel.model.machine import best_of, is_machine, training_set_of
 from fenchel.resample.folds import whole_folds
 from fenchel.resample.held_out import held_out
 from fenchel.resample.residuals import Residuals
@@ -27,7 +27,7 @@ def are_training_inputs(model: BaseEstimator, X: Inputs, fitted: np.ndarray) -> 
 
     Also true for models that have not kept their inputs, and for models of other libraries.
     """
-    machine = getattr(model, "best_estimator_", model)
+    machine = best_of(model)
     if not is_machine(machine) or not hasattr(machine, "support_"):
         return True
     known: Any = machine.X_fit_
@@ -74,7 +74,7 @@ def held_out_residuals(
     outputs, the bandwidth and lam stay those of the whole sample. Other regressors are cloned and fitted without each
     fold.
     """
-    machine = getattr(model, "best_estimator_", model)
+    machine = best_of(model)
     if is_machine(machine) and machine.approximation_ is None and length(X) <= MOST_SAMPLES:
         return _on_one_factorisation(machine, X, y, cv, groups)
     n, y = length(X), on_one_grid(y)

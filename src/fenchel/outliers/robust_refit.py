@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils import get_tags
 
-from fenchel._array import Inputs, Outputs, as_rows, is_sparse
+from fenchel._array import Inputs, Outputs, as_rows, has_shape, is_sparse
 from fenchel._check import Interval, check_parameters
 from fenchel.data.containers import inputs_for, length, numbers, on_one_grid, take
 from fenchel.data.frames import FramesOutMixin, column_names, in_container
@@ -252,7 +252,7 @@ def _as_samples(sample: Any) -> Any:
     """Return data whose samples can be selected; unusual containers are converted to an array."""
     if is_sparse(sample):
         return as_rows(sample)
-    is_usual = hasattr(sample, "shape") or is_pairs(sample) or is_fdata(sample) or isinstance(sample, Curves)
+    is_usual = has_shape(sample) or is_pairs(sample) or is_fdata(sample) or isinstance(sample, Curves)
     return sample if is_usual else np.asarray(sample)
 
 

@@ -27,7 +27,7 @@ def output_names(y: Outputs, residuals: np.ndarray, grid: np.ndarray | None) -> 
 
 def duals_of(model: BaseEstimator, is_fitted: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return the norms and the saturation of the dual variables of the training samples of a model, NaN for others."""
-    duals, scores = getattr(model, "dual_coef_", None), getattr(model, "outlier_score_", None)
+    duals, scores = (getattr(model, name, None) for name in ("dual_coef_", "outlier_score_"))
     if duals is None or len(duals) != is_fitted.sum():
         return None, None
     norms, saturation = np.full((2, len(is_fitted)), np.nan)

@@ -9,7 +9,8 @@ from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel._array import Inputs, host, namespace
 from fenchel.estimators import OperatorKernelRegressorCV
-from fenchel.model.machine import is_machine
+from fenchel.kernels.separable import BoundTerms
+from fenchel.model.machine import best_of, is_machine
 from fenchel.outliers.held_out_residuals import MOST_SAMPLES, held_out_residuals
 from fenchel.resample.residuals import Residuals
 
@@ -39,7 +40,7 @@ class Sizes:
 
         Groups are left out together: otherwise wrong replicates would make each other's large residuals expected.
         """
-        machine = getattr(model, "best_estimator_", model)
+        machine = best_of(model)
         if not is_machine(machine) or len(residuals.values) > MOST_SAMPLES:
             return None
         X = _read(machine, X)
@@ -69,8 +70,8 @@ def _gram(machine: BaseEstimator, X: Inputs, Z: Inputs) -> np.ndarray | None:
     model = machine.model_
     if model.inputs.is_pairwise:
         return np.asarray(host(X), dtype=float)
-    terms = getattr(model.expansion.kernel, "terms", None)
-    return None if terms is None else host(terms[0][0](_double(X), _double(Z)))
+    kernel = model.expansion.kernel
+    return host(kernel.terms[0][0](_double(X), _double(Z))) if isinstance(kernel, BoundTerms) else None
 
 
 def _double(X: Inputs) -> Any:

@@ -121,8 +121,9 @@ def run(
 
 def absent_files(experiment: Experiment) -> list[str]:
     """Return the missing data files of an experiment: of ``FILES`` if it has them, else of ``DATA``."""
-    sets = getattr(experiment, "DATA", ())
-    files = getattr(experiment, "FILES", [known.name for known in known_files().values() if known.data_set in sets])
+    said = vars(experiment)
+    needed = [known.name for known in known_files().values() if known.data_set in said.get("DATA", ())]
+    files = said.get("FILES", needed)
     return [name for name in files if not (data_folder() / name).is_file()]
 
 
@@ -166,7 +167,7 @@ def _code(unit: Unit) -> str:
     """Return a digest of everything that the result of a unit depends on: library, dependencies and data."""
     module = inspect.getmodule(unit.compute)
     parts = [_source(), _syntax_digest(inspect.getsource(module or unit.compute)), str(versions())]
-    parts += [f"{name} {digest}" for name, digest in digests(getattr(module, "DATA", ())).items()]
+    parts += [f"{name} {digest}" for name, digest in digests(vars(module).get("DATA", ())).items()]
     return f"{fenchel.__version__} {hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
 
 

@@ -16,7 +16,7 @@ from fenchel.data.containers import length
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.scalar_kernel import BoundKernel
 from fenchel.losses.loss import is_square
-from fenchel.model.machine import KernelMachine, is_machine, training_set_of
+from fenchel.model.machine import KernelMachine, best_of, is_machine, training_set_of
 from fenchel.model.model import Model
 from fenchel.model.training_set import TrainingSet
 from fenchel.operators.eigenbasis import KroneckerBasis
@@ -163,7 +163,7 @@ def left_out_models(
     threshold, the centre and the scale of the outputs, the choices of a cross-validation) is that of the whole sample.
     With ``only_closed=True`` an ``IncompatibleError`` is raised if there is no closed form.
     """
-    machine = getattr(estimator, "best_estimator_", estimator)
+    machine = best_of(estimator)
     if not is_machine(machine):
         raise IncompatibleError(
             f"method='jackknife+' needs a kernel machine of this library. Got {type(machine).__name__}. "

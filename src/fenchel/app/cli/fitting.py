@@ -72,8 +72,8 @@ def run(
                 regressor.set_params(estimator=_conformal(estimator, options, len(train)))
             regressor.fit(train, groups=options["groups"])
         seconds = time.perf_counter() - start
-        folds = getattr(getattr(regressor.conformal_, "_models", None), "models", [])
-        for one in (estimator, regressor.estimator_, getattr(regressor.conformal_, "estimator", estimator), *folds):
+        inner = [] if regressor.conformal_ is None else regressor.conformal_.inner_estimators()
+        for one in (estimator, regressor.estimator_, *inner):
             if "progress" in one.get_params(deep=False):
                 one.set_params(progress=None)  # the progress bar is not part of the model
         found = _result(regressor, train, test, seconds)
