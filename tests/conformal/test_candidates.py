@@ -78,13 +78,7 @@ def test_training_outputs_are_the_candidates_unless_others_are_given(tmp_path):
 
 
 @pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(
-    [ConformalPredictor(LogisticRegression())],
-    expected_failed_checks=lambda _: {
-        f"check_sample_weight_equivalence_on_{kind}_data": "the calibration part is drawn by place"
-        for kind in ("dense", "sparse")
-    },
-)
+@parametrize_with_checks([ConformalPredictor(LogisticRegression())])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -130,3 +124,18 @@ def test_sets_of_replicates_are_calibrated_by_labels():
     )
     assert model._calibration.weights.sum() == pytest.approx(10)
     assert set(np.unique(model.scores_, return_counts=True)[1] % 3) == {0}
+
+
+def test_numbers_stored_as_objects_are_numbers(rng):
+    X, Y = label_sets(80, rng)
+    model = ConformalPredictor(random_state=1)
+    wanted = model.fit(X, Y).scores_
+    np.testing.assert_array_equal(model.fit(X, Y.astype(object)).scores_, wanted)
+
+
+def test_a_given_calibration_part(rng):
+    X, Y = label_sets(40, rng)
+    splits = [(np.arange(25), np.arange(25, 40))]
+    one = ConformalPredictor(cv=splits).fit(X, Y)
+    inner = StructuredPredictor().fit(X[:25], Y[:25])
+    np.testing.assert_array_equal(one.scores_, ConformalPredictor(inner).conformalize(X[25:], Y[25:]).scores_)

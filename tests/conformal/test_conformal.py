@@ -43,12 +43,22 @@ def exact_coverage(m: int, coverage: float) -> float:
     return float(np.ceil((m + 1) * coverage) / (m + 1))
 
 
-def test_splits_of_the_whole_sample_are_refused_where_a_part_is_set_aside(rng):
+def test_given_splits(rng):
+    """The first of them sets the calibration part; other methods use all of them, of the whole sample."""
     X, y = rng.standard_normal((40, 2)), rng.standard_normal(40)
-    splits = [(np.arange(20), np.arange(20, 40)), (np.arange(20, 40), np.arange(20))]
-    with pytest.raises(ValueError, match=r"splits in cv must be of the \d\d training samples, and they have more"):
-        ConformalRegressor(Ridge(), cv=splits).fit(X, y)
+    splits = [(np.arange(10), np.arange(10, 40)), (np.arange(10, 40), np.arange(10))]
+    model = ConformalRegressor(Ridge(), modulation="constant", cv=splits).fit(X, y)
+    scores = np.abs(y[10:] - Ridge().fit(X[:10], y[:10]).predict(X[10:]))
+    np.testing.assert_allclose(model.scores_, scores, rtol=1e-12)
+    assert len(ConformalRegressor(Ridge(), cv=splits).fit(X, y).scores_) == 30
     assert len(ConformalRegressor(Ridge(), method="cv+", cv=splits).fit(X, y).scores_) == 40
+    with pytest.raises(ValueError, match="splits in cv must be of the 30 samples"):
+        ConformalRegressor(Ridge(), method="cv+", cv=splits).fit(X[:30], y[:30])
+    for wrong in [(np.arange(40), np.arange(0))], [(np.arange(40), np.arange(3))]:
+        with pytest.raises(ValueError, match="first split in cv must have a calibration part, which shares no sample"):
+            ConformalRegressor(Ridge(), cv=wrong).fit(X, y)
+    with pytest.raises(ValueError, match="no label of replicates"):
+        ConformalRegressor(Ridge(), cv=splits).fit(X, y, replicates=np.arange(40) // 20)
 
 
 def test_a_contamination_that_is_not_there_costs_coverage():

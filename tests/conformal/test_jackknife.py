@@ -135,12 +135,6 @@ def test_too_few_samples_are_said():
         grouped.predict_interval(X, groups=np.ones(N, dtype=int))
 
 
-def expected_failed_checks(estimator):
-    """Return the checks that do not apply: which sample is set aside depends on its place, not on its weight."""
-    names = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-    return dict.fromkeys(names, "the calibration part is drawn by place") if estimator.method == "split" else {}
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.apart("estimator", "check")
 @parametrize_with_checks(
@@ -148,8 +142,7 @@ def expected_failed_checks(estimator):
         ConformalRegressor(OperatorKernelRegressor(), modulation="std"),
         ConformalRegressor(Ridge(), method="cv+"),
         ConformalRegressor(OperatorKernelRegressor(), method="jackknife+"),
-    ],
-    expected_failed_checks=expected_failed_checks,
+    ]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

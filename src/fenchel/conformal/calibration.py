@@ -1,8 +1,9 @@
 """Calibration scores and their quantiles."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,11 @@ from fenchel.resample.folds import label_codes, split_whole
 __all__: list[str] = []
 
 _ROUND_OFF = 1e-12  # of a sum of weights
+
+
+def are_splits(cv: object) -> TypeGuard[Iterable[tuple[ArrayLike, ArrayLike]]]:
+    """Whether splits are given one by one, not as a number or a splitter."""
+    return isinstance(cv, Iterable) and not hasattr(cv, "split")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +56,20 @@ class Given:
         """Labels of the samples that are never separated, (n,)."""
         return np.arange(length(self.X)) if self.replicates is None else self.replicates
 
-    def split(self, share: float, coverage: float, random_state: object) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices of the samples to fit and to calibrate on."""
+    def split(
+        self, share: float, coverage: float, random_state: object, cv: object = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of the samples to fit and to calibrate on: the first of given splits, or at random."""
         codes = self.codes
-        return split_whole(codes, calibration_number(int(codes.max()) + 1, share, coverage), random_state)
+        if not are_splits(cv):
+            return split_whole(codes, calibration_number(int(codes.max()) + 1, share, coverage), random_state)
+        train, rest = (np.asarray(part) for part in next(iter(cv)))
+        if not len(rest) or np.isin(codes[train], codes[rest]).any():
+            raise ValueError(
+                "The first split in cv must have a calibration part, which shares no sample and no label of "
+                "replicates with the training part."
+            )
+        return train, rest
 
     def part(self, index: np.ndarray, model: BaseEstimator, train: np.ndarray | None = None) -> Self:
         """Return some samples, with the columns of a Gram matrix that belong to a model of others."""

@@ -82,6 +82,8 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         distance itself; an empty set means that no candidate is near.
     contamination, calibration_size, random_state
         As for ``ConformalRegressor``.
+    cv : list of splits or None, default=None
+        The first split sets the training and the calibration part instead of ``calibration_size``.
 
     Attributes
     ----------
@@ -123,6 +125,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         contamination: float = 0.0,
         calibration_size: float = 0.25,
         random_state: object = 0,
+        cv: object = None,
     ) -> None:
         self.estimator = estimator
         self.coverage = coverage
@@ -130,6 +133,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         self.contamination = contamination
         self.calibration_size = calibration_size
         self.random_state = random_state
+        self.cv = cv
 
     @all_or_nothing
     def fit(
@@ -163,7 +167,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         check_parameters(self, self._limits)
         given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates)
         model, n = clone(self._inner), length(given.X)
-        train, rest = given.split(self.calibration_size, self.coverage, self.random_state)
+        train, rest = given.split(self.calibration_size, self.coverage, self.random_state, self.cv)
         own = grouped(model, given.replicates, train)
         self.estimator_ = model.fit(inputs_for(model, given.X, train, train), take(given.y, train), **own)
         self._calibrate(given.part(rest, model, train), _sets_of(candidates, rest, n, model))

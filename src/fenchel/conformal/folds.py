@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._array import Inputs, Outputs
-from fenchel.conformal.calibration import Calibration, checked_weights
+from fenchel.conformal.calibration import Calibration, are_splits, checked_weights
 from fenchel.conformal.widths import Widths
 from fenchel.data.containers import inputs_for, length, numbers, take
 from fenchel.exceptions import IncompatibleError
@@ -24,6 +24,7 @@ from fenchel.resample.residuals import Residuals
 
 __all__: list[str] = []
 
+_FOLDS = 5  # of the training part, where the calibration part was given
 _BLOCK = 2**22  # numbers in the array of all bounds for one block of inputs
 
 
@@ -100,6 +101,7 @@ class Trainer:
     def folds(self, train: np.ndarray, cv: object, random_state: object) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return both parts of each fold, as places in the training part; replicates stay together."""
         codes = None if self.replicates is None else self.replicates[train]
+        cv = _FOLDS if len(train) < length(self.X) and are_splits(cv) else cv  # its splits are of the whole sample
         if isinstance(cv, int | np.integer):
             n = len(train if codes is None else np.unique(codes))
             if n < 2:
@@ -110,10 +112,7 @@ class Trainer:
             folds = list(check_cv(cv).split(train, groups=codes))
         for inside, outside in folds:
             if max(np.max(inside, initial=0), np.max(outside, initial=0)) >= len(train):
-                raise ValueError(
-                    f"The splits in cv must be of the {len(train)} training samples, and they have more. With "
-                    "method='split' some samples are set aside first: use a number or a splitter as cv."
-                )
+                raise ValueError(f"The splits in cv must be of the {len(train)} samples. They have more.")
             if codes is not None and np.isin(codes[inside], codes[outside]).any():
                 raise ValueError(
                     "The folds of cv separate samples with the same label of replicates. Use a number of folds, or a "

@@ -77,8 +77,9 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
     calibration_size : float, default=0.25
         Share of the sample that is set aside for calibration. The number of samples m is rounded up, by at most a half,
         to make ``(m + 1) * coverage`` an integer: with any other number a band is wider than necessary.
-    cv : int or splitter, default=5
-        Folds for ``"cv+"`` and for out-of-sample residuals; a number means that many shuffled folds.
+    cv : int, splitter or list of splits, default=5
+        Folds for ``"cv+"`` and for out-of-sample residuals; a number means that many shuffled folds. For ``"split"``
+        the first of a list of splits sets the training and the calibration part instead of ``calibration_size``.
     random_state : int, RandomState or None, default=0
         Seed of the split.
 
@@ -181,7 +182,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         trainer = Trainer(self._inner, given.X, given.y, given.weights, fit_params, given.replicates)
         if self.method != "split":
             return self._fit_held_out(trainer, given)
-        train, rest = given.split(self.calibration_size, self.coverage, self.random_state)
+        train, rest = given.split(self.calibration_size, self.coverage, self.random_state, self.cv)
         self.estimator_, widths = trainer.fit_on(train), None
         if self._needs_widths and len(rest) > 2 * ENOUGH:
             is_first = np.isin(given.codes[rest], given.codes[rest[:ENOUGH]])

@@ -313,6 +313,8 @@ class KernelOutputs(Representation):
         """Convert outputs to the array library and number of dimensions of the training outputs."""
         if is_numpy(outputs) and not is_numpy(self.outputs_):
             outputs = as_like(outputs, self.targets_)
+        elif is_numpy(outputs) and outputs.dtype.kind == "O" and self.outputs_.dtype.kind != "O":
+            outputs = outputs.astype(self.outputs_.dtype)  # numbers stored as objects
         if self.is_pairwise and outputs.shape[1] != self.outputs_.shape[0]:
             raise ValueError(
                 f"Outputs must have {self.outputs_.shape[0]} columns, their products with the training outputs. "
