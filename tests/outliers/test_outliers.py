@@ -424,3 +424,24 @@ def test_a_second_fit_leaves_out_wrong_replicates():
     model = RobustRefit(search, trim=None).fit(X, y, groups=sample)
     assert model.is_outlier_[is_wrong].all()
     assert not RobustRefit(search, trim=None).fit(X, y).is_outlier_[is_wrong].any()
+
+
+@pytest.mark.filterwarnings("ignore:.*have no output:fenchel.exceptions.DataWarning")
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_samples_without_outputs_are_not_ranked(rng, n_outputs):
+    """A model leaves them out; their held-out residuals are NaN, at their places."""
+    X = rng.standard_normal((30, 2))
+    y = X[:, :n_outputs] + 0.1 * rng.standard_normal((30, n_outputs))
+    y[[5, 9]] = np.nan
+    model, kept = OperatorKernelRegressor(loss=Huber(0.1)).fit(X, y), np.delete(np.arange(30), [5, 9])
+    groups = np.arange(30) // 3
+    residuals = held_out_residuals(model, X, y, 4, groups).values
+    assert np.isnan(residuals[[5, 9]]).all()
+    alone = OperatorKernelRegressor(loss=Huber(0.1)).fit(X[kept], y[kept])
+    wanted = held_out_residuals(alone, X[kept], y[kept], 4, groups[kept]).values
+    np.testing.assert_allclose(residuals[kept], wanted, atol=1e-6)
+    for rank in (OutlierReport.of, lambda model, X, y: RobustRefit(model).fit(X, y)):
+        with pytest.raises(ValueError, match="y is NaN in 2 of 30, the first at index 5. Drop them"):
+            rank(model, X, y)
+    with pytest.raises(ValueError, match="y is NaN in 1 of 3, the first at index 2"):
+        OutlierReport.of(alone, X[kept], y[kept]).of_new(X[3:6], y[3:6])

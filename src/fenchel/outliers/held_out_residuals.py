@@ -86,9 +86,10 @@ def _on_one_factorisation(
     machine: BaseEstimator, X: Inputs, y: Outputs, cv: int | None, groups: np.ndarray | None
 ) -> Residuals:
     training_set, spec = training_set_of(machine, X, y), machine.model_.spec
-    n = training_set.n_samples
+    n, sample = training_set.n_samples, training_set.sample
     count = n if cv is None and isinstance(spec.loss, Square) else _FOLDS if cv is None else cv
-    folds = [outside for _, outside in whole_folds(n, count, groups)]
+    folds = [outside for _, outside in whole_folds(n, count, sample.kept(groups))]
     (found,) = held_out(training_set.problem(spec.loss, spec.lam), [spec.loss], [spec.lam], folds, spec.tol)
     targets = training_set.targets
-    return Residuals.decoded(training_set, targets.unscaled(as_like(found.predictions, targets.rows)))
+    residuals = Residuals.decoded(training_set, targets.unscaled(as_like(found.predictions, targets.rows)))
+    return residuals if sample.index is None else residuals.among(sample.index, sample.n_given)

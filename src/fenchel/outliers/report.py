@@ -167,6 +167,7 @@ class OutlierReport:
             )
         codes = label_codes(groups, length(y), "groups")
         residuals = residuals_of(model, X, y, cv, is_fitted, codes)
+        _check_observed(residuals)
         sizes = Sizes.of(model, X, residuals, codes)
         report = cls.of_residuals(residuals, False, None if sizes is None else sizes.held_out)
         names = output_names(y, report.residuals, report.grid)
@@ -217,6 +218,7 @@ class OutlierReport:
         if self.model is None:
             raise ValueError("A report of curves alone has no model for new samples. Use OutlierReport.of.")
         residuals = Residuals.of(self.model, X, y)
+        _check_observed(residuals)
         expected = np.ones(length(X)) if self.sizes is None else self.sizes.at(X)
         outlyingness = self.outlyingness.of_new(residuals.filled() / expected[:, None])
         scores = np.max(outlyingness.deviates, axis=1)
@@ -393,3 +395,12 @@ class OutlierReport:
 def _check_count(n: int) -> None:
     if n < FEWEST:
         raise ValueError(f"Outlier detection needs at least {FEWEST} samples. Got n_samples = {n}.")
+
+
+def _check_observed(residuals: Residuals) -> None:
+    empty = np.flatnonzero(np.isnan(residuals.values).all(axis=1))
+    if len(empty):
+        raise ValueError(
+            f"Samples without outputs cannot be ranked. y is NaN in {len(empty)} of {len(residuals.values)}, the first "
+            f"at index {empty[0]}. Drop them."
+        )
