@@ -34,7 +34,7 @@ def coupled(choice: KernelChoice, groups: np.ndarray | None) -> KernelChoice:
     if values is None:
         return choice
     correlation, best = _correlation(choice), list[_Fit]()
-    for trial in _finalists(choice.search):
+    for trial in choice.search.finals[:_KERNELS]:
         gram = values.gram(choice.search.ridges.inputs.kernel(trial.candidate)(values.X))
         best += [_best(choice, values, trial, share, gram * values.between(correlation, share)) for share in _SHARES]
     found = replace(choice, trials=_told(choice, best))
@@ -150,12 +150,6 @@ def _best(choice: KernelChoice, values: _Values, trial: Trial, share: float, gra
         found = Trial(trial.candidate, len(values.kept), lam, error, seconds)
         fits.append(_Fit(found, share, lam * size, left_out, fitted, errors))
     return min(fits, key=lambda fit: fit.trial.error)
-
-
-def _finalists(search: KernelSearch) -> list[Trial]:
-    """Return the best trials of a race on the whole sample."""
-    n = max(trial.n_samples for trial in search.trials)
-    return sorted((trial for trial in search.trials if trial.n_samples == n), key=lambda trial: trial.error)[:_KERNELS]
 
 
 def _correlation(choice: KernelChoice) -> np.ndarray:

@@ -43,11 +43,17 @@ class KernelSearch:
     trials: tuple[Trial, ...]
     ridges: Ridges = field(repr=False)
 
+    @property
+    def finals(self) -> list[Trial]:
+        """The trials on all samples of the race, which has a sample given twice once; the best first."""
+        n = max(trial.n_samples for trial in self.trials)
+        return sorted((trial for trial in self.trials if trial.n_samples == n), key=lambda trial: trial.error)
+
     def rivals(self) -> list[ScalarKernel]:
-        """Return the best kernel of each other width that was tried on the whole sample, the best of all first."""
-        n, found = len(self.index), dict[float, Candidate]()
-        for trial in sorted(self.trials, key=lambda trial: trial.error):
-            if trial.n_samples == n and trial.candidate.width != self.candidate.width:
+        """Return the best kernel of each other width that was tried on all samples, the best of all first."""
+        found = dict[float, Candidate]()
+        for trial in self.finals:
+            if trial.candidate.width != self.candidate.width:
                 found.setdefault(trial.candidate.width, trial.candidate)
         return [self.ridges.inputs.kernel(candidate) for candidate in found.values()]
 
