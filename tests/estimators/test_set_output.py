@@ -1,5 +1,7 @@
 """Predictions as data frames: ``set_output(predict=...)``, bands and outlier tables; tables of other libraries in."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -129,6 +131,26 @@ def test_outlier_tables_have_the_index_of_the_samples(frames):
     table = OutlierReport.of(robust().fit(X, Y), X, Y).table(as_frame=True)
     assert (table.index[0], table["sample"].iloc[0], table["outputs"].iloc[0]) == ("house 7", 7, "rent")
     assert RobustRefit(robust(), trim=None).fit(X, Y).report_.table(as_frame=True).index[0] == "house 7"
+
+
+INDICES = [
+    pd.Index([f"house {i // 2}" for i in range(40)], name="house"),
+    pd.RangeIndex(3, 43),
+    pd.date_range("2024-01-01", periods=40, name="day"),
+    pd.date_range("2024-01-01", periods=40, tz="UTC").map(str),
+    pd.MultiIndex.from_product([["a", "b"], range(20)], names=["street", None]),
+]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=lambda index: f"{type(index).__name__} {index.names[0]}")
+def test_files_hold_the_index_of_a_report(frames, tmp_path, index):
+    X, Y = (frame.set_axis(index) for frame in frames)
+    model = RobustRefit(robust(), trim=None).fit(X, Y)
+    save(model, tmp_path / "model")
+    wanted = model.report_.table(as_frame=True)
+    for same in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        pd.testing.assert_frame_equal(same.report_.table(as_frame=True), wanted)
+    assert wanted.sort_values("sample").index.equals(index)
 
 
 def test_tables_of_rows(frames):

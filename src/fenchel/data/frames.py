@@ -1,6 +1,7 @@
 """Data frames of any library: the names of their columns, their index, and predictions as frames."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import wraps
 from typing import Any, Self, TypeVar, cast
@@ -35,6 +36,22 @@ def column_names(values: object) -> tuple[object, ...] | None:
 def index_of(values: object) -> Any:
     """Return the index of a pandas frame or series, ``None`` for other data."""
     return values.index if classes_of(values, "pandas") and hasattr(values, "index") else None
+
+
+def plain_index(index: Any) -> tuple[np.ndarray | list[object], list[object]] | None:
+    """Return the labels and the names of a pandas index, in types that files hold; ``None`` of ``None``."""
+    if index is None:
+        return None
+    labels = np.asarray(index) if index.nlevels == 1 else np.empty(0, dtype=object)
+    return labels if labels.dtype.kind in "biufmM" else [_label(label) for label in index], list(index.names)
+
+
+def index_from(plain: tuple[np.ndarray | list[object], list[object]] | None) -> Any:
+    """Return the pandas index with these labels and names; ``None`` of ``None``, and where pandas is not installed."""
+    if plain is not None:
+        with suppress(ImportError):
+            return require("pandas", extra="pandas").Index(plain[0]).set_names(plain[1])
+    return None
 
 
 def frame_of(values: np.ndarray, container: str, names: Sequence[object] | None, index: Any = None) -> Any:

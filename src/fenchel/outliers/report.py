@@ -12,7 +12,7 @@ from fenchel._array import Inputs, Outputs, host
 from fenchel._check import Interval, check_parameter
 from fenchel._optional import Axes, require
 from fenchel.data.containers import length
-from fenchel.data.frames import index_of
+from fenchel.data.frames import index_from, index_of, plain_index
 from fenchel.data.functional import as_curves
 from fenchel.outliers.drawings import draw_curves, draw_scores
 from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
@@ -235,6 +235,12 @@ class OutlierReport:
             grid=residuals.grid,
             index=index_of_sample(X, y),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"index": plain_index(self.index)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state | {"index": index_from(state["index"])})
 
     def __len__(self) -> int:
         return len(self.residuals)
