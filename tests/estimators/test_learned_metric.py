@@ -151,3 +151,41 @@ def test_arguments():
 )  # folds are of rows
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+class TestMissingOutputs:
+    def test_rounds_are_fitted_to_the_observed_values(self):
+        """Gaps that were read as zeros, the mean, left errors that no metric reduces."""
+        X, Y = sample(100)
+        rng = np.random.default_rng(1)
+        gaps = np.where(rng.uniform(size=Y.shape) < 0.5, np.nan, Y)
+        gaps[np.isnan(gaps).all(axis=1), 0] = Y[np.isnan(gaps).all(axis=1), 0]
+        model = LearnedMetricRegressor(FAST, max_rounds=2).fit(X, gaps)
+        assert set(np.argsort(model.relevances_)[-2:]) == {1, 3}
+        assert min(model.history_) < 0.5 * model.history_[0]
+
+    def test_curves_with_gaps(self):
+        X, _ = sample(60)
+        rng, t = np.random.default_rng(1), np.linspace(0, 1, 8)
+        Y = 3 + np.sin(4 * X[:, 1:2] + t)
+        regressor = FunctionalRegressorCV(losses=["square"], cv=2)
+        whole = LearnedMetricRegressor(regressor, max_rounds=1).fit(X, Y)
+        gaps = np.where(rng.uniform(size=Y.shape) < 0.5, np.nan, Y)
+        gaps[np.isnan(gaps).all(axis=1)] = 3.0
+        model = LearnedMetricRegressor(regressor, max_rounds=1).fit(X, gaps)
+        assert model.relevances_[1] > 0.9
+        assert model.history_[-1] < 0.1 * whole.history_[0] + whole.history_[-1]
+
+    @pytest.mark.filterwarnings("ignore:.*have no output:fenchel.exceptions.DataWarning")
+    @pytest.mark.parametrize("cv", [3, KFold(3)], ids=repr)
+    def test_samples_without_outputs_have_weight_zero(self, cv):
+        X, Y = sample(60)
+        weights = np.ones(60)
+        weights[[4, 59]] = 0
+        gaps = np.where(weights[:, None] > 0, Y, np.nan)
+        one, other = (
+            LearnedMetricRegressor(FAST, max_rounds=1, cv=cv).fit(X, targets, sample_weight=given)
+            for targets, given in ((gaps, None), (Y, weights))
+        )
+        assert_allclose(one.history_, other.history_, rtol=1e-6)
+        assert_allclose(one.predict(X), other.predict(X), rtol=0, atol=1e-5 * np.std(Y))

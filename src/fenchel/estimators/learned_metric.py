@@ -1,5 +1,6 @@
 """Regression with a metric on the inputs that is learned from the gradients of the fit."""
 
+import warnings
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,8 @@ from fenchel.estimators.around import AroundMixin
 from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Huber
-from fenchel.model.sample import sample_counts
+from fenchel.model.curve_gaps import completed_targets
+from fenchel.model.machine import training_set_of
 from fenchel.search.choice import is_auto
 
 __all__ = ["LearnedMetricRegressor"]
@@ -132,7 +134,7 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
             self.__dict__.pop(name, None)
             if name in vars(first):
                 self.__dict__[name] = vars(first)[name]
-        data, is_used = _data(first, self.metric, X, sample_weight)
+        data, is_used = _data(first, self.metric, X, y, sample_weight)
         self.history_ = held_out_rounds(data, self._folds(is_used), int(self.max_rounds))
         self.best_round_ = int(np.argmin(self.history_))
         self.gaps_, weights, self.best_estimator_ = [], None, first
@@ -181,18 +183,27 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         return tags
 
 
-def _data(first: BaseEstimator, kind: str, X: Inputs, sample_weight: Array | None) -> tuple[MetricData, np.ndarray]:
-    """Return the data of a fitted regressor in the coordinates of its outputs, and which samples have a weight."""
+def _data(
+    first: BaseEstimator, kind: str, X: Inputs, y: Outputs, sample_weight: Array | None
+) -> tuple[MetricData, np.ndarray]:
+    """Return the data of a fitted regressor in the coordinates of its outputs, and which samples it was fitted to."""
     if getattr(X, "ndim", 2) != 2:
         raise IncompatibleError(f"A learned metric needs vectors, of shape (n, d). Got inputs of shape {X.shape}.")
-    model, targets = first.model_, first.model_.targets
-    points = host(model.inputs.read(first, X)).astype(np.float64)
-    counts = sample_counts(sample_weight, points)
-    observed = None if targets.observed is None else host(targets.observed).astype(np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the regressor itself has warned about the data
+        training_set = training_set_of(first.best_estimator_, X, y, sample_weight)
+    sample, targets = training_set.sample, training_set.targets
+    Y, observed = host(targets.unscaled(targets.rows)).astype(np.float64), None
+    if targets.observed is not None:
+        observed = host(targets.observed).astype(np.float64)
+        is_of_curves = targets.row_scale is not None
+        Y = completed_targets(training_set.codec, targets) if is_of_curves else np.where(observed > 0, Y, np.nan)
+    used = np.zeros(sample.n_given, dtype=bool)
+    used[slice(None) if sample.index is None else sample.index] = True
     settings = {"approximation": first.approximation, "tol": first.tol}
-    Y, used = host(targets.unscaled(targets.rows)).astype(np.float64), counts > 0
-    is_robust = model.duals.outlier_score is not None
-    return MetricData(points[used], Y, counts[used], observed, is_robust, kind, settings), used
+    is_robust = first.model_.duals.outlier_score is not None
+    points = host(sample.X).astype(np.float64)
+    return MetricData(points, Y, sample.counts, observed, is_robust, kind, settings), used
 
 
 def _in_units(data: MetricData, weights: np.ndarray | None) -> np.ndarray:

@@ -28,7 +28,7 @@ class MetricData:
     """A sample in coordinates, and the settings of its fits."""
 
     X: np.ndarray  # (n, d)
-    Y: np.ndarray  # (n, p)
+    Y: np.ndarray  # (n, p), NaN where nothing is known; gaps of curves are completed
     counts: np.ndarray
     observed: np.ndarray | None
     is_robust: bool
@@ -64,11 +64,12 @@ class MetricData:
     def _round(self, weights: np.ndarray | None) -> "MetricRound":
         search = search_kernel(
             self.X,
-            self.Y,
+            np.nan_to_num(self.Y),
             self.counts,
             robust=self.is_robust,
             observed=self.observed,
             metric=weights,
+            imputed=not np.isnan(self.Y).any(),
         )
         model = OperatorKernelRegressor(search.kernel, loss=self.loss(search), lam=search.lam, **self.settings)
         with warnings.catch_warnings():
@@ -110,7 +111,7 @@ def held_out_rounds(data: MetricData, folds: list[np.ndarray], max_rounds: int) 
     held_out = data.part(np.concatenate(folds))
     while True:
         predicted = np.concatenate([one.model.predict(data.X[fold]) for one, fold in zip(rounds, folds, strict=True)])
-        residuals = predicted - held_out.Y
+        residuals = np.nan_to_num(predicted - held_out.Y)
         residuals = residuals if held_out.observed is None else residuals * held_out.observed
         norms = np.linalg.norm(residuals, axis=1)
         if data.is_robust and not errors:
