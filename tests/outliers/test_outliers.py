@@ -441,7 +441,7 @@ def test_samples_without_outputs_are_not_ranked(rng, n_outputs):
     wanted = held_out_residuals(alone, X[kept], y[kept], 4, groups[kept]).values
     np.testing.assert_allclose(residuals[kept], wanted, atol=1e-6)
     for rank in (OutlierReport.of, lambda model, X, y: RobustRefit(model).fit(X, y)):
-        with pytest.raises(ValueError, match="y is NaN in 2 of 30, the first at index 5. Drop them"):
+        with pytest.raises(ValueError, match=r"y is NaN in 2 of 30, the first at index 5\. Drop them"):
             rank(model, X, y)
     with pytest.raises(ValueError, match="y is NaN in 1 of 3, the first at index 2"):
         OutlierReport.of(alone, X[kept], y[kept]).of_new(X[3:6], y[3:6])

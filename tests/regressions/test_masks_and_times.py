@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from fenchel import (
+    ConformalRegressor,
     FieldRegressor,
     FunctionalRegressor,
+    LossTrickPredictor,
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
     QuantileFunctionRegressor,
+    StructuredPredictor,
 )
 from fenchel.exceptions import DataWarning
+from fenchel.kernels import Gaussian
+from fenchel.metrics import hamming_losses, pinball_loss
 
 VECTORS = [OperatorKernelRegressor(), OperatorKernelRegressorCV("gaussian"), QuantileFunctionRegressor(levels=5)]
 DAYS = np.arange(20).astype("datetime64[D]")
@@ -95,3 +100,41 @@ def test_cubes_are_said_to_be_read_as_channels(rng):
     X = rng.standard_normal((10, 4, 4, 4))
     with pytest.warns(DataWarning, match="X of shape .10, 4, 4, 4. is read as fields of two variables with 4 channels"):
         FieldRegressor().fit(X, X[:, 0, 0, 0])
+
+
+GAUSSIAN = Gaussian(1.0)
+REFUSES = {
+    "fields": FieldRegressor(),
+    "structured": StructuredPredictor(GAUSSIAN),
+    "loss trick": LossTrickPredictor(GAUSSIAN),
+    "quantiles": QuantileFunctionRegressor(GAUSSIAN, levels=3),
+}
+
+
+@pytest.mark.parametrize("name", REFUSES)
+def test_masked_truth_in_scores_is_refused(name, rng):
+    """The million under the mask was scored."""
+    X, Y = rng.standard_normal((20, 2)), rng.standard_normal((20, 2))
+    truth = masked(np.where(np.arange(40).reshape(20, 2) == 6, 1e6, Y), 3, 0)
+    model = REFUSES[name].fit(X, Y)
+    with pytest.raises(ValueError, match=r"NaN"):
+        model.score(X, truth)
+    assert model.score(X, np.ma.array(Y)) == model.score(X, Y)
+
+
+@pytest.mark.parametrize("model", [OperatorKernelRegressor(), FunctionalRegressor()], ids=repr)
+def test_masked_truth_does_not_count(model, rng):
+    X, Y = rng.standard_normal((20, 2)), rng.standard_normal((20, 2))
+    truth, gaps = masked(np.where(np.arange(40).reshape(20, 2) == 6, 1e6, Y), 3, 0), np.array(Y)
+    gaps[3, 0] = np.nan
+    assert model.fit(X, Y).score(X, truth) == model.score(X, gaps)
+    band = ConformalRegressor(model, coverage=0.5, method="cv+").fit(X, Y).predict_interval(X)
+    np.testing.assert_array_equal(band.contains(truth), band.contains(gaps))
+
+
+def test_masked_truth_in_metrics_is_refused(rng):
+    labels, y = np.ones((4, 2), dtype=int), np.ones(4)
+    with pytest.raises(ValueError, match="Y must hold labels that are 0 or 1"):
+        hamming_losses(masked(labels, 1, 0), labels)
+    with pytest.raises(ValueError, match="y must be finite"):
+        pinball_loss(masked(y, 1), y[:, None], [0.5])

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from fenchel._array import Inputs, Outputs, as_rows, dense, has_shape, host, is_host, is_sparse
+from fenchel._check import unmasked
 from fenchel.data.fdata import classes_of
 from fenchel.data.functional import as_curves, brings_points, is_fdata
 from fenchel.data.pairs import is_pairs
@@ -99,7 +100,8 @@ def vectors(X: Inputs) -> np.ndarray:
 
 
 def numbers(values: Outputs) -> np.ndarray:
-    """Return an array of any library, a table or a scikit-fda object as a NumPy array of floats."""
+    """Return an array of any library, a table or a scikit-fda object as a NumPy array of floats, NaN where masked."""
+    values = unmasked(values, "y")
     if hasattr(values, "data_matrix"):  # an FDataGrid; the ends of a band may be infinite
         values = of_shape(values.data_matrix, values.data_matrix.shape[:2])
     elif brings_points(values) and not isinstance(values, list | tuple):

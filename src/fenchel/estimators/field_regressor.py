@@ -243,6 +243,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _checked_outputs(self, y: Outputs, X: Array) -> Array:
         """Return outputs in the array library and dtype of the inputs."""
+        y = unmasked(y, "y")
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if is_host(y):

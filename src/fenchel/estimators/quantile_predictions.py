@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 
 from fenchel._array import Array, as_like, host, is_host, namespace
-from fenchel._check import Interval, check_parameter
+from fenchel._check import Interval, check_finite, check_parameter, unmasked
 from fenchel.data.frames import in_container
 from fenchel.data.quadrature import interpolation
 from fenchel.estimators.quantile_pilot import QuantilePilot, pinball
@@ -129,7 +129,7 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
             One minus the ratio of the losses, integrated over the levels of the model; at most 1.
         """
         counts, losses = sample_counts(sample_weight, self._read(X)), self._losses(X, y)
-        truth = _on_host(y).reshape(len(losses), -1)
+        truth = _on_host(unmasked(y, "y")).reshape(len(losses), -1)
         marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
         total = float(np.average(self._integrated(truth[:, None, :] - marginal), weights=counts))
         error = float(np.average(losses, weights=counts))
@@ -139,7 +139,8 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _losses(self, X: Array, y: Array) -> np.ndarray:
         """Return the loss of each sample, integrated over the levels of the model and summed over outputs."""
-        predicted, truth = _on_host(self._with_arrays().predict(X, self.levels_)), _on_host(y)
+        predicted = _on_host(self._with_arrays().predict(X, self.levels_))
+        truth = check_finite(_on_host(unmasked(y, "y")), "y")
         n = len(predicted)
         if len(truth) != n:
             raise ValueError(f"X and y must have the same number of samples. Got {n} and {len(truth)}.")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import Outputs, host
-from fenchel._check import Interval, Options, check_parameter
+from fenchel._check import Interval, Options, check_parameter, unmasked
 from fenchel.metrics.scores import Predictor
 
 __all__ = ["f1_scores", "hamming_losses", "label_scorer", "ranks_of", "subset_accuracies", "top_k_accuracies"]
@@ -201,7 +201,7 @@ def _labels(Y: Outputs, predicted: Outputs) -> tuple[np.ndarray, np.ndarray]:
     """Return two checked label matrices as booleans."""
     label_sets = []
     for name, given in (("Y", Y), ("predicted", predicted)):
-        labels = host(given)
+        labels = host(unmasked(given, name))
         if labels.ndim != 2:
             raise ValueError(f"{name} must have one row of labels for each sample. Got shape {labels.shape}.")
         if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import Array, Outputs, host
+from fenchel._check import unmasked
 from fenchel.metrics.scores import Predictor
 
 __all__ = ["coverage", "crossing_rate", "crps", "crps_scorer", "pinball_loss", "pinball_scorer"]
@@ -206,7 +207,7 @@ def _losses(y: Outputs, predicted: Outputs, levels: float | Array) -> np.ndarray
 
 
 def _values(array: Outputs, name: str) -> np.ndarray:
-    values = host(array)
+    values = host(unmasked(array, name))
     values = values if values.dtype.kind == "f" else values.astype(np.float64)
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} must be finite. It contains NaN or infinity.")

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from fenchel import approximations as approximation_room
 from fenchel._array import Array, Outputs, as_objects, is_host, is_numpy, namespace
-from fenchel._check import check_array, outputs_like
+from fenchel._check import check_array, outputs_like, unmasked
 from fenchel.approximations import Approximation
 from fenchel.data.frames import column_names
 from fenchel.kernels import (
@@ -98,6 +98,7 @@ class Objects(Task):
 
 def outputs_of(y: Outputs, X: Array) -> Outputs:
     """Return outputs as an array that can be indexed: numbers in the dtype of X, other objects unchanged."""
+    y = unmasked(y, "y")
     if is_host(y):
         numbers = np.asarray(y) if hasattr(y, "dtype") or is_regular(y) else None
         if numbers is not None and numbers.dtype == object and all(isinstance(v, Real) for v in numbers.flat):

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from fenchel._array import Array, Outputs, as_objects, is_numpy
+from fenchel._check import unmasked
 from fenchel._component import Component
 from fenchel.decoders import Decoder, TrainingSet
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
@@ -185,7 +186,7 @@ def is_array(Y: Outputs) -> bool:
 def numbers(Z: Outputs, name: str, ndim: tuple[int, ...] = (1, 2), nan: bool = False) -> np.ndarray:
     """Return outputs as finite floating-point numbers, or raise with the name of the loss."""
     try:
-        values = np.asarray(Z, dtype=np.float64)
+        values = np.asarray(unmasked(Z, "outputs"), dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         given = type(Z).__name__
         raise ValueError(f"{name} takes numeric values. Got {given} of something else for outputs.") from error
