@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import KernelAutoencoder, StructuredPredictor
+from fenchel.approximations import Nystrom, RandomFeatures
 from fenchel.decoders import Clamp, Preimage, TrainingSet
 from fenchel.estimators.layers import Layers, Network, Reduced, descend, first_layers
 from fenchel.exceptions import IncompatibleError
@@ -465,3 +466,15 @@ def test_network_without_support(rng):
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("approximation", [Nystrom(12), RandomFeatures(60, random_state=0)], ids=repr)
+@pytest.mark.parametrize("kernel", ["auto", Gaussian(GAMMA)], ids=repr)
+def test_codes_of_few_features_are_decoded_to_the_nearest_point(X, kernel, approximation):
+    """Features define no weights, which a pre-image needs."""
+    fitted = model(kernel=kernel, approximation=approximation, random_state=0).fit(X)
+    found = fitted.inverse_transform(fitted.codes_)
+    assert isinstance(fitted.decoder_, TrainingSet)
+    assert np.isin(found, X).all() and np.mean((found - X) ** 2) < 0.1 * np.var(X)
+    with pytest.raises(IncompatibleError, match=r"Preimage needs weights .* approximate features do not define"):
+        model(approximation=approximation, decoder="preimage").fit(X)

@@ -78,6 +78,11 @@ class Preimage(Decoder):
                 "Preimage is for output_kernel=Gaussian(...), or the task loss KernelInduced(Gaussian(...)). "
                 "Use Candidates() or TrainingSet()."
             )
+        if not getattr(representation, "has_weights", True):
+            raise IncompatibleError(
+                "Preimage needs weights of the training outputs, which their approximate features do not define. Use "
+                "Candidates() or TrainingSet(), or no approximation of the outputs."
+            )
         self._gamma = float(kernel.gamma)  # type: ignore[arg-type]  # resolved to a number
         self._starts = self._standardized(Y)
         return super().fit(Y, representation)

@@ -88,8 +88,8 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         Initial codes: principal components in the feature space, or random projections.
     decoder : Decoder, str or None, default=None
         How ``inverse_transform`` maps an element of the feature space back to data. ``None`` returns the vector itself
-        for a linear kernel, a pre-image for a Gaussian one (also on standardised data), and otherwise the nearest
-        training point.
+        for a linear kernel, a pre-image for a Gaussian one (also on standardised data) without ``approximation``, and
+        otherwise the nearest training point.
     solver : Solver or str, default="auto"
         Solver of the outer layer.
     tol : float, default=1e-6

@@ -252,6 +252,11 @@ class KernelOutputs(Representation):
             first += block.shape[0]
         return parts[0] if len(parts) == 1 else xp.concat(parts)
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether coordinates define weights of the training outputs."""
+        return self._factor is not None
+
     def weights(self, coordinates: Array) -> Array:
         """Return the weights (m, n) of the training outputs in elements with these coordinates."""
         if self._factor is None:
