@@ -1,7 +1,6 @@
 """Newton's method on the duals strictly inside their box, for quantile and hinge losses to high accuracy."""
 
 import math
-from typing import ClassVar
 
 from fenchel._array import Array, cholesky_solver, namespace
 from fenchel.operators import entries
@@ -55,9 +54,6 @@ class BoxNewton(SmoothedNewton):
     """
 
     start_gap = 1e-2
-    _near: ClassVar[float] = 1e-3
-    _factor: ClassVar[float] = 3.0
-    _weakest: ClassVar[float] = 1e-4
 
     def __init__(self, max_iter: int = 300, check_every: int = 1, tau: float | None = None, patience: int = 60) -> None:
         self.max_iter = max_iter

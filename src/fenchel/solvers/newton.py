@@ -172,8 +172,6 @@ class RowNewton(SmoothedNewton):
         t, q = xp.take(tangential, active), xp.take(radial, active)
         e, g = xp.take(unit, active, axis=0), xp.take(right, active, axis=0)
         q = xp.maximum(q, state.damping * t)
-        if right.shape[1] == 1:
-            t = q
         t = xp.maximum(t, _FLAT)
         along = xp.sum(e * g, axis=1)[:, None]
         wanted = (g - along * e) / t[:, None] + along * e / q[:, None]  # D^-1 (B - C)
@@ -201,6 +199,8 @@ class RowNewton(SmoothedNewton):
         above, below = prox(norms * (1 + _STEP), 1 / curvature), prox(norms * (1 - _STEP), 1 / curvature)
         tangential = xp.where(norms > 0, size / safe, xp.zeros_like(norms)) / curvature
         radial = xp.where(norms > 0, (above - below) / (2 * _STEP * safe), xp.zeros_like(norms)) / curvature
+        if point.shape[1] == 1:  # a number has no tangential direction
+            tangential = radial
         if problem.mask is not None:  # the duals of held-out samples do not move
             tangential, radial = tangential * problem.mask, radial * problem.mask
         return tangential[:, 0], xp.clip(radial[:, 0], min=0.0), point / safe

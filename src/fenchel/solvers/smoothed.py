@@ -1,4 +1,4 @@
-"""Base of the Newton methods: a smoothed primal, backtracking, and a proximal term that is gradually weakened."""
+"""Base of the Newton methods: a smoothed primal, a search along each step, and a proximal term that is weakened."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,6 +14,13 @@ from fenchel.solvers.solver import Solution, Solver
 
 __all__ = ["NewtonState", "SmoothedNewton"]
 
+_FLAT = 0.3  # share of the first slope at which a search along a step ends
+_SHARE = 0.2  # residual, relative to the distance from the centre, at which the smoothed problem counts as solved
+_EASY = 2  # number of steps, the last a full one, in which it is solved if its proximal term can be weaker
+_FACTOR = 2.0  # by which it is then weakened (with 10: up to twice as many steps)
+_TRIALS = 30  # of a search; a few are enough, unless round-off hides the slope
+
+
 
 @dataclass(frozen=True)
 class NewtonState:
@@ -24,17 +31,15 @@ class NewtonState:
     duals: Array  # B, the (smoothed) gradient of the loss at the residuals
     centre: Array  # centre of the proximal term
     tau: float  # its weight; 0 if the conjugate has curvature
-    floor: float  # smallest weight
-    damping: float
-    value: float  # smoothed primal objective
-    residual: float  # |C - B|
+    age: int = 0  # number of steps with this centre
+    damping: float = 1.0
 
 
 class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
     r"""Solve :math:`C = g(Y - \mathcal H C)` by Newton steps, where :math:`g` is the (smoothed) gradient of the loss.
 
     A loss whose conjugate has no curvature gets some from a proximal term around the last solution, which is then moved
-    and weakened.
+    and, as long as a few steps solve the smoothed problem, weakened.
     """
 
     _limits: ClassVar[dict[str, Interval | Options]] = {
@@ -42,13 +47,6 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
         "tau": Interval(0, math.inf, also=(None,)),
         "patience": Interval(1, math.inf, "left", integer=True),
     }
-    _weakest: ClassVar[float] = 0.1  # smallest weight of the proximal term, relative to the first
-
-    _near: ClassVar[float] = 1e-2  # relative residual at which the smoothed problem counts as solved
-    _factor: ClassVar[float] = 10.0
-    _decrease: ClassVar[float] = 0.1  # sufficient decrease, relative to the slope
-    _shorter: ClassVar[float] = 0.7  # factor by which a rejected step is shortened
-
     _steps: ClassVar[float] = 1.8  # times (1 + L)^(1/6) (at 5, 450, 4500, 4.5e5: 3, 4, 6 and 8 to 20 steps)
 
     tau: float | None
@@ -67,55 +65,67 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
         coef = namespace(problem.targets).zeros_like(problem.targets) if start is None else start
         tau = 0.0 if problem.curvature > 0 else self.tau or _first_tau(problem)
         fitted = coef if start is None else problem.predictions(coef)
-        state = NewtonState(coef, fitted, coef, coef, tau, self._weakest * tau, 1.0, 0.0, 0.0)
-        return self._evaluated(problem, state)
+        return self._at(problem, NewtonState(coef, fitted, coef, coef, tau))
 
     def next_state(self, problem: DualProblem, state: NewtonState) -> NewtonState:
-        """Take one Newton step; weaken the proximal term once the smoothed problem is nearly solved."""
+        """Take one Newton step; move the centre once the smoothed problem is nearly solved."""
         xp = namespace(state.coef)
         change = self._direction(problem, state)
+        trial, is_full = self._searched(problem, state, change)
+        damping = max(state.damping / 10, 1e-10) if is_full else min(state.damping * 10, 1.0)
+        trial = replace(trial, damping=damping, age=state.age + 1)
+        if state.tau == 0:
+            return trial
+        residual, move = (float(xp.sum(rows**2)) for rows in (trial.coef - trial.duals, trial.duals - trial.centre))
+        if not math.sqrt(residual) <= _SHARE * math.sqrt(move):
+            return trial
+        is_easy = is_full and trial.age <= _EASY
+        tau = max(trial.tau / _FACTOR, math.sqrt(eps(change)) * problem.lipschitz) if is_easy else trial.tau
+        return self._at(problem, replace(trial, centre=trial.duals, tau=tau, age=0))
+
+    def _searched(self, problem: DualProblem, state: NewtonState, change: Array) -> tuple[NewtonState, bool]:
+        """Return the state where the smoothed objective is nearly least along a direction; whether at the full step.
+
+        Its slope increases along the direction, piecewise linearly for most losses, so that secants find the root in
+        two or three trials. A step that merely decreases the objective takes up to twice as many Newton steps.
+        """
+        xp = namespace(change)
         fitted = problem.predictions(change)
-        slope = float(xp.sum((state.coef - state.duals) * fitted))
-        length = 1.0
-        while True:
-            trial = self._evaluated(
-                problem,
-                replace(state, coef=state.coef + length * change, fitted=state.fitted + length * fitted),
-            )
-            enough = state.value + self._decrease * length * slope + 64 * eps(change) * abs(state.value)
-            if trial.value <= enough or length < 1e-6 or not math.isfinite(slope):
+        low, high, length = (0.0, float(xp.sum((state.coef - state.duals) * fitted))), None, 1.0
+        enough = max(_FLAT * abs(low[1]), 64 * eps(change) * abs(float(xp.sum(state.coef * fitted))))
+        for _ in range(_TRIALS):
+            moved = replace(state, coef=state.coef + length * change, fitted=state.fitted + length * fitted)
+            trial = self._at(problem, moved)
+            slope = float(xp.sum((trial.coef - trial.duals) * fitted))
+            if abs(slope) <= enough or not math.isfinite(slope):
                 break
-            length *= self._shorter
-        damping = max(state.damping / 10, 1e-10) if length == 1 else min(state.damping * 10, 1.0)
-        trial = replace(trial, damping=damping)
-        size = float(xp.sqrt(xp.sum(trial.duals**2)))
-        if state.tau > 0 and trial.residual <= self._near * max(size, 1e-300):
-            return self._evaluated(
-                problem, replace(trial, centre=trial.duals, tau=max(trial.tau / self._factor, trial.floor))
-            )
-        return trial
+            last, low, high = low, (low if slope > 0 else (length, slope)), ((length, slope) if slope > 0 else high)
+            length = _between(low, high) if high is not None else _beyond(last, low)
+        return trial, length == 1
 
     def points(self, problem: DualProblem, state: NewtonState) -> Iterator[tuple[Array, Array]]:
         """Yield the duals of the current residuals, which are feasible and have exact zeros."""
         yield state.duals, problem.predictions(state.duals)
 
-    def _gradient(self, problem: DualProblem, fitted: Array, centre: Array, tau: float) -> Array:
-        curvature = problem.curvature + tau
-        return problem.prox_remainder((problem.targets - fitted + tau * centre) / curvature, 1 / curvature)
+    def _at(self, problem: DualProblem, state: NewtonState) -> NewtonState:
+        """Return the state with the duals of its predictions."""
+        curvature = problem.curvature + state.tau
+        point = (problem.targets - state.fitted + state.tau * state.centre) / curvature
+        return replace(state, duals=problem.prox_remainder(point, 1 / curvature))
 
-    def _evaluated(self, problem: DualProblem, state: NewtonState) -> NewtonState:
-        """Return the state with its duals and the value of the smoothed primal objective."""
-        xp = namespace(state.coef)
-        duals = self._gradient(problem, state.fitted, state.centre, state.tau)
-        residuals = problem.targets - state.fitted
-        proximal = state.tau / 2 * xp.sum((duals - state.centre) ** 2)
-        value = (
-            xp.sum(duals * residuals) - problem.conjugate_sum(duals) - proximal + xp.sum(state.coef * state.fitted) / 2
-        )
-        distance = xp.sqrt(xp.sum((state.coef - duals) ** 2))
-        return replace(state, duals=duals, value=float(value), residual=float(distance))
+
+def _between(low: tuple[float, float], high: tuple[float, float]) -> float:
+    """Return the length at which a secant vanishes, away from the ends of the bracket."""
+    share = low[1] / (low[1] - high[1])
+    return low[0] + min(max(share, 0.1), 0.9) * (high[0] - low[0])
+
+
+def _beyond(last: tuple[float, float], low: tuple[float, float]) -> float:
+    """Return the length at which a secant vanishes beyond both points, at most four times as far."""
+    rise = low[1] - last[1]
+    return min(4 * low[0], low[0] - low[1] * (low[0] - last[0]) / rise) if rise > 0 else 4 * low[0]
 
 
 def _first_tau(problem: DualProblem) -> float:
     """Return the weight of the first proximal term."""
-    return 0.1 * max(0.01 * problem.lipschitz, 0.05)
+    return 0.03 * max(0.01 * problem.lipschitz, 0.05)
