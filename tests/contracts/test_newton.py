@@ -13,6 +13,7 @@ from fenchel.operators import Dense, kronecker
 from fenchel.problem import DualProblem
 from fenchel.problem.derived import holding_out
 from fenchel.solvers import DouglasRachford, RowNewton, Status
+from fenchel.solvers.smoothed import sparse_predictions
 
 TOL = 1e-9
 N = 20
@@ -205,7 +206,7 @@ class TestDirection:
             change[k] = step
             change = change.reshape(n, p)
             above, below = (
-                solver._gradient(problem, state.fitted + sign * change, state.centre, state.tau) for sign in (1, -1)
+                solver._at(problem, replace(state, fitted=state.fitted + sign * change)).duals for sign in (1, -1)
             )
             columns.append((below - above).ravel() / (2 * step))
         return np.array(columns).T
@@ -265,10 +266,9 @@ class TestDirection:
         problem = build(loss, 0.1)
         for state in self.states(solver, problem):
             change = solver._direction(problem, replace(state, damping=damping))
-            step = 1e-4
-            moved = replace(state, coef=state.coef + step * change)
-            moved = solver._evaluated(problem, replace(moved, fitted=problem.predictions(moved.coef)))
-            assert moved.value < state.value
+            moved = replace(state, coef=state.coef + 1e-4 * change)
+            moved = replace(moved, fitted=problem.predictions(moved.coef))
+            assert self.value(problem, moved) < self.value(problem, state)
 
     @pytest.mark.parametrize("loss", [Huber(0.6), EpsilonRidge(0.5), Power(1.5), Norm(0.5)], ids=repr)
     @weighted
@@ -284,9 +284,44 @@ class TestDirection:
             for sign in (1, -1):
                 coef = state.coef + sign * step * change
                 other = replace(state, coef=coef, fitted=problem.predictions(coef))
-                values.append(solver._evaluated(problem, other).value)
+                values.append(self.value(problem, other))
             slope = np.sum((state.coef - state.duals) * problem.predictions(change))
-            assert_allclose((values[0] - values[1]) / (2 * step), slope, rtol=1e-5, atol=1e-5 * abs(state.value))
+            size = 1e-5 * abs(self.value(problem, state))
+            assert_allclose((values[0] - values[1]) / (2 * step), slope, rtol=1e-5, atol=size)
+
+    @pytest.mark.parametrize("loss", [Huber(0.6), EpsilonRidge(0.5), EpsilonSVR(0.3), Norm(0.5)], ids=repr)
+    @pytest.mark.parametrize("p", [1, 3])
+    def test_search_ends_near_the_least_value(self, loss, p):
+        """No point of a fine grid along the direction is much below the point that the search returns."""
+        solver = RowNewton()
+        problem = build(loss, 1e-3, p)
+        for state in self.states(solver, problem):
+            change = solver._direction(problem, state)
+            found, _ = solver._searched(problem, state, change)
+            fitted = problem.predictions(change)
+            values = [
+                self.value(problem, replace(state, coef=state.coef + t * change, fitted=state.fitted + t * fitted))
+                for t in np.linspace(0, 4, 401)
+            ]
+            best, reached = min(values), self.value(problem, found)
+            assert reached - best <= 0.1 * (values[0] - best)
+
+    def value(self, problem, state):
+        """The smoothed primal objective: the best dual value of the residuals, and half the squared norm."""
+        duals = RowNewton()._at(problem, state).duals
+        gains = np.sum(duals * (problem.targets - state.fitted)) - problem.conjugate_sum(duals)
+        proximal = state.tau / 2 * np.sum((duals - state.centre) ** 2)
+        return float(gains - proximal + np.sum(state.coef * state.fitted) / 2)
+
+
+@weighted
+@pytest.mark.parametrize("rows", [[], [3], [0, 7, 8], range(N)])
+def test_predictions_of_few_duals(rows, weights):
+    problem = build(Huber(0.5), 1e-3, 2, weights)
+    duals = np.zeros((N, 2))
+    duals[list(rows)] = np.random.default_rng(3).standard_normal((len(rows), 2))
+    wanted = problem.predictions(duals)
+    assert_allclose(sparse_predictions(problem, duals), wanted, rtol=0, atol=1e-12 * (1 + np.abs(wanted).max()))
 
 
 class TestArrays:

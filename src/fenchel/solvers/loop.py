@@ -233,7 +233,7 @@ class ProblemwiseSolver(IterativeSolver[tuple[S, ...]], ABC, Generic[S]):
         """Take one step in every problem."""
         return tuple(self.next_state(problem, each) for problem, each in zip(problems, state, strict=True))
 
-    def certify(self, problems: Sequence[DualProblem], state: tuple[S, ...], tol: float) -> list[Point | None]:
+    def certify(self, problems: Sequence[DualProblem], state: tuple[S, ...], tol: float) -> list[Point]:
         """Return for each problem the first point within ``tol``, else the best."""
         return [self._certified(problem, each, tol) for problem, each in zip(problems, state, strict=True)]
 

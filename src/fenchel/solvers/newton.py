@@ -21,8 +21,12 @@ __all__ = ["RowNewton"]
 _STEP = 1e-6  # relative step of the finite difference for the radial slope
 _MOST_STORED = 4000  # largest number of samples for which the Gram matrix of a thin kernel is formed
 _MOST_GROUPS = 32  # largest number of distinct eigenvalues of the operator
-_CENTRES = 4.0  # times as many steps if the proximal term must move (n to 1000, lam to 1e-5, p = 1 and 5: 7 to 47 steps)
-_FREE = 0.15  # share of the duals outside the zone that are not at their bound (one output, lam 1e-2 to 1e-4: .02 to .2)
+_CENTRES = (
+    4.0  # times as many steps if the proximal term must move (n to 1000, lam to 1e-5, p = 1 and 5: 7 to 47 steps)
+)
+_FREE = (
+    0.15  # share of the duals outside the zone that are not at their bound (one output, lam 1e-2 to 1e-4: .02 to .2)
+)
 _FLAT = 1e-14  # rows with slopes below this do not move
 
 

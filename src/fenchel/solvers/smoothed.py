@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,19 +10,18 @@ from fenchel._array import Array, eps, namespace
 from fenchel._check import Interval, Options
 from fenchel.operators import is_thin
 from fenchel.problem import DualProblem
-from fenchel.solvers.loop import Point, ProblemwiseSolver
+from fenchel.solvers.loop import ProblemwiseSolver
 from fenchel.solvers.solver import Solution, Solver
 
 __all__ = ["NewtonState", "SmoothedNewton", "sparse_predictions"]
 
-_FLAT = 0.3  # share of the first slope at which a search along a step ends
+_FLAT = 0.1  # share of the first slope at which a search along a step ends
 _SHARE = 0.2  # residual, relative to the distance from the centre, at which the smoothed problem counts as solved
 _EASY = 2  # number of steps, the last a full one, in which it is solved if its proximal term can be weaker
 _FACTOR = 2.0  # by which it is then weakened (with 10: up to twice as many steps)
-_UNSOLVED = 5  # steps between two certificates until a smoothed problem is solved, since its gap hardly falls before
 _FEW = 0.25  # share of the rows of a matrix that is copied faster than all of it is multiplied
+_FULL = 0.1  # length from which a step counts as full: the model from which it was found holds that far
 _TRIALS = 30  # of a search; a few are enough, unless round-off hides the slope
-
 
 
 @dataclass(frozen=True)
@@ -87,10 +86,10 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
         return self._at(problem, replace(trial, centre=trial.duals, tau=tau, age=0))
 
     def _searched(self, problem: DualProblem, state: NewtonState, change: Array) -> tuple[NewtonState, bool]:
-        """Return the state where the smoothed objective is nearly least along a direction; whether at the full step.
+        """Return the state where the smoothed objective is nearly least along a direction; whether far along it.
 
         Its slope increases along the direction, piecewise linearly for most losses, so that secants find the root in
-        two or three trials. A step that merely decreases the objective takes up to twice as many Newton steps.
+        two or three trials. Steps that merely decrease the objective are up to twice as many.
         """
         xp = namespace(change)
         fitted = sparse_predictions(problem, change)
@@ -100,25 +99,15 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
             moved = replace(state, coef=state.coef + length * change, fitted=state.fitted + length * fitted)
             trial = self._at(problem, moved)
             slope = float(xp.sum((trial.coef - trial.duals) * fitted))
-            if abs(slope) <= enough or not math.isfinite(slope):
+            if abs(slope) <= enough or not (math.isfinite(slope) and low[1] < 0):
                 break
             last, low, high = low, (low if slope > 0 else (length, slope)), ((length, slope) if slope > 0 else high)
             length = _between(low, high) if high is not None else _beyond(last, low)
-        return trial, length == 1
+        return trial, length >= _FULL
 
     def points(self, problem: DualProblem, state: NewtonState) -> Iterator[tuple[Array, Array]]:
         """Yield the duals of the current residuals, which are feasible and have exact zeros."""
         yield state.duals, problem.predictions(state.duals)
-
-    def certify(
-        self, problems: Sequence[DualProblem], state: tuple[NewtonState, ...], tol: float
-    ) -> list[Point | None]:
-        """Certify every state, but those of a smoothed problem only now and then until it is solved."""
-        pairs = zip(problems, state, strict=True)
-        return [
-            self._certified(problem, each, tol) if each.tau == 0 or each.age % _UNSOLVED == 0 else None
-            for problem, each in pairs
-        ]
 
     def _at(self, problem: DualProblem, state: NewtonState) -> NewtonState:
         """Return the state with the duals of its predictions."""
