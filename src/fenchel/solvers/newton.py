@@ -21,12 +21,8 @@ __all__ = ["RowNewton"]
 _STEP = 1e-6  # relative step of the finite difference for the radial slope
 _MOST_STORED = 4000  # largest number of samples for which the Gram matrix of a thin kernel is formed
 _MOST_GROUPS = 32  # largest number of distinct eigenvalues of the operator
-_CENTRES = (
-    4.0  # times as many steps if the proximal term must move (n to 1000, lam to 1e-5, p = 1 and 5: 7 to 47 steps)
-)
-_FREE = (
-    0.15  # share of the duals outside the zone that are not at their bound (one output, lam 1e-2 to 1e-4: .02 to .2)
-)
+_MOVING = 13.0  # steps if the proximal term must move (at L = 48, 4.8e3, 4.8e5: 7 to 27, 16 to 30, 18 to 48)
+_FREE = 0.15  # share of the duals outside the zone that are not at their bound (one output, lam 1e-2 to 1e-4: to .2)
 _FLAT = 1e-14  # rows with slopes below this do not move
 
 
@@ -119,7 +115,9 @@ class RowNewton(SmoothedNewton):
         """Return the cost of a few factorisations of the size of the active set, estimated from the zero model."""
         known = known or Known.of(problem)
         _, p, _ = known.sizes
-        n_steps = self._steps * (1 + known.norm) ** (1 / 6) * (_CENTRES if problem.curvature == 0 else 1)
+        n_steps = self._steps * (1 + known.norm) ** (1 / 6)
+        if problem.curvature == 0:
+            n_steps = _MOVING * (1 + known.norm) ** (1 / 12)
         share = known.shares.outside if problem.loss.sparse else 1.0
         others = 2.5 * known.product + (220 if p == 1 else 300) * CALL
         return Cost(150 * CALL, self._systems(problem, known, share) + others, n_steps)
@@ -174,7 +172,7 @@ class RowNewton(SmoothedNewton):
         t, q = xp.take(tangential, active), xp.take(radial, active)
         e, g = xp.take(unit, active, axis=0), xp.take(right, active, axis=0)
         q = xp.maximum(q, state.damping * t)
-        t = xp.maximum(t, _FLAT)
+        t = q if right.shape[1] == 1 else xp.maximum(t, _FLAT)
         along = xp.sum(e * g, axis=1)[:, None]
         wanted = (g - along * e) / t[:, None] + along * e / q[:, None]  # D^-1 (B - C)
         if not is_whole:
@@ -200,7 +198,7 @@ class RowNewton(SmoothedNewton):
         sizes = prox(xp.concat([norms, norms * (1 + _STEP), norms * (1 - _STEP)], axis=1), 1 / curvature)
         sizes = xp.where(norms > 0, sizes / (curvature * safe), xp.zeros_like(sizes))
         tangential, radial = sizes[:, :1], (sizes[:, 1:2] - sizes[:, 2:]) / (2 * _STEP)
-        if point.shape[1] == 1:  # a number has no tangential direction
+        if point.shape[1] == 1 and state.tau > 0:  # a number has no tangential direction, and no need of damping
             tangential = radial
         if problem.mask is not None:  # the duals of held-out samples do not move
             tangential, radial = tangential * problem.mask, radial * problem.mask

@@ -16,6 +16,8 @@ from fenchel.solvers.solver import Solution, Solver
 __all__ = ["NewtonState", "SmoothedNewton", "sparse_predictions"]
 
 _FLAT = 0.1  # share of the first slope at which a search along a step ends
+_DECREASE = 0.1  # sufficient decrease, relative to the slope
+_SHORTER = 0.7  # factor by which a rejected step is shortened
 _SHARE = 0.2  # residual, relative to the distance from the centre, at which the smoothed problem counts as solved
 _EASY = 2  # number of steps, the last a full one, in which it is solved if its proximal term can be weaker
 _FACTOR = 2.0  # by which it is then weakened (with 10: up to twice as many steps)
@@ -73,7 +75,8 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
         """Take one Newton step; move the centre once the smoothed problem is nearly solved."""
         xp = namespace(state.coef)
         change = self._direction(problem, state)
-        trial, is_full = self._searched(problem, state, change)
+        search = self._searched if state.tau > 0 else self._shortened
+        trial, is_full = search(problem, state, change)
         damping = max(state.damping / 10, 1e-10) if is_full else min(state.damping * 10, 1.0)
         trial = replace(trial, damping=damping, age=state.age + 1)
         if state.tau == 0:
@@ -85,20 +88,32 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
         tau = max(trial.tau / _FACTOR, math.sqrt(eps(change)) * problem.lipschitz) if is_easy else trial.tau
         return self._at(problem, replace(trial, centre=trial.duals, tau=tau, age=0))
 
+    def _shortened(self, problem: DualProblem, state: NewtonState, change: Array) -> tuple[NewtonState, bool]:
+        """Return the state after the longest step that decreases the objective enough, and whether it is a full one."""
+        fitted = sparse_predictions(problem, change)
+        value, first = self._value(problem, state), self._slope(state, fitted)
+        length, slack = 1.0, 64 * eps(change) * abs(value)
+        while True:
+            trial = self._moved(problem, state, length * change, length * fitted)
+            is_enough = self._value(problem, trial) <= value + _DECREASE * length * first + slack
+            if is_enough or length < 1e-6 or not math.isfinite(first):
+                return trial, length == 1
+            length *= _SHORTER
+
     def _searched(self, problem: DualProblem, state: NewtonState, change: Array) -> tuple[NewtonState, bool]:
         """Return the state where the smoothed objective is nearly least along a direction; whether far along it.
 
         Its slope increases along the direction, piecewise linearly for most losses, so that secants find the root in
-        two or three trials. Steps that merely decrease the objective are up to twice as many.
+        two or three trials. With a proximal term the kinks are close: steps that merely decrease the objective are up
+        to twice as many.
         """
         xp = namespace(change)
         fitted = sparse_predictions(problem, change)
-        low, high, length = (0.0, float(xp.sum((state.coef - state.duals) * fitted))), None, 1.0
+        low, high, length = (0.0, self._slope(state, fitted)), None, 1.0
         enough = max(_FLAT * abs(low[1]), 64 * eps(change) * abs(float(xp.sum(state.coef * fitted))))
         for _ in range(_TRIALS):
-            moved = replace(state, coef=state.coef + length * change, fitted=state.fitted + length * fitted)
-            trial = self._at(problem, moved)
-            slope = float(xp.sum((trial.coef - trial.duals) * fitted))
+            trial = self._moved(problem, state, length * change, length * fitted)
+            slope = self._slope(trial, fitted)
             if abs(slope) <= enough or not (math.isfinite(slope) and low[1] < 0):
                 break
             last, low, high = low, (low if slope > 0 else (length, slope)), ((length, slope) if slope > 0 else high)
@@ -114,6 +129,20 @@ class SmoothedNewton(ProblemwiseSolver[NewtonState], ABC):
         curvature = problem.curvature + state.tau
         point = (problem.targets - state.fitted + state.tau * state.centre) / curvature
         return replace(state, duals=problem.prox_remainder(point, 1 / curvature))
+
+    def _moved(self, problem: DualProblem, state: NewtonState, change: Array, fitted: Array) -> NewtonState:
+        return self._at(problem, replace(state, coef=state.coef + change, fitted=state.fitted + fitted))
+
+    def _slope(self, state: NewtonState, fitted: Array) -> float:
+        """Return the slope of the smoothed primal objective along a direction with these predictions."""
+        return float(namespace(fitted).sum((state.coef - state.duals) * fitted))
+
+    def _value(self, problem: DualProblem, state: NewtonState) -> float:
+        """Return the smoothed primal objective."""
+        xp, duals = namespace(state.coef), state.duals
+        gains = xp.sum(duals * (problem.targets - state.fitted)) - problem.conjugate_sum(duals)
+        proximal = state.tau / 2 * xp.sum((duals - state.centre) ** 2)
+        return float(gains - proximal + xp.sum(state.coef * state.fitted) / 2)
 
 
 def sparse_predictions(problem: DualProblem, duals: Array) -> Array:
