@@ -266,8 +266,7 @@ class TestDirection:
         problem = build(loss, 0.1)
         for state in self.states(solver, problem):
             change = solver._direction(problem, replace(state, damping=damping))
-            moved = replace(state, coef=state.coef + 1e-4 * change)
-            moved = replace(moved, fitted=problem.predictions(moved.coef))
+            moved = solver._moved(problem, state, 1e-4 * change, 1e-4 * problem.predictions(change))
             assert solver._value(problem, moved) < solver._value(problem, state)
 
     @pytest.mark.parametrize("loss", [Huber(0.6), EpsilonRidge(0.5), Power(1.5), Norm(0.5)], ids=repr)
@@ -282,8 +281,8 @@ class TestDirection:
             step = 1e-5
             values = []
             for sign in (1, -1):
-                coef = state.coef + sign * step * change
-                other = replace(state, coef=coef, fitted=problem.predictions(coef))
+                length = sign * step
+                other = solver._moved(problem, state, length * change, length * problem.predictions(change))
                 values.append(solver._value(problem, other))
             slope = np.sum((state.coef - state.duals) * problem.predictions(change))
             size = 1e-5 * abs(solver._value(problem, state))
@@ -299,10 +298,8 @@ class TestDirection:
             change = solver._direction(problem, state)
             found, _ = solver._searched(problem, state, change)
             fitted = problem.predictions(change)
-            values = [
-                solver._value(problem, replace(state, coef=state.coef + t * change, fitted=state.fitted + t * fitted))
-                for t in np.linspace(0, 4, 401)
-            ]
+            grid = np.linspace(0, 4, 401)
+            values = [solver._value(problem, solver._moved(problem, state, t * change, t * fitted)) for t in grid]
             best, reached = min(values), solver._value(problem, found)
             assert reached - best <= 0.1 * (values[0] - best)
 
