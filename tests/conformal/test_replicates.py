@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.conformal.test_conformal import exact_coverage
 
 from fenchel import ConformalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
-from fenchel.conformal.calibration import Calibration
+from fenchel.conformal.calibration import Calibration, Given
 from fenchel.conformal.widths import constant, without_each
 from fenchel.exceptions import DataWarning
 from fenchel.kernels import Gaussian
@@ -58,7 +58,7 @@ def test_the_quantile_counts_labels():
     sizes = np.arange(1, 10)
     labels = np.repeat(np.arange(9), sizes)
     scores = np.random.default_rng(0).permutation(len(labels)).astype(float)
-    calibration = Calibration.of(scores[:, None], None, None, 0.0, labels)
+    calibration = Calibration.of(scores[:, None], Given(scores, scores, None, None, labels), 0.0)
     mass = 1 / (10 * sizes[labels])
     for coverage in (0.25, 0.5, 0.77):
         reached = [value for value in np.sort(scores) if mass[scores <= value].sum() >= coverage]
