@@ -1,6 +1,7 @@
 """Fits on Dask arrays, whose chunks of rows stay on the workers of a cluster."""
 
 import math
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,7 +90,7 @@ def _solved(
     if isinstance(loss, PNormLoss) and loss.is_relative:
         pilot = _problems(client, thin, sample, Square(), spec.lam)
         loss = _resolved(client, loss, pilot, points, spec.tol)
-    spec = spec.solving(loss, spec.lam)
+    spec = replace(spec, loss=clone(loss))
     chunks = _problems(client, thin, sample, loss, spec.lam)
     file = _state_file(client, spec, bound if is_exact else thin, sample)
     if is_exact:

@@ -242,16 +242,10 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         representation = self.representation
         if is_auto(self.kernel) and isinstance(representation, str) and representation == "spline":
             representation = Spline(quadrature="mean")
-        return FunctionalRegressor(
-            self.kernel,
-            self.output_kernel,
+        return self._with_shared(
+            FunctionalRegressor,
             representation=representation,
-            n_components=self.n_components,
             center=("median" if is_robust else True) if is_auto(self.center) else self.center,
-            channels=self.channels,
-            tol=self.tol,
-            approximation=self.approximation,
-            certificate=self.certificate,
             scale=(is_free and ("robust" if is_robust else True)) if is_auto(self.scale) else self.scale,
         )
 

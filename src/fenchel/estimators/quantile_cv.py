@@ -265,18 +265,12 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
     def _machine(self, kernel: KernelLike, level_kernel: KernelLike | None) -> QuantileFunctionRegressor:
         """Return the estimator for one pair of kernels."""
         pilot = is_auto(kernel) if is_auto(self.pilot) else bool(self.pilot)
-        return QuantileFunctionRegressor(
-            kernel,
-            level_kernel,
-            levels=self.levels,
-            quadrature=self.quadrature,
-            intercept=self.intercept,
-            coupling=self.coupling,
+        return self._with_shared(
+            QuantileFunctionRegressor,
+            kernel=kernel,
+            level_kernel=level_kernel,
             non_crossing=pilot if is_auto(self.non_crossing) else bool(self.non_crossing),
-            tol=self.tol,
-            approximation=self.approximation,
             pilot=pilot,
-            certificate=self.certificate,
         )
 
 

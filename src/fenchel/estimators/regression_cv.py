@@ -195,13 +195,8 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         standard = "robust" if is_robust else True
         scaled = self.representation is None and all(loss.is_unit_free for loss in losses)
         center = is_auto(self.kernel) and self.representation is None
-        return OperatorKernelRegressor(
-            self.kernel,
-            self.operator,
-            tol=self.tol,
-            representation=self.representation,
-            approximation=self.approximation,
-            certificate=self.certificate,
+        return self._with_shared(
+            OperatorKernelRegressor,
             center=(center and standard) if is_auto(self.center) else self.center,
             scale=(center and scaled and standard) if is_auto(self.scale) else self.scale,
         )

@@ -3,11 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from fenchel._array import Array, Outputs
 from fenchel._component import all_or_nothing
@@ -68,6 +68,11 @@ class SearchMachine(KernelMachine):
         if best is not None and "model_" not in state:
             self.model_ = best.model_
 
+    def _with_shared(self, kind: type[Machine], **own: object) -> Machine:
+        """Return an estimator with the parameters that it shares with the search, except for its own."""
+        shared = signature(kind).parameters.keys() & self.get_params(deep=False).keys()
+        return kind(**{name: vars(self)[name] for name in shared} | own)
+
     def _search_spec(self) -> Spec:
         """Return the settings of the fits of the search; losses and lam are those of its grid."""
         return Spec.of(self, "square").for_search()
@@ -82,7 +87,7 @@ class SearchMachine(KernelMachine):
         """Fit the best pair on the whole sample, and keep the model, the errors of the search and the estimator."""
         found = Found(result, estimator.kernel, None if choice is None else choice.trials)
         best = set_pair(estimator, result.loss, result.lam)
-        fit = solve(training_set, replace(spec_of(best), loss=clone(result.loss), lam=result.lam))
+        fit = solve(training_set, spec_of(best))
         result.warn_at_end()
         for name in ("n_features_in_", "feature_names_in_"):
             if name in vars(self):

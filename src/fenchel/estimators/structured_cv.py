@@ -277,21 +277,15 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
 
     def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> StructuredPredictor:
         """Return the estimator of one pair, with the first output kernel."""
-        kernels: list[Any] = (
-            list(self.output_kernel) if isinstance(self.output_kernel, list | tuple) else [self.output_kernel]
-        )
+        given = self.output_kernel
+        kernels = list(given) if isinstance(given, list | tuple) else [given]
         if not kernels:
             raise ValueError("The 'output_kernel' parameter must hold at least one kernel. Got none.")
-        return StructuredPredictor(
-            self.kernel,
-            "linear" if is_auto(kernels[0]) else kernels[0],
+        return self._with_shared(
+            StructuredPredictor,
+            output_kernel="linear" if is_auto(kernels[0]) else kernels[0],
             decoder="training_set" if is_auto(self.decoder) else self.decoder,
-            operator=self.operator,
             center=self._centers()[0],
-            tol=self.tol,
-            approximation=self.approximation,
-            output_approximation=self.output_approximation,
-            certificate=self.certificate,
         )
 
     def __sklearn_tags__(self) -> Tags:

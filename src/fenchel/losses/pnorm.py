@@ -33,16 +33,20 @@ class PNormLoss(Loss, ABC):
 
     def validate(self) -> Self:
         """Raise if a parameter is invalid; a threshold may be relative to the residuals."""
-        name, auto = self._size
         if not self.is_relative:
             return super().validate()
+        self._with_number()
+        return self
+
+    def _with_number(self) -> Self:
+        """Return a copy with a number as its relative threshold; raise if a parameter is invalid."""
+        name, auto = self._size
         if RelativeSize.parse(str(self._threshold), auto) is None:
             raise ValueError(
                 f"The {name!r} parameter of {type(self).__name__} must be {self._limits[name]}, or {FORMS}. "
                 f"Got {self._threshold!r} instead."
             )
-        clone(self).set_params(**{name: 1.0}).validate()
-        return self
+        return clone(self).set_params(**{name: 1.0}).validate()
 
     @property
     def is_relative(self) -> bool:  # type: ignore[override]
@@ -51,15 +55,13 @@ class PNormLoss(Loss, ABC):
 
     def resolve(self, residuals: Array, weights: Array | None = None, point_scale: Array | None = None) -> Self:
         """Return the loss with its threshold as a number, computed from the norms that it bounds."""
-        self.validate()
-        resolved: Self = clone(self)
-        if self.is_relative:
-            name, auto = self._size
-            size = RelativeSize.parse(str(self._threshold), auto)
-            assert size is not None  # checked by validate
-            counts = None if weights is None else host(weights).astype(np.float64)
-            resolved.set_params(**{name: size.of(self.bounded_norms(residuals, point_scale), counts)})
-        return resolved
+        if not self.is_relative:
+            return clone(self.validate())
+        resolved, (name, auto) = self._with_number(), self._size
+        size = RelativeSize.parse(str(self._threshold), auto)
+        assert size is not None  # it is checked already
+        counts = None if weights is None else host(weights).astype(np.float64)
+        return resolved.set_params(**{name: size.of(self.bounded_norms(residuals, point_scale), counts)})
 
     def bounded_norms(self, residuals: Array, point_scale: Array | None = None) -> np.ndarray:
         """Return the norms that the threshold is compared with, (n,)."""

@@ -145,7 +145,7 @@ def solve(training_set: TrainingSet, spec: Spec, start: Array | None = None, lar
     problem = training_set.problem(loss, spec.lam)
     with arithmetic(problem), keeping_best():
         solution = _finite(spec.solver.solve(problem, tol=spec.tol, start=start), problem, largest)
-    return certified_fit(training_set, problem, solution, spec.solving(loss, spec.lam))
+    return certified_fit(training_set, problem, solution, spec)
 
 
 def certified_fit(training_set: TrainingSet, problem: DualProblem, solution: Solution, spec: Spec) -> Fit:

@@ -62,10 +62,6 @@ class Spec:
         certificate = str(given["certificate"])
         return cls(name, checked, given["lam"], solver.validate(), given["tol"], approximation, certificate, adjustable)
 
-    def solving(self, loss: Loss, lam: float) -> Self:
-        """Return the settings for another loss and lam."""
-        return replace(self, loss=clone(loss), lam=lam)
-
     def for_search(self) -> Self:
         """Return the settings of a search, which factorises whatever the solver."""
         return replace(self, adjustable=tuple(name for name in self.adjustable if name != "solver"))

@@ -60,8 +60,8 @@ class RegularizationPath:
         solution = replace(solution, stages=(solution.stage("one pair of a path"),))
         loss_, lam_ = self.losses[loss], self.lams[lam]
         machine = set_pair(copy(self._machine), loss_, lam_)
-        problem, spec = self._training_set.problem(loss_, lam_), spec_of(machine).solving(loss_, lam_)
-        return keep(machine, certified_fit(self._training_set, problem, solution, spec))
+        problem = self._training_set.problem(loss_, lam_)
+        return keep(machine, certified_fit(self._training_set, problem, solution, spec_of(machine)))
 
     def predict(self, X: Array) -> Array:
         """Return the predictions of every pair, shape (losses, lams, m) or (losses, lams, m, p)."""
