@@ -27,10 +27,10 @@ from fenchel import OperatorKernelRegressor
 from fenchel._array import host
 from fenchel.approximations import Nystrom
 from fenchel.approximations.landmark_features import inverse_root
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Gaussian, Laplacian, Matern
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.operators import Streamed, kronecker
-from fenchel.operators.products import fused_products
+from fenchel.operators.products import fused_products, kernel_product
 from fenchel.solvers import Auto, Krylov
 
 
@@ -186,8 +186,18 @@ def shares(device: str) -> None:
             giga_bytes=8 * n * (D + p) / took / 1e9)  # fmt: skip
     n, d, p = 200_000, 20, 20
     X, A = (torch.randn(n, m, device=device, dtype=torch.float64) for m in (d, p))
-    took = seconds(lambda: fused_products(Gaussian(0.02), X, None, True)[0](A))
-    say(part="exact product", seconds=took, tera_flops=2 * n**2 * (d + p) / took / 1e12, tera_exp=n**2 / took / 1e12)
+    some = torch.arange(0, n, 1000, device=device)
+    names = ("halves", "float32", "float64", "tiles")
+    for kernel in (Gaussian(0.02), Laplacian(0.02), Matern(5.0, 0.5), Matern(5.0, 1.5), Matern(5.0, 2.5)):
+        ways = [*fused_products(kernel, X, None, True), *fused_products(kernel, X, None, False)]
+        if isinstance(kernel, Gaussian):
+            ways.append(lambda A: kernel_product(Gaussian(0.02), X, None, A))
+        expected, most = kernel(X[some], X) @ A, kernel(X[some], X) @ A.abs()
+        for name, way in zip(names, ways, strict=False):
+            took = seconds(lambda way=way: way(A), 1)
+            say(part="exact product", kernel=repr(kernel), way=name, seconds=took, at_a_million=25 * took,
+                error=((way(A)[some] - expected).abs() / most).max(), tera_flops=2 * n**2 * (d + p) / took / 1e12,
+                tera_exp=n**2 / took / 1e12)  # fmt: skip
 
 
 class Lookup:
@@ -251,6 +261,8 @@ def main() -> None:
     kind, _, device = kind.partition(":") if kind.startswith("exact") else ("thin", "", kind)
     as_array, wait = arrays_on(device)
     if kind == "exact":
+        if device:
+            exact(as_array, wait, 5000, 500, p, *map(float, rest[3:4]), *rest[4:5])  # compiles the kernels
         return exact(as_array, wait, n, size, p, *map(float, rest[3:4]), *rest[4:5])
     if device == "cpu":
         return timing(as_array, wait, n, size, p, tol=1e-4, certificate="sampled")

@@ -46,7 +46,8 @@ class Krylov(ProblemwiseSolver[State]):
     n_components : int or None, default=None
         Number D of features, drawn as by :class:`~fenchel.approximations.Nystrom`; ``None`` means :math:`6 \sqrt n`.
     tiles : {"float64", "float32"}, default="float64"
-        Precision of the kernel in the iterations; sums, duals and certificates always use that of the data.
+        Precision of the kernel in the iterations; sums, duals and certificates always use that of the data. On a device
+        ``solver="auto"`` uses ``"float32"``.
     checkpoint : path or None, default=None
         File that stores the state during the solve. If the process dies, the same fit resumes from it. A file of
         another problem (data, kernel, loss or lam) is an error; a smaller ``tol`` is the same problem.
@@ -55,9 +56,10 @@ class Krylov(ProblemwiseSolver[State]):
     -----
     An iteration takes about two products with the kernel, which are counted as passes. The gap is estimated in each
     iteration from the last linear system; if the estimate is within ``tol``, or a tenth of the last certificate, the
-    certificate is computed in one pass. The smaller the gap, the more accurately linear systems are solved. Messages at
-    level INFO of the logger ``fenchel`` report the passes, the gap and the estimated remaining time.
-    ``KeyboardInterrupt`` ends the solve with the best certified point.
+    certificate is computed in one pass. With float32 tiles on a device, where that pass takes as long as five others,
+    there is only the certificate within ``tol``, and one after every 20 iterations. The smaller the gap, the more
+    accurately linear systems are solved. Messages at level INFO of the logger ``fenchel`` report the passes, the gap
+    and the estimated remaining time. ``KeyboardInterrupt`` ends the solve with the best certified point.
 
     A checkpoint holds one array of the shape of the targets. It is written after the solve with features and after
     iterations, using at most a twentieth of the time, and is replaced atomically. It remains after the solve.
