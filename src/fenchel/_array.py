@@ -51,6 +51,7 @@ __all__ = [
     "is_torch",
     "joined",
     "namespace",
+    "on_its_device",
     "pivoted_cholesky",
     "row_norms",
     "spd_inverse",
@@ -206,6 +207,14 @@ def host(array: Array) -> np.ndarray:
 def is_on_cpu(array: Array) -> bool:
     """Whether an array is in the memory of the CPU, not on an accelerator."""
     return is_numpy(array) or str(device(array)).startswith("cpu")
+
+
+def on_its_device(array: Array) -> AbstractContextManager[object]:
+    """Return a context in which the device of a torch array is the one on which kernels are launched."""
+    if is_on_cpu(array):
+        return nullcontext()
+    context: AbstractContextManager[object] = sys.modules["torch"].cuda.device(array.device)
+    return context
 
 
 def free_device_memory(array: Array) -> int | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from importlib.util import find_spec
 
-from fenchel._array import Array, is_array, is_torch, namespace
+from fenchel._array import Array, is_array, is_torch, namespace, on_its_device
 from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.operators.products import Product, fused_products
 
@@ -185,11 +185,12 @@ class _Launcher:
         factors = _rounded(A / unit, tiles.columns, parts * size, tiles)
         n, m = _whole(n_rows, tiles.rows), _whole(n_columns, tiles.columns)
         out = xp.zeros((n, parts * size), dtype=xp.float64, device=A.device)
-        getattr(_triton, self.name)[(n // tiles.rows, parts)](
-            self.rows, self.columns, factors, out, n, m, parts * size,
-            width, min(width, tiles.block), size, tiles.rows, tiles.columns, _CHUNK, self.profile,
-            num_warps=tiles.warps, num_stages=tiles.stages,
-        )  # fmt: skip
+        with on_its_device(A):
+            getattr(_triton, self.name)[(n // tiles.rows, parts)](
+                self.rows, self.columns, factors, out, n, m, parts * size,
+                width, min(width, tiles.block), size, tiles.rows, tiles.columns, _CHUNK, self.profile,
+                num_warps=tiles.warps, num_stages=tiles.stages,
+            )  # fmt: skip
         return unit * xp.astype(out[:n_rows, : A.shape[1]], A.dtype)
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fenchel._array import Array, device
+from fenchel._array import Array, is_on_cpu
 from fenchel._check import check_memory, free_memory
 from fenchel.approximations import Approximation, Nystrom
 from fenchel.exceptions import SlowFitWarning, warn_user
@@ -60,7 +60,7 @@ def is_streamed(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int
         return True
     inverses = 2 * n**3 / FLOPS  # time of the cheapest solve with a stored matrix
     seconds = Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds
-    return str(device(X)).startswith("cpu") and _CERTAIN * seconds < inverses
+    return is_on_cpu(X) and _CERTAIN * seconds < inverses
 
 
 def _can_stream(X: Array, kernel: OperatorKernel, settings: Spec) -> bool:
@@ -71,7 +71,7 @@ def _can_stream(X: Array, kernel: OperatorKernel, settings: Spec) -> bool:
 
 def warn_of_time(X: Array, settings: Spec, n_outputs: int) -> None:
     """Warn about a fit without a stored matrix that was not requested, if it is estimated to exceed a minute."""
-    if str(device(X)).startswith("cpu"):
+    if is_on_cpu(X):
         warn_if_slow(X.shape[0], settings, n_outputs)
 
 
