@@ -65,6 +65,8 @@ TASKS = {  # of the names in ``fenchel``; those that are in none are listed afte
         "PredictionSet",
         "generalization_bound",
         "GeneralizationBound",
+        "excess_risk_bound",
+        "ExcessRiskBound",
     ),
     "Outliers": ("OutlierReport", "RobustRefit"),
     "Codes": ("KernelAutoencoder",),

@@ -197,7 +197,7 @@ def test_the_page_on_structured_outputs_runs():
 
 
 def test_the_page_on_the_loss_trick_runs():
-    names = names_after("loss_trick.rst", blocks_of("loss_trick.rst", 4))
+    names = names_after("loss_trick.rst", blocks_of("loss_trick.rst", 5))
     assert names["found"].shape == (50,) and names["alpha"].shape == (50, 200)
     model, wrong = names["model"], names["wrong"]
     assert model.duality_gap_ <= 1e-6

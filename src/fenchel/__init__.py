@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fenchel.app.persistence import load, save
     from fenchel.conformal import ConformalPredictor, ConformalRegressor, PredictionBand, PredictionSet
     from fenchel.conformal.bounds import GeneralizationBound, generalization_bound
+    from fenchel.conformal.excess_risk import ExcessRiskBound, excess_risk_bound
     from fenchel.estimators import (
         CostCurve,
         CostSensitiveClassifier,
@@ -51,6 +52,7 @@ __all__ = [
     "ConformalRegressor",
     "CostCurve",
     "CostSensitiveClassifier",
+    "ExcessRiskBound",
     "FieldRegressor",
     "FrequencySearch",
     "FunctionalRegressor",
@@ -76,6 +78,7 @@ __all__ = [
     "conformal",
     "datasets",
     "decoders",
+    "excess_risk_bound",
     "generalization_bound",
     "kernels",
     "learn_frequencies",
@@ -113,6 +116,7 @@ _HOMES = {  # the module of each name
     "ConformalRegressor": "conformal",
     "CostCurve": "estimators",
     "CostSensitiveClassifier": "estimators",
+    "ExcessRiskBound": "conformal.excess_risk",
     "FieldRegressor": "estimators",
     "FrequencySearch": "search.frequencies",
     "FunctionalRegressor": "estimators",
@@ -133,6 +137,7 @@ _HOMES = {  # the module of each name
     "RobustRefit": "outliers",
     "StructuredPredictor": "estimators",
     "StructuredPredictorCV": "estimators",
+    "excess_risk_bound": "conformal.excess_risk",
     "generalization_bound": "conformal.bounds",
     "learn_frequencies": "search.frequencies",
     "learn_kernel_weights": "search.weights",

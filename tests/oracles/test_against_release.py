@@ -97,6 +97,7 @@ def test_cases_reach_every_estimator_and_loss():
     names = {name for room in rooms for name in room.__all__ if inspect.isclass(getattr(room, name))}
     results = {
         "CostCurve",
+        "ExcessRiskBound",
         "FrequencySearch",
         "GeneralizationBound",
         "KernelWeights",

@@ -142,7 +142,7 @@ def generalization_bound(
     profile = _checked_profile(estimator)
     _check_outputs(estimator, output_bound)
     lam, n = estimator.model_.spec.lam, estimator.model_.targets.n_samples
-    gamma, least = math.sqrt(_kernel_bound(estimator, kernel_bound)), _value(profile, 0.0)
+    gamma, least = math.sqrt(largest_kernel_norm(estimator, kernel_bound)), _value(profile, 0.0)
     reach = output_bound + gamma * math.sqrt(2 * (_value(profile, output_bound) - least) / lam)
     largest, lipschitz = _value(profile, reach) - least, derivative(profile, reach)
     stability = lipschitz**2 * gamma**2 / (lam * n)
@@ -195,7 +195,7 @@ def _checked_profile(estimator: BaseEstimator) -> Profile:
             f"The bound is for outputs in their original units: {' and '.join(moved)} depend on the sample. Use "
             f"{', '.join(f'{name}=False' for name in moved)}."
         )
-    if _depends_on_sample(estimator):
+    if depends_on_sample(estimator):
         raise IncompatibleError(
             f"The bound is for a kernel that does not depend on the sample. Got {kernel_of(estimator)!r}. Give "
             "numbers for its bandwidth and scales, and a fixed output operator."
@@ -241,7 +241,7 @@ def _check_outputs(estimator: BaseEstimator, output_bound: float) -> None:
         )
 
 
-def _depends_on_sample(estimator: BaseEstimator) -> bool:
+def depends_on_sample(estimator: BaseEstimator) -> bool:
     """Whether the parameters of the kernel, or its operator, depend on the inputs or the outputs of the sample."""
     kernel, model = kernel_of(estimator), estimator.model_
     own = CoordinateSpace(model.codec.representation, model.targets.rows, model.weights)
@@ -264,7 +264,7 @@ def _changes(resolve: Callable[[Any], Any], sample: Array) -> bool:
     return any(state != states[0] for state in states)
 
 
-def _kernel_bound(estimator: BaseEstimator, given: float | None) -> float:
+def largest_kernel_norm(estimator: BaseEstimator, given: float | None) -> float:
     """Return the largest operator norm of K(x, x)."""
     kernel = estimator.model_.expansion.kernel
     if not isinstance(kernel, BoundTerms):

@@ -1,10 +1,25 @@
 """Task losses of the loss trick, which define the cost of a prediction and its decoder."""
 
-from fenchel.task_losses import circle, finite, histograms, interval, manifold, ranking, spd, sphere, squared, task_loss
+from fenchel.task_losses import (
+    circle,
+    embedding,
+    finite,
+    histograms,
+    interval,
+    interval_loss,
+    manifold,
+    ranking,
+    spd,
+    sphere,
+    squared,
+    task_loss,
+)
 from fenchel.task_losses.circle import *  # noqa: F403
+from fenchel.task_losses.embedding import *  # noqa: F403
 from fenchel.task_losses.finite import *  # noqa: F403
 from fenchel.task_losses.histograms import *  # noqa: F403
 from fenchel.task_losses.interval import *  # noqa: F403
+from fenchel.task_losses.interval_loss import *  # noqa: F403
 from fenchel.task_losses.manifold import *  # noqa: F403
 from fenchel.task_losses.ranking import *  # noqa: F403
 from fenchel.task_losses.spd import *  # noqa: F403
@@ -15,9 +30,11 @@ from fenchel.task_losses.task_loss import *  # noqa: F403
 __all__ = [
     *task_loss.__all__,
     *circle.__all__,
+    *embedding.__all__,
     *finite.__all__,
     *histograms.__all__,
     *interval.__all__,
+    *interval_loss.__all__,
     *manifold.__all__,
     *ranking.__all__,
     *spd.__all__,

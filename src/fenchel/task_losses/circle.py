@@ -10,6 +10,7 @@ from fenchel._check import Interval, Options
 from fenchel.decoders import CircleMinimum, Decoder
 from fenchel.decoders.circle import wrap
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.embedding import Embedding
 from fenchel.task_losses.heat import TIMES, circle_heat
 from fenchel.task_losses.task_loss import TaskLoss, numbers
 
@@ -166,6 +167,10 @@ class CircleDiffusion(CircleLoss):
     def output_kernel(self) -> ScalarKernel:
         """Return the heat kernel."""
         return as_scalar_kernel(self._kernel)
+
+    def embedding(self, Z: Outputs) -> Embedding:
+        """Return sizes for all points: the loss is one minus the normalised heat kernel."""
+        return Embedding.of_similarity(1.0)
 
     def _kernel(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return 1 - self.matrix(np.ravel(Y), np.ravel(Z))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from fenchel._array import Outputs
 from fenchel.decoders import Candidates, Decoder, LabelVote
 from fenchel.kernels import Gaussian, ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.embedding import Embedding
 from fenchel.task_losses.task_loss import TaskLoss, as_outputs, columns, numbers
 
 __all__ = ["F1", "Hamming", "LossMatrix", "ZeroOne"]
@@ -31,6 +32,10 @@ class ZeroOne(TaskLoss):
     def output_kernel(self) -> ScalarKernel:
         """Return the kernel that is 1 for equal outputs and 0 otherwise."""
         return as_scalar_kernel(equal)
+
+    def embedding(self, Z: Outputs) -> Embedding:
+        """Return sizes for any number of labels; with unit vectors alone the norm is their number minus one."""
+        return Embedding.of_similarity(1.0)
 
 
 class LossMatrix(TaskLoss):
@@ -90,6 +95,10 @@ class LossMatrix(TaskLoss):
         """Return the kernel that is 1 for equal outputs and 0 otherwise."""
         return as_scalar_kernel(equal)
 
+    def embedding(self, Z: Outputs) -> Embedding:
+        """Return the spectral norm of the matrix, with unit vectors as features."""
+        return Embedding(float(np.linalg.norm(self._costs(), 2)), 1.0)
+
     def _costs(self) -> np.ndarray:
         costs = numbers(self.costs, "The 'costs' parameter of LossMatrix", (2,))
         if costs.size == 0:
@@ -136,6 +145,10 @@ class Hamming(TaskLoss):
         """Return the weighted vote, label by label."""
         return LabelVote()
 
+    def embedding(self, Z: Outputs) -> Embedding:
+        """Return sizes for any number of labels: the loss is 1/2 minus half the mean product of labels -1 and 1."""
+        return Embedding.of_similarity(0.5)
+
 
 class F1(TaskLoss):
     r"""F1 loss of 0/1 label vectors, :math:`1 - 2 |y \cap z| / (|y| + |z|)`; 0 for two empty sets.
@@ -160,6 +173,14 @@ class F1(TaskLoss):
     def output_kernel(self) -> ScalarKernel:
         """Return a Gaussian kernel of the number of differing labels."""
         return Gaussian("median")
+
+    def embedding(self, Z: Outputs) -> Embedding:
+        r"""Return sizes for any number of labels: the F1 score is a normalised kernel.
+
+        It is the product of the kernels :math:`2 |y \cap z|` and
+        :math:`1 / (|y| + |z|) = \int_0^\infty e^{-s|y|} e^{-s|z|} ds`.
+        """
+        return Embedding.of_similarity(1.0)
 
 
 def equal(Y: Outputs, Z: Outputs) -> np.ndarray:

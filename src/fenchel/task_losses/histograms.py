@@ -6,6 +6,7 @@ import numpy as np
 
 from fenchel._array import Outputs
 from fenchel.decoders import Decoder, Simplex
+from fenchel.task_losses.embedding import Embedding
 from fenchel.task_losses.task_loss import TaskLoss, numbers
 
 __all__ = ["ChiSquare", "Hellinger", "HistogramLoss"]
@@ -33,6 +34,13 @@ class HistogramLoss(TaskLoss, ABC):
     def decoder(self) -> Decoder:
         """Return a search on the simplex."""
         return Simplex()
+
+    def embedding(self, Z: Outputs) -> Embedding:
+        r"""Return sizes for all histograms: both losses are 2 - 2 k, where k is a normalised kernel.
+
+        The kernels are :math:`\sum_j \sqrt{y_j z_j}` and :math:`\sum_j 2 y_j z_j / (y_j + z_j)`.
+        """
+        return Embedding.of_similarity(2.0)
 
 
 class Hellinger(HistogramLoss):

@@ -6,10 +6,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from fenchel._array import Outputs
 from fenchel._check import Interval, Options
-from fenchel.decoders import Decoder, ScalarMinimum
-from fenchel.task_losses.task_loss import TaskLoss, columns, numbers
+from fenchel.task_losses.interval_loss import PiecewiseLinear, SmoothLoss
 
 __all__ = [
     "L2L1",
@@ -20,73 +18,11 @@ __all__ = [
     "GemanMcClure",
     "Hinge",
     "Huber",
-    "IntervalLoss",
     "Logistic",
-    "PiecewiseLinear",
     "Pinball",
-    "SmoothLoss",
 ]
 
 _POSITIVE = Interval(0, float("inf"))  # a size of errors in units of the outputs, by which they are divided
-
-
-class IntervalLoss(TaskLoss, ABC):
-    """Loss of numbers in an interval, summed over the entries of a row."""
-
-    @abstractmethod
-    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the losses of predictions y against z, elementwise, with broadcasting."""
-
-    def check(self, Z: Outputs) -> Outputs:
-        """Check that outputs are numbers."""
-        return numbers(Z, type(self).__name__)
-
-    def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
-        """Return the losses, summed over columns."""
-        Y, Z = columns(Y), columns(Z)
-        losses = np.zeros((len(Y), len(Z)))
-        for y, z in zip(Y.T, Z.T, strict=True):
-            losses += self.value(y[:, None], z[None, :])
-        return losses
-
-    def __call__(self, truth: Outputs, predicted: Outputs) -> np.ndarray:
-        """Return the loss of each prediction, summed over columns."""
-        truth, predicted = columns(self.check(truth)), columns(self.check(predicted))
-        if len(truth) != len(predicted):
-            raise ValueError(
-                f"truth and predicted must have the same number of samples. Got {len(truth)} and {len(predicted)}."
-            )
-        if truth.shape != predicted.shape:
-            raise ValueError(f"truth and predicted must have the same shape. Got {truth.shape} and {predicted.shape}.")
-        return np.sum(self.value(predicted, truth), axis=1)
-
-    def decoder(self) -> Decoder:
-        """Return a global search on the interval of the training outputs."""
-        return ScalarMinimum()
-
-
-class SmoothLoss(IntervalLoss, ABC):
-    """Smooth loss with a bounded second derivative, which makes a grid search global."""
-
-    @abstractmethod
-    def slope(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the derivatives with respect to y."""
-
-    @abstractmethod
-    def bend(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the second derivatives with respect to y."""
-
-    @abstractmethod
-    def bend_bounds(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a lower and an upper bound on the second derivative for each z, shape (n,) each."""
-
-
-class PiecewiseLinear(IntervalLoss, ABC):
-    """Piecewise linear loss, whose weighted sums have a minimum at a knot or at an end."""
-
-    @abstractmethod
-    def knots(self, z: np.ndarray) -> np.ndarray:
-        """Return the points at which the slope changes, of any shape."""
 
 
 class _Residual(SmoothLoss, ABC):

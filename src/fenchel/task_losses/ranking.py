@@ -1,5 +1,6 @@
 """Loss of a ranking given ratings."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, FeedbackArcSet
 from fenchel.decoders._ties import round_off
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.embedding import Embedding
 from fenchel.task_losses.task_loss import TaskLoss, numbers
 
 __all__ = ["RankLoss"]
@@ -92,6 +94,17 @@ class RankLoss(TaskLoss):
     def output_kernel(self) -> ScalarKernel:
         """Return the cosine kernel of centred ratings."""
         return as_scalar_kernel(_cosines)
+
+    def embedding(self, Z: Outputs) -> Embedding:
+        r"""Return sizes for ratings whose worst ranking costs at most T, the largest of Z.
+
+        The loss is half of :math:`t(z) - \langle s(y), v(z) \rangle` over the P pairs of items: s has the signs of
+        :math:`y_i - y_j`, v the differences :math:`z_i - z_j` over the divisor, and t(z) is their absolute sum. Each
+        side has its own coordinates, so the squared norm of features is at most :math:`2 T (1 + \sqrt P)`.
+        """
+        Z = self.check(Z)
+        worst, pairs = float(np.max(self(Z, -Z))), math.comb(Z.shape[1], 2)
+        return Embedding(0.5, math.sqrt(2 * worst * (1 + math.sqrt(pairs))))
 
     def _totals(self, Z: np.ndarray) -> np.ndarray:
         """Return the loss of the worst ranking for each row of ratings; 1 if it is zero or not divided by."""

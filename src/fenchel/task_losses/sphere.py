@@ -8,6 +8,7 @@ import numpy as np
 from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.embedding import Embedding
 from fenchel.task_losses.heat import TIMES, sphere_heat
 from fenchel.task_losses.manifold import NEAR, Manifold, ManifoldLoss, PowerLoss
 from fenchel.task_losses.task_loss import numbers
@@ -156,6 +157,10 @@ class SphereDiffusion(ManifoldLoss):
     def output_kernel(self) -> ScalarKernel:
         """Return the heat kernel."""
         return as_scalar_kernel(self._kernel)
+
+    def embedding(self, Z: Outputs) -> Embedding:
+        """Return sizes for all points: the loss is one minus the normalised heat kernel."""
+        return Embedding.of_similarity(1.0)
 
     def _kernel(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return 1 - self.matrix(Y, Z)

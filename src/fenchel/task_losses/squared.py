@@ -1,5 +1,6 @@
 """Squared distances in a feature space: least squares, and losses induced by a kernel."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
@@ -9,6 +10,7 @@ from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, TrainingSet, WeightedMean
 from fenchel.kernels import Constant, Linear, ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.embedding import Embedding
 from fenchel.task_losses.task_loss import TaskLoss, as_outputs, columns, numbers
 
 __all__ = ["KernelInduced", "LeastSquares", "SquaredDistance"]
@@ -48,6 +50,14 @@ class SquaredDistance(TaskLoss, ABC):
             return super().scores(weights, Y, Z)
         constant = weights @ self.norms(Z)
         return np.asarray(self.norms(Y) + constant[:, None] - 2 * weights @ self.products(Y, Z).T)
+
+    def embedding(self, Z: Outputs) -> Embedding:
+        r"""Return sizes for features in the ball that contains those of Z, of squared radius N.
+
+        With :math:`(\phi(y), \|\phi(y)\|^2 / \sqrt{2N}, \sqrt{N/2})`, of squared norm at most 2N, V is -2 on the first
+        part and exchanges the others, times 2.
+        """
+        return Embedding(2.0, math.sqrt(2 * float(np.max(self.norms(self.check(Z))))))
 
 
 class LeastSquares(SquaredDistance):

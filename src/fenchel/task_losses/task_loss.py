@@ -12,6 +12,7 @@ from fenchel._check import unmasked
 from fenchel._component import Component
 from fenchel.decoders import Decoder, TrainingSet
 from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.embedding import Embedding
 
 __all__ = ["Delta", "TaskLoss", "TaskSpace"]
 
@@ -54,6 +55,17 @@ class TaskLoss(Component, ABC):
     def output_kernel(self) -> ScalarKernel:
         """Return the output kernel with which surrogates other than the square loss compute weights."""
         return as_scalar_kernel("gaussian")
+
+    def embedding(self, Z: Outputs) -> Embedding:
+        """Return the sizes of a bilinear form of the loss on the set of all possible outputs Z.
+
+        A loss without a form of its own has that of a finite set: the matrix of losses of the distinct outputs, with
+        unit vectors as features.
+        """
+        Z = self.check(Z)
+        costs = self.matrix(Z, Z)
+        _, first = np.unique(np.hstack([costs, costs.T]), axis=0, return_index=True)  # equal costs share a vector
+        return Embedding(float(np.linalg.norm(costs[np.ix_(first, first)], 2)), 1.0)
 
     def __call__(self, truth: Outputs, predicted: Outputs) -> np.ndarray:
         """Return the loss of each prediction, shape (n,); the true outputs come first."""
