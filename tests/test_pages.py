@@ -253,7 +253,8 @@ def test_the_page_on_operators_runs():
 
 
 def test_the_page_on_defaults_runs():
-    names = names_after("defaults.rst", blocks_of("defaults.rst", 6))
+    with contextlib.redirect_stdout(io.StringIO()):
+        names = names_after("defaults.rst", blocks_of("defaults.rst", 8))
     assert names["model"].score(names["X"], names["Y"]) > 0.9
     assert names["curves"].predict(names["data"].X[:, :, None]).shape == names["data"].Y.shape
     assert isinstance(names["named"].best_loss_.epsilon, float)

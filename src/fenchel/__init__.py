@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from fenchel.outliers import OutlierReport, RobustRefit
     from fenchel.search.frequencies import FrequencySearch, learn_frequencies
+    from fenchel.search.interruption import keeping_best_pair
     from fenchel.search.weights import KernelWeights, learn_kernel_weights
 
 __version__ = "0.2.0"
@@ -80,6 +81,7 @@ __all__ = [
     "decoders",
     "excess_risk_bound",
     "generalization_bound",
+    "keeping_best_pair",
     "kernels",
     "learn_frequencies",
     "learn_kernel_weights",
@@ -139,6 +141,7 @@ _HOMES = {  # the module of each name
     "StructuredPredictorCV": "estimators",
     "excess_risk_bound": "conformal.excess_risk",
     "generalization_bound": "conformal.bounds",
+    "keeping_best_pair": "search.interruption",
     "learn_frequencies": "search.frequencies",
     "learn_kernel_weights": "search.weights",
     "load": "app.persistence",

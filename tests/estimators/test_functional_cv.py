@@ -14,6 +14,7 @@ from fenchel import FunctionalRegressor, FunctionalRegressorCV
 from fenchel.datasets import contaminate, make_functional
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import EpsilonRidge, Huber, Square
+from fenchel.search.checkpoint import Checkpoint
 from tests.estimators.curves import GRID, blanked, full_weights
 
 TIGHT = 1e-9
@@ -142,22 +143,27 @@ class TestCrossValidation:
         test = make_functional(40, 15, random_state=1)
         assert model.score(test.X, test.Y) > 0.7
 
-    def test_checkpoint(self, sample, tmp_path):
+    def test_checkpoint(self, sample, tmp_path, monkeypatch):
         X, Y = sample
         file = tmp_path / "errors.npz"
         settings = {**PARTS, "lams": LAMS, "losses": [Huber(0.1, p=1), Huber(0.3, p=1), Huber(1.0, p=1)], "cv": 3}
         whole = FunctionalRegressorCV(**settings).fit(X, blanked(Y), GRID)
 
-        def stop(done, total):
-            if done == 3:
+        record, seen = Checkpoint.record, []
+
+        def stop(store, *pair):
+            record(store, *pair)
+            seen.append(pair[0])
+            if len(seen) == 3:
                 raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt):
-            FunctionalRegressorCV(**settings, checkpoint=file, progress=stop).fit(X, blanked(Y), GRID)
-        seen = []
-        resumed = FunctionalRegressorCV(**settings, checkpoint=file, progress=lambda *done: seen.append(done))
-        assert_array_equal(resumed.fit(X, blanked(Y), GRID).cv_errors_, whole.cv_errors_)
-        assert seen == [(3, 6), (4, 6), (5, 6), (6, 6)]  # the first loss came from the file
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(Checkpoint, "record", stop)
+            FunctionalRegressorCV(**settings, checkpoint=file).fit(X, blanked(Y), GRID)
+        monkeypatch.setattr(Checkpoint, "record", stop)
+        resumed = FunctionalRegressorCV(**settings, checkpoint=file).fit(X, blanked(Y), GRID)
+        assert_array_equal(resumed.cv_errors_, whole.cv_errors_)
+        assert seen[3:] == [1, 1, 2, 2]  # the first loss came from the file
         for other in (blanked(Y, seed=5), Y):
             with pytest.raises(ValueError, match="belongs to other data or another grid"):
                 FunctionalRegressorCV(**settings, checkpoint=file).fit(X, other, GRID)

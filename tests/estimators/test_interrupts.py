@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -28,6 +29,9 @@ from fenchel.losses import Huber
 from fenchel.model.training_set import TrainingSet
 from fenchel.operators import Dense
 from fenchel.problem import DualProblem
+from fenchel.resample.surface import solve_grid
+from fenchel.search.checkpoint import Checkpoint
+from fenchel.search.search import Search
 from fenchel.solvers import APGD, BCD, PGD, BoxNewton, DouglasRachford, Krylov, RowNewton, Status, watched
 from fenchel.solvers.auto import _Relay
 from fenchel.solvers.solver import keeping_best
@@ -51,6 +55,19 @@ def interrupting(at):
             raise KeyboardInterrupt
 
     return watch, seen
+
+
+def recording(at):
+    """Return ``Checkpoint.record``, interrupted after so many pairs."""
+    record, seen = Checkpoint.record, []
+
+    def stop(store, *pair):
+        record(store, *pair)
+        seen.append(pair)
+        if len(seen) == at:
+            raise KeyboardInterrupt
+
+    return stop
 
 
 def interrupted(model, *data, at=3):
@@ -136,7 +153,7 @@ def test_an_interrupt_before_the_first_point_is_raised(sample):
         OperatorKernelRegressor(loss="epsilon_svr", solver=PGD()).fit(*sample)
 
 
-def test_the_last_fit_of_a_search_keeps_the_best_point(sample):
+def test_the_last_fit_of_a_search_keeps_the_best_point(sample, monkeypatch):
     X, Y = sample
     is_searched = []
 
@@ -145,7 +162,8 @@ def test_the_last_fit_of_a_search_keeps_the_best_point(sample):
             raise KeyboardInterrupt
 
     model = OperatorKernelRegressorCV(Gaussian(1.0), losses=[Huber(0.05)], lams=[1e-4], cv=2, tol=1e-14)
-    model.set_params(progress=lambda *_: is_searched.append(True))
+    collect = Search.collect
+    monkeypatch.setattr(Search, "collect", lambda *args: (collect(*args), is_searched.append(True))[0])
     with watched(watch), pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, Y)
     assert any("best point that was certified" in str(one.message) for one in caught)
@@ -153,34 +171,32 @@ def test_the_last_fit_of_a_search_keeps_the_best_point(sample):
 
 
 @pytest.mark.parametrize("has_file", [False, True])
-def test_a_search_says_what_is_done(sample, tmp_path, has_file):
+def test_a_search_says_what_is_done(sample, tmp_path, monkeypatch, has_file):
     file = tmp_path / "errors.npz"
     losses = [Huber(0.1), Huber(0.3), Huber(1.0)]
     model = OperatorKernelRegressorCV(
         "gaussian", lams=[1e-2, 1e-1], losses=losses, checkpoint=file if has_file else None
     )
 
-    def stop(done, total):
-        if done == 3:
-            raise KeyboardInterrupt
-
+    monkeypatch.setattr(Checkpoint, "record", recording(3))
     with pytest.raises(KeyboardInterrupt) as caught:
-        model.set_params(progress=stop).fit(*sample)
+        model.fit(*sample)
     (note,) = caught.value.__notes__
     assert note.startswith("3 of 6 pairs of the grid were done.")
     assert ("1 of 3 losses are in the checkpoint" if has_file else "Set checkpoint to keep") in note
     assert not hasattr(model, "dual_coef_")
 
 
-def test_a_path_keeps_what_is_solved(sample):
+def test_a_path_keeps_what_is_solved(sample, monkeypatch):
     X, Y = sample
 
-    def stop(done, total):
-        if done == 3:
-            raise KeyboardInterrupt
+    def stop(*args):
+        yield from islice(solve_grid(*args), 3)
+        raise KeyboardInterrupt
 
+    monkeypatch.setattr("fenchel.search.path.solve_grid", stop)
     with pytest.warns(ConvergenceWarning, match="3 of 4 pairs of the path are solved"):
-        surface = path(OperatorKernelRegressor(), X, Y, [1e-2, 1e-1], [Huber(0.1), Huber(1.0)], progress=stop)
+        surface = path(OperatorKernelRegressor(), X, Y, [1e-2, 1e-1], [Huber(0.1), Huber(1.0)])
     assert np.sum(np.isnan(surface.gaps)) == 1 and np.nanmax(surface.gaps) <= 1e-6
     assert surface.model(0, 1).duality_gap_ <= 1e-6
     (i,), (j,) = np.nonzero(np.isnan(surface.gaps))
@@ -209,15 +225,19 @@ SEARCH = """
 import numpy as np, sys, time
 from fenchel import OperatorKernelRegressorCV
 from fenchel.losses import Huber
+from fenchel.search.checkpoint import Checkpoint
 X = np.linspace(0, 3, 40)[:, None]
 Y = np.hstack([np.sin(X), np.cos(X)])
-def progress(done, total):
-    print(done, flush=True)
-    if len(sys.argv) > 2 and done == 4:
+done, record = [], Checkpoint.record
+def waiting(store, *pair):
+    record(store, *pair)
+    done.append(pair)
+    print(store.n_done, flush=True)
+    if len(sys.argv) > 2 and len(done) == 4:
         time.sleep(600)
+Checkpoint.record = waiting
 losses = [Huber(kappa) for kappa in (0.1, 0.3, 1.0)]
 model = OperatorKernelRegressorCV("gaussian", lams=[1e-2, 1e-1], losses=losses, checkpoint=sys.argv[1])
-model.set_params(progress=progress)
 print(model.fit(X, Y).cv_errors_.tolist())
 """
 

@@ -5,6 +5,7 @@ import json
 import platform
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import is_dataclass
 from inspect import isclass
 from os import PathLike
@@ -83,7 +84,8 @@ def save(model: object, path: str | PathLike[str], trusted: Sequence[type | Call
     if not isinstance(model, BaseEstimator) or isclass(model):
         raise TypeError(f"save takes a fitted estimator of fenchel or scikit-learn. Got {model!r} instead.")
     check_is_fitted(model)
-    known = trusted_names() | {name_of(one) for one in trusted}
+    known, model = trusted_names() | {name_of(one) for one in trusted}, copy(model)
+    vars(model).pop("_skl_callbacks", None)  # they belong to the session, not to the model
     content = _dumped(model, known)
     header = {"format": FORMAT, "estimator": type(model).__name__, **versions()}
     buffer = io.BytesIO()

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Inputs, Outputs, has_shape, host
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
+from fenchel._progress import tracked
 from fenchel.conformal.calibration import Calibration, Given, labels_of
 from fenchel.data.containers import indexable, inputs_for, length, numbers, take
 from fenchel.data.fdata import classes_of
@@ -135,6 +136,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.cv = cv
 
+    @tracked
     @all_or_nothing
     def fit(
         self,

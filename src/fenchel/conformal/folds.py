@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._array import Inputs, Outputs
+from fenchel._progress import part
 from fenchel.conformal.calibration import Calibration, are_splits, checked_weights
 from fenchel.conformal.widths import Widths
 from fenchel.data.containers import inputs_for, length, numbers, take
@@ -88,7 +89,8 @@ class Trainer:
         """Return the models of the folds, which are places in the training part."""
         models, place, parts = [], np.zeros(len(train), dtype=int), []
         for k, (inside, outside) in enumerate(folds):
-            models.append(self.fit_on(train[inside]))
+            with part(1 / (len(folds) - k)):
+                models.append(self.fit_on(train[inside]))
             inputs = inputs_for(models[-1], self.X, train[outside], train[inside])
             parts.append((outside, Residuals.of(models[-1], inputs, take(self.y, train[outside]))))
             place[outside] = k

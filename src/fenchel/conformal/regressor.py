@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Inputs, Outputs
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
+from fenchel._progress import Progress, part, tracked
 from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, Given, checked, labels_of
-from fenchel.conformal.folds import FoldModels, HeldOutModels, Trainer, cross_ends
+from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
 from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, modulated, without_each
 from fenchel.data.containers import indexable, largest, length, numbers, on_one_grid
 from fenchel.data.fdata import function_names
@@ -31,6 +32,8 @@ from fenchel.resample.jackknife import left_out_models
 from fenchel.resample.residuals import Residuals
 
 __all__ = ["ConformalRegressor"]
+
+_FIT = 0.8  # share of the fit of the regressor; the rest are residuals of samples that it has not seen
 
 
 class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimatorMixin, BaseEstimator):
@@ -82,6 +85,8 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         the first of a list of splits sets the training and the calibration part instead of ``calibration_size``.
     random_state : int, RandomState or None, default=0
         Seed of the split.
+    progress : bool, callable or None, default=None
+        How far the fit has come, as for ``OperatorKernelRegressorCV``.
 
     Attributes
     ----------
@@ -128,6 +133,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         calibration_size: float = 0.25,
         cv: object = 5,
         random_state: object = 0,
+        progress: Progress = None,
     ) -> None:
         self.estimator = estimator
         self.coverage = coverage
@@ -138,9 +144,11 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         self.calibration_size = calibration_size
         self.cv = cv
         self.random_state = random_state
+        self.progress = progress
 
     output_names_: Sequence[object] | None = None  # for models saved by earlier releases
 
+    @tracked
     @all_or_nothing
     def fit(
         self,
@@ -183,15 +191,16 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         if self.method != "split":
             return self._fit_held_out(trainer, given)
         train, rest = given.split(self.calibration_size, self.coverage, self.random_state, self.cv)
-        self.estimator_, widths = trainer.fit_on(train), None
+        with part(_FIT):
+            self.estimator_, widths = trainer.fit_on(train), None
         if self._needs_widths and len(rest) > 2 * ENOUGH:
             is_first = np.isin(given.codes[rest], given.codes[rest[:ENOUGH]])
             widths = self._widths_on(given.part(rest[is_first], self.estimator_, train))
             rest = rest[~is_first]
         elif self._needs_widths:
             residuals = trainer.out_of_sample(self.estimator_, train, self.cv, self.random_state)
-            part = given.part(train, self.estimator_, train)
-            widths = self._widths(residuals, part.X, part.replicates)
+            trained = given.part(train, self.estimator_, train)
+            widths = self._widths(residuals, trained.X, trained.replicates)
         self._calibrate(given.part(rest, self.estimator_, train), widths)
         return self._with_columns(train, length(given.X))
 
@@ -234,11 +243,6 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
             widths = self._widths_on(given.part(first, self.estimator_))
         self._calibrate(given.part(rest, self.estimator_), widths)
         return self._with_columns()
-
-    def inner_estimators(self) -> list[BaseEstimator]:
-        """Return the regressors that it holds: the one it was given and, for ``"cv+"``, those of the folds."""
-        models = self._models.models if isinstance(self._models, FoldModels) else []
-        return [self._inner, *models]
 
     @in_container
     def predict(self, X: Inputs) -> Outputs:
@@ -351,7 +355,9 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
                 "method='jackknife+' leaves out single samples, not all replicates of one. Use method='cv+', with "
                 "cv=LeaveOneGroupOut() for one fold for each label."
             )
-        self.estimator_ = trainer.fit_on(everyone)
+        folds = [] if self.method == "jackknife+" else trainer.folds(everyone, self.cv, self.random_state)
+        with part(1 / (1 + len(folds)) if folds else _FIT):
+            self.estimator_ = trainer.fit_on(everyone)
         models: HeldOutModels
         if self.method == "jackknife+":
             models = left_out_models(self.estimator_, X, given.y, trainer.weights)
@@ -360,7 +366,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
                 raise ValueError("method='cv+' is for predictions, not for intervals. Use method='split'.")
             if get_tags(self.estimator_).input_tags.pairwise:
                 raise ValueError("method='cv+' needs inputs, not their Gram matrix. Use method='split'.")
-            models = trainer.fit_folds(everyone, trainer.folds(everyone, self.cv, self.random_state))
+            models = trainer.fit_folds(everyone, folds)
         residuals = models.residuals
         widths, ratios = constant(residuals), np.ones((1, 1))
         if self._needs_widths:

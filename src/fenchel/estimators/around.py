@@ -8,13 +8,14 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Inputs
+from fenchel._progress import CallbacksMixin
 from fenchel.data.containers import columns_for
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
 
 __all__ = ["AroundMixin"]
 
 
-class AroundMixin:
+class AroundMixin(CallbacksMixin):
     """Estimator around ``estimator``, or around one of the class ``default`` for ``None``; it takes the same data."""
 
     default: ClassVar[type[BaseEstimator]] = OperatorKernelRegressorCV
@@ -42,6 +43,6 @@ class AroundMixin:
         return self
 
     def __sklearn_tags__(self) -> Tags:
-        tags, inner = super().__sklearn_tags__(), get_tags(self._inner)  # type: ignore[misc]
+        tags, inner = super().__sklearn_tags__(), get_tags(self._inner)
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags

@@ -14,6 +14,7 @@ from fenchel import decoders as decoder_room
 from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, namespace, row_norms
 from fenchel._check import Interval, Options, check_array, check_parameters
 from fenchel._component import all_or_nothing
+from fenchel._progress import part, tracked
 from fenchel.approximations import Approximation
 from fenchel.decoders import Candidates, Decoder
 from fenchel.decoders.choice import fitted_decoder
@@ -29,10 +30,11 @@ from fenchel.model.machine import DualEstimator
 from fenchel.model.model import Duals, Record
 from fenchel.model.spec import Spec, part_of
 from fenchel.solvers import Solver
-from fenchel.solvers.solver import keeping_best
+from fenchel.solvers.solver import approaching, keeping_best
 
 __all__ = ["KernelAutoencoder"]
 
+_INNER = 0.8  # share of the inner layers
 _LIMITS: dict[str, Interval | Options] = {
     "inner_lam": Interval(0, math.inf, "left", also=(None,)),
     "inner_tol": Interval(0, math.inf, "left"),
@@ -204,6 +206,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         self.random_state = random_state
         self.approximation = approximation
 
+    @tracked
     @all_or_nothing
     def fit(self, X: Array, y: Outputs = None) -> Self:
         """Fit all layers.
@@ -236,9 +239,10 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         inner_lam = self.lam if self.inner_lam is None else self.inner_lam
         # while the inner layers change, a gap below the gain of a step is accurate enough
         objective = Reduced(V, loss, self.lam, inner_lam, spec.solver, max(self.tol, self.inner_tol))
-        layers, self.objective_history_, self.inner_status_ = descend(
-            objective, layers, self.max_inner_iter, self.inner_tol
-        )
+        with part(_INNER):
+            layers, self.objective_history_, self.inner_status_ = descend(
+                objective, layers, self.max_inner_iter, self.inner_tol
+            )
         self.n_inner_iter_ = len(self.objective_history_) - 1
         if self.inner_status_ == INTERRUPTED:
             text = f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for these."
@@ -357,7 +361,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         codes = layers.codes(V)
         problem = objective.problem(layers.kernels[-1], codes[-1])
         objective.tol = self.tol
-        with keeping_best():
+        with keeping_best(), approaching(self.tol):
             solution = objective.solve(problem)
         duals = duals_of(problem, solution)
         warn_unless_converged(solution, spec)

@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from fenchel._array import Array, Outputs, as_like, device, host, is_host, namespace
+from fenchel._progress import tracked
 from fenchel.approximations import Approximation
 from fenchel.data.frames import column_names, in_container
 from fenchel.kernels import Gaussian, KernelLike, is_pairwise
@@ -179,6 +180,7 @@ class CostSensitiveClassifier(ClassifierMixin, KernelMachine):
         self.approximation = approximation
         self.certificate = certificate
 
+    @tracked
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fenchel._array import Array, Inputs, Outputs, as_index, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameters, not_times, outputs_like, unmasked
 from fenchel._component import all_or_nothing
+from fenchel._progress import CallbacksMixin, Progress, evenly, tracked
 from fenchel._statistics import distinct_rows
 from fenchel.estimators.field_bases import (
     BASES,
@@ -37,7 +38,7 @@ _LAMS = tuple(np.logspace(-11, -1, 11).tolist())
 _COMPONENTS = Interval(0, float("inf"), also=(None,))  # a number of components, or a share of the variance
 
 
-class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Operator learning: regression between functions on grids, through coordinates of both inputs and outputs.
 
     .. math:: \hat u = \operatorname{decode}\bigl(\hat h(\operatorname{encode}(a))\bigr),
@@ -67,6 +68,8 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     scale : bool, default=True
         Whether to divide each of several channels of inputs and outputs by its standard deviation around the pointwise
         mean, so that their units do not matter; predictions are multiplied by it.
+    progress : bool, callable or None, default=None
+        How far the fit has come, as for ``OperatorKernelRegressorCV``.
 
     Attributes
     ----------
@@ -107,6 +110,7 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         output_components: float | None = None,
         interpolation: str | None = None,
         scale: bool = True,
+        progress: Progress = None,
     ) -> None:
         self.estimator = estimator
         self.input_basis = input_basis
@@ -115,7 +119,9 @@ class FieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.output_components = output_components
         self.interpolation = interpolation
         self.scale = scale
+        self.progress = progress
 
+    @tracked
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the bases and the regression.
@@ -302,5 +308,5 @@ def _searched(X: Array, Y: Array, counts: np.ndarray | None) -> OperatorKernelRe
     models = [OperatorKernelRegressorCV(Matern(width, nu=2.5), **options) for width in _WIDTHS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # without noise the smallest lam may be the best
-        fitted = [model.fit(X, Y, counts) for model in models]
-    return min(fitted, key=lambda model: float(np.min(model.cv_errors_)))
+        fitted = list(evenly((model.fit(X, Y, counts) for model in models), len(models)))
+    return min(fitted, key=lambda model: float(np.nanmin(model.cv_errors_)))

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, Outputs, namespace
 from fenchel._check import Options, check_parameter
+from fenchel._progress import tracked
 from fenchel.approximations import Approximation
 from fenchel.data.fdata import function_names
 from fenchel.data.frames import in_container
@@ -268,6 +269,7 @@ class FunctionalRegressor(CurveRegressor):
         self.scale = scale
         self.certificate = certificate
 
+    @tracked
     def fit(self, X: Outputs, y: Outputs, grid: ArrayLike | None = None, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import Array, Outputs, host
+from fenchel._progress import Progress, part, tracked
 from fenchel.approximations import Approximation
 from fenchel.estimators.functional import CurveRegressor, FunctionalRegressor
 from fenchel.estimators.search_machine import PairSearchMachine
@@ -22,7 +23,7 @@ from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import CurveRepresentation, Spline
 from fenchel.search.choice import KernelChoice, is_auto
-from fenchel.search.search import Progress, Search, SearchResult, squared_distance
+from fenchel.search.search import Search, SearchResult, grid_share, squared_distance
 
 __all__ = ["FunctionalRegressorCV"]
 
@@ -31,6 +32,7 @@ _SECONDS = 15.0  # time of the search on a union of 1000 points; it grows with t
 _SHARES = (0.05, 0.1, 0.2, 0.5)  # lengths of the output kernel, as fractions of the domain
 _FEWEST_POINTS = 3  # with fewer points on the grid, the output kernel is not searched for
 _MOST_SAMPLES = 2000  # with more samples, the output kernel is not searched for
+_RIVALS = 0.4  # share of the rivals of a kernel, where most values are estimated, in what follows the race
 _PILOT_TOL = 1e-4  # gap to which candidates for the output kernel are solved
 _DECADES = 10.0 ** np.arange(-4, 2)  # lam, relative to that of the kernel search without an output kernel
 _STEPS = 10.0 ** np.array([-0.5, 0.0, 0.5])  # lam, relative to the best of those
@@ -136,7 +138,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         tol: float = 1e-6,
         n_jobs: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
-        progress: Progress | None = None,
+        progress: Progress = None,
         approximation: Approximation | None = None,
         scale: bool | str = "auto",
         scoring: str | Callable[..., object] | None = None,
@@ -164,6 +166,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
 
     most_raced = _MOST_SAMPLES  # the output kernel is chosen on targets that the race has cleaned
 
+    @tracked
     def fit(
         self,
         X: Outputs,
@@ -205,7 +208,8 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         pilot = replace(pilot, is_open=self.lams is None, tol=max(self.tol, _PILOT_TOL))
         training_set = raced_set.with_kernel(task.kernel_of(raced_set.sample, codec), spec)
         if _is_mostly_estimated(training_set):
-            task, training_set = _best_with_gaps(choice, task, training_set, spec, pilot)
+            with part(_RIVALS):
+                task, training_set = _best_with_gaps(choice, task, training_set, spec, pilot)
             machine.set_params(kernel=task.kernel)
         shares = self._output_lengths(training_set)
         if not shares:
@@ -213,19 +217,23 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         _warn_of_points(training_set)
         trials = list[tuple[float, int, TrainingSet, SearchResult]]()
         shared = training_set.remembered()
-        for share in shares:
+        for k, share in enumerate(shares):
             kernel = Laplacian(1 / (share * float(np.ptp(codec.grid))))
             candidate = _with_output_kernel(shared, replace(task, output_kernel=kernel), spec)
             cleaned = choice.cleaned(candidate) if choice.is_robust else candidate
-            result = pilot(cleaned, search.folds(cleaned), squared_distance(cleaned))
+            with part(grid_share(len(shares) - k)):  # the search over losses and lam is another one
+                result = pilot(cleaned, search.folds(cleaned), squared_distance(cleaned))
             _LOG.info(f"FunctionalRegressorCV: output kernel {len(trials) + 1} of {len(_SHARES)}, {kernel!r}")
-            trials.append((float(np.min(result.cv_errors)), len(trials), candidate, result))
+            trials.append((result.least, len(trials), candidate, result))
+            if not result.is_whole:
+                break
         _, place, training_set, result = min(trials, key=lambda trial: trial[:2])
         machine.set_params(output_kernel=Laplacian(1 / (shares[place] * float(np.ptp(codec.grid)))))
         best = result.lam
         if choice.is_robust:
             search = replace(search, losses=choice.losses_at(training_set, best, self.tol))
         lams = (best * _STEPS).tolist() if self.lams is None else search.lams
+        lams = lams if trials[-1][-1].is_whole else [best]
         return training_set, replace(search, lams=lams)
 
     def _output_lengths(self, training_set: TrainingSet) -> tuple[float, ...]:
@@ -259,15 +267,19 @@ def _best_with_gaps(
     tell kernels apart that differ much in the problem itself.
     """
     best: tuple[float, Functions, TrainingSet] | None = None
-    for kernel in [task.kernel, *choice.search.rivals()]:
+    kernels = [task.kernel, *choice.search.rivals()]
+    for k, kernel in enumerate(kernels):
         other = replace(task, kernel=kernel)
         candidate = training_set
         if kernel is not task.kernel:
             candidate = training_set.with_kernel(other.kernel_of(training_set.sample, training_set.codec), spec)
         cleaned = choice.cleaned(candidate) if choice.is_robust else candidate
-        error = float(np.min(pilot(cleaned, pilot.folds(cleaned), squared_distance(cleaned)).cv_errors))
-        if best is None or error < best[0]:
-            best = error, other, candidate
+        with part(1 / (len(kernels) - k)):
+            result = pilot(cleaned, pilot.folds(cleaned), squared_distance(cleaned))
+        if best is None or result.least < best[0]:
+            best = result.least, other, candidate
+        if not result.is_whole:
+            break
     assert best is not None  # the kernel of the race is always there
     return best[1:]
 

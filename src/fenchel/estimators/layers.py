@@ -9,6 +9,7 @@ from scipy.optimize import OptimizeResult, minimize
 
 from fenchel._array import Array, as_like, cholesky_solver, device, eps, host, namespace, row_norms
 from fenchel._check import Interval, check_parameter
+from fenchel._progress import here
 from fenchel.kernels import ScalarKernel
 from fenchel.kernels.derivatives import weighted_gradient
 from fenchel.losses import Loss
@@ -245,7 +246,7 @@ def descend(
     objective: Callable[[Layers], tuple[float, tuple[Array, ...]]], layers: Layers, max_iter: int, tol: float
 ) -> tuple[Layers, list[float], str]:
     """Minimise by L-BFGS; return the layers, the objective after each iteration, and the status."""
-    first, slopes = objective(layers)
+    (first, slopes), work = objective(layers), here()
     history, best, begin = [first], (first, layers), layers.flat()
     if max_iter == 0 or not first > 0:
         return layers, history, _ENDS[0 if first <= 0 else 1]
@@ -265,6 +266,10 @@ def descend(
 
     def note(intermediate_result: OptimizeResult) -> None:
         history.append(first * float(intermediate_result.fun))
+        work.reach((len(history) - 1) / max_iter)
+        if work.is_stopped:
+            work.go_on()
+            raise KeyboardInterrupt
 
     options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-12, "maxcor": 20}
     try:

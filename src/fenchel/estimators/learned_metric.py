@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._array import Array, Inputs, Outputs, host
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
+from fenchel._progress import Progress, part, tracked
 from fenchel.data.frames import FramesOutMixin, in_container
 from fenchel.estimators.around import AroundMixin
 from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
@@ -23,6 +24,8 @@ from fenchel.model.machine import training_set_of
 from fenchel.search.choice import is_auto
 
 __all__ = ["LearnedMetricRegressor"]
+
+_SEARCH, _ROUNDS = 0.15, 0.7  # shares of the first search, and of the rounds of the folds in what is left
 
 
 class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -48,6 +51,8 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
     cv : int, splitter or iterable of pairs of indices, default=3
         Folds used to choose the number of rounds; each fold learns its own metric. An integer is the number of folds,
         over shuffled samples.
+    progress : bool, callable or None, default=None
+        How far the fit has come, as for ``OperatorKernelRegressorCV``.
 
     Attributes
     ----------
@@ -96,13 +101,20 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
     }
 
     def __init__(
-        self, estimator: BaseEstimator | None = None, metric: str = "diagonal", max_rounds: int = 5, cv: object = 3
+        self,
+        estimator: BaseEstimator | None = None,
+        metric: str = "diagonal",
+        max_rounds: int = 5,
+        cv: object = 3,
+        progress: Progress = None,
     ) -> None:
         self.estimator = estimator
         self.metric = metric
         self.max_rounds = max_rounds
         self.cv = cv
+        self.progress = progress
 
+    @tracked
     @all_or_nothing
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
         """Learn the metric, and fit the regressor with it.
@@ -129,19 +141,23 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
                 f"Got {given!r}."
             )
         arguments = {"sample_weight": sample_weight} | ({} if grid is None else {"grid": grid})
-        first = clone(given).fit(X, y, **arguments)
+        with part(_SEARCH):
+            first = clone(given).fit(X, y, **arguments)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if name in vars(first):
                 self.__dict__[name] = vars(first)[name]
         data, is_used = _data(first, self.metric, X, y, sample_weight)
-        self.history_ = held_out_rounds(data, self._folds(is_used), int(self.max_rounds))
+        with part(_ROUNDS):
+            self.history_ = held_out_rounds(data, self._folds(is_used), int(self.max_rounds))
         self.best_round_ = int(np.argmin(self.history_))
         self.gaps_, weights, self.best_estimator_ = [], None, first
         if self.best_round_:
-            rounds = [data.first_round()]
-            for _ in range(self.best_round_):
-                rounds.append(data.next_round(rounds[-1]))
+            with part(1 / (self.best_round_ + 2)):
+                rounds = [data.first_round()]
+            for left in range(self.best_round_, 0, -1):
+                with part(1 / (left + 1)):
+                    rounds.append(data.next_round(rounds[-1]))
             self.gaps_, weights = [one.model.duality_gap_ for one in rounds], rounds[-1].weights
             if is_auto(given.losses):  # errors with a learned metric are too optimistic for this choice
                 given.set_params(losses=[Huber("auto") if data.is_robust else "square"])

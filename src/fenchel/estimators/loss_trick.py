@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from fenchel import decoders as decoder_room
 from fenchel._array import Array, Outputs, as_index, as_like, device, host, is_host, is_numpy, namespace
 from fenchel._component import all_or_nothing
+from fenchel._progress import Progress, part, tracked
 from fenchel._statistics import distinct_rows
 from fenchel.approximations import Approximation
 from fenchel.data.frames import in_container
@@ -28,8 +29,8 @@ from fenchel.model.training_set import TrainingSet
 from fenchel.resample.ridge import double_expansion
 from fenchel.search.choice import KernelChoice, is_auto
 from fenchel.search.decoders import DecoderChoice
-from fenchel.search.race import search_kernel
-from fenchel.search.search import Search
+from fenchel.search.race import race_share, search_kernel
+from fenchel.search.search import Search, grid_share
 from fenchel.solvers import Solver
 from fenchel.task_losses import TaskLoss, TaskSpace
 from fenchel.task_losses.parameters import as_task_loss
@@ -77,6 +78,8 @@ class LossTrickPredictor(SearchMachine):
         ``output_kernel``: no n × n Gram matrix of outputs is formed.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
+    progress : bool, callable or None, default=None
+        How far the fit has come, as for ``OperatorKernelRegressorCV``.
 
     Attributes
     ----------
@@ -139,6 +142,7 @@ class LossTrickPredictor(SearchMachine):
         approximation: Approximation | None = None,
         output_approximation: Approximation | None = None,
         certificate: str = "approximate",
+        progress: Progress = None,
     ) -> None:
         self.kernel = kernel
         self.task_loss = task_loss
@@ -155,7 +159,9 @@ class LossTrickPredictor(SearchMachine):
         self.approximation = approximation
         self.output_approximation = output_approximation
         self.certificate = certificate
+        self.progress = progress
 
+    @tracked
     @all_or_nothing
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None) -> Self:
         """Learn the weights, after a search for the kernel and lam if these are not given.
@@ -181,7 +187,8 @@ class LossTrickPredictor(SearchMachine):
         self._own_decoder(task.task_loss)  # raises if it is invalid
         sample, choice = task.sample(self, X, y, sample_weight), None
         if is_auto(self.kernel):
-            choice = _kernel_choice(task, sample)
+            with part(race_share(sample.n_samples)):
+                choice = _kernel_choice(task, sample)
             task = replace(task, kernel=choice.search.kernel)
         if self.lams is not None or (choice is not None and is_auto(self.lam)):
             return self._searched(task, sample.double(), choice)
@@ -270,7 +277,8 @@ class LossTrickPredictor(SearchMachine):
     def _searched(self, task: Weights, sample: Sample, choice: KernelChoice | None) -> Self:
         """Choose lam by the task loss, and keep the best model."""
         search = Search.of(self, [self.surrogate])
-        machine = clone(self).set_params(lams=None, kernel=task.kernel, lam=search.lams[0])
+        machine = clone(self).set_params(lams=None, kernel=task.kernel, lam=search.lams[0], progress=None)
+        vars(machine).pop("_skl_callbacks", None)
         training_set = TrainingSet.learn(task, sample, replace(spec_of(machine), loss=search.losses[0]).for_search())
         space, folds = TaskSpace(task.task_loss.resolve(sample.y), sample.y), search.folds(training_set)
 
@@ -283,7 +291,8 @@ class LossTrickPredictor(SearchMachine):
             lambda predictions: predictions,
             lambda truth, decoded, counts: space.task_loss(truth, decoded),
         )
-        result = search(training_set, folds, measure, task.is_expanded)
+        with part(grid_share()):
+            result = search(training_set, folds, measure, task.is_expanded)
         self._fit_best(machine, training_set, result, choice)
         best = self.best_estimator_
         self.decoder_, self.task_loss_, self.lam_ = best.decoder_, best.task_loss_, self.best_lam_

@@ -1,12 +1,14 @@
 """Rounds of a learned metric: a search for a kernel, a certified fit, the average outer product of its gradients."""
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from fenchel._array import as_like, host
+from fenchel._progress import counted, evenly
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.kernels.standardized import moments
 from fenchel.losses import Huber, Loss, Square
@@ -106,7 +108,7 @@ def held_out_rounds(data: MetricData, folds: list[np.ndarray], max_rounds: int) 
     A metric is fitted to the outputs that it was learned from, so each fold learns its own from the other samples.
     """
     parts = [data.part(np.setdiff1d(np.arange(len(data.X)), fold)) for fold in folds]
-    rounds = [part.first_round() for part in parts]
+    rounds = _side_by_side((part.first_round() for part in parts), len(parts), max_rounds)
     ceiling, errors = np.inf, list[float]()
     held_out = data.part(np.concatenate(folds))
     while True:
@@ -119,4 +121,10 @@ def held_out_rounds(data: MetricData, folds: list[np.ndarray], max_rounds: int) 
         errors.append(float(np.average(np.minimum(norms, ceiling) ** 2, weights=held_out.counts)))
         if len(errors) > max_rounds or (len(errors) > 1 and errors[-1] >= errors[-2]):
             return errors
-        rounds = [part.next_round(before) for part, before in zip(parts, rounds, strict=True)]
+        later = (part.next_round(before) for part, before in zip(parts, rounds, strict=True))
+        rounds = _side_by_side(later, len(parts), max_rounds - len(errors))
+
+
+def _side_by_side(rounds: Iterator[MetricRound], count: int, n_after: int) -> list[MetricRound]:
+    """Return one round of each fold; as many rounds may follow."""
+    return list(counted(evenly(rounds, count), 1 / (1 + n_after)))

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from fenchel._array import Array, Outputs, as_like, eps, host, namespace
 from fenchel._check import Options, check_parameters
+from fenchel._progress import tracked
 from fenchel.approximations import Approximation
 from fenchel.data.frames import column_names
 from fenchel.estimators.quantile_pilot import QuantilePilot, fit_pilot
@@ -197,6 +198,7 @@ class QuantileFunctionRegressor(QuantileRegressor):
         self.pilot = pilot
         self.certificate = certificate
 
+    @tracked
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 

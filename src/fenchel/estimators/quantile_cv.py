@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import Interval, Options, check_parameters
 from fenchel._component import all_or_nothing
+from fenchel._progress import Progress, Work, here, part, tracked
 from fenchel.approximations import Approximation
 from fenchel.estimators.quantile import QuantileFunctionRegressor, QuantileRegressor, Quantiles
 from fenchel.estimators.quantile_pilot import QuantilePilot, pilot_targets, pinball
@@ -28,8 +29,8 @@ from fenchel.model.training_set import TrainingSet
 from fenchel.resample.held_out import held_out
 from fenchel.search.choice import is_auto, trial_table
 from fenchel.search.path import path
-from fenchel.search.race import search_kernel
-from fenchel.search.search import PairErrors, Search, SearchResult
+from fenchel.search.race import race_share, search_kernel
+from fenchel.search.search import PairErrors, Search, SearchResult, grid_share
 
 __all__ = ["QuantileFunctionRegressorCV"]
 
@@ -83,6 +84,8 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         As for ``QuantileFunctionRegressor``; ``"auto"`` uses a pilot for ``kernel="auto"``.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
+    progress : bool, callable or None, default=None
+        How far the fit has come, as for ``OperatorKernelRegressorCV``.
 
     Attributes
     ----------
@@ -147,6 +150,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         approximation: Approximation | None = None,
         pilot: bool | str = "auto",
         certificate: str = "approximate",
+        progress: Progress = None,
     ) -> None:
         self.kernel = kernel
         self.level_kernel = level_kernel
@@ -164,7 +168,9 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         self.approximation = approximation
         self.pilot = pilot
         self.certificate = certificate
+        self.progress = progress
 
+    @tracked
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose lam and the kernel, then fit on the whole sample.
@@ -185,23 +191,27 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
             The fitted model.
         """
         check_parameters(self, _LIMITS)
-        errors, best = list[np.ndarray](), None
-        for kernel, level_kernel in self._kernels():
+        errors, best, kernels = list[np.ndarray](), None, self._kernels()
+        for k, (kernel, level_kernel) in enumerate(kernels):
             machine, trials = self._machine(kernel, level_kernel), None
             search = self._search(machine, groups)
             sample = task_of(machine).sample(self, X, y, sample_weight).double()
             if is_auto(kernel):
-                kernel, trials = _found_kernel(search, sample)
+                with part(race_share(sample.n_samples) / (len(kernels) - k)):
+                    kernel, trials = _found_kernel(search, sample)
                 machine.set_params(kernel=kernel)
             machine.set_params(lam=min(search.lams))  # the smallest lam needs the most features
             training_set = TrainingSet.learn(task_of(machine), sample, spec_of(machine).for_search())
-            if _codec(training_set).pilot is None:
-                result = self._searched(search, machine, training_set)
-            else:
-                result = _searched_rest(search, training_set)
+            with part(grid_share(len(kernels) - k - 1)):
+                if _codec(training_set).pilot is None:
+                    result = self._searched(search, machine, training_set)
+                else:
+                    result = _searched_rest(search, training_set)
             errors.append(result.cv_errors[0])
-            if best is None or result.cv_errors.min() < best[2].cv_errors.min():
+            if best is None or result.least < best[2].least:
                 best = machine, training_set, result, trials
+            if not result.is_whole:
+                break
         assert best is not None  # _kernels returns at least one pair
         self.kernel_errors_ = np.stack(errors)
         self._fit_best(*best[:3])
@@ -230,18 +240,21 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         folds, n, weights = search.folds(training_set), training_set.n_samples, sample.counts
         model = clone(machine).set_params(tol=search.tol, certificate="approximate")
 
-        def fold_errors(test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def fold_errors(test: np.ndarray, work: Work) -> tuple[np.ndarray, np.ndarray]:
             train = np.setdiff1d(np.arange(n), test)
             X, y = _rows(sample, train, train)
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), work.entered():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # one warning is given for all folds
                 surface = path(model, X, y, lams, sample_weight=weights[train])
+                if len(surface._solutions) < len(lams):
+                    raise KeyboardInterrupt  # which a path survives
                 models = [surface.model(0, k) for k in range(len(lams))]
             X, y = _rows(sample, test, train)
             return np.stack([model._losses(X, y) for model in models]), surface.gaps[0]
 
         def errors(losses: list[Loss]) -> Iterator[PairErrors]:
-            parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fold_errors)(fold) for fold in folds)
+            jobs = zip(folds, here().split(len(folds)), strict=True)
+            parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fold_errors)(*job) for job in jobs)
             values = np.full((len(lams), n), np.nan)
             for fold, (losses_out, _) in zip(folds, parts, strict=True):
                 values[:, fold] = losses_out

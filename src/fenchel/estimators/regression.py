@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, namespace
 from fenchel._component import all_or_nothing
+from fenchel._progress import tracked
 from fenchel.approximations import Approximation
 from fenchel.chunks.fit import fit_chunks
 from fenchel.chunks.predict import predict_chunks
@@ -221,6 +222,7 @@ class OperatorKernelRegressor(VectorRegressor):
         self.scale = scale
         self.certificate = certificate
 
+    @tracked
     @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from fenchel._array import Array
+from fenchel._progress import Progress, part, tracked
 from fenchel.approximations import Approximation
 from fenchel.estimators.regression import OperatorKernelRegressor, VectorRegressor
 from fenchel.estimators.search_machine import PairSearchMachine
@@ -17,9 +18,10 @@ from fenchel.losses import Loss
 from fenchel.representations import Representation
 from fenchel.search.choice import KernelChoice, is_auto
 from fenchel.search.coupling import coupled
-from fenchel.search.search import Progress
 
 __all__ = ["OperatorKernelRegressorCV"]
+
+_COUPLING = 0.3  # share of the choice of an operator in what follows the race
 
 
 class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKernelRegressor]):
@@ -68,8 +70,10 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         Number of threads over the losses.
     checkpoint : path or None, default=None
         File that stores the errors of finished losses; a fit with the same data and grid resumes from it.
-    progress : callable or None, default=None
-        Called as ``progress(done, total)`` after each (loss, lam) pair.
+    progress : bool, callable or None, default=None
+        How far the fit has come: ``True`` shows a bar on standard error, a function is called as
+        ``progress(done, total)``. Work is weighted by its estimated cost, ``total`` is 1000, and ``done`` only
+        increases.
     approximation
         As for ``OperatorKernelRegressor``.
     scoring : str, callable or None, default=None
@@ -140,7 +144,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         representation: Representation | str | None = None,
         n_jobs: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
-        progress: Progress | None = None,
+        progress: Progress = None,
         approximation: Approximation | None = None,
         scoring: str | Callable[..., object] | None = None,
         center: bool | str = "auto",
@@ -166,6 +170,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         self.certificate = certificate
         self.metric = metric
 
+    @tracked
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
@@ -188,7 +193,10 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         """Return the choice with an operator that couples outputs with missing values, unless one is given."""
         targets = choice.training_set.targets
         is_open = self.operator is None and targets.observed is not None and targets.width > 1
-        return coupled(choice, groups) if is_open else choice
+        if not is_open:
+            return choice
+        with part(_COUPLING):
+            return coupled(choice, groups)
 
     def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> OperatorKernelRegressor:
         """Return the estimator of one pair, with centring and scaling resolved if they are ``"auto"``."""

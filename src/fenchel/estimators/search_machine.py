@@ -11,15 +11,16 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import Array, Outputs
 from fenchel._component import all_or_nothing
+from fenchel._progress import part
 from fenchel.losses import Loss
 from fenchel.model.fit import solve, warned
 from fenchel.model.machine import Fitted, KernelMachine, keep, set_pair, spec_of, task_of
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
-from fenchel.search.race import MOST_SAMPLES
+from fenchel.search.race import MOST_SAMPLES, race_share
 from fenchel.search.scoring import Scoring, scored
-from fenchel.search.search import Search, SearchResult, squared_distance
+from fenchel.search.search import Search, SearchResult, grid_share, squared_distance
 
 __all__ = ["Found", "PairSearchMachine", "Prepared", "SearchMachine"]
 
@@ -139,7 +140,8 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         measure = squared_distance(training_set, search.ceiling)
         if scoring is not None:
             measure = scored(training_set, scoring, folds)
-        result = search(training_set, folds, measure, settings=f"{scoring or ''}")
+        with part(grid_share()):
+            result = search(training_set, folds, measure, settings=f"{scoring or ''}")
         return self._fit_best(found.machine, training_set, result, found.choice)
 
     def _prepared(
@@ -156,7 +158,9 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
             return Prepared(machines[False], TrainingSet.learn(tasks[False], sample, spec), search, None)
         losses = self.losses if self.races_robust else search.losses
         metric = self.get_params(deep=False).get("metric")
-        choice = raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups, self.most_raced)
+        most = self.most_raced
+        with part(race_share(sample.n_samples, most)):
+            choice = raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups, most)
         choice = self._coupled(choice, search.groups)
         machine = machines[choice.is_robust].set_params(**choice.parts)
         return Prepared(machine, *self._narrowed(choice, search, machine, spec, **form), choice)

@@ -7,6 +7,7 @@ from sklearn.utils import Tags
 
 from fenchel import decoders as decoder_room
 from fenchel._array import Array, Outputs, host
+from fenchel._progress import tracked
 from fenchel.approximations import Approximation
 from fenchel.data.frames import in_container
 from fenchel.decoders import Candidates, Decoder
@@ -246,6 +247,7 @@ class StructuredPredictor(DecodingPredictor):
         self.output_approximation = output_approximation
         self.certificate = certificate
 
+    @tracked
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_parameter
 from fenchel._component import all_or_nothing
+from fenchel._progress import Progress, part, tracked
 from fenchel.approximations import Approximation
 from fenchel.decoders import Decoder
 from fenchel.decoders.choice import are_label_sets, suitable_decoders
@@ -32,7 +33,7 @@ from fenchel.representations import KernelOutputs
 from fenchel.search.choice import is_auto
 from fenchel.search.decoders import DecoderChoice
 from fenchel.search.scoring import Measure, Scoring
-from fenchel.search.search import Progress, Search, SearchResult, squared_distance
+from fenchel.search.search import Search, SearchResult, grid_share, squared_distance
 
 __all__ = ["StructuredPredictorCV"]
 
@@ -82,7 +83,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         As for ``StructuredPredictor``.
     n_jobs, checkpoint, progress
         As for ``OperatorKernelRegressorCV``. Each combination of output kernel and centring that is tried has its own
-        checkpoint, ``errors.npz``, ``errors-1.npz`` and so on, and restarts ``progress``.
+        checkpoint, ``errors.npz``, ``errors-1.npz`` and so on.
     approximation : Approximation or None, default=None
         ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
     scoring : str, callable or None, default=None
@@ -134,7 +135,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         tol: float = 1e-6,
         n_jobs: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
-        progress: Progress | None = None,
+        progress: Progress = None,
         approximation: Approximation | None = None,
         scoring: str | Callable[..., object] | None = None,
         output_approximation: Approximation | None = None,
@@ -159,6 +160,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         self.output_approximation = output_approximation
         self.certificate = certificate
 
+    @tracked
     @all_or_nothing
     def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose loss and lam, then fit on the whole sample.
@@ -181,7 +183,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         Scoring.of(self)  # raises if it is invalid
         own_decoder(self._machine())  # raises if it is invalid
         found = self._prepared(X, y, sample_weight, groups)
-        best = min(self._trials(found), key=lambda trial: float(np.min(trial.result.cv_errors)))
+        best = min(self._trials(found), key=lambda trial: trial.result.least)
         return self._fit_best(best.machine, best.training_set, best.result, found.choice)
 
     def _trials(self, found: Prepared[StructuredPredictor]) -> "Iterator[_Trial]":
@@ -191,8 +193,12 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         by_task_loss = self.task_loss is not None or self.scoring is not None or len(kernels) > 1
         pairs = list(product(self._centers(), [machine.output_kernel, *kernels[1:]]))
         training_set = training_set if len(pairs) == 1 else training_set.remembered()
-        yield self._trial(search, machine, training_set, by_task_loss)
+        with part(grid_share(len(pairs) - 1)):
+            trial = self._trial(search, machine, training_set, by_task_loss)
+        yield trial
         for k, (center, kernel) in enumerate(pairs[1:], start=1):
+            if not trial.result.is_whole:
+                return
             other = clone(machine).set_params(center=center, output_kernel=kernel)
             task = task_of(other)
             if isinstance(as_operator(self.operator), Identity):
@@ -200,7 +206,9 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
             else:
                 spec = replace(self._search_spec(), lam=min(search.lams))
                 data = TrainingSet.learn(task, training_set.sample, spec)
-            yield self._trial(_numbered(search, k), other, data, by_task_loss)
+            with part(grid_share(len(pairs) - k - 1)):
+                trial = self._trial(_numbered(search, k), other, data, by_task_loss)
+            yield trial
 
     def _trial(
         self, search: Search, machine: StructuredPredictor, training_set: TrainingSet, by_task_loss: bool

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, as_index, as_like, device, eps, host, is_single, namespace
+from fenchel._progress import part
 from fenchel.exceptions import IndefiniteError, warn_user
 from fenchel.losses import Square
 from fenchel.losses.loss import row_saturation
@@ -26,10 +27,11 @@ from fenchel.problem.dual_problem import arithmetic
 from fenchel.problem.feasibility import loss_radius, pulled_inside, round_off
 from fenchel.solvers import Auto, Solution, Status
 from fenchel.solvers.costs import trace
-from fenchel.solvers.solver import keeping_best
+from fenchel.solvers.solver import approaching, keeping_best
 
 __all__ = ["Fit", "certified_fit", "learn", "solve", "warn_unless_converged"]
 
+_PILOT = 0.3  # share of a fit that resolves a threshold: its factorisation is used again
 _MARGINS = (1e-2, 1, 1e2, 1e4)  # margins by which predictions are pulled inside the domain of a loss, tried in turn
 
 
@@ -138,12 +140,13 @@ def solve(training_set: TrainingSet, spec: Spec, start: Array | None = None, lar
     """
     loss = spec.loss
     if loss.is_relative:
-        pilot = solve(training_set, replace(spec, loss=Square(), solver=Auto()))
+        with part(_PILOT):
+            pilot = solve(training_set, replace(spec, loss=Square(), solver=Auto()))
         if pilot.solution.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # no point of the problem itself is known yet
         loss = training_set.resolved(loss, pilot.residuals)
     problem = training_set.problem(loss, spec.lam)
-    with arithmetic(problem), keeping_best():
+    with arithmetic(problem), keeping_best(), approaching(spec.tol):
         solution = _finite(spec.solver.solve(problem, tol=spec.tol, start=start), problem, largest)
     return certified_fit(training_set, problem, solution, spec)
 

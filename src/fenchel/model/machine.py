@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, Inputs, Outputs
 from fenchel._component import all_or_nothing
+from fenchel._progress import CallbacksMixin
 from fenchel.approximations import Approximation
 from fenchel.data.frames import FramesOutMixin
 from fenchel.data.functional import brings_points
@@ -78,7 +79,7 @@ class Fitted(Generic[T]):
         return found
 
 
-class DualEstimator(NamedPartsMixin, BaseEstimator):
+class DualEstimator(CallbacksMixin, NamedPartsMixin, BaseEstimator):
     """An estimator with the solution of one dual problem in ``model_``."""
 
     dual_coef_ = Fitted[Array]("duals.coef")

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 
 from fenchel._array import Inputs, Outputs, as_rows, has_shape, is_sparse
 from fenchel._check import Interval, check_parameters
+from fenchel._progress import Progress, part, tracked
 from fenchel.data.containers import inputs_for, length, numbers, on_one_grid, take
 from fenchel.data.frames import FramesOutMixin, column_names, in_container
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata
@@ -25,6 +26,7 @@ from fenchel.resample.residuals import Residuals
 __all__ = ["RobustRefit"]
 
 _MOST = 0.2  # maximum fraction of curves that can be unlike the others
+_COMPARED = 0.3  # share of the held-out residuals of a fit in what is left
 _FOLDS = 10  # folds for the comparison of fits
 _ERRORS = 1.5  # standard errors by which a fit must win, as in the choice of a loss
 _CERTAINLY_WRONG = RelativeSize("scale", 4.0)  # norms are clipped at this size in mean squares, as in searches
@@ -68,6 +70,8 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
         for ``None``.
     trim : float or None, default=0.1
         Fraction of the samples that the trimmed fit leaves out; ``None`` skips this fit.
+    progress : bool, callable or None, default=None
+        How far the fit has come, as for ``OperatorKernelRegressorCV``.
 
     Attributes
     ----------
@@ -113,6 +117,7 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
         max_rounds: int = 1,
         cv: int | None = None,
         trim: float | None = 0.1,
+        progress: Progress = None,
     ) -> None:
         self.estimator = estimator
         self.final_estimator = final_estimator
@@ -120,7 +125,9 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
         self.max_rounds = max_rounds
         self.cv = cv
         self.trim = trim
+        self.progress = progress
 
+    @tracked
     def fit(self, X: Inputs, y: Outputs, grid: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Fit to all samples and then without outliers, and keep the better fit.
 
@@ -153,12 +160,17 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
         def fitted(kept: np.ndarray, estimator: BaseEstimator | None = None) -> _Fit:
             return _Fit.of(refit(kept) if estimator is None else estimator, X, y, self.cv, kept, codes)
 
-        self.first_estimator_ = clone(first).fit(X, y, **grouped(first, codes, np.arange(length(y))))
-        unflagged = self._without_flagged(refit, X, y, codes)
+        n_fits = 2 + self.max_rounds + (self.trim is not None)  # and the comparison, which takes as long as a fit
+        with part(1 / n_fits):
+            self.first_estimator_ = clone(first).fit(X, y, **grouped(first, codes, np.arange(length(y))))
+        with part(self.max_rounds / (n_fits - 1)):
+            unflagged = self._without_flagged(refit, X, y, codes)
         everyone = np.ones(len(self.report_), dtype=bool)
-        fits = {"all": fitted(everyone, self.first_estimator_ if self.final_estimator is None else None)}
+        with part(_COMPARED):
+            fits = {"all": fitted(everyone, self.first_estimator_ if self.final_estimator is None else None)}
         if unflagged is not None:
-            fits["unflagged"] = fitted(~self.is_outlier_, unflagged)
+            with part(_COMPARED):
+                fits["unflagged"] = fitted(~self.is_outlier_, unflagged)
         if self.trim is not None:
             fits["trimmed"] = fitted(fits["all"].smallest(1 - self.trim))
         self._keep(fits)
@@ -171,13 +183,15 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
         self, refit: Callable[[np.ndarray], Any], X: Inputs, y: Outputs, groups: ArrayLike | None
     ) -> Any:
         """Return the fit without the flagged samples, ``None`` if there are none; set the report and the flags."""
-        self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv, groups=groups)
+        with part(_COMPARED):
+            self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv, groups=groups)
         is_unlike = _unlike_others(y, self.report_, self.fdr / 2)
         for done in range(self.max_rounds):
             self.is_outlier_ = self._flags(is_unlike)
             if not self.is_outlier_.any():
                 return None
-            estimator = refit(~self.is_outlier_)
+            with part(1 / (self.max_rounds - done)):
+                estimator = refit(~self.is_outlier_)
             if done + 1 == self.max_rounds:
                 break
             self.report_ = OutlierReport.of(estimator, X, y, self.cv, ~self.is_outlier_, groups)

@@ -4,16 +4,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 
 from fenchel._array import Array, as_index, host, namespace
+from fenchel._progress import counted, here
 from fenchel.losses.loss import Loss, rows_of
 from fenchel.operators.eigenbasis import Function
 from fenchel.problem import DualProblem
 from fenchel.problem.derived import bound_loss, holding_out, restricted
 from fenchel.resample.ridge import approximate_loo, double_expansion
-from fenchel.resample.surface import Trail, batch_size, descending, solve_bound_grid, solve_grid
+from fenchel.resample.surface import Trail, batch_size, descending, factor_share, solve_bound_grid, solve_grid
 from fenchel.solvers import ClosedForm, DouglasRachford, Solution
 
 __all__ = ["HeldOut", "held_out", "nearly_held_out", "ridge_filter"]
@@ -51,14 +53,21 @@ def held_out(
     is_square = [not expanded and ClosedForm().why_not(problem.with_(loss=loss)) is None for loss in bound]
     if any(is_square):
         ridge = _RidgeHeldOut(problem, folds)
-        yield from (
-            HeldOut(int(i), j, ridge(float(lams[j])), 0.0) for i in np.flatnonzero(is_square) for j in descending(lams)
-        )
+        yield from counted(_ridge_pairs(ridge, np.flatnonzero(is_square), lams), sum(is_square) / len(losses))
     others = [i for i, is_done in enumerate(is_square) if not is_done]
     if others:
         solver = _folds_solver(problem, folds, expanded)
-        for fold_predictions in solver([bound[i] for i in others], lams, tol):
+        for fold_predictions in counted(solver([bound[i] for i in others], lams, tol)):
             yield replace(fold_predictions, loss=others[fold_predictions.loss])
+
+
+def _ridge_pairs(ridge: "_RidgeHeldOut", losses: np.ndarray, lams: Sequence[float]) -> Iterator[HeldOut]:
+    """Yield the predictions of the square loss; those of all pairs count as one more factorisation."""
+    pairs = list(product(losses.tolist(), descending(lams)))
+    for k, (i, j) in enumerate(pairs, 1):
+        predictions = ridge(float(lams[j]))
+        here().reach((ridge.n_factors + k / len(pairs)) / (ridge.n_factors + 1))
+        yield HeldOut(i, j, predictions, 0.0)
 
 
 def nearly_held_out(
@@ -114,9 +123,12 @@ class _Masked(_Folds):
     def __call__(self, losses: list[Loss], lams: Sequence[float], tol: float) -> Iterator[HeldOut]:
         """Yield the out-of-sample predictions, starting each solve from an extrapolation of the last two lam."""
         everyone = np.arange(self.problem.targets.shape[0])
+        n_pairs = len(losses) * len(lams)
+        first = factor_share(self.problem, n_pairs * len(self.folds))
+        here().reach(first)
         for i, loss in enumerate(losses):
             trails = [Trail() for _ in self.folds]
-            for j in descending(lams):
+            for k, j in enumerate(descending(lams), i * len(lams) + 1):
                 lam = float(lams[j])
                 problems = [cut.with_(loss, lam) for cut in self.cut]
                 starts, solutions = [trail.start(lam) for trail in trails], list[Solution]()
@@ -130,6 +142,7 @@ class _Masked(_Folds):
                         predictions[fold] = self._expand(problem, solution, fold, everyone)
                     else:
                         predictions[fold] = host(self.problem.unscale(solution.predictions))[fold]
+                here().reach(first + (1 - first) * k / n_pairs)
                 yield HeldOut(i, j, predictions, max(solution.certificate.distance for solution in solutions))
 
 
@@ -150,7 +163,10 @@ class _Cut(_Folds):
         """Yield the out-of-sample predictions from one surface per fold; the surfaces advance side by side."""
         root = None if self.problem.root is None else host(self.problem.root)
         rows = [[rows_of(loss, train) for loss in losses] for train in self.train]
-        surfaces = [solve_bound_grid(part, row, lams, tol) for part, row in zip(self.alone, rows, strict=True)]
+        surfaces = [
+            counted(solve_bound_grid(part, row, lams, tol), 1 / (len(rows) - k))
+            for k, (part, row) in enumerate(zip(self.alone, rows, strict=True))
+        ]
         for members in zip(*surfaces, strict=True):
             predictions, gap = self._unknown(), 0.0
             i, j, _ = members[0]
@@ -184,6 +200,8 @@ class _RidgeHeldOut:
     def __init__(self, problem: DualProblem, folds: Sequence[np.ndarray]) -> None:
         self.problem = problem
         self.folds = folds
+        self.is_single = all(len(fold) == 1 for fold in folds)
+        self.n_factors = 1 if self.is_single else len(folds)
         self._predictors: list[Callable[[Function], Array]] = []
         self._scales: list[float] = []
 
@@ -192,8 +210,7 @@ class _RidgeHeldOut:
         if not self._scales:
             self._scales = [holding_out(self.problem, fold).total for fold in self.folds]
         scales = [1 / (lam * total) for total in self._scales]
-        single = all(len(fold) == 1 for fold in self.folds)
-        predictions = self._alone(scales) if single else self._cut(scales)
+        predictions = self._alone(scales) if self.is_single else self._cut(scales)
         return predictions if self.problem.root is None else predictions / host(self.problem.root)
 
     def _cut(self, scales: list[float]) -> np.ndarray:
@@ -206,6 +223,7 @@ class _RidgeHeldOut:
                 part, cross = self.problem.gram.block(train), self.problem.gram.block(test, train)
                 known = namespace(targets).take(targets, train, axis=0)
                 self._predictors.append(part.factorize().images(cross, known))
+                here().reach(len(self._predictors) / (self.n_factors + 1))
         predictions = np.full(tuple(targets.shape), np.nan)
         for scale, fold, images in zip(scales, self.folds, self._predictors, strict=True):
             predictions[fold] = scale * host(images(partial(ridge_filter, scale)))

@@ -6,6 +6,7 @@ from typing import cast
 
 import numpy as np
 
+from fenchel._progress import counted, here
 from fenchel.losses.loss import Loss, is_square
 from fenchel.problem import DualProblem
 from fenchel.problem.derived import Compact, bound_loss, compact
@@ -14,10 +15,11 @@ from fenchel.solvers import Auto, ClosedForm, DouglasRachford, Solution, Solver
 from fenchel.solvers.loop import certified
 from fenchel.solvers.splitting import Warm
 
-__all__ = ["Trail", "batch_size", "descending", "solve_bound_grid", "solve_grid"]
+__all__ = ["Trail", "batch_size", "descending", "factor_share", "solve_bound_grid", "solve_grid"]
 
 _BATCH_NUMBERS = 2_000_000  # size limit of one (n, B, p) array
 _COLUMNS = 128  # number of columns beyond which a matrix product gets no faster
+_SOLVE = 30.0  # cost of a solve of about a hundred steps, in products; an eigendecomposition takes about n of them
 _SIDE_BY_SIDE = 4  # largest number of output columns for which problems are solved side by side
 
 
@@ -43,14 +45,35 @@ def solve_bound_grid(
         others = [i for i, loss in enumerate(bound) if not is_square(loss)]
         parts = [(part, compact(problem.with_(loss=bound[part[0]]))) for part in (squares, others) if part]
         if any(small is not None for _, small in parts):
+            left = len(bound)
             for part, small in parts:
-                yield from _observed(problem, small, [bound[i] for i in part], part, lams, tol)
+                pairs = _observed(problem, small, [bound[i] for i in part], part, lams, tol)
+                yield from counted(pairs, len(part) / left)
+                left -= len(part)
             return
+    n_pairs = len(bound) * len(lams)
+    first = factor_share(problem, n_pairs)
+    for k, pair in enumerate(_solved(problem, bound, lams, tol, solver), 1):
+        here().reach(first + (1 - first) * k / n_pairs)
+        yield pair
+
+
+def factor_share(problem: DualProblem, n_solves: int) -> float:
+    """Return the share of an eigendecomposition in the work of so many solves that use it."""
+    n, p = problem.targets.shape
+    return float(n / (n + _SOLVE * p * n_solves))
+
+
+def _solved(
+    problem: DualProblem, bound: list[Loss], lams: Sequence[float], tol: float, solver: Solver
+) -> Iterator[tuple[int, int, Solution]]:
+    """Yield the solutions of every pair, from large to small lam."""
     order = descending(lams)
     splitting = DouglasRachford() if solver.chooses else solver
     is_shared = splitting.most_shared > 0 and splitting.why_not(problem) is None
     if is_shared:
         problem.shared.factorize()
+        here().reach(factor_share(problem, len(bound) * len(lams)))
     p = problem.targets.shape[1]
     side = int(min(splitting.most_shared, max(1, min(_COLUMNS // max(1, p), batch_size(problem)))))
     waiting: list[tuple[int, int, DualProblem]] = []

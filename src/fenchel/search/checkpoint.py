@@ -32,18 +32,17 @@ class Checkpoint:
         if self.file is not None and self.file.exists():
             self.errors, self.gaps, self.scores = _stored(self.file, key, shapes)
         self.todo = [i for i in range(shape[0]) if np.isnan(self.errors[i]).any()]  # losses that are not finished
-        self._n_done = (shape[0] - len(self.todo)) * shape[1]
+        self.n_done = (shape[0] - len(self.todo)) * shape[1]
 
-    def record(self, loss: int, lam: int, errors: list[float], gap: float, score: float) -> int:
-        """Store the results of one pair, and return the number of finished pairs."""
+    def record(self, loss: int, lam: int, errors: list[float], gap: float, score: float) -> None:
+        """Store the results of one pair."""
         with self._lock:
             self.errors[loss, lam], self.gaps[loss, lam], self.scores[loss, lam] = errors, gap, score
-            self._n_done += 1
-            return self._n_done
+            self.n_done += 1
 
     def account(self) -> str:
         """Describe how much of the search is finished and stored."""
-        done = f"{self._n_done} of {self.gaps.size} pairs of the grid were done."
+        done = f"{self.n_done} of {self.gaps.size} pairs of the grid were done."
         if self.file is None:
             return f"{done} Set checkpoint to keep the finished part of a search."
         n_kept = int(np.sum(~np.isnan(self.errors).any(axis=(1, 2))))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import as_like, host, is_sparse
+from fenchel._progress import part
 from fenchel._statistics import repeats_of
 from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
@@ -40,6 +41,7 @@ __all__ = [
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
 _WRONG = 4.0  # robust deviations; one normal error in 16 000 is larger
+_FIRST = 0.6  # share of the first of two races, whose factorisations the second one uses
 _ERRORS = 1.5  # standard errors by which the square loss must win, see choose_kernel
 
 
@@ -152,7 +154,8 @@ def choose_kernel(
         search = _searched(training_set, robust, curves, grid, metric, groups, max_samples)
         return KernelChoice.of(training_set, given, robust, {robust: search})
     candidates = {False: training_set, True: encode(True)}
-    first = _searched(training_set, False, curves, grid, metric, groups, max_samples)
+    with part(_FIRST):
+        first = _searched(training_set, False, curves, grid, metric, groups, max_samples)
     second = _searched(candidates[True], True, curves, grid, metric, groups, max_samples, first.ridges)
     searches = {False: first, True: second}  # the inputs are the same, and so are the factorisations
     square, huber = (

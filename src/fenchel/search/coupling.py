@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fenchel._array import host
+from fenchel._progress import here
 from fenchel.kernels import Matrix
 from fenchel.representations import CoordinateSpace
 from fenchel.search.choice import KernelChoice, repeated_pairs, trial_row
@@ -34,7 +35,8 @@ def coupled(choice: KernelChoice, groups: np.ndarray | None) -> KernelChoice:
     if values is None:
         return choice
     correlation, best = _correlation(choice), list[_Fit]()
-    for trial in choice.search.finals[:_KERNELS]:
+    for k, trial in enumerate(choice.search.finals[:_KERNELS]):
+        here().reach(k / _KERNELS)
         gram = values.gram(choice.search.ridges.inputs.kernel(trial.candidate)(values.X))
         best += [_best(choice, values, trial, share, gram * values.between(correlation, share)) for share in _SHARES]
     found = replace(choice, trials=_told(choice, best))

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._array import Array, Outputs, host, namespace
+from fenchel._progress import Progress, shown_progress
 from fenchel.exceptions import warn_user
 from fenchel.losses import Loss
 from fenchel.model.fit import certified_fit
@@ -18,7 +19,7 @@ from fenchel.model.spec import as_lams, as_losses
 from fenchel.model.training_set import TrainingSet
 from fenchel.problem.dual_problem import arithmetic
 from fenchel.resample.surface import solve_grid
-from fenchel.search.search import Progress, warn_gaps
+from fenchel.search.search import warn_gaps
 from fenchel.solvers import Solution
 
 __all__ = ["RegularizationPath", "path"]
@@ -78,7 +79,7 @@ def path(
     losses: Sequence[Loss | str] | None = None,
     sample_weight: Array | None = None,
     grid: Array | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> RegularizationPath:
     """Solve every (loss, lam) pair of a grid from one factorisation.
 
@@ -96,8 +97,8 @@ def path(
         Sample weights; a sample of weight 2 counts twice.
     grid : array of shape (m,) or None, default=None
         Points of the curves, as for ``FunctionalRegressor.fit``.
-    progress : callable or None, default=None
-        Called as ``progress(done, total)`` after each pair.
+    progress : bool, callable or None, default=None
+        As for ``OperatorKernelRegressorCV``.
 
     Returns
     -------
@@ -130,15 +131,13 @@ def path(
     solutions: dict[tuple[int, int], Solution] = {}
     problem = training_set.ridge
     try:
-        with arithmetic(problem):
+        with arithmetic(problem), shown_progress(progress, "path"):
             for i, j, solution in solve_grid(problem, checked, lams, spec.tol, spec.solver):
                 certificate = solution.certificate
                 gaps[i, j], primal[i, j], dual[i, j] = certificate.relative_gap, certificate.primal, certificate.dual
                 sparsity[i, j] = float(np.mean(np.all(host(solution.duals) == 0, axis=1)))
                 n_iter[i, j] = solution.n_iter
                 solutions[i, j] = solution
-                if progress is not None:
-                    progress(len(solutions), gaps.size)
     except KeyboardInterrupt:
         if not solutions:
             raise

@@ -15,6 +15,7 @@ from sklearn.model_selection import GroupKFold, KFold, check_cv
 
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
+from fenchel._progress import Work, here, part
 from fenchel._statistics import weighted_median
 from fenchel.exceptions import IncompatibleError, ScaleWarning, warn_user
 from fenchel.losses import Loss, Square
@@ -26,23 +27,24 @@ from fenchel.problem.dual_problem import arithmetic
 from fenchel.resample.held_out import HeldOut, held_out, nearly_held_out
 from fenchel.search.checkpoint import Checkpoint, search_key
 from fenchel.search.choice import KernelChoice
+from fenchel.search.interruption import keeps_best_pair, warn_interrupted
 from fenchel.search.scoring import Measure
 from fenchel.solvers import Auto
 
 __all__ = [
     "PairErrors",
-    "Progress",
     "Search",
     "SearchResult",
+    "grid_share",
     "squared_distance",
     "warn_gaps",
 ]
 
-Progress = Callable[[int, int], None]  # called with the number of pairs done and the number of all
-
+_GRID = 4.0  # cost of a grid, whose folds have factorisations of their own, in fits of one pair
 _FLAT = 1e-3  # relative difference of two errors that is ignored
 _MOST_STEPS = 12  # maximum number of steps by which a grid of lam is extended
 _A_GRID = 5  # minimum number of lams of a grid that is meant to bracket the best one
+_GIVEN = 0.9  # share of the given grid in a search that may extend it
 _TRIM = 0.2  # fraction of the largest errors that a trimmed mean drops
 
 
@@ -76,15 +78,21 @@ class SearchResult:
     cv_gaps: np.ndarray  # (losses, lams)
     is_open: bool = True  # whether the grid of lam was extended as long as the error decreases
     is_cautious: bool = False  # whether to choose the largest lam whose error is nearly the smallest
+    is_whole: bool = True  # whether all pairs are known; errors of the others are NaN
 
     @property
     def best(self) -> tuple[int, int]:
         """Indices of the loss and the lam with the smallest error."""
-        i, j = divmod(int(np.argmin(self.cv_errors)), len(self.lams))
+        i, j = divmod(int(np.argmin(_with_infinity(self.cv_errors))), len(self.lams))
         if self.is_cautious:
             near = np.flatnonzero(self.cv_errors[i] <= (1 + _FLAT) * self.cv_errors[i, j])
             j = int(near[np.argmax(np.asarray(self.lams)[near])])
         return i, j
+
+    @property
+    def least(self) -> float:
+        """The smallest error."""
+        return float(np.min(_with_infinity(self.cv_errors)))
 
     @property
     def loss(self) -> Loss:
@@ -118,11 +126,12 @@ class SearchResult:
             np.concatenate([getattr(self, name), getattr(other, name)], axis=1)[:, order]
             for name in ("cv_errors", "fold_errors", "cv_gaps")
         )
-        return replace(self, lams=lams[order].tolist(), cv_errors=errors, fold_errors=fold_errors, cv_gaps=gaps)
+        parts: dict[str, Any] = {"cv_errors": errors, "fold_errors": fold_errors, "cv_gaps": gaps}
+        return replace(self, lams=lams[order].tolist(), is_whole=self.is_whole and other.is_whole, **parts)
 
     def warn_at_end(self) -> None:
         """Warn if the best lam of the user's grid is an end of it, and the error decreases towards it."""
-        beyond = None if self.is_open else self.beyond()
+        beyond = self.beyond() if self.is_whole and not self.is_open else None
         if beyond is None or len(self.lams) < _A_GRID:
             return
         lam = self.lam
@@ -149,7 +158,6 @@ class Search:
     ceiling: float = math.inf  # value at which squared distances are clipped
     n_jobs: int | None = None
     checkpoint: Any = None
-    progress: Progress | None = None
     groups: np.ndarray | None = None  # of samples that are held out together
 
     @classmethod
@@ -159,7 +167,7 @@ class Search:
         check_parameter(name, "aggregate", estimator.aggregate, Options((*_AGGREGATES, "auto")))
         checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
         aggregate = "mean" if estimator.aggregate == "auto" else estimator.aggregate
-        optional = {key: parameters[key] for key in ("n_jobs", "checkpoint", "progress") if key in parameters}
+        optional = {key: parameters[key] for key in ("n_jobs", "checkpoint") if key in parameters}
         optional["groups"] = None if groups is None else _checked_groups(groups)
         return cls(
             name, checked, as_lams(lams), estimator.cv, aggregate, estimator.tol, estimator.lams is None, **optional
@@ -231,20 +239,29 @@ class Search:
         for loss in self.losses:
             check_loss(loss, training_set.codec.representation)
         if any(loss.is_relative for loss in self.losses):
-            resolved = self._resolved(training_set, folds, measure, is_expanded)
+            with part(0.5):
+                resolved = self._resolved(training_set, folds, measure, is_expanded)
             return resolved(training_set, folds, measure, is_expanded, settings)
 
         def errors(losses: list[Loss]) -> Iterator[PairErrors]:
             for pair in self._held_out(training_set, losses, self.lams, folds, is_expanded):
                 yield PairErrors(pair.loss, pair.lam, measure(host(pair.predictions)), pair.gap)
 
-        result = self.collect(training_set, folds, errors, settings)
-        for _ in range(_MOST_STEPS if self.is_open else 0):
-            beyond = result.beyond()
-            if beyond is None:
-                break
-            step = replace(self, lams=[beyond], checkpoint=None, progress=None)
-            result = result.joined(step(training_set, folds, measure, is_expanded))
+        with part(_GIVEN if self.is_open else 1.0):
+            result = self.collect(training_set, folds, errors, settings)
+        try:
+            for _ in range(_MOST_STEPS if self.is_open else 0):
+                beyond = result.beyond()
+                if beyond is None or not result.is_whole:
+                    break
+                step = replace(self, lams=[beyond], checkpoint=None)
+                with part(0.5):
+                    result = result.joined(step(training_set, folds, measure, is_expanded))
+        except KeyboardInterrupt:
+            if not keeps_best_pair():
+                raise
+            warn_interrupted(result.cv_errors.size, result.cv_errors.size)
+            result = replace(result, is_whole=False)
         return replace(result, is_open=self.is_open)
 
     def predictions(self, training_set: TrainingSet, folds: list[np.ndarray], result: SearchResult) -> np.ndarray:
@@ -268,16 +285,18 @@ class Search:
 
     def pilot(self, losses: Sequence[Loss], lams: Any) -> "Search":
         """Return the search over other losses, on a grid that may be extended."""
-        return replace(self, losses=list(losses), lams=as_lams(lams), is_open=True, checkpoint=None, progress=None)
+        return replace(self, losses=list(losses), lams=as_lams(lams), is_open=True, checkpoint=None)
 
     def _resolved(
         self, training_set: TrainingSet, folds: list[np.ndarray], measure: Measure, is_expanded: bool
     ) -> "Search":
         """Return the search with relative thresholds resolved by the residuals of the square loss at its best lam."""
-        result = self.pilot([Square()], self.lams)(training_set, folds, measure, is_expanded)
+        with part(grid_share()):
+            result = self.pilot([Square()], self.lams)(training_set, folds, measure, is_expanded)
         lam = result.lam
         pilot = solve(training_set, Spec(self.owner, Square(), lam, Auto(), self.tol))
-        return replace(self, losses=[training_set.resolved(loss, pilot.residuals) for loss in self.losses])
+        losses = [training_set.resolved(loss, pilot.residuals) for loss in self.losses]
+        return replace(self, losses=losses, lams=self.lams if result.is_whole else [lam])
 
     def collect(
         self,
@@ -296,28 +315,42 @@ class Search:
             others = (self.tol, self.aggregate, settings, self.is_approximate)
             key = search_key(training_set, self.losses, self.lams, folds, others)
         store = Checkpoint(self.checkpoint, key, (len(self.losses), len(self.lams), len(folds)))
-        weights, total = training_set.sample.counts, len(self.losses) * len(self.lams)
+        weights = training_set.sample.counts
 
-        def record(places: list[int]) -> None:
-            with np.errstate(all="ignore"):  # threads have their own state
-                for pair in errors([self.losses[i] for i in places]):
+        def record(places: list[int], work: Work) -> None:
+            with np.errstate(all="ignore"), work.entered():  # threads have their own state
+                for done, pair in enumerate(errors([self.losses[i] for i in places]), 1):
                     means = [np.average(pair.errors[fold], weights=weights[fold]) for fold in folds]
                     score = _AGGREGATES[self.aggregate](pair.errors, weights, np.array(means))
-                    done = store.record(places[pair.loss], pair.lam, means, pair.gap, score)
-                    if self.progress is not None:
-                        self.progress(done, total)
+                    store.record(places[pair.loss], pair.lam, means, pair.gap, score)
                     store.save(places[pair.loss])
+                    work.reach(done / (len(places) * len(self.lams)))
+                    if work.is_stopped:
+                        return
 
         with arithmetic(training_set.ridge):
-            parts = [part.tolist() for part in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(part)]
+            here().reach(1 - len(store.todo) / len(self.losses))
+            parts = [some.tolist() for some in np.array_split(store.todo, effective_n_jobs(self.n_jobs)) if len(some)]
+            jobs = zip(parts, here().split(len(parts)), strict=True)
             try:
                 # always threads: pairs share a factorisation and are recorded in one place
-                Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(record)(part) for part in parts)
+                Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(record)(*job) for job in jobs)
+                is_whole = not here().is_stopped
+                here().go_on()
             except KeyboardInterrupt as interrupt:
-                interrupt.add_note(store.account())
-                raise
-        warn_gaps(store.gaps, self.tol)
-        return SearchResult(self.losses, self.lams, store.scores, store.errors, store.gaps)
+                is_whole = False
+                if not (keeps_best_pair() and store.n_done):
+                    interrupt.add_note(store.account())
+                    raise
+        if not is_whole:
+            warn_interrupted(store.n_done, store.gaps.size)
+        warn_gaps(store.gaps if is_whole else store.gaps[~np.isnan(store.gaps)], self.tol)
+        return SearchResult(self.losses, self.lams, store.scores, store.errors, store.gaps, is_whole=is_whole)
+
+
+def grid_share(n_after: int = 0) -> float:
+    """Return the share of a grid in the work that is left: this grid, as many others and one fit."""
+    return 1 / (1 + n_after + 1 / _GRID)
 
 
 def squared_distance(training_set: TrainingSet, ceiling: float = math.inf) -> Measure:
@@ -346,6 +379,11 @@ def warn_gaps(gaps: np.ndarray, tol: float) -> None:
             ConvergenceWarning,
             "not-converged",
         )
+
+
+def _with_infinity(errors: np.ndarray) -> np.ndarray:
+    """Return errors with infinity for pairs that are not known."""
+    return np.where(np.isnan(errors), np.inf, errors)
 
 
 def _trimmed_mean(values: np.ndarray, weights: np.ndarray) -> float:

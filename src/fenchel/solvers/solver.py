@@ -11,11 +11,23 @@ from typing import ClassVar
 
 from fenchel._array import Array
 from fenchel._component import Component
+from fenchel._progress import part
 from fenchel.exceptions import IncompatibleError
 from fenchel.problem import Certificate, DualProblem
 from fenchel.solvers.costs import Cost, Known
 
-__all__ = ["Callback", "Solution", "Solver", "Stage", "Status", "keeping_best", "keeps_best", "shown", "watched"]
+__all__ = [
+    "Callback",
+    "Solution",
+    "Solver",
+    "Stage",
+    "Status",
+    "approaching",
+    "keeping_best",
+    "keeps_best",
+    "shown",
+    "watched",
+]
 
 Callback = Callable[[int, Certificate], bool | None]
 Watcher = Callable[[int, Certificate], None]
@@ -58,6 +70,28 @@ def watched(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _WATCHER.reset(token)
+
+
+@contextmanager
+def approaching(tol: float) -> Iterator[None]:
+    """Count the solve inside a ``with`` block as the rest of the work, by the logarithm of its gap.
+
+    A listener that asks for the end interrupts the solve, once it has a certified point.
+    """
+    watcher, gaps = _WATCHER.get(), list[float]()
+
+    def watch(n_iter: int, certificate: Certificate) -> None:
+        if watcher is not None:
+            watcher(n_iter, certificate)
+        gaps.append(certificate.distance)
+        if tol < gaps[-1] < gaps[0] < math.inf:
+            work.reach(math.log(gaps[0] / gaps[-1]) / math.log(gaps[0] / tol))
+        if work.is_stopped and len(gaps) > 1:
+            work.go_on()
+            raise KeyboardInterrupt
+
+    with part() as work, watched(watch):
+        yield
 
 
 @contextmanager

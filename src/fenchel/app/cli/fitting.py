@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel._optional import require
+from fenchel._progress import reporting
 from fenchel.app.cli.scoring import scores_by_target, scores_of, show_targets
 from fenchel.app.cli.terminal import ROWS, click, echo, names_rows, rich_console, rich_progress
 from fenchel.app.pages.summary import kernel_text, model_page
@@ -72,10 +73,6 @@ def run(
                 regressor.set_params(estimator=_conformal(estimator, options, len(train)))
             regressor.fit(train, groups=options["groups"])
         seconds = time.perf_counter() - start
-        inner = [] if regressor.conformal_ is None else regressor.conformal_.inner_estimators()
-        for one in (estimator, regressor.estimator_, *inner):
-            if "progress" in one.get_params(deep=False):
-                one.set_params(progress=None)  # the progress bar is not part of the model
         found = _result(regressor, train, test, seconds)
     found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
     found |= _written(regressor, model_file, report_file, train if test is None else test, data.name)
@@ -173,7 +170,7 @@ def _split(table: Table, share: float, seed: int, groups: str | None) -> tuple[T
 
 @contextmanager
 def _progress(estimator: BaseEstimator) -> Iterator[None]:
-    """Show a progress bar with the finished pairs of a cross-validation, and the current gap of the solver."""
+    """Show a progress bar with the work that is done, and the current gap of the solver."""
     columns = (
         rich_progress.SpinnerColumn(),
         rich_progress.TextColumn("{task.description}"),
@@ -185,9 +182,10 @@ def _progress(estimator: BaseEstimator) -> Iterator[None]:
     with rich_progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         is_chosen = isinstance(estimator, _SEARCHES)
         task = bar.add_task("choosing kernel, loss and lam" if is_chosen else "fitting", total=None, gap="")
-        if is_chosen:
-            estimator.set_params(progress=lambda done, total: bar.update(task, completed=done, total=total))
-        with watched(lambda n_iter, found: bar.update(task, gap=f"step {n_iter}, gap {found.relative_gap:.1e}")):
+        with (
+            reporting(lambda done, total: bar.update(task, completed=done, total=total)),
+            watched(lambda n_iter, found: bar.update(task, gap=f"step {n_iter}, gap {found.relative_gap:.1e}")),
+        ):
             yield
 
 

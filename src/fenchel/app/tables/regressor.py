@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from fenchel._array import Outputs, host
 from fenchel._check import Options, check_parameter
 from fenchel._component import all_or_nothing
+from fenchel._progress import CallbacksMixin, tracked
 from fenchel.app.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
 from fenchel.app.tables.linear_model import linear_model, offset_of
 from fenchel.app.tables.rows import LeftOut, check_folds, grid_of, group_folds, labels_of
@@ -23,7 +24,7 @@ from fenchel.model.machine import best_of
 __all__ = ["TableRegressor"]
 
 
-class TableRegressor(FramesOutMixin, BaseEstimator):
+class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
     """Regression on the columns of a table, which are encoded as part of the model.
 
     Text is one-hot encoded, dates become days since the earliest one, numbers are scaled to mean 0 and standard
@@ -110,6 +111,7 @@ class TableRegressor(FramesOutMixin, BaseEstimator):
         self.scale = scale
         self.drop_missing = drop_missing
 
+    @tracked
     @all_or_nothing
     def fit(self, table: object, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Learn the encoding of the columns, then fit the estimator.

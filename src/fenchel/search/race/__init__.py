@@ -3,7 +3,7 @@
 from fenchel.search.race.candidates import Candidate, dictionary
 from fenchel.search.race.race import Trial
 from fenchel.search.race.ridge import FLAT, GappedRidge, Ridge, best_lam
-from fenchel.search.race.search import MOST_SAMPLES, KernelSearch, search_kernel
+from fenchel.search.race.search import MOST_SAMPLES, KernelSearch, race_share, search_kernel
 
 __all__ = [
     "FLAT",
@@ -15,5 +15,6 @@ __all__ = [
     "Trial",
     "best_lam",
     "dictionary",
+    "race_share",
     "search_kernel",
 ]

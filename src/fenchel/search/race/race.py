@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fenchel._progress import here
 from fenchel.search.race.candidates import Candidate
 from fenchel.search.race.inputs import Inputs
 from fenchel.search.race.ridge import GappedRidge, Ridge, compressed
 
-__all__ = ["Board", "Ridges", "Trial"]
+__all__ = ["Board", "Ridges", "Trial", "race_cost"]
 
 _FEWEST = 100  # samples in the first rung
 _KEPT = {8: 24, 4: 8, 2: 3}  # candidates kept after a part of the sample, by the inverse of its share
+_WIDTHS = 2  # trials that refine the width
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Board:
         self.seen = seen
         self.trials: list[Trial] = []
         self._kept: tuple[Trial, Ridge | GappedRidge] | None = None  # the best trial on the whole sample
+        self._done, self._cost = 0.0, math.inf  # of the trials, in eigendecompositions of the whole sample
 
     def ridge(self, best: Trial) -> Ridge | GappedRidge:
         """Return the ridge regressions of the best trial on the whole sample."""
@@ -69,11 +72,11 @@ class Board:
     def race(self, candidates: list[Candidate]) -> Trial:
         """Return the best trial on the whole sample, by successive halving of the candidates."""
         n = len(self.Y)
-        for share, kept in _KEPT.items():
-            if n // share >= _FEWEST and len(candidates) > kept:
-                ranked = sorted((self.run(one, n // share) for one in candidates), key=lambda trial: trial.error)
-                candidates = [trial.candidate for trial in ranked[:kept]]
-        return min((self.run(one, n) for one in candidates), key=lambda trial: trial.error)
+        self._cost = race_cost(n, len(candidates))
+        for rows, count in _rungs(n, len(candidates)):
+            ranked = sorted((self.run(one, rows) for one in candidates[:count]), key=lambda trial: trial.error)
+            candidates = [trial.candidate for trial in ranked]
+        return ranked[0]
 
     def refined(self, best: Trial) -> Trial:
         """Return the best trial after refining the width of the kernel."""
@@ -92,4 +95,21 @@ class Board:
         self.trials.append(trial)
         if n == len(self.Y) and (self._kept is None or error < self._kept[0].error):
             self._kept = trial, ridge
+        self._done += (n / len(self.Y)) ** 3
+        here().reach(self._done / self._cost)
         return trial
+
+
+def race_cost(n: int, count: int) -> float:
+    """Return the cost of a race and its refinement, in eigendecompositions of all n samples."""
+    return _WIDTHS + sum(trials * (rows / n) ** 3 for rows, trials in _rungs(n, count))
+
+
+def _rungs(n: int, count: int) -> list[tuple[int, int]]:
+    """Return the samples and the candidates of each rung of a race."""
+    rungs = []
+    for share, kept in _KEPT.items():
+        if n // share >= _FEWEST and count > kept:
+            rungs.append((n // share, count))
+            count = kept
+    return [*rungs, (n, count)]

@@ -7,17 +7,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import Array, host
+from fenchel._progress import part
 from fenchel.kernels import ScalarKernel
 from fenchel.search.race.candidates import Candidate, dictionary
 from fenchel.search.race.inputs import Inputs
-from fenchel.search.race.race import Board, Ridges, Trial
+from fenchel.search.race.race import Board, Ridges, Trial, race_cost
 from fenchel.search.race.ridge import sums_of_squares
 from fenchel.search.race.robust import cleaned_targets
 
-__all__ = ["MOST_SAMPLES", "KernelSearch", "search_kernel"]
+__all__ = ["MOST_SAMPLES", "KernelSearch", "race_share", "search_kernel"]
 
 # an eigendecomposition takes n^3: on 1000 rows a race takes a second, on 2000 eight times as long
 MOST_SAMPLES = 1000
+_REST = 5.0  # cost of what follows, in eigendecompositions of all samples: five folds of four fifths, and the last fit
 _PILOT = Candidate("exponential", 1.0, 1.0)  # approximates linear and any other continuous functions
 
 
@@ -134,6 +136,13 @@ def search_kernel(
     return _found(ridges, Y[order], seen, candidates, robust, order, share)
 
 
+def race_share(n: int, most: int = MOST_SAMPLES) -> float:
+    """Return the share of a race on at most so many samples in the work of a fit to n samples."""
+    n_raced = min(n, most)
+    cost = race_cost(n_raced, len(dictionary())) * (n_raced / n) ** 3
+    return cost / (cost + _REST)
+
+
 def _found(
     ridges: Ridges,
     Y: np.ndarray,
@@ -149,9 +158,11 @@ def _found(
     """
     cleaned, counted = Y, seen
     if robust:
-        cleaned, counted = cleaned_targets(ridges.of(_PILOT, len(Y)), Y, seen)
+        with part(1 / (1 + race_cost(len(Y), len(candidates)))):
+            cleaned, counted = cleaned_targets(ridges.of(_PILOT, len(Y)), Y, seen)
     board = Board(ridges, cleaned, counted)
-    best = board.refined(board.race(candidates))
+    with part():
+        best = board.refined(board.race(candidates))
     ridge, lam = board.ridge(best), best.lam
     if robust:
         cleaned, counted = cleaned_targets(ridge, Y, seen)
