@@ -62,9 +62,9 @@ def test_counts_are_those_of_the_rows(sections):
     assert headline(sections[""]) == tuple(str(total[first, verdict]) for verdict in ("PASS", "TIE", "MISS"))
 
 
-def test_the_readme_says_the_same(sections):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert headline(readme) == headline(sections[""])
+@pytest.mark.parametrize("page", ["README.md", "docs/published.md"])
+def test_other_pages_say_the_same(sections, page):
+    assert headline((ROOT / page).read_text(encoding="utf-8")) == headline(sections[""])
 
 
 def test_a_published_number_counts_once(sections):
