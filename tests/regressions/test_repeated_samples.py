@@ -6,9 +6,14 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import KFold, PredefinedSplit
 from sklearn.utils import estimator_checks
 
-from fenchel import FunctionalRegressorCV, OperatorKernelRegressorCV
+from fenchel import (
+    FunctionalRegressorCV,
+    OperatorKernelRegressorCV,
+    QuantileFunctionRegressor,
+    QuantileFunctionRegressorCV,
+)
 from fenchel._statistics import repeats_of
-from fenchel.kernels import Laplacian
+from fenchel.kernels import Gaussian, Laplacian
 
 
 @pytest.fixture
@@ -58,6 +63,30 @@ def test_the_kernels_that_are_compared_on_curves_with_points_of_their_own(repeat
     start = int(np.sum(weights[:15]))  # the same folds
     model.cv = PredefinedSplit(np.arange(len(index)) < start)
     assert repr(model.fit(X[index], [pairs[i] for i in index]).best_kernel_) == repr(wanted)
+
+
+def three_folds(index):
+    """Three folds, the same ones whether samples are given twice or not."""
+    return PredefinedSplit(index % 3)
+
+
+@pytest.mark.parametrize("is_gram", [False, True])
+def test_the_pilot_of_quantiles(repeated, is_gram):
+    """Its regressions leave samples out: a copy gave away the output."""
+    X, Y, weights, index = repeated
+    inputs, again = (X @ X.T, X[index] @ X[index].T) if is_gram else (X, X[index])
+    model = QuantileFunctionRegressor("precomputed" if is_gram else Gaussian(0.5), levels=5, pilot=True, tol=1e-9)
+    wanted = model.fit(inputs, Y, sample_weight=weights).predict(inputs)
+    found = model.fit(again, Y[index]).predict(X @ X[index].T if is_gram else X)
+    assert_allclose(found, wanted, rtol=0, atol=1e-4)
+
+
+def test_the_search_for_quantiles(repeated):
+    X, Y, weights, index = repeated
+    one = QuantileFunctionRegressorCV(levels=5, cv=three_folds(np.arange(30))).fit(X, Y[:, 0], sample_weight=weights)
+    other = QuantileFunctionRegressorCV(levels=5, cv=three_folds(index)).fit(X[index], Y[index, 0])
+    assert repr(one.best_kernel_) == repr(other.best_kernel_)
+    assert_allclose(other.cv_errors_, one.cv_errors_, rtol=1e-3)
 
 
 def test_the_check_of_scikit_learn():

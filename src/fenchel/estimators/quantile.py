@@ -1,6 +1,6 @@
 """Regression of the entire conditional quantile function in one fit."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -25,6 +25,7 @@ from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.model.vectors import VectorCodec
 from fenchel.representations import Coordinates, Euclidean
+from fenchel.search.choice import distinct
 from fenchel.solvers import Solver
 
 __all__ = ["QuantileFunctionRegressor", "QuantileRegressor"]
@@ -57,8 +58,10 @@ class Quantiles(LevelTask):
             return self.coordinates(outputs[:, None, :] - as_like(marginal(levels), outputs), sample, marginal)
         representation, spec = Euclidean(), cast(Spec, self.spec).stored()
         targets, kernel = representation.learn(outputs), as_operator_kernel(self.input_kernel(sample))
-        training_set = TrainingSet.of(sample, VectorCodec(representation), targets, kernel, spec)
+        once, which = distinct(sample)  # a copy would give away the output that is left out
+        training_set = TrainingSet.of(once, VectorCodec(representation), representation.learn(once.y), kernel, spec)
         pilot = fit_pilot(training_set, levels, weights)
+        pilot = replace(pilot, left_out=pilot.left_out[which])
         return self.coordinates(as_like(pilot.rest(host(targets.rows), levels), outputs), sample, marginal, pilot)
 
 

@@ -27,7 +27,7 @@ from fenchel.model.machine import Fitted, spec_of, task_of
 from fenchel.model.sample import Sample
 from fenchel.model.training_set import TrainingSet
 from fenchel.resample.held_out import held_out
-from fenchel.search.choice import is_auto, trial_table
+from fenchel.search.choice import distinct, is_auto, trial_table
 from fenchel.search.path import path
 from fenchel.search.race import race_share, search_kernel
 from fenchel.search.search import PairErrors, Search, SearchResult, grid_share
@@ -296,6 +296,7 @@ def _codec(training_set: TrainingSet) -> LevelCodec:
 def _found_kernel(search: Search, sample: Sample) -> tuple[ScalarKernel, dict[str, list[Any]]]:
     """Return the kernel with the smallest leave-one-out error of the pilot's regressions, and the trials."""
     search.folds_of(sample)  # raises if there are too few samples
+    sample, _ = distinct(sample, search.groups)
     targets = pilot_targets(host(sample.y).reshape(sample.n_samples, -1), sample.counts)
     result = search_kernel(sample.X, targets, sample.weights, groups=sample.kept(search.groups))
     return result.kernel, trial_table({False: result})
@@ -310,7 +311,7 @@ def _searched_rest(search: Search, training_set: TrainingSet) -> SearchResult:
     pilot = codec.pilot
     assert isinstance(pilot, QuantilePilot)  # otherwise a path is solved for each fold
     folds, scale = search.folds(training_set), pilot.scale(pilot.left_out)
-    scale = scale / np.mean(scale, axis=0)
+    scale = scale / np.average(scale, axis=0, weights=training_set.sample.counts)
     targets = host(codec.decode(rows))
 
     def errors(losses: list[Loss]) -> Iterator[PairErrors]:

@@ -30,6 +30,7 @@ __all__ = [
     "KernelChoice",
     "check_metric",
     "choose_kernel",
+    "distinct",
     "is_auto",
     "is_robust",
     "raced",
@@ -248,6 +249,15 @@ def repeated_pairs(sample: Sample, groups: np.ndarray | None) -> tuple[np.ndarra
     if groups is not None:
         parts.append(np.unique(np.asarray(sample.kept(groups)), return_inverse=True)[1].reshape(n, 1))
     return repeats_of(np.hstack(parts))
+
+
+def distinct(sample: Sample, groups: np.ndarray | None = None) -> tuple[Sample, np.ndarray]:
+    """Return the sample with repeated pairs once, with their total weight, and the place of each sample in it."""
+    repeats = repeated_pairs(sample, groups)
+    if repeats is None:
+        return sample, np.arange(sample.n_samples)
+    first, which = repeats
+    return replace(sample.keeping(first), weights=as_like(np.bincount(which, sample.counts), sample.X)), which
 
 
 def _of_all(search: KernelSearch, which: np.ndarray) -> KernelSearch:
