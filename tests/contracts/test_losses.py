@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
 from fenchel.losses import (
     Ball,
@@ -17,6 +17,7 @@ from fenchel.losses import (
     MaxMargin,
     Norm,
     NormLog,
+    Pinball,
     Power,
     Square,
 )
@@ -27,6 +28,7 @@ ROUND_OFF = 1e4 * EPS
 BISECTION = 1e5 * EPS
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+RADIAL_CONVOLUTIONS = [loss for loss in InfimalConvolution.examples() if loss.profile is not None]
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -57,9 +59,7 @@ def test_the_same_loss_through_another_door():
 
 
 @pytest.mark.parametrize(
-    "loss",
-    [Norm(0.7), Power(1.5), Power(3.0, 2.0), Exponential(0.4), NormLog(0.6), *InfimalConvolution.examples()],
-    ids=repr,
+    "loss", [Norm(0.7), Power(1.5), Power(3.0, 2.0), Exponential(0.4), NormLog(0.6), *RADIAL_CONVOLUTIONS], ids=repr
 )
 def test_conjugate_is_the_supremum(loss):
     """f*(s) = sup_t s t - f(t), found by a scalar search that knows only the values."""
@@ -73,7 +73,7 @@ def test_conjugate_is_the_supremum(loss):
         assert loss.conjugate(np.array([[0.0, s]]))[0] == pytest.approx(-found.fun, abs=1e-7)
 
 
-@pytest.mark.parametrize("loss", InfimalConvolution.examples(), ids=repr)
+@pytest.mark.parametrize("loss", RADIAL_CONVOLUTIONS, ids=repr)
 def test_convolution_is_the_infimum(loss):
     """(f □ g)(t) = inf_u f(u) + g(t - u), found by a fine grid that knows only the two parts."""
     for t in (0.0, 0.1, 0.5, 1.0, 3.0):
@@ -145,10 +145,47 @@ def test_bad_parameters_are_named(loss, message):
         loss.validate()
 
 
-def test_convolution_takes_radial_losses_only():
-    for part in (MaxMargin(), Huber(1.0, p=1), "square"):
-        with pytest.raises(TypeError, match="'g' parameter of InfimalConvolution must be a loss of the Euclidean norm"):
-            InfimalConvolution(Square(), part).validate()
+def test_convolution_takes_losses_only():
+    with pytest.raises(TypeError, match=r"'g' parameter of InfimalConvolution must be a Loss\. Got 'square'"):
+        InfimalConvolution(Square(), "square").validate()
+
+
+@pytest.mark.parametrize(
+    ("f", "g"),
+    [
+        (Huber(0.5, p=1), Norm(0.4)),
+        (EpsilonSVR(0.1, p=1), EpsilonSVR(0.2, p=math.inf)),
+        (Pinball(0.3), Square()),
+        (Pinball(0.3), Ball(0.4)),
+        (MaxMargin(), Norm(0.5)),
+        (EpsilonSVR(0.1, p=1.5), Power(1.5)),
+        (InfimalConvolution(Huber(0.5, p=1), Norm(0.4)), Pinball(0.3)),
+    ],
+    ids=repr,
+)
+def test_convolution_of_any_losses_is_the_infimum(f, g):
+    """(f □ g)(r) = inf_u f(u) + g(r - u), found by a search in the plane that knows only the two values."""
+    targets = np.array([[0.8, -0.6], [1.5, 0.4], [-0.2, 0.9]])
+    residuals = np.array([[0.9, -0.2], [-2.0, 1.3], [0.05, 0.1]])
+    values = InfimalConvolution(f, g).bind(targets).value(residuals)
+    for k, residual in enumerate(residuals):
+        at = targets[k : k + 1]
+
+        def total(u, at=at, residual=residual):
+            return min(float((f.bind(at).value(u[None]) + g.bind(at).value((residual - u)[None]))[0]), 1e6)
+
+        options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000}
+        starts = [np.zeros(2), residual, residual / 2]
+        found = min(minimize(total, start, method="Nelder-Mead", options=options).fun for start in starts)
+        assert values[k] <= found + 1e-9  # the infimum is no larger than any value
+        assert values[k] >= found - 1e-5 * (1 + abs(found))
+
+
+def test_convolution_of_thresholds_relative_to_residuals():
+    loss = InfimalConvolution(Huber("scale:1", p=1), Norm(0.4))
+    residuals = np.random.default_rng(0).standard_normal((50, 2))
+    assert loss.is_relative
+    assert loss.resolve(residuals).f.kappa == Huber("scale:1", p=1).resolve(residuals).kappa
 
 
 def test_max_margin_must_be_bound():

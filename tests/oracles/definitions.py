@@ -29,7 +29,7 @@ def define(table, kind):
 def value(loss, residuals, targets):
     """The loss of each row."""
     kind = type(loss)
-    if kind in SCALAR_VALUES:
+    if kind in SCALAR_VALUES and loss.profile is not None:
         return SCALAR_VALUES[kind](loss, p_norm(residuals, 2))
     return VALUES[kind](loss, residuals, targets) if kind in VALUES else loss.bind(targets).value(residuals)
 
@@ -37,7 +37,7 @@ def value(loss, residuals, targets):
 def conjugate(loss, duals, targets):
     """The conjugate at each row."""
     kind = type(loss)
-    if kind in SCALAR_CONJUGATES:
+    if kind in SCALAR_CONJUGATES and loss.profile is not None:
         return SCALAR_CONJUGATES[kind](loss, p_norm(duals, 2))
     return CONJUGATES[kind](loss, duals, targets) if kind in CONJUGATES else loss.bind(targets).conjugate(duals)
 
@@ -179,6 +179,11 @@ def convolution_value(loss, t):
 @define(SCALAR_CONJUGATES, losses.InfimalConvolution)
 def convolution_conjugate(loss, s):
     return SCALAR_CONJUGATES[type(loss.f)](loss.f, s) + SCALAR_CONJUGATES[type(loss.g)](loss.g, s)
+
+
+@define(CONJUGATES, losses.InfimalConvolution)
+def convolution_conjugate_of_rows(loss, duals, targets):
+    return conjugate(loss.f, duals, targets) + conjugate(loss.g, duals, targets)
 
 
 @define(VALUES, losses.Huber)

@@ -92,6 +92,13 @@ def max_margin(loss, residuals, targets):
     return [cp.pos(1 - targets[i] @ predictions[i, :]) for i in range(residuals.shape[0])], []
 
 
+@form(losses.InnerProduct)
+def inner_product(loss, residuals, targets):
+    elements = targets if loss.directions is None else np.tanh(targets)
+    margins = [cp.pos(1 - elements[i] @ (targets - residuals)[i, :]) for i in range(residuals.shape[0])]
+    return ([cp.square(margin) / 2 for margin in margins] if loss.f else margins), []
+
+
 @form(losses.Pinball)
 def pinball(loss, residuals, targets):
     rows = cp.maximum(loss.levels * residuals, (loss.levels - 1) * residuals)

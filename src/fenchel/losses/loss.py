@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -16,6 +16,7 @@ __all__: list[str] = []
 
 
 L = TypeVar("L", bound="Loss")
+_OF_ROWS = ("_targets", "_scale", "_directions")  # attributes of a bound loss that may have a row for each sample
 Box = tuple[Array, Array, Array]  # lower ends, upper ends, slopes of the conjugate between them: (p,) or (n, p)
 
 
@@ -105,12 +106,14 @@ def bound_to(loss: L, targets: Array | None, point_scale: Array | None) -> L:
 
 def rows_of(loss: L, index: Index) -> L:
     """Return the loss restricted to some samples, with its row-wise targets and scale."""
-    parts = {name: part for name, part in vars(loss).items() if name in ("_targets", "_scale")}
-    parts = {name: part for name, part in parts.items() if part is not None and part.ndim == 2}
+    arrays = {name: part for name, part in vars(loss).items() if name in _OF_ROWS and part is not None}
+    parts: dict[str, Any] = {name: take_rows(part, index) for name, part in arrays.items() if part.ndim == 2}
+    losses = {name: part for name, part in vars(loss).items() if isinstance(part, Loss)}  # of a convolution
+    parts |= {name: cut for name, part in losses.items() if (cut := rows_of(part, index)) is not part}
     if not parts:
         return loss
     cut = copy(loss)
-    cut.__dict__.update({name: take_rows(part, index) for name, part in parts.items()})
+    cut.__dict__.update(parts)
     return cut
 
 

@@ -10,7 +10,7 @@ from fenchel.losses import profile as profiles
 from fenchel.losses.loss import Loss
 from fenchel.losses.profile import Step
 
-__all__ = ["Ball", "Exponential", "InfimalConvolution", "Norm", "NormLog", "Power", "Square"]
+__all__ = ["Ball", "Exponential", "Norm", "NormLog", "Power", "Square"]
 
 _POSITIVE = Interval(0, math.inf)  # a factor of the loss, which 0 would remove, or a radius in units of the residuals
 
@@ -52,6 +52,18 @@ class RadialLoss(Loss, ABC):
         if not math.isfinite(bound):
             return None
         return row_norms(duals)[:, 0] / bound
+
+
+class ProfileLoss(RadialLoss):
+    """The loss of a given profile."""
+
+    def __init__(self, profile: profiles.Profile) -> None:
+        self._profile = profile
+
+    @property
+    def profile(self) -> profiles.Profile:
+        """The profile."""
+        return self._profile
 
 
 class _ScaledLoss(RadialLoss, ABC):
@@ -283,74 +295,6 @@ class Ball(RadialLoss):
     def examples(cls) -> list[Self]:
         """Return a small and a large radius."""
         return [cls(), cls(radius=0.7)]
-
-
-class InfimalConvolution(RadialLoss):
-    r"""Infimal convolution of two radial losses.
-
-    .. math:: (f \,\square\, g)(r) = \inf_u f(u) + g(r - u), \qquad (f \,\square\, g)^* = f^* + g^*.
-
-    Parameters
-    ----------
-    f, g : Loss
-        Two losses of the Euclidean norm, including ``Huber`` and the epsilon losses with ``p=2``; they may themselves
-        be convolutions.
-
-    Notes
-    -----
-    The prox of the sum of two conjugates is one-dimensional: it has a formula if one of the two is ``Square``,
-    ``Norm`` or ``Ball``, and is otherwise computed by bisection on all rows at once.
-
-    References
-    ----------
-    [Laforgue2020]_, Prop. 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fenchel.losses import Huber, InfimalConvolution, Norm, Square
-    >>> residuals = np.array([[3.0, 4.0]])
-    >>> bool(np.allclose(InfimalConvolution(Square(), Norm(2.0)).value(residuals), Huber(2.0).value(residuals)))
-    True
-    """
-
-    def __init__(self, f: Loss | None = None, g: Loss | None = None) -> None:
-        self.f = f
-        self.g = g
-
-    @property
-    def profile(self) -> profiles.Profile:
-        """The convolution of the two profiles."""
-        return profiles.Convolution(_profile_of("f", self.f), _profile_of("g", self.g))
-
-    def validate(self) -> Self:
-        """Raise unless both parts are radial."""
-        _profile_of("f", self.f)
-        _profile_of("g", self.g)
-        return super().validate()
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Return pairs with a formula, pairs that need bisection, and a nested convolution."""
-        return [
-            cls(Square(), Norm(0.5)),
-            cls(Norm(1.0), Ball(0.2)),
-            cls(Power(1.5), Square()),
-            cls(Power(3.0), Exponential(0.3)),
-            cls(cls(Square(), Ball(0.1)), Norm(0.7)),
-        ]
-
-
-def _profile_of(name: str, part: Loss | None) -> profiles.Profile:
-    """Return the profile of a part of a convolution, by default that of the square loss, or raise."""
-    part = Square() if part is None else part
-    profile = part.profile if isinstance(part, Loss) else None
-    if profile is None:
-        raise TypeError(
-            f"The {name!r} parameter of InfimalConvolution must be a loss of the Euclidean norm "
-            f"(Square, Norm, Power, Ball, Huber with p=2, ...). Got {part!r} instead."
-        )
-    return profile
 
 
 def _rescale(rows: Array, norms: Array, new_norms: Array) -> Array:
