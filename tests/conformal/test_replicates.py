@@ -71,7 +71,7 @@ def test_labels_are_never_torn_apart():
     labels = np.random.default_rng(0).integers(0, 12, 60)
     codes = label_codes([f"sample {k}" for k in labels], 60, "replicates")
     assert [codes[labels == k].std() for k in np.unique(labels)] == [0.0] * len(np.unique(labels))
-    train, rest = split_whole(codes, 4, 0)
+    train, rest = split_whole(np.arange(len(codes)), codes, 4, 0)
     assert len(np.unique(codes[rest])) == 4 and not np.isin(codes[train], codes[rest]).any()
     assert sorted(np.concatenate([train, rest])) == list(range(60))
 

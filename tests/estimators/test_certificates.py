@@ -67,7 +67,7 @@ def test_an_estimate_is_within_three_standard_errors(rng):
     predictions = problem.predictions(duals)
     arguments = problem, Dense(K), problem.certificate(duals, predictions), (duals, predictions)
     exact = exact_certificate(*arguments).relative_gap
-    draws = [sampled_certificate(*arguments, 60, seed) for seed in range(100)]
+    draws = [sampled_certificate(*arguments, np.arange(400), 60, seed) for seed in range(100)]
     gaps, errors = np.array([(found.relative_gap, error) for found, error in draws]).T
     assert np.sum(np.abs(gaps - exact) <= 3 * errors) >= 95
     assert errors.mean() == pytest.approx(gaps.std(), rel=0.25)

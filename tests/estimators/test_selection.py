@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
@@ -79,13 +79,21 @@ def test_path_takes_weights_and_the_estimators_loss(sample, rng):
     assert found.model(0, 0).dual_coef_.shape == (30, 5)
 
 
+def _folds_of_sorted(Y):
+    """Return the fold of each sample where the samples, sorted by their outputs, are dealt to four shuffled folds."""
+    order, folds = np.argsort(Y[:, 0]), np.empty(len(Y), dtype=int)
+    for k, (_, test) in enumerate(KFold(4, shuffle=True, random_state=0).split(Y)):
+        folds[order[test]] = k
+    return folds
+
+
 @pytest.mark.parametrize("cv", [4, KFold(3, shuffle=True, random_state=0), "loo"])
 def test_cross_validation_is_refitting(sample, cv):
     """The errors equal those of models refitted from scratch on each training part."""
     X, Y = sample
     lams, losses = [1e-1, 1e-3], [Square(), Huber(0.3)]
     model = OperatorKernelRegressorCV(Gaussian(0.5), lams=lams, losses=losses, cv=cv, tol=1e-9).fit(X, Y)
-    splitter = KFold(30) if cv == "loo" else KFold(cv, shuffle=True, random_state=0) if cv == 4 else cv
+    splitter = KFold(30) if cv == "loo" else PredefinedSplit(_folds_of_sorted(Y)) if cv == 4 else cv
     for i, loss in enumerate(losses):
         for j, lam in enumerate(lams):
             fits = OperatorKernelRegressor(Gaussian(0.5), loss=clone(loss), lam=lam, tol=1e-9)

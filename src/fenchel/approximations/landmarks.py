@@ -22,7 +22,8 @@ def draw(factor: PartialFactor, count: int, rule: str, rng: np.random.Generator)
         odds = ~np.isin(np.arange(n), factor.index) * np.clip(odds_of(factor), least, None)
         if not np.isfinite(odds.sum()):
             raise ValueError("The kernel must be finite on X. It is NaN or infinite: scale the inputs.")
-        factor = factor.extended(rng.choice(n, size, replace=False, p=odds / odds.sum()))
+        order = factor.sample.order
+        factor = factor.extended(order[rng.choice(n, size, replace=False, p=odds[order] / odds[order].sum())])
         yield factor
 
 

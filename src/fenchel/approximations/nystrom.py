@@ -39,7 +39,7 @@ class Nystrom(Approximation):
         to the nearest landmark, in the space of the kernel; or by approximate ridge leverage scores at the ``lam`` of
         the fit. All of them are multiplied by the sample weights.
     random_state : int, default=0
-        Seed of the random draw.
+        Seed of the random draw, which does not depend on the order of the samples.
 
     Notes
     -----
@@ -100,7 +100,7 @@ class Nystrom(Approximation):
         *_, factor = draw(PartialFactor.empty(sample), self.count(X.shape[0]), self.landmarks, rng)
         if self.n_components == "auto":
             factor = _grown(factor, self.landmarks, rng)
-        return LandmarkFeatures.of(kernel, rows_of(X, np.sort(factor.index)))
+        return LandmarkFeatures.of(kernel, rows_of(X, sample.order[np.isin(sample.order, factor.index)]))
 
     def rows(self, n: int, most: int) -> np.ndarray:
         """Return evenly spaced samples, or the landmarks themselves if they are uniform."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from fenchel._array import Array, host, namespace
 from fenchel.approximations.landmark_features import inverse_root, kernel_product, rows_of
+from fenchel.data.content import contents
 from fenchel.kernels import ScalarKernel
 
 __all__ = ["PartialFactor", "Sample"]
@@ -20,11 +21,13 @@ class Sample:
     X: Array
     masses: np.ndarray  # (n,)
     lam: float
+    order: np.ndarray  # of the samples by what they contain, in which landmarks are drawn
 
     @classmethod
     def of(cls, kernel: ScalarKernel, X: Array, weights: Array | None, lam: float) -> "Sample":
         """Return the sample; ``weights=None`` weighs all inputs equally."""
-        return cls(kernel, X, np.ones(X.shape[0]) if weights is None else host(weights).astype(np.float64), lam)
+        masses = np.ones(X.shape[0]) if weights is None else host(weights).astype(np.float64)
+        return cls(kernel, X, masses, lam, np.argsort(contents(X, weights), kind="stable"))
 
     @cached_property
     def diagonal(self) -> np.ndarray:

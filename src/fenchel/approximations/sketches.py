@@ -9,6 +9,7 @@ from fenchel._array import Array, as_like, host
 from fenchel._check import Interval, Options, check_no_overflow
 from fenchel.approximations.approximation import LAM, Approximation
 from fenchel.approximations.landmark_features import LandmarkFeatures, rows_of
+from fenchel.data.content import contents
 from fenchel.kernels import ScalarKernel
 
 __all__ = ["PSparsified"]
@@ -76,7 +77,8 @@ class PSparsified(Approximation):
         with np.errstate(over="ignore", invalid="ignore"):
             check_no_overflow(kernel.diag(X), f"The Gram matrix of {kernel!r}")
         n = X.shape[0]
-        index, sketch = self._sketch(n, self.count(n))
+        places, sketch = self._sketch(n, self.count(n))
+        index = np.argsort(contents(X, weights), kind="stable")[places]
         if weights is not None:
             sketch *= np.sqrt(host(weights)[index, None])
         points = rows_of(X, index)
@@ -84,7 +86,7 @@ class PSparsified(Approximation):
         return LandmarkFeatures.of(kernel, points, as_like(sketch, diagonal))
 
     def _sketch(self, n: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the samples that occur, (m,), and their weights in the combinations, (m, count)."""
+        """Return the places of the samples that occur, (m,), and their weights in the combinations, (m, count)."""
         rng = np.random.default_rng(self.random_state)
         density = min(1.0, _ENTRIES / n) if self.density is None else float(self.density)
         sizes = np.maximum(rng.binomial(n, density, count), 1)  # an empty combination would not be a feature

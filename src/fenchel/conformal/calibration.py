@@ -13,7 +13,7 @@ from fenchel._array import Inputs, Outputs
 from fenchel._check import shown
 from fenchel._statistics import weight_unit
 from fenchel.data.containers import checked_length, indexable, inputs_for, length, numbers, take
-from fenchel.resample.folds import label_codes, split_whole
+from fenchel.resample.folds import label_codes, ranks_of, seeded, split_whole
 
 __all__: list[str] = []
 
@@ -57,12 +57,12 @@ class Given:
         return np.arange(length(self.X)) if self.replicates is None else self.replicates
 
     def split(
-        self, share: float, coverage: float, random_state: object, cv: object = None
+        self, model: BaseEstimator, share: float, coverage: float, random_state: object, cv: object = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices of the samples to fit and to calibrate on: the first of given splits, or at random."""
         codes = self.codes
         if not are_splits(cv):
-            return split_whole(codes, calibration_number(int(codes.max()) + 1, share, coverage), random_state)
+            return self.parted(model, calibration_number(int(codes.max()) + 1, share, coverage), random_state)
         train, rest = (np.asarray(part) for part in next(iter(cv)))
         if not len(rest) or np.isin(codes[train], codes[rest]).any():
             raise ValueError(
@@ -70,6 +70,11 @@ class Given:
                 "replicates with the training part."
             )
         return train, rest
+
+    def parted(self, model: BaseEstimator, size: float, random_state: object) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of two parts, the second with a number or a share of the samples or replicates."""
+        ranks, state = ranks_of(model, self.X, self.y), seeded(random_state, model, self.X, self.y)
+        return split_whole(ranks, self.replicates, size, state)
 
     def part(self, index: np.ndarray, model: BaseEstimator, train: np.ndarray | None = None) -> Self:
         """Return some samples, with the columns of a Gram matrix that belong to a model of others."""

@@ -169,7 +169,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         check_parameters(self, self._limits)
         given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates)
         model, n = clone(self._inner), length(given.X)
-        train, rest = given.split(self.calibration_size, self.coverage, self.random_state, self.cv)
+        train, rest = given.split(model, self.calibration_size, self.coverage, self.random_state, self.cv)
         own = grouped(model, given.replicates, train)
         self.estimator_ = model.fit(inputs_for(model, given.X, train, train), take(given.y, train), **own)
         self._calibrate(given.part(rest, model, train), _sets_of(candidates, rest, n, model))

@@ -4,12 +4,12 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._array import Inputs, Outputs
@@ -19,7 +19,7 @@ from fenchel.conformal.widths import Widths
 from fenchel.data.containers import inputs_for, length, numbers, take
 from fenchel.exceptions import IncompatibleError
 from fenchel.model.machine import Near, best_of
-from fenchel.resample.folds import grouped, whole_folds
+from fenchel.resample.folds import grouped, ranks_of, seeded, whole_folds
 from fenchel.resample.jackknife import has_closed_form, left_out_models
 from fenchel.resample.residuals import Residuals
 
@@ -68,6 +68,11 @@ class Trainer:
     arguments: dict[str, Any] = field(default_factory=dict)  # passed to its fit
     replicates: np.ndarray | None = None  # (n,), labels from 0 of samples that are never separated
 
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Ranks of the samples by what they contain."""
+        return ranks_of(self.estimator, self.X, self.y)
+
     def fit_on(self, index: np.ndarray) -> Any:
         """Return the regressor fitted on the selected samples."""
         model = clone(self.estimator)
@@ -108,7 +113,8 @@ class Trainer:
             n = len(train if codes is None else np.unique(codes))
             if n < 2:
                 raise ValueError(f"The widths need at least 2 training samples. Got {n}. Use modulation='constant'.")
-            return whole_folds(len(train), int(cv), codes, check_random_state(random_state).randint(2**31 - 1))
+            state = seeded(random_state, self.estimator, self.X, self.y)
+            return whole_folds(self.ranks[train], int(cv), codes, state.randint(2**31 - 1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of splitters that ignore groups, which may be suitable
             folds = list(check_cv(cv).split(train, groups=codes))

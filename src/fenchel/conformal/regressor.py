@@ -27,7 +27,6 @@ from fenchel.estimators.around import AroundMixin
 from fenchel.estimators.scores import R2ScoreMixin
 from fenchel.exceptions import DataWarning, warn_user
 from fenchel.model.machine import near_of
-from fenchel.resample.folds import split_whole
 from fenchel.resample.jackknife import left_out_models
 from fenchel.resample.residuals import Residuals
 
@@ -84,7 +83,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         Folds for ``"cv+"`` and for out-of-sample residuals; a number means that many shuffled folds. For ``"split"``
         the first of a list of splits sets the training and the calibration part instead of ``calibration_size``.
     random_state : int, RandomState or None, default=0
-        Seed of the split.
+        Seed of the split. Splits depend on the seed and on what the samples contain, not on the order of the rows.
     progress : bool, callable or None, default=None
         How far the fit has come, as for ``OperatorKernelRegressorCV``.
 
@@ -190,7 +189,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         trainer = Trainer(self._inner, given.X, given.y, given.weights, fit_params, given.replicates)
         if self.method != "split":
             return self._fit_held_out(trainer, given)
-        train, rest = given.split(self.calibration_size, self.coverage, self.random_state, self.cv)
+        train, rest = given.split(self._inner, self.calibration_size, self.coverage, self.random_state, self.cv)
         with part(_FIT):
             self.estimator_, widths = trainer.fit_on(train), None
         if self._needs_widths and len(rest) > 2 * ENOUGH:
@@ -239,7 +238,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates)
         rest = np.arange(length(given.X))
         if self._needs_widths:
-            first, rest = split_whole(given.codes, 0.5, self.random_state)
+            first, rest = given.parted(self.estimator_, 0.5, self.random_state)
             widths = self._widths_on(given.part(first, self.estimator_))
         self._calibrate(given.part(rest, self.estimator_), widths)
         return self._with_columns()

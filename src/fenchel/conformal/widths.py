@@ -15,11 +15,11 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from fenchel._array import Inputs
-from fenchel.data.containers import at_points, columns_for, inputs_for, largest, length, numbers, vectors
+from fenchel.data.containers import at_points, columns_for, inputs_for, largest, length, numbers, take, vectors
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.kernels import Gaussian, Standardized
-from fenchel.resample.folds import grouped
+from fenchel.resample.folds import grouped, ranks_of
 from fenchel.resample.residuals import Residuals
 
 __all__: list[str] = []
@@ -174,7 +174,9 @@ def _with_factors(
     sizes = widths.scores(residuals, X)[:, 0]
     sizes = np.maximum(sizes, _LEAST * np.nanmedian(sizes))
     kept = np.flatnonzero(sizes <= np.nanquantile(sizes, 1 - contamination))
-    kept = kept[np.linspace(0, len(kept) - 1, min(ENOUGH, len(kept))).astype(int)]
+    if len(kept) > ENOUGH:
+        order = np.argsort(ranks_of(model, take(X, kept), sizes[kept]), kind="stable")
+        kept = kept[order[np.linspace(0, len(kept) - 1, ENOUGH).astype(int)]]
     logs = np.log(sizes[kept])
     mean = float(logs.mean())
     labels = grouped(model, replicates, kept)

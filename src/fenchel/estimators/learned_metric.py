@@ -14,6 +14,7 @@ from fenchel._array import Array, Inputs, Outputs, host
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel._progress import Progress, part, tracked
+from fenchel.data.content import contents
 from fenchel.data.frames import FramesOutMixin, in_container
 from fenchel.estimators.around import AroundMixin
 from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
@@ -21,6 +22,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Huber
 from fenchel.model.curve_gaps import completed_targets
 from fenchel.model.machine import training_set_of
+from fenchel.resample.folds import whole_folds
 from fenchel.search.choice import is_auto
 
 __all__ = ["LearnedMetricRegressor"]
@@ -50,7 +52,7 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         Maximum number of rounds after that of the plain metric.
     cv : int, splitter or iterable of pairs of indices, default=3
         Folds used to choose the number of rounds; each fold learns its own metric. An integer is the number of folds,
-        over shuffled samples.
+        drawn as by ``OperatorKernelRegressorCV``.
     progress : bool, callable or None, default=None
         How far the fit has come, as for ``OperatorKernelRegressorCV``.
 
@@ -149,7 +151,7 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
                 self.__dict__[name] = vars(first)[name]
         data, is_used = _data(first, self.metric, X, y, sample_weight)
         with part(_ROUNDS):
-            self.history_ = held_out_rounds(data, self._folds(is_used), int(self.max_rounds))
+            self.history_ = held_out_rounds(data, self._folds(data, is_used), int(self.max_rounds))
         self.best_round_ = int(np.argmin(self.history_))
         self.gaps_, weights, self.best_estimator_ = [], None, first
         if self.best_round_:
@@ -183,12 +185,11 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight, **params))
 
-    def _folds(self, is_used: np.ndarray) -> list[np.ndarray]:
+    def _folds(self, data: MetricData, is_used: np.ndarray) -> list[np.ndarray]:
         """Return the held-out samples of each fold, as indices into the samples with a positive weight."""
         if isinstance(self.cv, Integral):
             check_parameter(type(self).__name__, "cv", self.cv, Interval(2, np.inf, "left", integer=True))
-            n = int(np.sum(is_used))
-            return np.array_split(np.random.default_rng(0).permutation(n), min(int(self.cv), n))
+            return [test for _, test in whole_folds(contents(data.X, data.Y, data.counts), int(self.cv))]
         places = np.cumsum(is_used) - 1
         tests = [np.asarray(test) for _, test in check_cv(self.cv).split(is_used)]
         return [places[test[is_used[test]]] for test in tests]

@@ -14,6 +14,7 @@ from fenchel._component import all_or_nothing
 from fenchel._progress import Progress, part, tracked
 from fenchel._statistics import distinct_rows
 from fenchel.approximations import Approximation
+from fenchel.data.content import shuffled
 from fenchel.data.frames import in_container
 from fenchel.decoders import Decoder
 from fenchel.estimators.search_machine import Found, SearchMachine
@@ -331,7 +332,7 @@ def _kernel_choice(task: Weights, sample: Sample) -> KernelChoice:
     Costs are not centred, since the weights need not sum to one.
     """
     sample = _distinct(sample)
-    some = np.random.default_rng(0).permutation(len(sample.y))[:_PROFILE]
+    some = shuffled(sample.contents())[:_PROFILE]
     costs = task.task_loss.resolve(sample.y).matrix(sample.y[some], sample.y).T
     sample = sample.double()
     search = search_kernel(sample.X, costs, sample.weights)

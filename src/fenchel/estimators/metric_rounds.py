@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel._array import as_like, host
 from fenchel._progress import counted, evenly
+from fenchel.data.content import contents, shuffled
 from fenchel.estimators.regression import OperatorKernelRegressor
 from fenchel.kernels.standardized import moments
 from fenchel.losses import Huber, Loss, Square
@@ -92,7 +93,7 @@ class MetricRound:
 def outer_product(data: MetricData, model: Model) -> np.ndarray:
     """Return the average outer product of a fitted model's gradients in the standardised columns, (d, d)."""
     expansion = cast(KernelExpansion, model.expansion)
-    rows = np.random.default_rng(0).permutation(len(data.X))[:_MOST]
+    rows = shuffled(contents(data.X, data.Y, data.counts))[:_MOST]
     points = as_like(data.X[rows], expansion.coef)
     gradients = host(expansion_gradient(expansion, points, almost_everywhere=True)).astype(np.float64)
     moved = gradients * np.where(np.isfinite(data.scale), data.scale, 0.0)

@@ -53,8 +53,9 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         ``kernel="auto"``, ``"auto"`` is ``Huber("auto")`` unless the variance of the leave-one-out errors of the square
         loss is clearly smaller, in which case it is the square loss. With a given kernel it is the square loss.
     cv : int, splitter, "loo" or "approximate-loo", default=5
-        Cross-validation folds. An integer is the number of folds, over samples in a random order that is the same in
-        every fit; for folds of consecutive samples pass ``KFold(5)``. ``"loo"`` is exact leave-one-out.
+        Cross-validation folds. An integer is the number of folds, drawn from what the samples contain: the same ones in
+        every fit, whatever the order of the rows. A splitter sees the rows as they are given; for folds of consecutive
+        samples pass ``KFold(5)``. ``"loo"`` is exact leave-one-out.
         ``"approximate-loo"`` needs one fit and one linear system for each pair instead of n fits, for losses of the
         Euclidean norm and the identity operator. It is exact for the square loss; see
         ``fenchel.resample.ridge.approximate_loo`` for its error with other losses.

@@ -10,6 +10,7 @@ from scipy.special import gammaln, kve
 
 from fenchel._array import Array, as_index, dense, device, host, is_numpy, is_sparse, is_torch, namespace
 from fenchel._statistics import weighted_median
+from fenchel.data.content import contents
 
 __all__: list[str] = []
 
@@ -51,16 +52,21 @@ def median_distance(X: Array, Z: Array | None, metric: str, weights: Array | Non
 
 
 def spaced_sample(X: Array, count: int, weights: Array | None) -> tuple[Array, np.ndarray | None]:
-    """Return the rows of X and their weights; a longer sample is thinned to ``count`` rows evenly spaced in weight."""
+    """Return the rows of X and their weights; a longer sample is thinned to ``count`` rows evenly spaced in weight.
+
+    The rows are sorted by what they contain, so that their given order does not matter.
+    """
     n = X.shape[0]
     masses = None if weights is None else host(weights).astype(np.float64)
     if n <= count:
         return X, masses
+    order = np.argsort(contents(X, masses), kind="stable")
     if masses is None:
-        return evenly_spaced(X, count, axis=0), None
-    reached = np.cumsum(masses)
-    index = np.searchsorted(reached, np.linspace(0, reached[-1], count, endpoint=False), side="right")
-    return namespace(X).take(X, as_index(np.minimum(index, n - 1), X), axis=0), None
+        index = np.linspace(0, n - 1, count).astype(np.int64)
+    else:
+        reached = np.cumsum(masses[order])
+        index = np.searchsorted(reached, np.linspace(0, reached[-1], count, endpoint=False), side="right")
+    return namespace(X).take(X, as_index(order[np.minimum(index, n - 1)], X), axis=0), None
 
 
 def evenly_spaced(X: Array, count: int, axis: int) -> Array:

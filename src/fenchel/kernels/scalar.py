@@ -164,7 +164,7 @@ class Gaussian(_WidthKernel):
     gamma : float, None or "median", default=None
         Positive inverse width. ``None`` means ``1 / n_features``; ``"median"`` means
         :math:`1 / (2 \operatorname{med}^2)`, with the median distance between two distinct rows of the sample
-        (1000 evenly spaced rows of a larger one), weighted by the sample weights of the pairs.
+        (1000 rows of a larger one, evenly spaced among its sorted rows), weighted by the sample weights of the pairs.
 
     Examples
     --------

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from fenchel._array import Array, as_index, host, namespace
+from fenchel.data.content import shuffled
 from fenchel.operators import Operator
 from fenchel.problem import Certificate, DualProblem
 from fenchel.problem.dual_problem import relative_gap
@@ -34,15 +35,19 @@ def sampled_certificate(
     gram: Operator,
     certificate: Certificate,
     pair: tuple[Array, Array],
+    ranks: np.ndarray,
     n_rows: int = _ROWS,
     random_state: int = 0,
 ) -> tuple[Certificate, float]:
-    """Estimate ``exact_certificate`` from some rows of the kernel, with the standard error of the relative gap."""
+    """Estimate ``exact_certificate`` from some rows of the kernel, with the standard error of the relative gap.
+
+    ``ranks`` are those of the samples by what they contain.
+    """
     duals, predictions = pair
     n, xp = duals.shape[0], namespace(duals)
     if n <= n_rows:
         return exact_certificate(problem, gram, certificate, pair), 0.0
-    chosen = np.sort(np.random.default_rng(random_state).choice(n, n_rows, replace=False))
+    chosen = np.sort(shuffled(ranks, random_state)[:n_rows])
     rows = as_index(chosen, duals)
     products = problem.scale * gram.block(rows, slice(None)).matmul(duals)
     some, thin = xp.take(duals, rows, axis=0), xp.take(predictions, rows, axis=0)

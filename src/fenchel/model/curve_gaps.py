@@ -4,6 +4,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fenchel._array import as_like, host
+from fenchel.data.content import contents
 from fenchel.data.functional import Curves
 from fenchel.kernels import Matern
 from fenchel.model.codec import Codec
@@ -38,7 +39,7 @@ def _filled(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
     points = (grid - grid[0])[:, None] / (float(np.ptp(grid)) or 1.0)
     used = [_thinned(np.flatnonzero(~np.isnan(row))) for row in values]
     settings = [(Matern(length, 1.5)(points), noise) for length in _LENGTHS for noise in _NOISES]
-    some = range(0, len(values), -(-len(values) // _MOST_CURVES))
+    some = np.argsort(contents(values), kind="stable")[:: -(-len(values) // _MOST_CURVES)]
     errors = [sum(_left_out(gram, noise, values[i], used[i]) for i in some) for gram, noise in settings]
     gram, noise = settings[int(np.argmin(errors))]
     found = values.copy()

@@ -94,7 +94,7 @@ class Fit:
                 if kind == "exact":
                     certificate = exact_certificate(*arguments)
                 else:
-                    certificate, standard_error = sampled_certificate(*arguments)
+                    certificate, standard_error = sampled_certificate(*arguments, self.training_set.sample.contents())
             solution = solution.certified(certificate, self.spec.tol, Status.COARSE)
         warn_unless_converged(solution, self.spec)
         return Record.of(solution, kind, standard_error)

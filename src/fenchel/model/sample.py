@@ -10,6 +10,7 @@ import numpy as np
 from fenchel._array import Array, Outputs, as_index, as_like, host, is_host, is_single, is_sparse, namespace
 from fenchel._check import unmasked
 from fenchel._statistics import weight_unit
+from fenchel.data.content import contents
 from fenchel.data.functional import Curves
 from fenchel.model.forms import InputForm, OutputForm
 
@@ -31,6 +32,7 @@ class Sample:
     index: np.ndarray | None = None  # places of the samples among the given ones; None: all
     n_given: int = 0
     rounding: Array = None  # no numbers, in the dtype of predictions, if that is less precise than float64
+    has_output_gram: bool = False  # whether y is the Gram matrix of the outputs
 
     @classmethod
     def of(
@@ -49,7 +51,7 @@ class Sample:
         n = int(X.shape[0])
         weights, index = sample_weights(sample_weight, X)
         rounding = X.data[:0] if is_sparse(X) else X[:0, ...]
-        sample = cls(X, y, inputs, outputs, weights, None, n, rounding if is_single(rounding) else None)
+        sample = cls(X, y, inputs, outputs, weights, None, n, rounding if is_single(rounding) else None, is_gram)
         if index is None:
             return sample
         y = _rows(y, index)
@@ -71,6 +73,15 @@ class Sample:
     def counts(self) -> np.ndarray:
         """Sample weights, as a NumPy array (n,)."""
         return np.ones(self.n_samples) if self.weights is None else host(self.weights).astype(np.float64)
+
+    def contents(self) -> np.ndarray:
+        """Return the rank of each sample by what it contains, see ``fenchel.data.content``.
+
+        Outputs come first, so that inputs and their Gram matrix give the same order unless outputs are equal.
+        """
+        parts = [(self.y, self.has_output_gram), (self.X, self.inputs.is_pairwise), (self.weights, False)]
+        rows, grams = ([part for part, is_gram in parts if is_gram == wanted] for wanted in (False, True))
+        return contents(*rows, grams=grams)
 
     def inputs_of(self, rows: np.ndarray, columns: np.ndarray | None = None) -> Array:
         """Return the inputs of some samples; of a Gram matrix, those rows and columns (the same by default)."""

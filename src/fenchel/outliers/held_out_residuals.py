@@ -78,8 +78,9 @@ def held_out_residuals(
     if is_machine(machine) and machine.approximation_ is None and length(X) <= MOST_SAMPLES:
         return _on_one_factorisation(machine, X, y, cv, groups)
     n, y = length(X), on_one_grid(y)
-    folds = whole_folds(n, _FOLDS if cv is None else cv, groups)
-    return Trainer(machine, X, y, replicates=groups).fit_folds(np.arange(n), folds).residuals
+    trainer = Trainer(machine, X, y, replicates=groups)
+    folds = whole_folds(trainer.ranks, _FOLDS if cv is None else cv, groups)
+    return trainer.fit_folds(np.arange(n), folds).residuals
 
 
 def _on_one_factorisation(
@@ -88,7 +89,7 @@ def _on_one_factorisation(
     training_set, spec = training_set_of(machine, X, y), machine.model_.spec
     n, sample = training_set.n_samples, training_set.sample
     count = n if cv is None and isinstance(spec.loss, Square) else _FOLDS if cv is None else cv
-    folds = [outside for _, outside in whole_folds(n, count, sample.kept(groups))]
+    folds = [outside for _, outside in whole_folds(sample.contents(), count, sample.kept(groups))]
     (found,) = held_out(training_set.problem(spec.loss, spec.lam), [spec.loss], [spec.lam], folds, spec.tol)
     targets = training_set.targets
     residuals = Residuals.decoded(training_set, targets.unscaled(as_like(found.predictions, targets.rows)))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
+from fenchel.data.content import contents, shuffled
 from fenchel.outliers.tails import QUARTILE, log_tails, standardized
 
 __all__ = ["Bulk", "Outlyingness"]
@@ -16,6 +17,7 @@ _ROUNDS = 12
 _LEFT_OUT = 0.2  # p-value below which a row is excluded from the bulk in later rounds
 _TWO_SIDED = 8  # minimum number of components of a band that is outlying when small, too
 _ROUND_OFF = 1e-10
+_DIGITS = 9  # of residuals in robust deviations, by which rows are ordered: those of a perfect fit are round-off
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -127,7 +129,7 @@ class Outlyingness:
         """
         n, units = len(rows), _units(rows, form)
         rows = rows / units
-        folds = np.array_split(np.random.default_rng(0).permutation(n), min(_FOLDS, n))
+        folds = np.array_split(shuffled(contents(np.round(rows, _DIGITS))), min(_FOLDS, n))
         counts = np.ones(n, dtype=bool)
         for done in range(_ROUNDS):
             rank, before = _rank(rows[counts]), counts

@@ -1,5 +1,6 @@
-"""Splits that keep the samples of a group together."""
+"""Splits that keep the samples of a group together, and depend on what samples contain, not on their order."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -7,48 +8,77 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import has_fit_parameter
+
+from fenchel._array import Inputs, Outputs
+from fenchel.data.content import contents, ranks_of_groups
 
 __all__: list[str] = []
 
 
 def label_codes(labels: ArrayLike | None, n: int, name: str) -> np.ndarray | None:
-    """Return the labels as numbers from 0, in the order in which they appear; ``None`` if no labels are given."""
+    """Return the labels as numbers from 0, in the order of their ``repr``; ``None`` if no labels are given."""
     if labels is None:
         return None
     values = np.asarray(labels)
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one label for each sample. Got {values.shape}.")
-    codes: dict[Any, int] = {}
     for place, label in enumerate(values.tolist()):
         if _is_missing(label):
             raise ValueError(f"{name} must have a label for each sample. That of sample {place} is missing.")
-        codes.setdefault(label, len(codes))
+    codes = {label: code for code, label in enumerate(sorted(set(values.tolist()), key=repr))}
     if len(codes) < 2:
         raise ValueError(f"{name} must have at least 2 different labels. All samples have the same one.")
     return np.array([codes[label] for label in values.tolist()])
 
 
+def ranks_of(estimator: BaseEstimator, X: Inputs, y: Outputs) -> np.ndarray:
+    """Return the ranks of the samples of an estimator by what they contain."""
+    return contents(y, grams=[X]) if get_tags(estimator).input_tags.pairwise else contents(y, X)
+
+
+def seeded(random_state: Any, estimator: BaseEstimator, X: Inputs, y: Outputs) -> np.random.RandomState:
+    """Return the random state for draws from a sample; a seed gives different ones for different samples.
+
+    With ranks drawn from a seed alone, all samples of one size would set aside the same order statistics, such as the
+    smallest input, and the guarantees of calibration are for samples set aside at random.
+    """
+    if not isinstance(random_state, Integral):
+        return check_random_state(random_state)
+    inputs = contents(grams=[X]) if get_tags(estimator).input_tags.pairwise else contents(X)
+    return np.random.RandomState([int(inputs @ contents(y)) % 2**32, int(random_state)])
+
+
 def whole_folds(
-    n: int, count: int, codes: np.ndarray | None = None, seed: int = 0
+    ranks: np.ndarray, count: int, codes: np.ndarray | None = None, seed: int = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return both parts of so many shuffled folds of whole groups; with as many folds as groups, each is one.
 
-    Without labels each sample is a group.
+    ``ranks`` are those of the samples by what they contain. Without labels each sample is a group.
     """
-    labels = np.arange(n) if codes is None else np.unique(codes, return_inverse=True)[1]
+    order, labels = _ordered(ranks, codes)
     groups = np.arange(labels.max() + 1)
     if count < len(groups):
         splits = list(KFold(count, shuffle=True, random_state=seed).split(groups))
     else:
         splits = [(np.delete(groups, k), groups[k : k + 1]) for k in groups]
-    return [(rows_with(labels, inside), rows_with(labels, outside)) for inside, outside in splits]
+    return [(order[rows_with(labels, inside)], order[rows_with(labels, outside)]) for inside, outside in splits]
 
 
-def split_whole(codes: np.ndarray, size: float, random_state: object) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of two parts, the second with a number or a share of the labels."""
-    first, second = train_test_split(np.arange(codes.max() + 1), test_size=size, random_state=random_state)
-    return rows_with(codes, first), rows_with(codes, second)
+def split_whole(
+    ranks: np.ndarray, codes: np.ndarray | None, size: float, random_state: object
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of two parts, the second with a number or a share of the groups; arguments as above."""
+    order, labels = _ordered(ranks, codes)
+    first, second = train_test_split(np.arange(labels.max() + 1), test_size=size, random_state=random_state)
+    return order[rows_with(labels, first)], order[rows_with(labels, second)]
+
+
+def _ordered(ranks: np.ndarray, codes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples in the order of their ranks, and the rank of the group of each of these."""
+    order = np.argsort(ranks, kind="stable")
+    return order, np.arange(len(order)) if codes is None else ranks_of_groups(ranks, codes)[order]
 
 
 def rows_with(codes: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from fenchel._array import host
 from fenchel._progress import here
+from fenchel.data.content import shuffled
 from fenchel.kernels import Matrix
 from fenchel.representations import CoordinateSpace
 from fenchel.search.choice import KernelChoice, repeated_pairs, trial_row
@@ -79,7 +80,7 @@ class _Values:
         """Return the values of as many samples of a search as fit, drawn at random; ``None`` for fewer than two."""
         training_set, index = choice.training_set, choice.search.index
         sample, seen = training_set.sample, host(training_set.targets.observed)[index] > 0
-        order = np.random.default_rng(0).permutation(len(index))
+        order = shuffled(sample.contents()[index])
         kept = np.sort(order[np.cumsum(np.sum(seen[order], axis=1)) <= _MOST_VALUES])
         labels, repeats = sample.kept(groups), repeated_pairs(sample, groups)
         if labels is None:

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._check import Options, check_array, check_parameter
+from fenchel.data.content import contents, shuffled
 from fenchel.kernels import Equivariant, Filtered, Linear, RationalQuadratic
 from fenchel.kernels.equivariant import GROUPS
 from fenchel.operators.cyclic import Mirrored, Turn
@@ -215,7 +216,7 @@ def learn_frequencies(
     m, xp = X.shape[1], namespace(X)
     F = m // 2 + 1
     q = F if n_frequencies is None else min(n_frequencies, F)
-    index = np.sort(np.random.default_rng(random_state).permutation(X.shape[0])[:max_samples])
+    index = shuffled(contents(X, Y), random_state)[:max_samples]
     unit = float(xp.sqrt(xp.mean(xp.sum(X**2, axis=1)))) or 1.0
     history: list[float] = []
 
@@ -235,7 +236,7 @@ def learn_frequencies(
     kernel = Filtered(RationalQuadratic(), weights / unit) + Filtered(Linear(), slow / unit)
     error = float(np.mean(left_out.errors(theta)))
     found = Equivariant(kernel, q, ridge / ridges, group)
-    return FrequencySearch(found, ridge / X.shape[0], error, weights / unit, index, history)
+    return FrequencySearch(found, ridge / X.shape[0], error, weights / unit, np.sort(index), history)
 
 
 def _start(left_out: LeftOut, q: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold, KFold, check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
@@ -24,6 +24,7 @@ from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_lams, as_losses
 from fenchel.model.training_set import TrainingSet, check_loss
 from fenchel.problem.dual_problem import arithmetic
+from fenchel.resample.folds import whole_folds
 from fenchel.resample.held_out import HeldOut, held_out, nearly_held_out
 from fenchel.search.checkpoint import Checkpoint, search_key
 from fenchel.search.choice import KernelChoice
@@ -197,27 +198,27 @@ class Search:
             check_parameter(self.owner, "cv", self.cv, Options(("loo", "approximate-loo")))
             if self.groups is not None:
                 raise ValueError(f"cv={self.cv!r} leaves out single samples. For groups, use cv=LeaveOneGroupOut().")
-            tests = [np.array([k]) for k in range(n)]
+            tests = [np.array([k]) for k in range(sample.n_samples)]
+        elif (splitter := self._splitter(n)) is None:
+            tests = [test for _, test in whole_folds(sample.contents(), self.cv)]
         else:
-            parts = self._splitter(n).split(np.zeros((n, 1)), groups=self.groups)
+            parts = splitter.split(np.zeros((n, 1)), groups=self.groups)
             tests = [np.asarray(test) for _, test in parts]
-        if index is not None:
-            tests = [np.flatnonzero(np.isin(index, test)) for test in tests]
+            if index is not None:
+                tests = [np.flatnonzero(np.isin(index, test)) for test in tests]
         tests = [test for test in tests if len(test)]
         sample.check_folds(tests)
         return tests
 
     def _splitter(self, n: int) -> Any:
-        """Return the splitter for ``cv``; with an integer, samples are shuffled, since they may be sorted."""
+        """Return the splitter for ``cv``; ``None`` for a number of folds, which depend on what the samples contain."""
         if not isinstance(self.cv, Integral):
             return check_cv(self.cv)
         check_parameter(self.owner, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
         n_folds = int(self.cv)
         if n < n_folds:
             raise ValueError(f"cv={n_folds} needs at least {n_folds} samples. Got n_samples = {n}.")
-        if self.groups is not None:
-            return GroupKFold(n_folds)
-        return KFold(n_folds, shuffle=True, random_state=0)
+        return None if self.groups is None else GroupKFold(n_folds)
 
     def __call__(
         self,

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from fenchel._array import Array, Inputs, as_index, as_like, host, namespace
 from fenchel._check import check_array
+from fenchel.data.content import contents, shuffled
 from fenchel.kernels import MultipleKernel, Precomputed, ScalarKernel
 from fenchel.kernels.multiple import observed_scale
 from fenchel.resample.left_out import LEAST_RIDGE, LeftOutResiduals, is_plausible
@@ -198,8 +199,9 @@ def learn_kernel_weights(
         X = _without_names(X)
     Y = check_array(_without_names(Y), "Y", ndim=(1, 2))
     rng = np.random.default_rng(random_state)
-    index = np.sort(rng.permutation(Y.shape[0])[:max_samples])
     groups = _Groups.of(kernel, X, Y.shape[0])
+    ranks = contents(Y, grams=list(X.values())) if isinstance(X, Mapping) else contents(Y, X)
+    index = shuffled(ranks, rng)[:max_samples]
     targets = Y[:, None] if Y.ndim == 1 else Y
     targets = targets - namespace(Y).mean(targets, axis=0, keepdims=True) if center else targets
     whole = groups.error(index, targets)
@@ -235,7 +237,7 @@ def _learned(
         names=groups.names,
         scales=groups.scales,
         errors=dict(zip(titles, errors[: len(titles)].tolist(), strict=True)),
-        index=index,
+        index=np.sort(index),
         history=history,
     )
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import Array, host
 from fenchel._progress import part
+from fenchel.data.content import contents, shuffled
 from fenchel.kernels import ScalarKernel
 from fenchel.search.race.candidates import Candidate, dictionary
 from fenchel.search.race.inputs import Inputs
@@ -99,7 +100,7 @@ def search_kernel(
     grid : array of shape (m,) or None, default=None
         Points of the curves.
     max_samples : int, default=1000
-        Maximum number of samples on which kernels are compared, drawn at random from a larger sample.
+        Maximum number of samples on which kernels are compared, drawn from what the samples contain.
     observed : array of shape (n, p) or None, default=None
         1 for known targets and 0 for others, whose errors do not count. ``targets`` holds estimates of these, from the
         known targets of the same sample. (Predictions in their place would leak the output of a sample into its own
@@ -123,7 +124,7 @@ def search_kernel(
     """
     X, Y = host(X), host(targets).astype(np.float64)
     counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
-    order = np.random.default_rng(0).permutation(len(X))[:max_samples]
+    order = shuffled(contents(Y, X, counts, None if groups is None else np.asarray(groups)))[:max_samples]
     is_curves = curves or X.ndim == 3
     seen = None if observed is None else host(observed).astype(np.float64)[order]
     if ridges is None:
