@@ -199,9 +199,10 @@ class Search:
             if self.groups is not None:
                 raise ValueError(f"cv={self.cv!r} leaves out single samples. For groups, use cv=LeaveOneGroupOut().")
             tests = [np.array([k]) for k in range(sample.n_samples)]
-        elif (splitter := self._splitter(n)) is None:
-            tests = [test for _, test in whole_folds(sample.contents(), self.cv)]
+        elif isinstance(self.cv, Integral) and self.groups is None:
+            tests = [test for _, test in whole_folds(sample.contents(), self._number(self.cv, n))]
         else:
+            splitter = GroupKFold(self._number(self.cv, n)) if isinstance(self.cv, Integral) else check_cv(self.cv)
             parts = splitter.split(np.zeros((n, 1)), groups=self.groups)
             tests = [np.asarray(test) for _, test in parts]
             if index is not None:
@@ -210,15 +211,12 @@ class Search:
         sample.check_folds(tests)
         return tests
 
-    def _splitter(self, n: int) -> Any:
-        """Return the splitter for ``cv``; ``None`` for a number of folds, which depend on what the samples contain."""
-        if not isinstance(self.cv, Integral):
-            return check_cv(self.cv)
-        check_parameter(self.owner, "cv", self.cv, Interval(2, float("inf"), "left", integer=True))
-        n_folds = int(self.cv)
-        if n < n_folds:
-            raise ValueError(f"cv={n_folds} needs at least {n_folds} samples. Got n_samples = {n}.")
-        return None if self.groups is None else GroupKFold(n_folds)
+    def _number(self, cv: Integral, n: int) -> int:
+        """Return the number of folds; raise if there are fewer samples."""
+        check_parameter(self.owner, "cv", cv, Interval(2, float("inf"), "left", integer=True))
+        if n < int(cv):
+            raise ValueError(f"cv={cv} needs at least {cv} samples. Got n_samples = {n}.")
+        return int(cv)
 
     def __call__(
         self,
