@@ -19,7 +19,7 @@ from fenchel.approximations import Nystrom
 from fenchel.conformal.bounds import derivative
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Aligned, Gaussian, Linear, Matrix, Standardized
-from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, NormLog, Square
+from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, NormLog, Pinball, Square
 from fenchel.representations import Fourier
 
 LOSSES = [Square(), Huber(0.3), EpsilonRidge(0.1), EpsilonSVR(0.1), NormLog(0.5)]
@@ -125,7 +125,7 @@ def test_derivative_is_that_of_the_profile(loss):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"loss": Huber(0.3, p=1)}, "losses of the norm"),
+        ({"loss": MaxMargin()}, "losses of the norm"),
         ({"kernel": Linear()}, "kernel_bound"),
         ({"kernel": Gaussian("median")}, "does not depend on the sample"),
         ({"kernel": Standardized(Gaussian(1.0))}, "does not depend on the sample"),
@@ -245,3 +245,81 @@ def test_samples_of_weight_zero_do_not_count():
     found = generalization_bound(model.fit(X, y, sample_weight=(np.arange(40) < 20).astype(float)), 0.1, MY)
     assert found.stability == without.stability
     assert found.bound == pytest.approx(without.bound)
+
+
+ORDERS = [
+    *(kind(0.4, p=p) for kind in (Huber, EpsilonRidge, EpsilonSVR) for p in (1, 1.3, 2, 3, math.inf)),
+    Pinball([0.1, 0.5, 0.8]),
+]
+
+
+@pytest.mark.parametrize("scale", [None, np.sqrt([0.25, 0.5, 0.25])], ids=["vectors", "points"])
+@pytest.mark.parametrize("loss", ORDERS, ids=repr)
+def test_envelopes_are_above_losses_and_their_gradients(loss, scale):
+    """Also that they are the least of their kind: at some residual both are reached."""
+    rng = np.random.default_rng(0)
+    bound = loss.bind(np.zeros((1, 3)), scale)
+    envelope, weights = bound.envelope(3), np.ones(3) if scale is None else scale**2
+    special = np.vstack(
+        [np.sqrt(weights), np.eye(3)[np.argmin(weights)], np.array([-0.9, 0.5, 0.8]) * np.sqrt(weights)]
+    )
+    special /= np.linalg.norm(special, axis=1, keepdims=True)
+    directions = rng.normal(size=(300, 3))
+    directions = np.vstack([directions / np.linalg.norm(directions, axis=1, keepdims=True), special])
+    reached = []
+    for t in (0.05, 0.3, 0.7, 2.0, 8.0):
+        rows = t * directions
+        steps = 1e-6 * np.eye(3)
+        slopes = [(bound.value(rows + step) - bound.value(rows - step)) / 2e-6 for step in steps]
+        norms = np.linalg.norm(slopes, axis=0)
+        top, steepest = envelope.value(np.array([t]))[0], derivative(envelope, t)
+        assert np.max(bound.value(rows)) <= top + 1e-9
+        assert np.max(norms) <= steepest + 1e-6
+        reached.append((np.max(bound.value(rows)) / max(top, 1e-9), np.max(norms) / max(steepest, 1e-9)))
+    assert np.max(reached, axis=0) == pytest.approx([1, 1], abs=1e-3)
+
+
+@pytest.mark.parametrize("loss", [Huber(0.2, p=1), EpsilonRidge(0.1, p=math.inf), EpsilonSVR(0.1, p=1), Pinball(0.3)])
+def test_constants_hold_for_other_orders(loss):
+    """Two outputs; all models with one sample left out, at all inputs, for outputs in all directions."""
+    rng = np.random.default_rng(0)
+    X, angles = rng.uniform(-2, 2, (8, 1)), np.linspace(0, 2 * np.pi, 17)
+    Y = 0.6 * np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 0])])
+    model = OperatorKernelRegressor(2.0 * Gaussian(1.0), loss=loss, lam=LAM, tol=1e-9).fit(X, Y)
+    found = generalization_bound(model, 0.1, MY, X=X, y=Y)
+    inputs, outputs = np.linspace(-3, 3, 25)[:, None], MY * np.column_stack([np.cos(angles), np.sin(angles)])
+    bound = loss.bind(np.zeros((1, 2)))
+    losses = np.array([bound.value(outputs - value) for value in model.predict(inputs)])
+    assert 0 < np.max(losses) <= found.largest_loss
+    assert found.training_risk == pytest.approx(np.mean(bound.value(Y - model.predict(X))), rel=1e-5, abs=1e-9)
+    for left in range(len(X)):
+        kept = np.delete(np.arange(len(X)), left)
+        other = OperatorKernelRegressor(2.0 * Gaussian(1.0), loss=loss, lam=LAM, tol=1e-9).fit(X[kept], Y[kept])
+        there = np.array([bound.value(outputs - value) for value in other.predict(inputs)])
+        away = np.linalg.norm(model.predict(inputs) - other.predict(inputs), axis=1)
+        assert np.all(np.abs(losses - there) <= np.minimum(found.stability, found.lipschitz * away[:, None] + 1e-9))
+
+
+def test_single_points_of_curves_have_a_bound():
+    """The loss of curves is that of their values at points, in the leave-one-out risk too."""
+    rng = np.random.default_rng(0)
+    X, grid = rng.normal(size=(20, 2)), np.linspace(0, 1, 15)
+    Y = 0.8 * np.sin(X[:, :1] + 3 * grid)
+    model = FunctionalRegressor(Gaussian(0.5), loss=Huber(0.1, p=1), lam=0.1, center=False, tol=1e-9)
+    found = generalization_bound(model.fit(X, Y, grid=grid), 0.1, 1.0, X=X, y=Y)
+    assert found.lipschitz == pytest.approx(0.1)  # an interval of length one: the bound of the values
+    assert found.training_risk <= found.left_out_risk <= found.bound
+    values = []
+    for i in range(20):
+        part = model.fit(np.delete(X, i, 0), np.delete(Y, i, 0), grid=grid)
+        gaps = np.abs(np.asarray(Y[i] - part.predict(X[i : i + 1]))[0])
+        weights = np.full(15, 1 / 14)
+        weights[[0, -1]] /= 2
+        values.append(np.sum(weights * np.where(gaps <= 0.1, gaps**2 / 2, 0.1 * gaps - 0.005)))
+    assert found.left_out_risk == pytest.approx(np.mean(values), rel=1e-4)
+
+
+def test_pinball_over_all_levels():
+    levels = (np.arange(2000) + 0.5) / 2000
+    bound = Pinball(levels).bind(np.zeros((1, 2000)), np.full(2000, 2000**-0.5))
+    assert bound.envelope(2000).bound ** 2 == pytest.approx(7 / 12, abs=1e-6)  # twice the integral of t^2 from 1/2 to 1

@@ -87,10 +87,11 @@ def generalization_bound(
     .. math:: R(h) \le \hat R_n(h) + 2\beta + (4 n \beta + M) \sqrt{\frac{\ln(1/\delta)}{2n}},
         \qquad \beta = \frac{C^2 \gamma^2}{\lambda n} .
 
-    For a loss f of the norm of the residual, :math:`\|h(x)\| \le T := \gamma \sqrt{2 (f(M_Y) - f(0)) / \lambda}`, from
-    which :math:`M = f(M_Y + T) - f(0)` and :math:`C = f'(M_Y + T)`. The theorem is about the exact minimiser. The model
-    is within :math:`t = \gamma\sqrt{2 g / \lambda}` of it, where g is the duality gap, and
-    :math:`2 t f'(M_Y + T + t)` is added.
+    For a loss of the norm of the residual f is this function. For a norm of order p other than 2, and for ``Pinball``,
+    f is a loss of the Euclidean norm above it, with slopes that bound its gradients (see Notes). Then
+    :math:`\|h(x)\| \le T := \gamma \sqrt{2 (f(M_Y) - f(0)) / \lambda}`, from which :math:`M = f(M_Y + T) - f(0)` and
+    :math:`C = f'(M_Y + T)`. The theorem is about the exact minimiser. The model is within
+    :math:`t = \gamma\sqrt{2 g / \lambda}` of it, where g is the duality gap, and :math:`2 t f'(M_Y + T + t)` is added.
 
     Bounds of this kind are loose, often by orders of magnitude. With ``X`` and ``y`` the leave-one-out estimate of the
     same risk is reported for comparison.
@@ -98,9 +99,9 @@ def generalization_bound(
     Parameters
     ----------
     estimator : OperatorKernelRegressor, FunctionalRegressor or StructuredPredictor
-        A fitted model whose kernels, operator, loss, centre and scale do not depend on the sample, with a loss of the
-        norm of the residual, samples of equal weight and a representation that keeps the outputs. The risk of a
-        ``StructuredPredictor`` is that in the feature space, before decoding.
+        A fitted model whose kernels, operator, loss, centre and scale do not depend on the sample, with a loss of a
+        norm of the residual or ``Pinball``, samples of equal weight and a representation that keeps the outputs. The
+        risk of a ``StructuredPredictor`` is that in the feature space, before decoding.
     delta : float
         Probability that the bound does not hold, in (0, 1).
     output_bound : float
@@ -114,6 +115,16 @@ def generalization_bound(
     -------
     bound : GeneralizationBound
         The bound and its components.
+
+    Notes
+    -----
+    Let :math:`\|r\|_p \le E \|r\|` for all residuals. The dual ball of radius :math:`\kappa` lies in the Euclidean one
+    of radius :math:`E \kappa`, and the p-ball of radius :math:`\varepsilon` contains the Euclidean one of radius
+    :math:`\varepsilon / E`. Hence ``Huber(kappa * E)``, ``EpsilonRidge(epsilon / E)`` and E times
+    ``EpsilonSVR(epsilon / E)`` are above the losses of order p, and the slopes bound their gradients. For p < 2,
+    :math:`E = W^{1/p - 1/2}`, where W is the number of coordinates, or the length of the interval of a curve. For p > 2
+    E is 1 for vectors; for curves it is that of the smallest quadrature weight, which grows without bound as the grid
+    becomes finer: the norm of order p of a function is not bounded by that in L².
 
     References
     ----------
@@ -171,11 +182,12 @@ def derivative(profile: Profile, t: float) -> float:
 
 def _checked_profile(estimator: BaseEstimator) -> Profile:
     """Return the profile of the loss; raise if an assumption of the theorems is not met."""
-    loss: Loss = estimator.loss_
-    if loss.profile is None or not math.isinf(loss.profile.radius):
+    loss, targets = estimator.loss_, estimator.model_.targets
+    profile = loss.bind(targets.rows, targets.point_scale).envelope(targets.rows.shape[1])
+    if profile is None or not math.isinf(profile.radius):
         raise IncompatibleError(
             f"The bound is for losses of the norm of a residual that are finite everywhere. Got {loss!r}. Use Square, "
-            "Huber, EpsilonRidge or EpsilonSVR with p=2."
+            "Huber, EpsilonRidge, EpsilonSVR or Pinball."
         )
     if part_of(estimator.loss, loss_room, "loss", Loss).is_relative:
         raise IncompatibleError(
@@ -203,7 +215,7 @@ def _checked_profile(estimator: BaseEstimator) -> Profile:
     weights = estimator.model_.weights
     if weights is not None and float(np.ptp(host(weights))) > 0:
         raise IncompatibleError("The bound is for samples of equal weight. Fit without sample_weight.")
-    return loss.profile
+    return profile
 
 
 def _check_outputs(estimator: BaseEstimator, output_bound: float) -> None:
@@ -309,8 +321,9 @@ def _left_out_risk(estimator: BaseEstimator, X: Inputs, y: Outputs) -> tuple[flo
     """Return the mean loss of left-out samples, with its standard error."""
     training_set, spec = training_set_of(estimator, X, y), estimator.model_.spec
     folds = [np.array([i]) for i in range(training_set.n_samples)]
-    (held,) = held_out(training_set.problem(spec.loss, spec.lam), [spec.loss], [spec.lam], folds, spec.tol)
-    losses = host(spec.loss.value(host(training_set.targets.rows) - host(held.predictions)))
+    problem = training_set.problem(spec.loss, spec.lam)
+    (held,) = held_out(problem, [spec.loss], [spec.lam], folds, spec.tol)
+    losses = host(problem.loss.value(host(training_set.targets.rows) - host(held.predictions)))
     return float(np.mean(losses)), float(np.std(losses, ddof=1) / math.sqrt(len(losses)))
 
 

@@ -3,7 +3,9 @@
 import math
 from dataclasses import dataclass, replace
 
-from fenchel._array import Array, Index, as_like, device, eps, is_numpy, namespace, row_norms
+import numpy as np
+
+from fenchel._array import Array, Index, as_like, device, eps, host, is_numpy, namespace, row_norms
 
 __all__ = ["PNorm", "take_rows"]
 
@@ -48,6 +50,15 @@ class PNorm:
     def dual(self) -> "PNorm":
         """Return the dual norm, of order ``p / (p - 1)``."""
         return PNorm(_conjugate_exponent(self.p), self.scale)
+
+    def per_euclidean(self, n_coordinates: int) -> float:
+        """Return the largest norm of a row of Euclidean norm one.
+
+        By Hölder's inequality it is that of a constant for p < 2, and of a single point of least weight for p > 2.
+        """
+        weights = np.ones(n_coordinates) if self.scale is None else host(self.scale) ** 2
+        weights = weights[weights > 0]
+        return float((np.sum(weights) if self.p < 2 else np.min(weights)) ** (1 / self.p - 0.5))
 
     def project(self, rows: Array, radius: float | Array) -> Array:
         """Return the Euclidean projection of each row on the ball of radius at least 0, a float or (n, 1).

@@ -6,11 +6,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from fenchel._array import Array, as_like, eps, namespace
+from fenchel._array import Array, as_like, eps, host, namespace
 from fenchel._check import Interval, Options
 from fenchel._component import Component
 from fenchel.losses.loss import Box, Loss, bound_to
-from fenchel.losses.profile import Step
+from fenchel.losses.profile import Linear, Profile, Step
 
 __all__ = ["AsymmetricSquare", "CostSensitiveHinge", "IntegralLoss", "Pinball", "PointLoss"]
 
@@ -262,6 +262,11 @@ class Pinball(_BoxIntegral):
     @property
     def _point(self) -> _BoxLoss:
         return _Check()
+
+    def envelope(self, n_coordinates: int) -> Profile:
+        """Return the norm times the longest dual."""
+        low, high, _ = self.box
+        return Linear(math.sqrt(float(np.sum(np.maximum(host(-low), host(high)) ** 2))))
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -86,6 +86,10 @@ class Loss(Component, ABC):
         """The scalar ``Profile`` if the loss is a function of the Euclidean norm, else ``None``."""
         return None
 
+    def envelope(self, n_coordinates: int) -> Profile | None:
+        """Return a profile f with loss <= f(|r|) and a slope that bounds the norm of the gradient, if one is known."""
+        return self.profile
+
     @property
     def box(self) -> Box | None:
         """The domain of the conjugate if the conjugate is linear on a box, else ``None``."""

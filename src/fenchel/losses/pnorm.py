@@ -78,6 +78,19 @@ class PNormLoss(Loss, ABC):
             )
         return bound_to(self, None, point_scale)
 
+    @abstractmethod
+    def _above(self, ratio: float) -> profiles.Profile:
+        """Return the profile of an upper bound if the norm is at most ``ratio`` times the Euclidean one."""
+
+    @property
+    def profile(self) -> profiles.Profile | None:
+        """The scalar profile if ``p`` is 2."""
+        return self._above(1.0) if self.p == 2 else None
+
+    def envelope(self, n_coordinates: int) -> profiles.Profile:
+        """Return the profile of the loss of order 2 above this one: balls of one norm contain balls of the other."""
+        return self._above(self._primal.per_euclidean(n_coordinates))
+
     @property
     def pointwise(self) -> bool:  # type: ignore[override]
         """Whether the norm is not Euclidean."""
@@ -145,10 +158,8 @@ class Huber(PNormLoss):
         """Return False: small residuals have a cost too."""
         return False
 
-    @property
-    def profile(self) -> profiles.Profile | None:
-        """The scalar profile if ``p`` is 2."""
-        return profiles.Convolution(profiles.Quadratic(), profiles.Linear(self.kappa)) if self.p == 2 else None
+    def _above(self, ratio: float) -> profiles.Profile:
+        return profiles.Convolution(profiles.Quadratic(), profiles.Linear(self.kappa * ratio))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -240,10 +251,8 @@ class EpsilonRidge(_Insensitive):
 
     curvature = 1.0
 
-    @property
-    def profile(self) -> profiles.Profile | None:
-        """The scalar profile if ``p`` is 2."""
-        return profiles.Convolution(profiles.Quadratic(), profiles.Ball(self.epsilon)) if self.p == 2 else None
+    def _above(self, ratio: float) -> profiles.Profile:
+        return profiles.Convolution(profiles.Quadratic(), profiles.Ball(self.epsilon / ratio))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -303,10 +312,8 @@ class EpsilonSVR(_Insensitive):
     [4.0, 0.0]
     """
 
-    @property
-    def profile(self) -> profiles.Profile | None:
-        """The scalar profile if ``p`` is 2."""
-        return profiles.Convolution(profiles.Linear(1.0), profiles.Ball(self.epsilon)) if self.p == 2 else None
+    def _above(self, ratio: float) -> profiles.Profile:
+        return profiles.Convolution(profiles.Linear(ratio), profiles.Ball(self.epsilon / ratio))
 
     @classmethod
     def examples(cls) -> list[Self]:
