@@ -78,13 +78,13 @@ class LossMatrix(TaskLoss):
 
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         """Return the entries of the matrix."""
-        rows, places = _places(Y, self._decisions(), "decisions"), _places(Z, self._classes(), "classes")
-        return np.asarray(self._costs()[rows][:, places])
+        decided = places(Y, self._decisions(), "LossMatrix", "decisions")
+        return np.asarray(self._costs()[decided][:, places(Z, self._classes(), "LossMatrix", "classes")])
 
     def check(self, Z: Outputs) -> Outputs:
         """Check that every label is a class."""
         Z = as_outputs(Z)
-        _places(Z, self._classes(), "classes")
+        places(Z, self._classes(), "LossMatrix", "classes")
         return Z
 
     def decoder(self) -> Decoder:
@@ -199,14 +199,14 @@ def _label_sets(Z: Outputs, name: str) -> np.ndarray:
     return sets
 
 
-def _places(labels: Outputs, known: np.ndarray, what: str) -> np.ndarray:
+def places(labels: Outputs, known: np.ndarray, name: str, what: str) -> np.ndarray:
     """Return the index of each label among the known labels."""
     labels = np.asarray(labels)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.ndim != 1:
-        raise ValueError(f"LossMatrix takes one label for each sample. Got an array of shape {labels.shape} instead.")
+        raise ValueError(f"{name} takes one label for each sample. Got an array of shape {labels.shape} instead.")
     place = {label: k for k, label in enumerate(known.tolist())}
-    places = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels.tolist()]
-    if -1 in places:
-        raise ValueError(f"The {what} of LossMatrix are {known.tolist()}. Got {labels.tolist()[places.index(-1)]!r}.")
-    return np.array(places, dtype=int)
+    found = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels.tolist()]
+    if -1 in found:
+        raise ValueError(f"The {what} of {name} are {known.tolist()}. Got {labels.tolist()[found.index(-1)]!r}.")
+    return np.array(found, dtype=int)
